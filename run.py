@@ -73,8 +73,8 @@ def exit_code(*command: object) -> int:
 
 def build_kernel() -> None:
     """Compile the kernel for this machine if its source has changed. Everything also works without it."""
-    paths = runpy.run_path(str(ROOT / "core" / "native" / "where.py"))
-    if paths["of_checkout"](ROOT).is_file():
+    paths = runpy.run_path(str(ROOT / "core" / "native" / "paths.py"))
+    if paths["checkout_library"](ROOT).is_file():
         return
     try:
         run(environment("kernel"), "tools/kernel.py")

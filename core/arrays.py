@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 # Blender's precision: half the memory, for long motions of many vertices.
-Single = NDArray[np.float32]
+SinglePrecisionArray = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 
-def rows(values: Array, which: Index) -> Array:
+def take_rows(values: Array, indices: Index) -> Array:
     """Return values[indices] of (n, k) or (n,); take() is four times as fast as numpy's indexing."""
-    return values.take(which, axis=0)
+    return values.take(indices, axis=0)

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
-class Memo(Generic[Made]):
+class Memo(Generic[Result]):
     """Least-recently-used cache of results, by hashable keys."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, capacity: int) -> None:
         """Create an empty cache. capacity: number of results; the least recently used one is dropped first."""
-        self._most = most
-        self._kept: dict[Hashable, Made] = {}
+        self._capacity = capacity
+        self._results: dict[Hashable, Result] = {}
 
-    def get(self, key: Hashable, make: Callable[[], Made]) -> Made:
+    def get(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """Return the result stored under the key; make and store it if there is none."""
-        if key in self._kept:
-            self._kept[key] = found = self._kept.pop(key)
-            return found
-        made = make()
-        while len(self._kept) >= self._most:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = made
-        return made
+        if key in self._results:
+            self._results[key] = result_found = self._results.pop(key)
+            return result_found
+        result = make()
+        while len(self._results) >= self._capacity:
+            del self._results[next(iter(self._results))]
+        self._results[key] = result
+        return result
 
     def clear(self) -> None:
-        self._kept.clear()
+        self._results.clear()
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._results)

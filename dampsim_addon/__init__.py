@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from . import cli, live
 from .scene import (
+    bake_changes,
+    cache_status,
     colliders,
     contact_properties,
     force_fields,
     muscle_properties,
-    on_disk,
-    outdated,
     overlaps,
     presets,
     properties,
     registry,
     results,
-    saving,
-    woven,
+    save_handlers,
+    woven_yarns,
 )
 from .ui import (
     add_operators,
@@ -27,15 +27,15 @@ from .ui import (
     fabric_operators,
     fibre_panel,
     ghost_operators,
-    going_on,
     group_operators,
     hair_operators,
+    idle_resimulation,
     link_operators,
     link_panel,
     main_panel,
     muscle_operators,
     muscle_panel,
-    operators,
+    object_operators,
     overlay,
     pin_operators,
     plastic_panel,
@@ -44,22 +44,22 @@ from .ui import (
 )
 
 MODULES = (
-    contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven,
-    overlaps, saving, on_disk, outdated, results, live, operators, add_operators, curve_operators, hair_operators,
+    contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven_yarns,
+    overlaps, save_handlers, cache_status, bake_changes, results, live, object_operators, add_operators, curve_operators, hair_operators,
     fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
-    link_operators, link_panel, contact_operators, doctor, presets, going_on, main_panel, overlay, cli,
+    link_operators, link_panel, contact_operators, doctor, presets, idle_resimulation, main_panel, overlay, cli,
 )  # fmt: skip
 
 
 def register() -> None:
-    done = []
+    registered = []
     try:
         for module in MODULES:
             module.register()
-            done.append(module)
+            registered.append(module)
     except Exception:
-        for module in reversed(done):
+        for module in reversed(registered):
             module.unregister()
         raise
 

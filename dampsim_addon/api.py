@@ -17,9 +17,9 @@ from ..core.errors import ParameterError
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
-from .jobs.clear import clear as clear_one
+from .jobs.clear import clear_bake as clear_one
 from .targets import TARGETS
-from .work.steps import Step, finished
+from .work.steps import Step, run_steps
 
 # Called with (done, total, text) after each step.
 Progress = Callable[[int, int, str], None]
@@ -51,15 +51,15 @@ def bake(
     If an object cannot be baked, `problem` of its result says why; the other objects are still baked.
     Raises ParameterError for an unknown target.
     """
-    chosen = list(objects)
+    selected = list(objects)
     if target is not None and target.upper() not in {kind.name for kind in TARGETS}:
-        known = ", ".join(kind.name for kind in TARGETS)
-        raise ParameterError(f"target '{target}' is unknown; choose one of {known}")
-    for obj in chosen:
+        names = ", ".join(kind.name for kind in TARGETS)
+        raise ParameterError(f"target '{target}' is unknown; choose one of {names}")
+    for obj in selected:
         if target is not None:
             obj.dampsim.target = target.upper()
-    steps = job.run_all(bpy.context.scene, bpy.context.view_layer, chosen, restart, start)
-    return finished(steps, _passed_on(progress))
+    steps = job.bake_all(bpy.context.scene, bpy.context.view_layer, selected, restart, start)
+    return run_steps(steps, _step_callback(progress))
 
 
 def clear(objects: Iterable[bpy.types.Object]) -> None:
@@ -70,7 +70,7 @@ def clear(objects: Iterable[bpy.types.Object]) -> None:
 
 def info(obj: bpy.types.Object) -> informing.Info:
     """Return the state of an object: its cached frames, its bake, and whether both are still intact."""
-    return informing.of(bpy.context.scene, bpy.context.view_layer, obj)
+    return informing.object_info(bpy.context.scene, bpy.context.view_layer, obj)
 
 
 def export(
@@ -78,16 +78,16 @@ def export(
     path: str | Path,
     formats: Iterable[str] = ("GLTF", "FBX"),
     progress: Progress | None = None,
-) -> list[exporting.Exported]:
+) -> list[exporting.ExportResult]:
     """Export baked objects to path.glb and path.fbx, import the files again and compare.
 
     formats: names of the formats to write.  progress: called after each step.
     Returns a result for each object and file. Raises SceneError if the objects cannot be exported.
     """
-    chosen = [form for form in exporting.FORMATS if form.name in set(formats)]
-    steps = exporting.run(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), chosen)
-    return finished(steps, _passed_on(progress))
+    selected = [form for form in exporting.FORMATS if form.name in set(formats)]
+    steps = exporting.export_objects(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), selected)
+    return run_steps(steps, _step_callback(progress))
 
 
-def _passed_on(progress: Progress | None) -> Callable[[Step], None]:
-    return lambda step: progress(step.done, step.total, step.text) if progress else None
+def _step_callback(progress: Progress | None) -> Callable[[Step], None]:
+    return lambda step: progress(step.completed, step.total, step.text) if progress else None

@@ -112,7 +112,7 @@ def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
     for choice in PARAMETERS["damping_by"].choices:
         yield f"damping {choice.name}", run(damping_by=choice.name)
     for one in INTEGRATORS:
-        if one.implicit:
+        if one.is_implicit:
             yield f"integrator {one.name}", run(damping_by=DAMPINGS[0].name, integrator=one.name)
 
 
@@ -136,7 +136,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
 
     from dampsim.core.simulation.simulation import Simulation
     from dampsim.dampsim_addon.blender.sampler import GroupSampler
-    from dampsim.dampsim_addon.scene.snapshot import take
+    from dampsim.dampsim_addon.scene.scene_builder import build_scene
 
     for path in sorted((ROOT / "sample_blends").glob("*.blend")):
         if path.stem not in ("jelly", "creature", "antenna"):
@@ -146,7 +146,7 @@ def samples() -> Iterator[tuple[str, dict[str, Any]]]:
         scene, layer = bpy.context.scene, bpy.context.view_layer
         for obj in [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]:
             with GroupSampler(scene, layer, [obj]) as sampler:
-                taken = take(sampler)
+                taken = build_scene(sampler)
                 (body,) = taken.bodies
                 exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
                 taken = replace(taken, bodies=(exact,))

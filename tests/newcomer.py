@@ -48,12 +48,12 @@ class Half(Damping):
 
 _BALLAST = """    ballast: float = parameter(
         0.0, "Ballast", "Add this multiple of the body's mass, spread evenly",
-        least=0.0, most=100.0, soft_least=0.0, soft_most=5.0, section="tets", affects=Affects.MODEL,
+        min=0.0, max=100.0, soft_min=0.0, soft_max=5.0, section="tets", affects=Affects.MODEL,
     )  # fmt: skip
 """
 _CALM = """    calm: float = parameter(
         0.0, "Calm", "Reduce Follow-through by this fraction: 1 removes it",
-        least=0.0, most=1.0, animatable=True,
+        min=0.0, max=1.0, animatable=True,
     )  # fmt: skip
 """
 
@@ -149,7 +149,7 @@ class Cloud(Kind):
 '''
 _NEIGHBOURS = """    neighbours: int = parameter(
         8, "Neighbours", "Join each vertex to this number of nearest vertices",
-        least=4, most=40, soft_least=6, soft_most=16, section="cloud", affects=Affects.MODEL,
+        min=4, max=40, soft_min=6, soft_max=16, section="cloud", affects=Affects.MODEL,
     )  # fmt: skip
 """
 
@@ -202,7 +202,7 @@ NEWS = {
             "core/scene/parameters/dials.py": (("    stiffness_by: str = ", _CALM + "    stiffness_by: str = "),),
         },
         {
-            "core/bodies/volume.py": (
+            "core/bodies/solid.py": (
                 (
                     "self.body.settings.density, len",
                     "(1.0 + self.body.settings.ballast) * self.body.settings.density, len",

@@ -1,6 +1,6 @@
-"""Runs mypy: strict over core and tools' own code, with Blender's stubs over the add-on.
+"""Run mypy: strict over core and the tools' own code, with Blender's stubs over the add-on.
 
-The checkout's folder can have any name, so it is looked at through a link called `dampsim`.
+The checkout's folder can have any name, so mypy reads it through links in a folder called `dampsim`.
 """
 
 from __future__ import annotations

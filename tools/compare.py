@@ -1,4 +1,4 @@
-"""Runs a scene under dampings, without Blender: python run.py compare --output FOLDER"""
+"""Compare dampings on a scene, without Blender: python run.py compare --output FOLDER"""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def main() -> int:
     compare.add_arguments(parser)
     options = parser.parse_args()
     try:
-        compare.run(options)
+        compare.run_comparison(options)
     except DampSimError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"Look at {Path(options.output).resolve()}")
+    print(f"Results: {Path(options.output).resolve()}")
     return 0
 
 

@@ -50,13 +50,13 @@ class UnknownValueError(ValueError):
     """A value that is not a number, or a tuple or dictionary of numbers."""
 
 
-def evaluate(node: ast.expr, known: Mapping[str, Value]) -> Value:  # noqa: C901
+def evaluate(node: ast.expr, known: Mapping[str, Value]) -> Value:
     """Return the number or numbers that an expression stands for; known: constants defined above it."""
     match node:
         case ast.Constant(value=bool()):
             raise UnknownValueError(ast.unparse(node))
-        case ast.Constant(value=int() | float()):
-            return node.value
+        case ast.Constant(value=int() | float() as number):
+            return number
         case ast.UnaryOp(op=ast.USub()):
             return -_number(evaluate(node.operand, known))
         case ast.BinOp() if type(node.op) in _OPERATORS:
@@ -161,8 +161,8 @@ def constants_page(
         "",
         "Thresholds, tolerances and limits of the implementation. They are not part of the models on the other pages.",
         "This page is generated from the source code by `python tools/constants_page.py`. Units and meanings are in",
-        "`docs/explanation/physics/constants.toml`. Dimensionless values have the unit –. Numbers under *Decision* are those",
-        "of decision records.",
+        "`docs/explanation/physics/constants.toml`. Dimensionless values have the unit –. Numbers under *Decision* are",
+        "those of decision records.",
     ]
     pages = [page for page in titles if any(entry["page"] == page for entry in register["constant"])]
     for page in [*pages, "none"]:
@@ -170,7 +170,12 @@ def constants_page(
         if not entries:
             continue
         if page == "none":
-            lines += ["", "## Other", "", "Constants outside the physics: geometry, files, measurements and performance."]
+            lines += [
+                "",
+                "## Other",
+                "",
+                "Constants outside the physics: meshes, files and measurements.",
+            ]
         else:
             lines += ["", f"## {titles[page]}", "", f"Model: [{titles[page]}]({page})"]
         lines += ["", "| Value | Unit | Meaning | Constant | Decision |", "|---|---|---|---|---|"]

@@ -20,10 +20,10 @@ OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "contact.md"
 TITLE = "# Contact, measured"
 TEXT = """Unless a row says otherwise, the body is a cube of 0.2 m and 1000 kg/m³
 with about 150 tetrahedra, Stiffness 100 kPa, Settle 12, Bounce 0, Friction 0.5, at 24 steps a second. Sizes are diagonals. The
-method is in [physics](../explanation/physics/index.md), section 7. Two tests cover more scenes:
+method is in [physics, section 7](../explanation/physics/07-contact.md). Two tests cover more scenes:
 `tests/core/test_contact_pairs.py` drops random shapes on each other, and `tests/addon/test_contact_samples.py` checks the samples
 at all frames and half-frames."""
-SEEN = 100.0 * hard.SEEN
+SEEN = 100.0 * hard.VISIBLE_PENETRATION
 
 
 def rows() -> Iterator[Row]:
@@ -43,13 +43,16 @@ def rows() -> Iterator[Row]:
     }.items():
         still, moved = (invariance.carried(np.array(v), 0.3, 50.0, 30) for v in ((0.0, 0.0, 0.0), velocity))
         off = float(np.abs(still - moved).max()) / hard.SIZE
-        yield at_most(f"a landing, Bounce 50%, in a scene that moves {name}: position error, relative to the size", 0.01, ".2%", off)
+        yield at_most(
+            f"a landing, Bounce 50%, in a scene that moves {name}: position error, relative to the size",
+            0.01,
+            ".2%",
+            off,
+        )
     _, frames = ground.frames_of(hard.scene(hard.block(low=(0, 0, 0.95 * hard.R)), last=110, obstacles=(hard.plane(),)))
     fastest = max(float(np.linalg.norm(one.state.velocities, axis=1).max()) for one in frames[48:])
     yield at_most("the cube at rest, after two seconds: fastest node, m/s", 5e-9, ".0e", fastest)
-    yield at_most(
-        "the same: mean iterations per step", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]]))
-    )
+    yield at_most("the same: mean iterations per step", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]])))
 
 
 def friction() -> Iterator[Row]:
@@ -64,7 +67,10 @@ def friction() -> Iterator[Row]:
         yield at_most(f"slope of 1 in 2, friction 0.3{label}: deviation from Coulomb's acceleration", 0.01, ".2%", off)
     way, helped = hard.shaken(0.1, 0.8, 10.0)
     yield within(
-        "ground shaken by 5 cm, twice a second, friction 0.1 forwards, 0.8 backwards: distance in 10 s, m", way, 4.0, 4.6
+        "ground shaken by 5 cm, twice a second, friction 0.1 forwards, 0.8 backwards: distance in 10 s, m",
+        way,
+        4.0,
+        4.6,
     )
     alike, more_helped = hard.shaken(0.45, 0.45, 10.0)
     yield at_most("the same with friction 0.45 both ways, m", 0.1, ".3f", abs(alike))
@@ -77,7 +83,9 @@ def shapes() -> Iterator[Row]:
     others = ({"settle": 48.0}, {"settle": 24.0, "bounce": 50.0}, {"settle": 12.0, "substeps": 4})
     spread, pushed = (ground.stretched(way) for way in (0.1, -0.1))
     held = ground.apart(spread, pushed)
-    what = "friction 0.5 holds every shape between that on ground that shrank and that on ground that grew: these two are"
+    what = (
+        "friction 0.5 holds every shape between that on ground that shrank and that on ground that grew: these two are"
+    )
     yield within(f"{what} apart, relative to the size", held, 2e-3, 5e-3)
     # Coulomb's law allows all of these shapes. The history decides between them.
     for mu, bound in ((0.0, 1e-6), (0.5, 1.05 * held)):
@@ -96,7 +104,10 @@ def shapes() -> Iterator[Row]:
         said = ", ".join(f"{name.capitalize()} {value:g}" for name, value in more.items())
         off = ground.apart(ground.rest(0.5, placed, start_settled=True, **more), first)
         yield at_most(
-            f"shape at rest, friction 0.5, resting from the start, {said}: difference from Settle 6, relative to the size", 1e-4, ".0e", off
+            f"shape at rest, friction 0.5, resting from the start, {said}: difference from Settle 6, relative to the size",
+            1e-4,
+            ".0e",
+            off,
         )
 
 
@@ -173,9 +184,7 @@ def depths() -> Iterator[Row]:
     yield at_most("bar on moving waves: deepest vertex, % of the size", SEEN, ".2f", 100.0 * hard.on_waves()[0])
     for spacing in (0.05, 0.02):
         deep = 100.0 * hard.over_edge(spacing)
-        what = (
-            f"tail with vertices {100 * spacing:g} cm apart, falling over a box's edge: penetration of the edge, % of the size"
-        )
+        what = f"tail with vertices {100 * spacing:g} cm apart, falling over a box's edge: penetration of the edge, % of the size"
         yield at_most(what, SEEN, ".2f", deep)
     for closed in (True, False):
         what = f"belly between {'closed' if closed else 'open'} plates, squeezed to 45% of its width: penetration, % of the size"

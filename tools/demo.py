@@ -1,4 +1,4 @@
-"""Bakes the sample creature as the command line does, and renders it: pictures to look at in out/."""
+"""Bake the sample creature through the command line, export it, and render pictures into out/."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402  isort: skip
 
 OBJECT = "Creature"
-# Every so many frames is rendered; a contact sheet has so many pictures.
+# Interval of rendered frames; number of pictures and columns of the contact sheet.
 RENDER_STEP, SHEET, COLUMNS = 4, 12, 4
 WIDTH, HEIGHT, SAMPLES = 480, 270, 12
 
@@ -41,14 +41,14 @@ def main() -> int:
     if code:
         return code
     print(f"baked in {time.monotonic() - began:.0f} s: {baked}")
-    # One animation for the whole scene: a viewer plays one at a time.
+    # Export one animation for the whole scene, because viewers play only one at a time.
     bpy.ops.export_scene.gltf(
         filepath=str(out / "creature.glb"), export_format="GLB", export_animation_mode="SCENE",
         export_anim_scene_split_object=False,
     )  # fmt: skip
     if not options.no_render:
         render(out)
-    print(f"done in {time.monotonic() - began:.0f} s; look at {out}")
+    print(f"done in {time.monotonic() - began:.0f} s: {out}")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Compiles core/native/kernel.c, for this machine or into wheels for the zips: python tools/kernel.py
+"""Compile core/native/kernel.c for this machine, or into wheels for the zips: python tools/kernel.py
 
-In an environment of requirements/kernel.txt, as run.py makes it. Zig compiles for all systems wherever it runs. Nothing
-of it is needed to work on DampSim: without the kernel numpy does the same, in half as much time again.
+Run it in an environment of requirements/kernel.txt, as run.py does. Zig cross-compiles for all systems. Development
+does not need the kernel: without it numpy does the same work, in 1.5 times the time.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-# The package of the checkout may have any name, and needs numpy.
-WHERE = runpy.run_path(str(ROOT / "core" / "native" / "where.py"))
-MODULE: str = WHERE["MODULE"]
-SOURCE: Path = WHERE["SOURCE"]
-digest: Callable[[], str] = WHERE["digest"]
-# Of a system, as Blender's platforms begin: what Python calls it, and what Zig does.
+# Loaded by path: the package of the checkout may have any name, and importing it needs numpy.
+PATHS = runpy.run_path(str(ROOT / "core" / "native" / "paths.py"))
+MODULE: str = PATHS["KERNEL_MODULE"]
+SOURCE: Path = PATHS["KERNEL_SOURCE"]
+digest: Callable[[], str] = PATHS["source_digest"]
+# Names of each system of Blender's platforms: in Python, and in Zig.
 SYSTEMS = {"linux": ("linux", "linux-gnu"), "windows": ("win32", "windows-gnu"), "macos": ("darwin", "macos.11.0")}
 PROCESSORS = {"x64": "x86_64", "arm64": "aarch64"}
 NAMES = {"x86_64": "x64", "amd64": "x64", "arm64": "arm64", "aarch64": "arm64"}
-# No library is linked, that of C neither, and nothing of where or when it was made is in it.
+# No library is linked, not even libc, and the result does not depend on the time or place of the build.
 OPTIONS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"]
 OPTIONS += ["-shared", "-fPIC", "-fvisibility=hidden", "-s"]
-# The first day that zips know.
+# Earliest date in a zip.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def here() -> str:
-    """This machine, as Blender names it."""
+    """Return Blender's name for the platform of this machine."""
     system = next((name for name, (python, _) in SYSTEMS.items() if python == sys.platform), sys.platform)
     machine = platform.machine().lower()
     return f"{system}-{NAMES.get(machine, machine)}"
 
 
 def compiled(target: str, path: Path) -> Path:
-    """The library for a platform of Blender's, at path. Raises KeyError where none can be made for it."""
+    """Compile the library for one of Blender's platforms to path. Raise KeyError for an unknown platform."""
     system, _, processor = target.partition("-")
     zig = f"{PROCESSORS[processor]}-{SYSTEMS[system][1]}"
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        # In there alone: libraries for macOS know the path that they were written to.
+        # Compile in this folder with relative paths: macOS libraries record the path to which they are written.
         shutil.copyfile(SOURCE, Path(folder) / SOURCE.name)
         command = [sys.executable, "-m", "ziglang", "cc", "-target", zig, *OPTIONS, "-o", path.name, SOURCE.name]
         subprocess.run(command, cwd=folder, check=True)
@@ -58,27 +58,27 @@ def compiled(target: str, path: Path) -> Path:
 
 
 def library() -> Path:
-    """This machine's, of this checkout; made where the source is another since."""
-    path: Path = WHERE["of_checkout"](ROOT)
+    """Return the library of this checkout for this machine, compiled if the source has changed."""
+    path: Path = PATHS["checkout_library"](ROOT)
     return path if path.is_file() else compiled(here(), path)
 
 
 def wheel_name(tag: str) -> str:
-    """Of the wheel for a platform, as pip names it."""
+    """Return the file name of the wheel for a platform tag of pip."""
     return f"{MODULE}-{_version()}-py3-none-{tag}.whl"
 
 
 def wheel(target: str, tag: str, folder: Path) -> Path:
-    """A wheel in folder that installs the library for a platform of Blender's, which pip calls tag."""
+    """Write a wheel into folder that installs the library for one of Blender's platforms. tag: pip's name for it."""
     path, about = folder / wheel_name(tag), f"{MODULE}-{_version()}.dist-info"
     with tempfile.TemporaryDirectory() as made:
-        name = WHERE["file_name"](SYSTEMS[target.partition("-")[0]][0])
+        name = PATHS["library_file_name"](SYSTEMS[target.partition("-")[0]][0])
         content = compiled(target, Path(made) / name).read_bytes()
     files = {
         f"{MODULE}/__init__.py": b"",
         f"{MODULE}/{name}": content,
         f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {MODULE}\nVersion: {_version()}\n"
-        "Summary: What DampSim has compiled\nLicense: GPL-3.0-or-later\n".encode(),
+        "Summary: Compiled kernel of DampSim\nLicense: GPL-3.0-or-later\n".encode(),
         f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: DampSim\nRoot-Is-Purelib: false\n"
         f"Tag: py3-none-{tag}\n".encode(),
     }
@@ -92,7 +92,7 @@ def wheel(target: str, tag: str, folder: Path) -> Path:
 
 
 def _version() -> str:
-    """Another for each source."""
+    """Return the version, which depends on the source."""
     return f"1.{int(digest(), 16)}"
 
 
@@ -101,7 +101,7 @@ def _sum(content: bytes) -> str:
 
 
 def main() -> None:
-    """With arguments PLATFORM=TAG wheels for those, in wheels/; without, the library for this machine."""
+    """Compile the library for this machine, or with arguments PLATFORM=TAG wheels into wheels/."""
     made: list[Any] = [wheel(*pair.split("="), ROOT / "wheels") for pair in sys.argv[1:]] or [library()]
     for path in made:
         print(path)

@@ -1,4 +1,4 @@
-"""Renders the pictures of the materials' menu: a ball on a stick that was just stopped, as each material swings.
+"""Render the pictures of the material menu: a ball that swings after a stop, for each material.
 
 .venv-bpy-3.11/bin/python tools/material_pictures.py [NAME …]
 """
@@ -26,7 +26,7 @@ CLEAR = ("jelly", "silicone", "water_balloon")
 
 
 def scene_of(name: str, ours: Any) -> bpy.types.Object:
-    """A ball on a plate, moved to the right and stopped at once."""
+    """Build a ball on a plate that moves to the right and stops at once."""
     bpy.ops.wm.read_factory_settings(use_empty=True)
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, STOP + LATER

@@ -111,7 +111,7 @@ NAMED = (
         "traditional viscosities halved",
     ),
     Fault(
-        "core/integrators/integration.py", "Stepper(system, one_newton, viscous)", "nonlinear",
+        "core/integrators/integrator_stepper.py", "Stepper(system, one_newton, viscous)", "nonlinear",
         "one-iteration backward Euler solved to the end",
     ),
     Fault(
@@ -123,13 +123,13 @@ NAMED = (
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
 DRAWN: dict[str, tuple[int, str]] = {
-    "core/damping/balanced.py": (2, "damping"),
+    "core/damping/torque_removal.py": (2, "damping"),
     "core/damping/clusters.py": (3, "reference_velocities damping"),
     "core/damping/damping.py": (1, "reference_rates reference_velocities damping"),
     "core/damping/direct.py": (2, "reference_velocities damping"),
     "core/damping/dissipation.py": (4, "reference_rates dissipation"),
     "core/damping/point.py": (2, "reference_velocities damping"),
-    "core/damping/rate.py": (2, "reference_velocities damping combinations"),
+    "core/damping/frame_rate.py": (2, "reference_velocities damping combinations"),
     "core/damping/rayleigh.py": (2, "reference_rates dissipation"),
     "core/damping/spring.py": (4, "reference_velocities damping"),
     "core/damping/stages.py": (1, "reference_velocities damping"),
@@ -137,10 +137,10 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/damping/torque.py": (6, "reference_velocities damping"),
     "core/damping/traditional.py": (3, "reference_rates dissipation"),
     "core/elements/assembly.py": (2, "reference_elastic reference_rates dissipation energies"),
-    "core/elements/bending.py": (4, "reference_rates reference_elastic dissipation"),
+    "core/elements/rod_strains.py": (4, "reference_rates reference_elastic dissipation"),
     "core/elements/strains.py": (6, "reference_rates reference_elastic dissipation"),
-    "core/energies/density.py": (2, "reference_elastic energies"),
-    "core/energies/pins.py": (1, "reference_elastic terms"),
+    "core/energies/elastic_density.py": (2, "reference_elastic energies"),
+    "core/energies/soft_pins.py": (1, "reference_elastic terms"),
     "core/energies/springs.py": (1, "reference_elastic springs"),
     "core/energies/stable_neo_hookean.py": (4, "reference_elastic energies"),
     "core/energies/strain_energy.py": (3, "reference_elastic dissipation energies"),
@@ -149,25 +149,25 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/frames/compression.py": (3, "compression cache"),
     "core/frames/matching.py": (2, "reference_geometry"),
     "core/geometry/embedding.py": (3, "reference_geometry cover kinds"),
-    "core/geometry/rigid.py": (4, "reference_laws reference_geometry step flight"),
+    "core/geometry/rigid_motion.py": (4, "reference_laws reference_geometry step flight"),
     "core/geometry/surface.py": (2, "reference_geometry cover kinds springs"),
-    "core/geometry/winding.py": (3, "reference_geometry cover kinds"),
+    "core/geometry/winding_number.py": (3, "reference_geometry cover kinds"),
     "core/integrators/explicit.py": (2, "reference_steps integrators combinations"),
-    "core/integrators/integration.py": (0, "reference_steps integrators"),
+    "core/integrators/integrator_stepper.py": (0, "reference_steps integrators"),
     "core/integrators/implicit.py": (4, "reference_steps integrators"),
     "core/integrators/integrator.py": (2, "reference_steps integrators links"),
     "core/papers/flat_scenes.py": (2, "reference_elastic young integrators"),
     "core/papers/stress_form.py": (2, "young"),
-    "core/solvers/factor.py": (2, "reference_solvers step"),
+    "core/solvers/factorisation.py": (2, "reference_solvers step"),
     "core/solvers/line_search.py": (2, "reference_solvers step integrators"),
     "core/solvers/modes.py": (3, "reference_solvers springs step dissipation shot"),
     "core/solvers/newton.py": (2, "reference_solvers step integrators terms"),
-    "core/stepping/carrier.py": (2, "reference_laws step waveform links"),
+    "core/stepping/reference_motion.py": (2, "reference_laws step waveform links"),
     "core/stepping/first_mode.py": (3, "reference_laws settle"),
-    "core/stepping/flight.py": (3, "reference_laws step flight waveform"),
-    "core/stepping/hanging.py": (2, "reference_laws springs shot"),
+    "core/stepping/rigid_prediction.py": (3, "reference_laws step flight waveform"),
+    "core/stepping/geometric_stiffness.py": (2, "reference_laws springs shot"),
     "core/stepping/inertia.py": (4, "reference_laws step flight waveform"),
-    "core/stepping/potentials.py": (3, "reference_potentials reference_laws step"),
+    "core/stepping/step_potential.py": (3, "reference_potentials reference_laws step"),
     "core/stepping/step_problem.py": (4, "reference_laws reference_steps step waveform"),
     "core/stepping/substeps.py": (2, "reference_laws settle"),
     "core/stepping/waveform.py": (6, "reference_laws settle"),
@@ -177,15 +177,15 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/elements/fibres.py": (3, "energies fibres"),
     "core/energies/fibres.py": (6, "energies fibres"),
     "core/system/fibres.py": (1, "fibres"),
-    "core/stepping/following.py": (6, "fibres"),
-    "core/simulation/contracting.py": (3, "fibres"),
+    "core/stepping/contraction_lag.py": (6, "fibres"),
+    "core/simulation/fibre_contraction.py": (3, "fibres"),
     "core/bodies/fibres.py": (6, "fibres"),
     "core/stepping/weave_problem.py": (3, "reference_yarns weave weave_contact"),
     "core/stepping/weave_sleep.py": (2, "weave_contact"),
     "core/weave/elements.py": (5, "reference_yarns weave"),
     "core/weave/energy.py": (5, "reference_yarns weave"),
-    "core/weave/sides.py": (1, "weave"),
-    "core/weave/woven.py": (3, "reference_yarns weave"),
+    "core/weave/over_under.py": (1, "weave"),
+    "core/weave/woven_cloth.py": (3, "reference_yarns weave"),
     "core/weave/yarns.py": (2, "weave"),
     "core/bodies/springs.py": (2, "springs kinds"),
     "core/measure/calibrate.py": (1, "reference_measures shot"),
@@ -207,8 +207,8 @@ EXPLAINED: dict[str, str] = {
     "np.array([0.5, 2.0**20, 2.0**40]), return_index=True)": (
         "Any weights that separate the cells work. Halves are exact, so they work too."
     ),
-    "core/solvers/factor.py: unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :] → "
-    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 and -1, which are their own inverses.",
+    "core/solvers/factorisation.py: unit = np.eye(update.signs.shape[1]) * update.signs[:, None, :] → "
+    "unit = np.eye(update.signs.shape[1]) / update.signs[:, None, :]": "The signs are 1 or -1, their own inverses.",
     "core/solvers/modes.py: return np.asarray(shape * np.sign(shape.ravel()[np.abs(shape).argmax()])) → "
     "return np.asarray(shape / np.sign(shape.ravel()[np.abs(shape).argmax()]))": (
         "The sign is 1 or -1, which is its own inverse."
@@ -416,8 +416,8 @@ def page(verdicts: list[Verdict]) -> str:
     lines = [
         "# Mutation tests",
         "",
-        "Generated by `python tools/mutate.py --page`. Faults are planted in a copy of `core/`, one at a time. The tests that",
-        "should detect each fault run, except those marked slow.",
+        "Generated by `python tools/mutate.py --page`. Faults are planted in a copy of `core/`, one at a time. The",
+        "tests that should detect each fault run, except those marked slow.",
         "",
         "| faults | planted | detected | undetected |",
         "|---|---|---|---|",
@@ -455,7 +455,9 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="write docs/mutations.md")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--hasty", action="store_true", help="skip the check that the tests pass without any fault")
-    parser.add_argument("--unseen", action="store_true", help="run only faults that are new or were not detected last time")
+    parser.add_argument(
+        "--unseen", action="store_true", help="run only faults that are new or were not detected last time"
+    )
     asked = parser.parse_args()
     every = faults(asked.words, asked.named)
     if asked.page and (asked.words or asked.named):

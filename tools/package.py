@@ -1,11 +1,11 @@
-"""Prepares the folder that `blender --command extension build` makes the installable zips from.
+"""Prepare the folder from which `blender --command extension build` makes the installable zips.
 
-    python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     writes build/stage, with its wheels
-    python tools/package.py --even build/*.zip                          after it: the same bytes from the same files
+    python tools/package.py [--platform linux-x64 …] [--python 3.14 …]     write build/stage, with its wheels
+    python tools/package.py --even build/*.zip                          afterwards: make the zips reproducible
 
-Blender's own Python has no scipy, so the zips carry it, one wheel for each Python of the supported Blenders. A Blender
-that a distribution built with another Python needs a zip with that one's wheel. Beside it lies the compiled kernel, one
-wheel for all Pythons of a platform, made by tools/kernel.py.
+Blender's Python has no scipy, so the zips contain it, one wheel for each Python of the supported Blenders. A Blender
+built by a distribution with another Python needs a zip with the wheel for that Python. The zips also contain the
+compiled kernel of tools/kernel.py, one wheel per platform for all Pythons.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ PLATFORMS = {
     "windows-x64": ["win_amd64"],
     "macos-arm64": ["macosx_12_0_arm64", "macosx_14_0_arm64"],
 }
-# When everything in a zip was made, s since 1970: what a zip has no date for would make two of the same content differ.
-# The first day that zips know, where the build names none.
+# Date of all files in a zip, s since 1970. Without a fixed date, two zips of the same content would differ.
+# The default is the earliest date in a zip.
 DATE = int(os.environ.get("SOURCE_DATE_EPOCH", "315619200"))
 CONTENTS = (
     "__init__.py",
@@ -61,13 +61,13 @@ def fetch(platform: str, pythons: list[str]) -> None:
 
 
 def kernels(root: Path, platforms: list[str]) -> list[Path]:
-    """The kernel's wheels of this source in root/wheels."""
+    """Return the paths of the kernel wheels for this source in root/wheels."""
     name = runpy.run_path(str(ROOT / "tools" / "kernel.py"))["wheel_name"]
     return [root / "wheels" / name(PLATFORMS[platform][0]) for platform in platforms]
 
 
 def compile_kernels(platforms: list[str]) -> None:
-    """Those that are not there yet."""
+    """Compile the kernel wheels that are missing."""
     pairs = zip(platforms, kernels(ROOT, platforms), strict=True)
     missing = [f"{platform}={PLATFORMS[platform][0]}" for platform, path in pairs if not path.is_file()]
     if missing:
@@ -81,7 +81,7 @@ def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
 
 
 def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) -> int:
-    """Write the folder to build from, with the wheels that lie in root/wheels; returns how many they are."""
+    """Write the folder to build from, with the wheels in root/wheels. Return the number of wheels."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in CONTENTS:
@@ -107,9 +107,9 @@ def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) ->
 
 
 def even(path: Path) -> None:
-    """Write a zip anew so that it depends on nothing but what it holds.
+    """Rewrite a zip so that it depends only on its content.
 
-    Blender's builder takes files in the disk's order, and dates the manifest, of which each platform has its own, now.
+    Blender's builder adds files in the order of the disk, and dates each platform's manifest with the current time.
     """
     part = path.with_suffix(".part")
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(part, "w") as made:
@@ -124,7 +124,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--platform", action="append", choices=PLATFORMS, default=[])
     parser.add_argument("--python", action="append", default=[], metavar="X.Y")
-    parser.add_argument("--even", nargs="+", type=Path, metavar="ZIP", help="make built zips the same wherever built")
+    parser.add_argument("--even", nargs="+", type=Path, metavar="ZIP", help="make built zips reproducible")
     options = parser.parse_args()
     if options.even:
         for path in options.even:

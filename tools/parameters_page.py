@@ -38,9 +38,9 @@ def _table(parameters: Mapping[str, Any]) -> list[str]:
         else:
             default = f"{_number(p.default)}{unit}" if isinstance(p.default, (int, float)) else p.default
         span = ", ".join(c.name for c in p.choices) or (
-            "yes, no" if isinstance(p.default, bool) else f"{_number(p.least)} to {_number(p.most)}{unit}"
+            "yes, no" if isinstance(p.default, bool) else f"{_number(p.min)} to {_number(p.max)}{unit}"
         )
-        lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.text} |")
+        lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.description} |")
     return lines
 
 

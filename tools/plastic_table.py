@@ -19,7 +19,7 @@ Poisson's Ratio 0.4, Yield 5%, Creep 20 1/s, Settle 0.5 s, Bounce 0) is pressed 
 second. Each case runs at 24, 30 and 60 frames a second, and at 24 with 4 substeps. *Spread* is by how much the largest visible final
 result exceeds the smallest. *Keys on frames*: the keyframes of the smaller ball lie on frames at every rate. Otherwise it is fully
 pressed in at 0.25 s and withdrawn from 0.75 s on; both fall between two frames at 30 a second.
-The method is in [physics](../explanation/physics/index.md), section 9."""
+The method is in [physics, section 9](../explanation/physics/09-plasticity.md)."""
 CASES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("from above", {}, {}),
     ("from the side", {"direction": (1.0, 0.0, 0.0)}, {}),
@@ -71,7 +71,9 @@ def rows() -> Iterator[Row]:
         label = f"stop of a ball dented by 70%, Settle {settle:.0f}, Bounce {bounce:.0f}%"
         off = 1.0 + 0.05 * settle
         yield within(f"{label}: rest, frames after that of an undented ball", flowed.rest - known.rest, -off, off)
-        yield within(f"{label}: largest deflection, relative to an undented ball", flowed.largest / known.largest, 0.6, 1.4)
+        yield within(
+            f"{label}: largest deflection, relative to an undented ball", flowed.largest / known.largest, 0.6, 1.4
+        )
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 import promise  # noqa: E402
 from dampsim.core.scene.body import Body  # noqa: E402
-from dampsim.dampsim_addon.scene import snapshot  # noqa: E402
+from dampsim.dampsim_addon.scene import scene_builder  # noqa: E402
 from test_promise import broken  # noqa: E402
 
 OUT = ROOT / "docs" / "validation" / "samples.md"
@@ -32,8 +32,8 @@ DRAWS = 4
 def sample(name: str) -> Body:
     """Return the simulated object of a sample at its first pose, with its pins, maps and dials."""
     bpy.ops.wm.open_mainfile(filepath=str(ROOT / "sample_blends" / f"{name}.blend"))
-    with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
-        (body,) = snapshot.take(sampler).bodies
+    with scene_builder.GroupSampler(bpy.context.scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
+        (body,) = scene_builder.build_scene(sampler).bodies
         pose = body.motion(float(bpy.context.scene.frame_start))
     settings = replace(body.settings, resolution=min(body.settings.resolution, RESOLUTION), follow_through=1.0)
     return replace(

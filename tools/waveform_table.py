@@ -24,7 +24,7 @@ TITLE = "# The waveform law, measured"
 TEXT = """The bodies are a bar, a torus, a tapered tail and a lump of about
 400 tetrahedra, pinned at one end. Stops and releases use Settle 96 frames at 96 fps, so that every swing shows on frames. N is the
 Settle dial; rest is counted from the stop or the release. [Settle and Bounce, measured](settle.md) draws dials at random, at all
-rates and far beyond small deflections. The law itself is in [physics](../explanation/physics/index.md), section 2."""
+rates and far beyond small deflections. The law itself is in [physics, section 2](../explanation/physics/02-settle-law.md)."""
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "law.md"
 SHAPES: dict[str, Callable[[], Surface]] = {
     "bar": lambda: gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1),
@@ -58,11 +58,23 @@ def rows() -> Iterator[Row]:
     still = np.array([waveform.of_a_stop(*rate, 0.0, shapes.ring) for rate in waveform.RATES])
     rates = "12 to 120 fps, 1 to 16 substeps: torus stopped in any direction, "
     for label, some in (("Bounce 30%", found), ("Bounce 0", still)):
-        yield at_most(f"{rates}{label}, spread of the rest time", 0.06, ".1%", float(np.ptp(some[:, 0]) / some[:, 0].max()))
-        yield at_most(f"{rates}{label}, spread of the largest deflection", 0.06, ".1%", float(np.ptp(some[:, 2]) / some[:, 2].max()))
+        yield at_most(
+            f"{rates}{label}, spread of the rest time", 0.06, ".1%", float(np.ptp(some[:, 0]) / some[:, 0].max())
+        )
+        yield at_most(
+            f"{rates}{label}, spread of the largest deflection",
+            0.06,
+            ".1%",
+            float(np.ptp(some[:, 2]) / some[:, 2].max()),
+        )
     yield at_most(f"{rates}Bounce 30%, spread of the overshoot, points", 2.0, ".1f", 100.0 * float(np.ptp(found[:, 1])))
     throws = np.array([waveform.thrown(0.3, stiffness=stiffness) for stiffness in waveform.MODULI])
-    yield at_most("largest deflection: spread over four decades of Young's modulus", 0.01, ".2%", float(np.ptp(throws) / throws.max()))
+    yield at_most(
+        "largest deflection: spread over four decades of Young's modulus",
+        0.01,
+        ".2%",
+        float(np.ptp(throws) / throws.max()),
+    )
     for rate in (0.5, 2.0):
         bends = [waveform.turned_steadily(*which, rate)[0] for which in ((24, 1), (24, 16))]
         what = f"bend in a steady rotation, {rate:g} turns a second: 1 substep compared with 16"
@@ -70,7 +82,10 @@ def rows() -> Iterator[Row]:
     for accuracy in TOLERANCES:
         worst = max(spun(fps, accuracy) for fps in (12, 24, 60))
         yield at_most(
-            f"free spin, one turn a second, 10 s, 12 to 60 fps, Accuracy {accuracy}: error of angular momentum", 0.01, ".0e", worst
+            f"free spin, one turn a second, 10 s, 12 to 60 fps, Accuracy {accuracy}: error of angular momentum",
+            0.01,
+            ".0e",
+            worst,
         )
     quiet, busy = (sleep.evaluations(5000, moving, TOLERANCES["BAKE"]) for moving in (False, True))
     yield at_most("evaluations in 5,000 still steps, relative to 5,000 moving ones", 0.1, ".1%", quiet / busy)
@@ -82,7 +97,7 @@ def rows() -> Iterator[Row]:
     for name, part in (("bar", 0.6), ("tail", 0.8)):
         body = promise.made(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
         one = promise.released(body, promise.in_first_mode, part, FPS)
-        # A release rests earlier than a stop by the time that a stop takes to reach its largest swing.
+        # A release rests earlier than Settle, by the time that a stop takes to reach its largest swing.
         yield within(
             f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: rest, N", one.rest / SETTLE, 0.8, 1.05
         )
@@ -111,7 +126,7 @@ def accelerated() -> tuple[float, float]:
         *_, last = promise.simulated(moving, 24.0, 97).frames()
         found.append(last.surface - moving.motion(97.0))
     law = simulation_law(body)
-    # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics.md section 2).
+    # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics/02-settle-law.md).
     hung = promise.simulated(body, 24.0, 2, -along * law)
     static = next(iter(hung.frames())).surface - surface.vertices
     size = float(np.linalg.norm(static, axis=1).max())
@@ -125,7 +140,7 @@ def simulation_law(body: promise.Body) -> float:
     (controls,) = simulation.controls()
     (law,) = controls.laws
     coefficients = law.coefficients(1e-6)  # type: ignore[attr-defined]
-    return float(np.asarray(coefficients.throw).reshape(-1)[0])
+    return float(np.asarray(coefficients.reference_inertia_ratio).reshape(-1)[0])
 
 
 def stops() -> Iterator[Row]:

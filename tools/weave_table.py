@@ -2,8 +2,8 @@
 
     python tools/weave_table.py rests pulls       in an environment of the core's tests
 
-Damping takes ten minutes, the others one each. Times are of the machine that makes them, CPU of one thread
-(OPENBLAS_NUM_THREADS=1).
+Damping takes ten minutes, the others one each. Times are CPU times of one thread (OPENBLAS_NUM_THREADS=1) on the
+machine that runs this script.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from dampsim.core.simulation.simulation import Simulation  # noqa: E402
 
 # A row of a table.
 Row = tuple[str, ...]
-# Crossings, mm, whether by corners, more dials, what they are called, and the turns in degrees. Settle is 48.
+# Crossings, yarn thickness in mm, whether it hangs from corners, other dials, their label, deflections in degrees.
+# Settle is 48.
 LET_GO: tuple[tuple[int, float, bool, dict[str, float], str, tuple[float, ...]], ...] = (
     (8, 10.0, True, {}, "", (10.0,)),
     (8, 10.0, False, {"yarn_stretch_damping": 3e-3, "yarn_bend_damping": 0.016}, ", β_s 0.003 and β_b 0.016", (5.0,)),
@@ -45,9 +46,9 @@ LET_GO: tuple[tuple[int, float, bool, dict[str, float], str, tuple[float, ...]],
     (16, 12.0, False, {}, "", (5.0, 90.0)),
     (16, 24.0, False, {}, "", (5.0, 90.0)),
 )
-# Farther from the dial than so many frames it is late, or early.
+# Rest times that differ from Settle by more than this many frames are marked.
 LATE = 6
-# Of [SRD] figure 3.
+# Dampings of [SRD] figure 3: beta_s, beta_b, whether it is Rayleigh damping.
 BETAS = (
     (3e-2, 3e-2, False), (3e-2, 3e-2, True), (3e-2, 0.016, False), (3e-2, 0.16, False), (3e-4, 0.016, False),
     (3e-4, 0.16, False),
@@ -61,7 +62,7 @@ MOTIONS = {
 
 
 def rests() -> Iterator[Row]:
-    """Worst first."""
+    """Yield times and offsets of rest after a release, worst first."""
     yield "", "deflected by", "below 5% at", "below 1% at", "offset at rest"
     found = []
     for count, thick, corners, more, label, turns in LET_GO:
@@ -102,7 +103,7 @@ def damping() -> Iterator[Row]:
 
 
 def contact() -> Iterator[Row]:
-    """Of a square metre let go above something, Settle 12, one step a frame."""
+    """Yield contact results of a square metre released above obstacles, with Settle 12 and one step per frame."""
     yield (
         "8 × 8 over",
         "deepest yarn, % of the size",
@@ -126,7 +127,7 @@ def contact() -> Iterator[Row]:
 
 
 def times() -> Iterator[Row]:
-    """Falling from horizontal, as Weave dials it."""
+    """Yield times of steps of a cloth that falls from horizontal, with the dials that Weave sets."""
     yield "crossings", "step of 2.5 ms", "step of a frame, 1/24 s", "iterations in it"
     for count in (8, 16, 30):
         row = [f"{count} × {count}"]
@@ -137,7 +138,7 @@ def times() -> Iterator[Row]:
 
 
 def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
-    """CPU s of a step, and its iterations; medians of so many."""
+    """Return the CPU time of a step in s and its iterations: medians over the given number of steps."""
     pitch = 1.0 / (count + 1)
     points = weave.swatch(count, count, pitch)[0].vertices
     body = woven_body(count, count, pitch, (points[:, 0] < 1e-9).astype(float))
@@ -147,7 +148,7 @@ def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
         begun = time.process_time()
         taken.append(loom.step(h, dials, tolerance=1e-3))
         spent.append(time.process_time() - begun)
-    # The first one finds the order of elimination.
+    # The first step also computes the elimination order.
     return median(spent[1:]), median(taken[1:])
 
 
@@ -157,7 +158,7 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
 
 
 def table(rows: Sequence[Row]) -> str:
-    """As Markdown, the first row its heads."""
+    """Return the rows as a Markdown table. The first row is the heading."""
     lines = [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 

@@ -7,39 +7,39 @@ from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
 
 from ..arrays import Array, Index
-from ..elements.strains import gradients
+from ..elements.strains import shape_gradients
 from ..energies import ElasticDensity
-from ..energies.fibres import FibreEnergy, striven
+from ..energies.fibres import FibreEnergy, contraction_coefficients
 from ..errors import MeshError
-from ..geometry.cover import Cover
 from ..geometry.embedding import Embedding
+from ..geometry.tetrahedralise import LatticeMesh
 from ..scene.body import Body
-from ..scene.parameters import Along
-from ..system.fibres import Fibres
+from ..scene.parameters import FibreDirection
+from ..system.fibres import FibreTerm
 
 # Smallest strength of a fibre; weaker ones have no visible effect.
-_LEAST = 1e-3
+_MIN_STRENGTH = 1e-3
 # Smallest fill of a tetrahedron, relative to the fullest one, for its fibre to be drawn; its centre is inside then.
-_WITHIN = 0.5
+_MIN_DRAWN_FILL = 0.5
 # Largest ratio of the second longest to the longest extent for which a group has a unique longest axis.
-_ROUND = 0.95
+_MAX_ASPECT = 0.95
 # Smoothing of the painted directions: its fourth root is the smoothing length relative to the body size.
-_SMOOTH = 1e-6
+_SMOOTHING = 1e-6
 # Smallest change of the painted weight over the body size that defines a direction.
-_ALIKE = 0.05
+_MIN_CHANGE = 0.05
 # Largest fraction of the fibres that may have no direction; these are left out.
-_LOST = 0.5
+_MAX_LOST_FRACTION = 0.5
 
 
 def fibre_terms(
     body: Body,
-    cover: Cover,
+    cover: LatticeMesh,
     moving: Index,
     painted: Array | None,
     stiff: Array,
     law: ElasticDensity,
     young: float,
-) -> tuple[Fibres, ...]:
+) -> tuple[FibreTerm, ...]:
     """Return the force term of a body's fibres, or () without fibres. Raises MeshError if no fibre can be placed.
 
     moving: (m,) simulated tets.  painted: (n,) strength of the fibres at the nodes; None for no fibres.
@@ -48,36 +48,41 @@ def fibre_terms(
     if painted is None:
         return ()
     strong = painted[cover.tets].mean(axis=1)
-    own = moving[strong[moving] > _LEAST]
-    if not len(own):
+    fibre_tets = moving[strong[moving] > _MIN_STRENGTH]
+    if not len(fibre_tets):
         raise MeshError(
             f"{body.name}: no vertex that is free to move has a weight in its fibre group; paint some, or clear it."
         )
-    ways, known = _directions(body, cover, own, strong[own] * stiff[own])
-    own = own[known]
+    directions, known = _directions(body, cover, fibre_tets, strong[fibre_tets] * stiff[fibre_tets])
+    fibre_tets = fibre_tets[known]
     modulus = body.settings.fibre_stiffness * young
-    weights, (_, most) = modulus * strong[own] * stiff[own], striven(law, 0.0, modulus, young)
-    energy = FibreEnergy.of(cover.nodes, cover.tets[own], ways[known], weights, most)
-    within = cover.fill[own] > _WITHIN * cover.fill[own].max()
-    return (Fibres(energy, law=law, young=young, modulus=modulus, strengths=strong[own], within=within),)
+    weights, (_, most) = (
+        modulus * strong[fibre_tets] * stiff[fibre_tets],
+        contraction_coefficients(law, 0.0, modulus, young),
+    )
+    energy = FibreEnergy.from_directions(cover.nodes, cover.tets[fibre_tets], directions[known], weights, most)
+    within = cover.fill_fractions[fibre_tets] > _MIN_DRAWN_FILL * cover.fill_fractions[fibre_tets].max()
+    return (FibreTerm(energy, law=law, young=young, modulus=modulus, strengths=strong[fibre_tets], is_inside=within),)
 
 
-def _directions(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:
+def _directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array) -> tuple[Array, Array]:
     """Return the unit directions (m, 3) of tets at rest, and whether each has one (m,). parts: (m,) their weights."""
     along = body.settings.fibres_along
-    every = np.ones(len(own), dtype=bool)
-    if along == Along.PAINTED:
-        return _painted(body, cover, own, parts)
-    if along == Along.LENGTH:
-        return np.tile(_length(body, cover.nodes[cover.tets[own]].mean(axis=1), parts), (len(own), 1)), every
-    return np.tile(body.axes["XYZ".index(along)], (len(own), 1)), every
+    all_known = np.ones(len(fibre_tets), dtype=bool)
+    if along == FibreDirection.PAINTED:
+        return _painted_directions(body, cover, fibre_tets, parts)
+    if along == FibreDirection.LENGTH:
+        return np.tile(
+            _longest_axis(body, cover.nodes[cover.tets[fibre_tets]].mean(axis=1), parts), (len(fibre_tets), 1)
+        ), all_known
+    return np.tile(body.axes["XYZ".index(along)], (len(fibre_tets), 1)), all_known
 
 
-def _length(body: Body, places: Array, parts: Array) -> Array:
+def _longest_axis(body: Body, points: Array, parts: Array) -> Array:
     """Return the longest principal axis (3,) of points (m, 3). Raises MeshError if it is ambiguous."""
-    offset = places - parts @ places / parts.sum()
+    offset = points - parts @ points / parts.sum()
     values, vectors = np.linalg.eigh((parts[:, None] * offset).T @ offset)
-    if values[1] > _ROUND**2 * values[2]:
+    if values[1] > _MAX_ASPECT**2 * values[2]:
         raise MeshError(
             f"{body.name}: its fibre group is about as wide as long, so its longest axis is ambiguous; choose an "
             "axis under Fibres Along, or paint a Direction Group."
@@ -85,7 +90,7 @@ def _length(body: Body, places: Array, parts: Array) -> Array:
     return np.asarray(vectors[:, 2])
 
 
-def _painted(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array, Array]:
+def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array) -> tuple[Array, Array]:
     """Return the directions of the gradient of the painted weights, and which tets have one."""
     if body.fibre_direction is None:
         raise MeshError(
@@ -93,41 +98,45 @@ def _painted(body: Body, cover: Cover, own: Index, parts: Array) -> tuple[Array,
             "Fibres Along."
         )
     nodes, tets = cover.nodes, cover.tets
-    levels = smoothed(cover.embedding, nodes, tets, body.fibre_direction)
-    slopes = np.einsum("mk,mki->mi", levels[tets[own]], gradients(nodes, tets[own]))
-    size = np.linalg.norm(slopes, axis=1)
-    known = size * body.surface.size > _ALIKE
-    if parts[~known].sum() > _LOST * parts.sum():
+    node_values = smooth_node_values(cover.embedding, nodes, tets, body.fibre_direction)
+    directions = np.einsum("mk,mki->mi", node_values[tets[fibre_tets]], shape_gradients(nodes, tets[fibre_tets]))
+    size = np.linalg.norm(directions, axis=1)
+    known = size * body.surface.size > _MIN_CHANGE
+    if parts[~known].sum() > _MAX_LOST_FRACTION * parts.sum():
         raise MeshError(
             f"{body.name}: its Direction Group is nearly constant along its fibres; paint it from 0 at one end to 1 "
             "at the other, or choose an axis under Fibres Along."
         )
-    return slopes / np.maximum(size, 1e-30)[:, None], known
+    return directions / np.maximum(size, 1e-30)[:, None], known
 
 
-def smoothed(embedding: Embedding, nodes: Array, tets: Index, values: Array) -> Array:
+def smooth_node_values(embedding: Embedding, nodes: Array, tets: Index, values: Array) -> Array:
     """Return node values (n,) that fit vertex values (v,) and have a smooth gradient, also inside.
 
     They minimise mean (node value - vertex value)^2 + e L^4 mean |change of gradient|^2, with L the size. Values with a
     constant gradient are reproduced exactly, also at the ends.
     """
-    shapes, corners = gradients(nodes, tets), nodes[tets]
+    shapes, corners = shape_gradients(nodes, tets), nodes[tets]
     middles, m = corners.mean(axis=1), len(tets)
     rows = (np.arange(3)[:, None, None] * m + np.arange(m)[None, :, None]).repeat(4, axis=2)
     columns = np.broadcast_to(tets[None], rows.shape)
     slope = csr_matrix((shapes.transpose(2, 0, 1).ravel(), (rows.ravel(), columns.ravel())), shape=(3 * m, len(nodes)))
-    one, other = _beside(tets)
-    apart = np.linalg.norm(middles[one] - middles[other], axis=1)
-    weights = _SMOOTH * float(np.ptp(nodes, axis=0).max()) ** 4 / (apart**2 * max(len(one), 1))
+    one, other = _adjacent_tets(tets)
+    distances = np.linalg.norm(middles[one] - middles[other], axis=1)
+    weights = _SMOOTHING * float(np.ptp(nodes, axis=0).max()) ** 4 / (distances**2 * max(len(one), 1))
     step = vstack([slope[k * m + one] - slope[k * m + other] for k in range(3)])
-    carried = embedding.operator
+    embedding_operator = embedding.operator
     # Regularise nodes that neither embed a vertex nor share a face with another tetrahedron.
-    alone = diags(np.full(len(nodes), 1e-12 / len(values)))
-    matrix = carried.T @ carried / len(values) + step.T @ diags(np.tile(weights, 3)) @ step + alone
-    return np.asarray(spsolve(matrix.tocsc(), carried.T @ values / len(values), permc_spec="MMD_AT_PLUS_A"))
+    regularisation = diags(np.full(len(nodes), 1e-12 / len(values)))
+    matrix = (
+        embedding_operator.T @ embedding_operator / len(values)
+        + step.T @ diags(np.tile(weights, 3)) @ step
+        + regularisation
+    )
+    return np.asarray(spsolve(matrix.tocsc(), embedding_operator.T @ values / len(values), permc_spec="MMD_AT_PLUS_A"))
 
 
-def _beside(tets: Index) -> tuple[Index, Index]:
+def _adjacent_tets(tets: Index) -> tuple[Index, Index]:
     """Return the pairs of tetrahedra (f,), (f,) that share a face."""
     faces = np.sort(tets[:, [[1, 2, 3], [0, 2, 3], [0, 1, 3], [0, 1, 2]]].reshape(-1, 3), axis=1)
     order = np.lexsort(faces.T)

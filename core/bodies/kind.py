@@ -13,7 +13,7 @@ from .model import Model
 BASE_YOUNG = 1e5
 
 
-class Kind:
+class BodyKind:
     """Builder of nodes and force terms from an object.
 
     name, label, description: identifier, label and tooltip in the panel.
@@ -27,13 +27,13 @@ class Kind:
 
     name: ClassVar[str]
     label: ClassVar[str]
-    text: ClassVar[str]
-    looks_at_edges: ClassVar[bool] = False
+    description: ClassVar[str]
+    uses_edges: ClassVar[bool] = False
     needs_faces: ClassVar[bool] = True
-    sews: ClassVar[bool] = False
-    natural: ClassVar[bool] = False
-    switched: ClassVar[bool] = False
-    joins: ClassVar[bool] = True
+    supports_seams: ClassVar[bool] = False
+    has_physical_bounce: ClassVar[bool] = False
+    supports_muscles: ClassVar[bool] = False
+    supports_links: ClassVar[bool] = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Kind:
         return ()
 
     @staticmethod
-    def fineness(settings: Settings) -> str:
+    def resolution_parameter(settings: Settings) -> str:
         """Return the name of the parameter that sets the number of elements; '' if the mesh determines it."""
         return ""
 

@@ -8,8 +8,8 @@ from typing import Protocol
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..system.block import Block
-from .followers import Followers
+from ..system.discretization import BodyDiscretization
+from .surface_binding import BoundPoints
 
 
 class Skin(Protocol):
@@ -19,14 +19,14 @@ class Skin(Protocol):
         """Return the simulated surface (v, 3) m for node positions (n, 3) m and the animated surface (v, 3) m."""
         ...
 
-    def carried(self) -> tuple[csr_matrix, Array]:
+    def node_operator(self) -> tuple[csr_matrix, Array]:
         """Return the operator (v, n) from nodes to vertices, and the animation weight (v,) of each vertex.
 
         A row of the operator sums to 1 minus the animation weight.
         """
         ...
 
-    def attached(self, points: Array) -> tuple[Index, Array]:
+    def weights_for_points(self, points: Array) -> tuple[Index, Array]:
         """Return nodes (l, k) and weights (l, k) whose weighted means follow points (l, 3) m of the rest shape."""
         ...
 
@@ -58,12 +58,12 @@ class Model:
     surface_stiffness: N/m, resistance of a vertex to contact at BASE_YOUNG; 0 if it follows from the volume behind it.
     """
 
-    block: Block
+    block: BodyDiscretization
     skin: Skin
-    pins: Followers
-    nodes: Followers
+    pins: BoundPoints
+    nodes: BoundPoints
     fill: float = 1.0
     spacing: float = 0.0
-    firm: float = 0.0
+    surface_stiffness: float = 0.0
     faces: Index | None = None
     strands: Strands | None = None

@@ -9,14 +9,14 @@ from scipy.sparse.linalg import cg, spsolve
 from ..arrays import Array, Index
 from ..geometry.embedding import Embedding
 from ..geometry.surface import Surface, triangle_areas
-from ..scene.body import HARD
+from ..scene.body import HARD_PIN_WEIGHT
 
 # Largest weight converted to a spring. At partly hard-pinned nodes, hard pins act as springs of this weight.
-_STRONG = 0.99
+_MAX_SPRING_WEIGHT = 0.99
 # A node without surface vertices is pinned if the harmonic extension of its neighbours' pins reaches this value.
-_FILLED = 0.9
+_HARMONIC_THRESHOLD = 0.9
 # Relative tolerance of values at inner nodes: rounding. A factorisation would take a hundred times as long.
-_EXACT = 1e-13
+_HARMONIC_TOLERANCE = 1e-13
 
 
 def pin_nodes(
@@ -30,17 +30,17 @@ def pin_nodes(
     """
 
     def gather(values: Array) -> Array:
-        return _gathered(embedding, tets, nodes, values)
+        return _sum_at_nodes(embedding, tets, nodes, values)
 
-    total, held = gather(np.ones(len(weights))), gather((weights >= HARD).astype(float))
+    total, hard_total = gather(np.ones(len(weights))), gather((weights >= HARD_PIN_WEIGHT).astype(float))
     known = total > 1e-9
-    hard = known & (held >= HARD * total)
-    if not hard.any() and held.any():
+    hard = known & (hard_total >= HARD_PIN_WEIGHT * total)
+    if not hard.any() and hard_total.any():
         # Pins finer than the lattice: pin the surrounding nodes, otherwise none would be pinned.
-        hard = held > 0.0
+        hard = hard_total > 0.0
     inner = np.flatnonzero(~known)
     if len(inner) and hard.any():
-        hard[inner] = _harmonic(tets, hard.astype(float), inner) >= _FILLED
+        hard[inner] = _harmonic_extension(tets, hard.astype(float), inner) >= _HARMONIC_THRESHOLD
 
     area = _vertex_areas(surface)
     springs = gather(pin_strength(weights) * area / area.sum()) * young * float(np.ptp(surface.vertices, axis=0).max())
@@ -51,24 +51,24 @@ def pin_nodes(
 
 def pin_strength(weights: Array) -> Array:
     """Return w/(1 - w), the relative spring stiffness of a pin with weight w."""
-    w = np.minimum(weights, _STRONG)
+    w = np.minimum(weights, _MAX_SPRING_WEIGHT)
     return np.asarray(w / (1.0 - w))
 
 
-def _gathered(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
+def _sum_at_nodes(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
     """Return vertex values (v,) summed at the nodes (n,) with the embedding weights."""
     share = np.maximum(embedding.weights, 0.0)
     corners = tets[embedding.tets].ravel()
     return np.bincount(corners, (share * values[:, None]).ravel(), minlength=nodes).astype(float)
 
 
-def spread(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
+def painted_node_values(embedding: Embedding, tets: Index, nodes: int, values: Array) -> Array:
     """Return painted vertex values (v,) at the nodes (n,): weighted means near the surface, harmonic inside."""
-    total = _gathered(embedding, tets, nodes, np.ones(len(values)))
-    painted: Array = _gathered(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
+    total = _sum_at_nodes(embedding, tets, nodes, np.ones(len(values)))
+    painted: Array = _sum_at_nodes(embedding, tets, nodes, values) / np.maximum(total, 1e-9)
     inner = np.flatnonzero(total <= 1e-9)
     if len(inner):
-        painted[inner] = _harmonic(tets, painted, inner)
+        painted[inner] = _harmonic_extension(tets, painted, inner)
     return painted
 
 
@@ -79,7 +79,7 @@ def _vertex_areas(surface: Surface) -> Array:
     return shares.astype(float)
 
 
-def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
+def _harmonic_extension(tets: Index, values: Array, unknown: Index) -> Array:
     """Return the harmonic extension to the unknown nodes: each value is the mean of its neighbours."""
     n = len(values)
     a, b = np.array([(i, j) for i in range(4) for j in range(4) if i != j]).T
@@ -89,5 +89,5 @@ def _harmonic(tets: Index, values: Array, unknown: Index) -> Array:
     known = np.setdiff1d(np.arange(n), unknown)
     right = -(laplacian[unknown][:, known] @ values[known])
     block = laplacian[unknown][:, unknown]
-    filled, failed = cg(block, right, rtol=_EXACT, atol=0.0, M=diags(1.0 / block.diagonal()))
+    filled, failed = cg(block, right, rtol=_HARMONIC_TOLERANCE, atol=0.0, M=diags(1.0 / block.diagonal()))
     return np.atleast_1d(spsolve(block.tocsc(), right)) if failed else np.asarray(filled)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from ..errors import ParameterError
-from .cloth import Cloth
-from .kind import Kind
-from .rope import Rope
-from .springs import Springs
-from .volume import Solid
-from .weave import Weave
+from .cloth import ClothKind
+from .kind import BodyKind
+from .rope import RopeKind
+from .solid import SolidKind
+from .springs import SpringsKind
+from .weave import WeaveKind
 
-KINDS: tuple[type[Kind], ...] = (Solid, Springs, Cloth, Rope, Weave)
+KINDS: tuple[type[BodyKind], ...] = (SolidKind, SpringsKind, ClothKind, RopeKind, WeaveKind)
 
 
-def kind(name: str) -> type[Kind]:
+def kind_by_name(name: str) -> type[BodyKind]:
     """Return the kind with a name. Raises ParameterError if the name is unknown, as from another version."""
     for one in KINDS:
         if one.name == name:

@@ -1,4 +1,4 @@
-"""Ropes: the edges of a mesh as threads that resist stretch and bending (docs/physics.md section 6)."""
+"""Ropes: the edges of a mesh as threads that resist stretch and bending (docs/explanation/physics/06-body-models.md)."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, Index
-from ..elements.assembly import edges_of
+from ..elements.assembly import element_edges
 from ..energies import RodBending
-from ..energies.springs import springs
+from ..energies.springs import spring_energy
 from ..errors import MeshError
-from ..geometry.surface import check_vertices, welded
+from ..geometry.surface import check_vertices, weld_vertices
 from ..scene.body import Body
 from ..scene.parameters import Settings
-from ..system.block import Block
+from ..system.discretization import BodyDiscretization
 from ..system.term import Potential
-from .kind import BASE_YOUNG, Kind
+from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscular import muscle_of, muscular
-from .vertices import Held, doubled, painted_at, painted_lengths, vertex_model
-from .volume import softened
+from .muscle_springs import muscle_indices, muscle_terms
+from .solid import stiffness_scale
+from .vertex_nodes import PinConstraints, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
 
 # Shortest edge, relative to the size of the body; shorter ones are ignored.
-_SHORT = 1e-9
+_MIN_EDGE_LENGTH = 1e-9
 # Where more than two edges meet, two of them continue each other if they turn by less than this angle (its cosine).
-_STRAIGHT = np.cos(np.radians(60.0))
+_MAX_TURN_COSINE = np.cos(np.radians(60.0))
 
 
 @dataclass(frozen=True)
@@ -39,37 +39,41 @@ class Threads:
     vertices: Index
     edges: Index
     lengths: Array
-    doubles: Index
+    duplicates: Index
 
     @staticmethod
     def of(body: Body) -> Threads:
         """Return the threads of a body. Raises MeshError if no edge has a length."""
         points = body.surface.vertices
-        first, label = welded(points)
-        stands = first[label]
-        drawn = stands[body.edges] if len(body.edges) else edges_of(stands[body.surface.triangles])
-        edges = np.unique(np.sort(drawn, axis=1), axis=0)
+        first, label = weld_vertices(points)
+        first_coincident = first[label]
+        mesh_edges = (
+            first_coincident[body.edges] if len(body.edges) else element_edges(first_coincident[body.surface.triangles])
+        )
+        edges = np.unique(np.sort(mesh_edges, axis=1), axis=0)
         lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
-        there = lengths > _SHORT * body.surface.size
-        edges, lengths = edges[there], lengths[there]
+        is_long_enough = lengths > _MIN_EDGE_LENGTH * body.surface.size
+        edges, lengths = edges[is_long_enough], lengths[is_long_enough]
         if not len(edges):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
         vertices = np.unique(edges)
-        place = np.full(len(points), -1)
-        place[vertices] = np.arange(len(vertices))
-        return Threads(vertices, place[edges].astype(np.int64), lengths, doubled(stands, place))
+        node_of = np.full(len(points), -1)
+        node_of[vertices] = np.arange(len(vertices))
+        return Threads(
+            vertices, node_of[edges].astype(np.int64), lengths, duplicate_vertices(first_coincident, node_of)
+        )
 
 
-class Rope(Kind):
+class RopeKind(BodyKind):
     """Kind whose edges are segments of a rope."""
 
     name = "ROPE"
     label = "Rope"
-    text = "Simulate every edge as a piece of rope: cables, cords, threads, whips, nets. The mesh needs no faces"
-    looks_at_edges = True
+    description = "Simulate every edge as a piece of rope: cables, cords, threads, whips, nets. The mesh needs no faces"
+    uses_edges = True
     needs_faces = False
-    natural = True
-    switched = True
+    has_physical_bounce = True
+    supports_muscles = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -88,34 +92,38 @@ class Rope(Kind):
         thickness = 1e-3 * settings.thickness
         section = 0.25 * np.pi * thickness**2
         shares = np.bincount(edges.ravel(), (0.5 * threads.lengths).repeat(2), minlength=len(rest)).astype(float)
-        held = Held.of(body, threads.vertices, threads.doubles, shares)
-        painted = painted_at(body.stiffness_map, threads.vertices)
+        pins = PinConstraints.of(body, threads.vertices, threads.duplicates, shares)
+        painted = weights_at_nodes(body.stiffness_map, threads.vertices)
         parts = np.ones(len(rest)) if painted is None else painted
-        stretch = BASE_YOUNG * section * (1.0 if painted is None else softened(parts[edges].mean(axis=1)))
-        sizes = painted_lengths(painted_at(body.length_map, threads.vertices), edges)
-        sizes *= 1.0 - settings.shrink / 100.0
-        lengths, stretches = threads.lengths * sizes, np.broadcast_to(stretch, len(edges)).copy()
-        muscle = muscle_of(body, threads.vertices, edges)
-        own = muscle < 0
-        pull = (Potential(springs(edges[own], lengths[own], stretches[own])),) if own.any() else ()
-        triples = following(rest, edges)
+        stretch = BASE_YOUNG * section * (1.0 if painted is None else stiffness_scale(parts[edges].mean(axis=1)))
+        length_scales = length_factors(weights_at_nodes(body.length_map, threads.vertices), edges)
+        length_scales *= 1.0 - settings.shrink / 100.0
+        lengths, stretches = threads.lengths * length_scales, np.broadcast_to(stretch, len(edges)).copy()
+        muscle = muscle_indices(body, threads.vertices, edges)
+        is_passive = muscle < 0
+        pull = (
+            (Potential(spring_energy(edges[is_passive], lengths[is_passive], stretches[is_passive])),)
+            if is_passive.any()
+            else ()
+        )
+        triples = consecutive_edges(rest, edges)
         # E I of a round wire, scaled by the Bending factor: the strands of a rope slide, so it bends more easily.
         rigidity = settings.bending * BASE_YOUNG * np.pi * thickness**4 / 64.0
-        bend = rigidity * (np.ones(len(triples)) if painted is None else softened(parts[triples].mean(axis=1)))
-        bending = RodBending.of(rest, triples, bend, held.fixed(len(rest)))
+        bend = rigidity * (np.ones(len(triples)) if painted is None else stiffness_scale(parts[triples].mean(axis=1)))
+        bending = RodBending.from_rest_shape(rest, triples, bend, pins.hard_pin_mask(len(rest)))
         # Group the nodes of consecutive edges, so that a pinned edge clamps the next one.
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
-        block = Block(
+        block = BodyDiscretization(
             body.name, rest, settings.density * section * shares, groups,
-            (*pull, *muscular(body, muscle, edges, lengths, stretches), Potential(bending), *held.springs),
-            held.nodes, held.stiffness, held.pace, not settings.damp_swing, net=True,
-            centre=painted_at(body.centre_map, threads.vertices),
+            (*pull, *muscle_terms(body, muscle, edges, lengths, stretches), Potential(bending), *pins.spring_terms),
+            pins.nodes, pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
+            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices),
         )  # fmt: skip
-        firm = BASE_YOUNG * section / block.size
-        return vertex_model(body, block, threads.vertices, threads.doubles, firm)
+        surface_stiffness = BASE_YOUNG * section / block.size
+        return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness)
 
 
-def following(rest: Array, edges: Index) -> Index:
+def consecutive_edges(rest: Array, edges: Index) -> Index:
     """Return the nodes (m, 3) of consecutive edges (e, 2).
 
     Two edges that meet are always consecutive. Where more meet, the straightest pairs are.
@@ -130,12 +138,12 @@ def following(rest: Array, edges: Index) -> Index:
     found = [np.stack([ends[starts[two], 1], two, ends[starts[two] + 1, 1]], axis=1)]
     for node in np.flatnonzero(counts > 2):
         near = ends[starts[node] : starts[node + 1], 1]
-        ways = rest[near] - rest[node]
-        ways /= np.linalg.norm(ways, axis=1)[:, None]
-        straight = -(ways @ ways.T)
-        np.fill_diagonal(straight, -1.0)
-        while straight.max() > _STRAIGHT:
-            i, j = np.unravel_index(int(straight.argmax()), straight.shape)
+        directions = rest[near] - rest[node]
+        directions /= np.linalg.norm(directions, axis=1)[:, None]
+        straightness = -(directions @ directions.T)
+        np.fill_diagonal(straightness, -1.0)
+        while straightness.max() > _MAX_TURN_COSINE:
+            i, j = np.unravel_index(int(straightness.argmax()), straightness.shape)
             found.append(np.array([[near[i], node, near[j]]]))
-            straight[[i, j], :] = straight[:, [i, j]] = -1.0
+            straightness[[i, j], :] = straightness[:, [i, j]] = -1.0
     return np.asarray(np.concatenate(found), dtype=np.int64)

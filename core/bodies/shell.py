@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index, Mask
-from ..energies.springs import springs
+from ..energies.springs import spring_energy
 from ..energies.strain_energy import StrainEnergy
-from ..geometry.proximity import Triangles, nearest
-from ..geometry.surface import is_shell, mean_thickness, open_edges
+from ..geometry.proximity import Triangles, nearest_triangles
+from ..geometry.surface import count_open_edges, is_shell, mean_thickness
 from .kind import BASE_YOUNG
 
 # Stretch stiffness of a side relative to half a plate, so that both sides together bend like the plate: a plate of
 # thickness t has E t^3/12, two sides of half its stiffness at distance t have E t^3/4. The shell stretches three times
 # as easily.
-OF_A_SIDE = 1.0 / 3.0
+SIDE_STIFFNESS_FRACTION = 1.0 / 3.0
 # Largest length of a strut, in mean thicknesses.
-_REACH = 3.0
+_MAX_STRUT_LENGTH = 3.0
 # Largest cosine between the normals of opposite sides.
-_OPPOSED = -0.5
+_MAX_NORMAL_COSINE = -0.5
 # Smallest barycentric weight of a corner for a strut to it.
-_LEAST = 0.1
+_MIN_CORNER_WEIGHT = 0.1
 
 
 def struts_across(rest: Array, triangles: Index, shares: Array) -> StrainEnergy | None:
@@ -30,25 +30,32 @@ def struts_across(rest: Array, triangles: Index, shares: Array) -> StrainEnergy 
 
     rest: (n, 3) m.  triangles: (m, 3).  shares: (n,) m^2 represented by each node.
     """
-    if open_edges(triangles) or not is_shell(rest, triangles):
+    if count_open_edges(triangles) or not is_shell(rest, triangles):
         return None
     surface = Triangles(rest, triangles)
 
-    def own(point: Index, triangle: Index) -> Mask:
+    def contains_point(point: Index, triangle: Index) -> Mask:
         return np.asarray((triangles[triangle] == point[:, None]).any(axis=1))
 
-    reach = _REACH * mean_thickness(rest, triangles)
-    found = nearest(surface, rest, reach, normals=surface.vertex_normals, opposing=_OPPOSED, forbidden=own)
+    reach = _MAX_STRUT_LENGTH * mean_thickness(rest, triangles)
+    found = nearest_triangles(
+        surface,
+        rest,
+        reach,
+        normals=surface.vertex_normals,
+        max_normal_cosine=_MAX_NORMAL_COSINE,
+        is_excluded=contains_point,
+    )
     corners, weights = triangles[found.triangle], found.weights
     node = np.broadcast_to(found.point[:, None], corners.shape)
-    kept = (weights > _LEAST) & (corners != node)
-    ends = np.stack([node[kept], corners[kept]], axis=1)
-    strength = (BASE_YOUNG * shares[found.point][:, None] * weights)[kept]
+    is_used = (weights > _MIN_CORNER_WEIGHT) & (corners != node)
+    ends = np.stack([node[is_used], corners[is_used]], axis=1)
+    strength = (BASE_YOUNG * shares[found.point][:, None] * weights)[is_used]
     pairs, where = np.unique(np.sort(ends, axis=1), axis=0, return_inverse=True)
     # Merge struts found from both ends.
     stiffness = 0.5 * np.bincount(where.reshape(-1), strength, minlength=len(pairs))
     lengths = np.linalg.norm(rest[pairs[:, 0]] - rest[pairs[:, 1]], axis=1)
-    there = lengths > 0.0
-    if not there.any():
+    has_length = lengths > 0.0
+    if not has_length.any():
         return None
-    return springs(pairs[there].astype(np.int64), lengths[there], stiffness[there])
+    return spring_energy(pairs[has_length].astype(np.int64), lengths[has_length], stiffness[has_length])

@@ -7,30 +7,30 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, Index
-from ..elements.assembly import edges_of
-from ..energies.plastic import SpringFlow
-from ..energies.springs import springs
+from ..elements.assembly import element_edges
+from ..energies.plastic_flow import SpringFlow
+from ..energies.springs import spring_energy
 from ..errors import MeshError
-from ..geometry.surface import check_vertices, triangle_areas, welded
+from ..geometry.surface import check_vertices, triangle_areas, weld_vertices
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
-from ..system.block import Block
-from ..system.plastic import Plastic
+from ..system.discretization import BodyDiscretization
+from ..system.plastic import PlasticTerm
 from ..system.term import pin_springs
-from .kind import BASE_YOUNG, Kind
+from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscular import muscle_of, muscular
-from .vertices import Held, Moved, doubled, painted_at, painted_lengths, vertex_model
-from .volume import Covered, softened
+from .muscle_springs import muscle_indices, muscle_terms
+from .solid import LatticeBody, stiffness_scale
+from .vertex_nodes import PinConstraints, VertexSkin, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
 
-__all__ = ["Moved", "Springs"]
+__all__ = ["SpringsKind", "VertexSkin"]
 
 # Shortest edge, relative to the size of the body; shorter ones are ignored.
-_SHORT = 1e-9
+_MIN_EDGE_LENGTH = 1e-9
 
 
 @dataclass(frozen=True)
-class Net:
+class SpringNet:
     """Springs between vertices of a mesh.
 
     vertices: (n,) mesh vertices that have a spring; these are the nodes.
@@ -46,18 +46,18 @@ class Net:
     stiffness: Array
     mass: Array
     area: Array
-    doubles: Index
+    duplicates: Index
 
 
-class Springs(Kind):
+class SpringsKind(BodyKind):
     """Kind whose edges are springs."""
 
     name = "SPRINGS"
     label = "Springs"
-    text = "Simulate every edge as a spring: wires, nets, frames. The mesh needs no faces"
-    looks_at_edges = True
+    description = "Simulate every edge as a spring: wires, nets, frames. The mesh needs no faces"
+    uses_edges = True
     needs_faces = False
-    switched = True
+    supports_muscles = True
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -65,7 +65,7 @@ class Springs(Kind):
         return (*own, "tets") if settings.struts == Struts.VOLUME else own
 
     @staticmethod
-    def fineness(settings: Settings) -> str:
+    def resolution_parameter(settings: Settings) -> str:
         return "resolution" if settings.struts == Struts.VOLUME else ""
 
     @staticmethod
@@ -78,79 +78,83 @@ class Springs(Kind):
 
     @staticmethod
     def build(body: Body) -> Model:
-        return _strutted(body) if body.settings.struts == Struts.VOLUME else _net_model(body)
+        return _volume_model(body) if body.settings.struts == Struts.VOLUME else _net_model(body)
 
 
-def _strutted(body: Body) -> Model:
+def _volume_model(body: Body) -> Model:
     """Return a model with springs along the edges of tetrahedra that embed the surface; van Gelder, *Approximate
     Simulation of Elastic Membranes by Triangulated Spring Meshes* (1998): k = E sum V/L^2 over the tetrahedra of an
     edge."""
-    covered = Covered.of(body)
+    covered = LatticeBody.of(body)
     nodes, tets = covered.cover.nodes, covered.cover.tets
-    pinned, pin_stiffness = covered.pins(BASE_YOUNG)
-    edges = edges_of(tets)
+    pinned, pin_stiffness = covered.pinned_nodes(BASE_YOUNG)
+    edges = element_edges(tets)
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
-    volumes = _around(tets, covered.stiff, edges, len(nodes))
+    volumes = _sum_over_elements(tets, covered.effective_volumes, edges, len(nodes))
     # springs() takes k L in N, the force at twice the rest length, with k in N/m.
-    energy = springs(
-        edges, lengths * painted_lengths(covered.painted(body.length_map), edges), BASE_YOUNG * volumes / lengths
+    energy = spring_energy(
+        edges, lengths * length_factors(covered.at_nodes(body.length_map), edges), BASE_YOUNG * volumes / lengths
     )
-    terms = (Plastic.of(SpringFlow(energy)), *pin_springs(pinned, pin_stiffness))
-    pace = covered.pace
-    swings = not body.settings.damp_swing
-    block = Block(
-        body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, pace, swings,
-        centre=covered.painted(body.centre_map),
+    terms = (PlasticTerm.create(SpringFlow(energy)), *pin_springs(pinned, pin_stiffness))
+    settle_scale = covered.settle_scale
+    keeps_pendulum_free = not body.settings.damp_swing
+    block = BodyDiscretization(
+        body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, settle_scale, keeps_pendulum_free,
+        ray_origin_weights=covered.at_nodes(body.centre_map),
     )  # fmt: skip
-    return covered.model(block)
+    return covered.build_model(block)
 
 
 def _net_model(body: Body) -> Model:
-    net = _net(body)
+    net = _build_net(body)
     rest = body.surface.vertices[net.vertices]
 
     def at_nodes(values: Array | None) -> Array | None:
-        return painted_at(values, net.vertices)
+        return weights_at_nodes(values, net.vertices)
 
     lengths = np.linalg.norm(rest[net.edges[:, 0]] - rest[net.edges[:, 1]], axis=1)
     painted = at_nodes(body.stiffness_map)
-    stiffness = net.stiffness if painted is None else net.stiffness * softened(painted[net.edges].mean(axis=1))
-    lengths_at_rest = lengths * painted_lengths(at_nodes(body.length_map), net.edges)
-    muscle = muscle_of(body, net.vertices, net.edges)
-    own = muscle < 0
+    stiffness = net.stiffness if painted is None else net.stiffness * stiffness_scale(painted[net.edges].mean(axis=1))
+    lengths_at_rest = lengths * length_factors(at_nodes(body.length_map), net.edges)
+    muscle = muscle_indices(body, net.vertices, net.edges)
+    is_passive = muscle < 0
     # Muscles have no plasticity.
-    energy = springs(net.edges[own], lengths_at_rest[own], stiffness[own])
-    flowing = (Plastic.of(SpringFlow(energy)),) if own.any() else ()
-    terms = (*flowing, *muscular(body, muscle, net.edges, lengths_at_rest, stiffness))
-    held = Held.of(body, net.vertices, net.doubles, net.area)
-    block = Block(
-        body.name, rest, net.mass, (net.edges,), (*terms, *held.springs), held.nodes,
-        held.stiffness,
-        held.pace, not body.settings.damp_swing, net=True, centre=at_nodes(body.centre_map),
+    energy = spring_energy(net.edges[is_passive], lengths_at_rest[is_passive], stiffness[is_passive])
+    flowing = (PlasticTerm.create(SpringFlow(energy)),) if is_passive.any() else ()
+    terms = (*flowing, *muscle_terms(body, muscle, net.edges, lengths_at_rest, stiffness))
+    pins = PinConstraints.of(body, net.vertices, net.duplicates, net.area)
+    block = BodyDiscretization(
+        body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,
+        pins.stiffness,
+        pins.settle_scale, not body.settings.damp_swing, is_net=True, ray_origin_weights=at_nodes(body.centre_map),
     )  # fmt: skip
-    firm = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
-    return vertex_model(body, block, net.vertices, net.doubles, firm)
+    surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
+    return vertex_model(body, block, net.vertices, net.duplicates, surface_stiffness)
 
 
-def _net(body: Body) -> Net:
+def _build_net(body: Body) -> SpringNet:
     """Return the springs of a mesh: those of a sheet along faces, and wires elsewhere, both with its thickness."""
     points, triangles = body.surface.vertices, body.surface.triangles
     settings = body.settings
     thickness = 1e-3 * settings.thickness
-    first, label = welded(points)
-    stands = first[label]
-    triangles = stands[triangles]
-    own = np.unique(np.sort(stands[body.edges], axis=1), axis=0) if len(body.edges) else edges_of(triangles)
+    first, label = weld_vertices(points)
+    first_coincident = first[label]
+    triangles = first_coincident[triangles]
+    mesh_edges = (
+        np.unique(np.sort(first_coincident[body.edges], axis=1), axis=0)
+        if len(body.edges)
+        else element_edges(triangles)
+    )
     areas = triangle_areas(points, triangles)
-    pairs, shares = [own], [_around(triangles, areas, own, len(points))]
+    pairs, shares = [mesh_edges], [_sum_over_elements(triangles, areas, mesh_edges, len(points))]
     if settings.struts == Struts.FACES:
-        for more, share in _face_struts(triangles, areas, own, len(points)):
+        for more, share in _face_struts(triangles, areas, mesh_edges, len(points)):
             pairs.append(more)
             shares.append(share)
     edges, share = np.concatenate(pairs), np.concatenate(shares)
     lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
-    there = lengths > _SHORT * body.surface.size
-    edges, share, lengths = edges[there], share[there], lengths[there]
+    is_long_enough = lengths > _MIN_EDGE_LENGTH * body.surface.size
+    edges, share, lengths = edges[is_long_enough], share[is_long_enough], lengths[is_long_enough]
     # Van Gelder's k = E t sum A/L^2 in a sheet, E A/L along a wire; times L, in N.
     wire = share == 0.0
     section = 0.25 * np.pi * thickness**2
@@ -159,13 +163,20 @@ def _net(body: Body) -> Net:
     np.add.at(mass, edges[wire].ravel(), (0.5 * settings.density * section * lengths[wire]).repeat(2))
     np.add.at(mass, triangles.ravel(), (settings.density * thickness * areas / 3.0).repeat(3))
     vertices = np.unique(edges)
-    place = np.full(len(points), -1)
-    place[vertices] = np.arange(len(vertices))
-    held = mass[vertices]
-    return Net(vertices, place[edges], stiffness, held, held / (settings.density * thickness), doubled(stands, place))
+    node_of = np.full(len(points), -1)
+    node_of[vertices] = np.arange(len(vertices))
+    node_mass = mass[vertices]
+    return SpringNet(
+        vertices,
+        node_of[edges],
+        stiffness,
+        node_mass,
+        node_mass / (settings.density * thickness),
+        duplicate_vertices(first_coincident, node_of),
+    )
 
 
-def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
+def _sum_over_elements(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
     """Return for each edge (e, 2) the sum (e,) of the sizes (m,) of its elements (m, k)."""
     k = elements.shape[1]
     keys = np.sort(edges, axis=1) @ np.array([count, 1])
@@ -180,7 +191,7 @@ def _around(elements: Index, sizes: Array, edges: Index, count: int) -> Array:
     return total
 
 
-def _face_struts(triangles: Index, areas: Array, own: Index, count: int) -> list[tuple[Index, Array]]:
+def _face_struts(triangles: Index, areas: Array, mesh_edges: Index, count: int) -> list[tuple[Index, Array]]:
     """Return the face diagonals, and the struts across each edge between opposite corners, each with their areas."""
     sides = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]])
     tips, size = np.concatenate([triangles[:, 2], triangles[:, 0], triangles[:, 1]]), np.tile(areas, 3)
@@ -189,14 +200,14 @@ def _face_struts(triangles: Index, areas: Array, own: Index, count: int) -> list
     twin = np.flatnonzero(np.diff(keys[order]) == 0)
     a, b = order[twin], order[twin + 1]
     across = np.stack([tips[a], tips[b]], axis=1)
-    drawn = edges_of(triangles)
-    known = set(map(tuple, np.sort(own, axis=1).tolist()))
+    drawn = element_edges(triangles)
+    known = set(map(tuple, np.sort(mesh_edges, axis=1).tolist()))
     inner = np.array([tuple(pair) not in known for pair in drawn.tolist()], dtype=bool)
-    seen = known | set(map(tuple, drawn.tolist()))
-    fresh = np.array([p[0] != p[1] and tuple(sorted(p)) not in seen for p in across.tolist()], dtype=bool)
-    struts, where = np.unique(np.sort(across[fresh], axis=1), axis=0, return_inverse=True)
-    share = np.bincount(where.reshape(-1), (size[a] + size[b])[fresh], minlength=len(struts))
+    existing = known | set(map(tuple, drawn.tolist()))
+    is_new = np.array([p[0] != p[1] and tuple(sorted(p)) not in existing for p in across.tolist()], dtype=bool)
+    struts, where = np.unique(np.sort(across[is_new], axis=1), axis=0, return_inverse=True)
+    share = np.bincount(where.reshape(-1), (size[a] + size[b])[is_new], minlength=len(struts))
     return [
-        (drawn[inner], _around(triangles, areas, drawn[inner], count)),
+        (drawn[inner], _sum_over_elements(triangles, areas, drawn[inner], count)),
         (struts.reshape(-1, 2).astype(np.int64), share.astype(float)),
     ]

@@ -8,29 +8,31 @@ from ..damping.registry import DAMPINGS
 from ..errors import MeshError, ParameterError
 from ..scene.body import Body
 from ..scene.parameters import Settings
-from ..system.block import Block
-from ..system.weave import Weave as Yarns
-from ..weave.woven import Material, woven
-from ..weave.yarns import yarns_of
-from .kind import BASE_YOUNG, Kind
+from ..system.discretization import BodyDiscretization
+from ..system.weave_term import WeaveTerm as Yarns
+from ..weave.woven_cloth import YarnMaterial, build_woven_cloth
+from ..weave.yarns import trace_yarns
+from .kind import BASE_YOUNG, BodyKind
 from .model import Model, Strands
-from .rope import Rope, Threads
-from .vertices import Held, painted_at, vertex_model
+from .rope import RopeKind, Threads
+from .vertex_nodes import PinConstraints, vertex_model, weights_at_nodes
 
 # Damping methods of the papers that [SRD] defines for yarns.
-_DAMPINGS = ("STRAIN_RATE", "RAYLEIGH")
+_SUPPORTED_DAMPINGS = ("STRAIN_RATE", "RAYLEIGH")
 
 
-class Weave(Kind):
+class WeaveKind(BodyKind):
     """Kind made of yarns that cross at the vertices of quads."""
 
     name = "WEAVE"
     label = "Weave"
-    text = "Simulate every edge loop of a quad mesh as a yarn that crosses others at the vertices and can be pulled out"
-    looks_at_edges = True
+    description = (
+        "Simulate every edge loop of a quad mesh as a yarn that crosses others at the vertices and can be pulled out"
+    )
+    uses_edges = True
     needs_faces = False
-    natural = True
-    joins = False
+    has_physical_bounce = True
+    supports_links = False
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
@@ -39,9 +41,9 @@ class Weave(Kind):
     @staticmethod
     def check(body: Body) -> None:
         """Raise MeshError if the mesh has no edges, or ParameterError if yarns do not support the damping method."""
-        Rope.check(body)
+        RopeKind.check(body)
         chosen = body.settings.damping_by
-        if chosen in {one.name for one in DAMPINGS} and chosen not in _DAMPINGS:
+        if chosen in {one.name for one in DAMPINGS} and chosen not in _SUPPORTED_DAMPINGS:
             label = next(one.label for one in DAMPINGS if one.name == chosen)
             raise ParameterError(
                 f"{body.name}: yarns do not support {label} damping; choose Settle and Bounce, Strain Rate or Rayleigh."
@@ -51,35 +53,37 @@ class Weave(Kind):
     def build(body: Body) -> Model:
         settings, threads = body.settings, Threads.of(body)
         rest = body.surface.vertices[threads.vertices]
-        place = np.full(len(body.surface.vertices), -1)
-        place[threads.vertices] = np.arange(len(threads.vertices))
-        place[threads.doubles[:, 0]] = place[threads.doubles[:, 1]]
-        triangles = place[body.surface.triangles].astype(np.int64)
+        node_of = np.full(len(body.surface.vertices), -1)
+        node_of[threads.vertices] = np.arange(len(threads.vertices))
+        node_of[threads.duplicates[:, 0]] = node_of[threads.duplicates[:, 1]]
+        triangles = node_of[body.surface.triangles].astype(np.int64)
         diameter = 1e-3 * settings.thickness
         section = 0.25 * np.pi * diameter**2
-        material = Material(
+        material = YarnMaterial(
             stretch=BASE_YOUNG * section,
             bend=settings.bending * BASE_YOUNG * np.pi * diameter**4 / 64.0,
             shear=0.01 * settings.yarn_shear,
-            line=settings.density * section,
+            linear_density=settings.density * section,
             diameter=diameter,
             shrink=0.01 * settings.shrink,
         )
-        cloth = woven(rest, yarns_of(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material)
+        cloth = build_woven_cloth(
+            rest, trace_yarns(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material
+        )
         if not len(cloth.crossings):
             raise MeshError(
                 f"{body.name}: no two yarns cross: no vertex has four edges; convert its faces to quads, or choose "
                 "Cloth as its Kind."
             )
-        held = Held.of(body, threads.vertices, threads.doubles, cloth.node_mass)
-        block = Block(
-            body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *held.springs), held.nodes,
-            held.stiffness, held.pace, not settings.damp_swing, net=True,
-            centre=painted_at(body.centre_map, threads.vertices),
+        pins = PinConstraints.of(body, threads.vertices, threads.duplicates, cloth.node_mass)
+        block = BodyDiscretization(
+            body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins.nodes,
+            pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
+            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices),
         )  # fmt: skip
         # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))
-        areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.line
+        areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.linear_density
         strands = Strands(threads.vertices[cloth.ends], areas, diameter)
-        firm = BASE_YOUNG * section / block.size
-        return vertex_model(body, block, threads.vertices, threads.doubles, firm, strands)
+        surface_stiffness = BASE_YOUNG * section / block.size
+        return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness, strands)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Protocol
 from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array
-from ..energies import Material
-from ..system.block import Block
+from ..energies import ElasticMaterial
+from ..system.discretization import BodyDiscretization
 from .clusters import Mesh
 
 
@@ -25,23 +25,23 @@ class DampedBody:
     stiffness_factor: factor on the block's energies.
     """
 
-    block: Block
+    block: BodyDiscretization
     dials: Mapping[str, Any]
-    material: Material
+    material: ElasticMaterial
     eigenvalue: float
-    stiffness: float = 1.0
+    stiffness_factor: float = 1.0
 
     @property
     def mesh(self) -> Mesh:
-        return Mesh.of(self.block.mass, self.block.groups)
+        return Mesh.from_elements(self.block.mass, self.block.groups)
 
 
-def added(matrices: Sequence[csr_matrix]) -> csr_matrix:
+def sum_matrices(matrices: Sequence[csr_matrix]) -> csr_matrix:
     """Return the sum of one or more matrices."""
     return sum(matrices[1:], matrices[0])
 
 
-class Dissipative(Protocol):
+class DissipationPotential(Protocol):
     """Dissipation potential: D = v C(x) v/2."""
 
     def matrix(self, positions: Array) -> csr_matrix: ...
@@ -58,17 +58,17 @@ class Damping:
 
     name: ClassVar[str]
     label: ClassVar[str]
-    text: ClassVar[str]
+    description: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()
-    linear: ClassVar[bool] = True
-    angular: ClassVar[bool] = True
-    dissipative: ClassVar[bool] = True
+    conserves_linear_momentum: ClassVar[bool] = True
+    conserves_angular_momentum: ClassVar[bool] = True
+    is_dissipative: ClassVar[bool] = True
 
     def __init__(self, body: DampedBody) -> None:
         """Raises ParameterError if the damping does not support the body."""
         self.body = body
 
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
         """Return damped velocities (n, 3) m/s from the predicted ones.
 
         start_velocities: (n, 3) m/s, at the step's start.  h: s.
@@ -80,41 +80,43 @@ class Damping:
         return None
 
 
-class ByPotential(Damping):
+class PotentialDamping(Damping):
     """Damping by given potentials, for scenes without settings."""
 
     name = "POTENTIAL"
     label = "Potential"
-    text = "Damps by dissipation potentials that the scene defines"
+    description = "Damps by dissipation potentials that the scene defines"
 
-    def __init__(self, *potentials: Dissipative) -> None:
+    def __init__(self, *potentials: DissipationPotential) -> None:
         self._potentials = potentials
 
     def matrix(self, positions: Array) -> csr_matrix | None:
-        return added([potential.matrix(positions) for potential in self._potentials]) if self._potentials else None
+        return (
+            sum_matrices([potential.matrix(positions) for potential in self._potentials]) if self._potentials else None
+        )
 
 
-class Blockwise(Damping):
+class BlockwiseDamping(Damping):
     """Separate damping for each block of a system; relative motion of blocks is not damped."""
 
     name = "BLOCKWISE"
     label = "Block by Block"
-    text = "Damps each body by its own method"
+    description = "Damps each body by its own method"
 
     def __init__(self, parts: Sequence[tuple[slice, Damping | None]]) -> None:
         """parts: nodes of each block in the stack, and its damping or None."""
         self._parts = parts
 
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
         damped = predicted.copy()
         for part, one in self._parts:
             if one is not None:
-                damped[part] = one.velocities(positions[part], before[part], predicted[part], h)
+                damped[part] = one.damp_velocities(positions[part], start_velocities[part], predicted[part], h)
         return damped
 
     def matrix(self, positions: Array) -> csr_matrix | None:
-        found = [(part, one.matrix(positions[part]) if one is not None else None) for part, one in self._parts]
-        if all(matrix is None for _, matrix in found):
+        matrices = [(part, one.matrix(positions[part]) if one is not None else None) for part, one in self._parts]
+        if all(matrix is None for _, matrix in matrices):
             return None
-        empty = [csr_matrix((3 * (part.stop - part.start),) * 2) if m is None else m for part, m in found]
+        empty = [csr_matrix((3 * (part.stop - part.start),) * 2) if m is None else m for part, m in matrices]
         return block_diag(empty, format="csr")

@@ -8,9 +8,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..elements.assembly import assembled, gathered
+from ..elements.assembly import assemble_matrix, assemble_vector
 from ..elements.strains import Strain
-from ..energies.strain_energy import without_compression
+from ..energies.strain_energy import tensile_stress
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Dissipation:
     strain: Strain
     viscosity: Array
     weights: Array
-    nodes: int
+    node_count: int
 
     def matrix(self, positions: Array) -> csr_matrix:
         """Return C(x), (3n, 3n) N s/m; the force is -C v."""
         B = self.strain.gradient(positions[self.strain.elements])
         blocks = B.transpose(0, 2, 1) @ self.viscosity @ B
-        return assembled(blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
+        return assemble_matrix(blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
 
     def stress(self, positions: Array, velocities: Array) -> Array:
         """Return the viscous stress S_d (m, c)."""
@@ -41,17 +41,21 @@ class Dissipation:
         """Return the force -grad(eps) S_d, (n, 3) N."""
         B = self.strain.gradient(positions[self.strain.elements])
         pull = np.einsum("m,mc,mcw->mw", self.weights, self.stress(positions, velocities), B)
-        return -gathered(pull, self.strain.elements, self.nodes)
+        return -assemble_vector(pull, self.strain.elements, self.node_count)
 
-    def by_positions(self, positions: Array, velocities: Array, whole: bool, clamped: bool = False) -> csr_matrix:
+    def position_jacobian(
+        self, positions: Array, velocities: Array, include_unsymmetric: bool, without_compression_stress: bool = False
+    ) -> csr_matrix:
         """Return d force / d x, (3n, 3n) N/m, [SRD] (9): the geometric part, and on request the unsymmetric rest."""
         corners = positions[self.strain.elements]
         stress = self.stress(positions, velocities)
-        blocks = self.strain.bent(corners, without_compression(stress) if clamped else stress)
-        if whole:
+        blocks = self.strain.contracted_hessian(
+            corners, tensile_stress(stress) if without_compression_stress else stress
+        )
+        if include_unsymmetric:
             B, rate = self.strain.gradient(corners), self._rate_gradient(corners, velocities)
             blocks = blocks + B.transpose(0, 2, 1) @ self.viscosity @ rate
-        return assembled(-blocks * self.weights[:, None, None], self.strain.elements, self.nodes)
+        return assemble_matrix(-blocks * self.weights[:, None, None], self.strain.elements, self.node_count)
 
     def _rate_gradient(self, corners: Array, velocities: Array) -> Array:
         """Return d (grad(eps) v)/dx, (m, c, 3k): second derivatives of each component along v."""
@@ -62,5 +66,5 @@ class Dissipation:
         for component in range(count):
             one = np.zeros((m, count))
             one[:, component] = 1.0
-            rows.append((self.strain.bent(corners, one) @ v[:, :, None])[:, :, 0])
+            rows.append((self.strain.contracted_hessian(corners, one) @ v[:, :, None])[:, :, 0])
         return np.stack(rows, axis=1)

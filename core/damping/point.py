@@ -6,20 +6,20 @@ import numpy as np
 
 from ..arrays import Array
 from .damping import Damping
-from .rate import remembered
+from .frame_rate import retained_fraction
 
 
-class Point(Damping):
+class PointDamping(Damping):
     """Damping of absolute velocities."""
 
     name = "POINT"
     label = "Point"
-    text = "Damps all motion like thick air, including falling"
+    description = "Damps all motion like thick air, including falling"
     parameters = ("gamma",)
-    linear = angular = False
+    conserves_linear_momentum = conserves_angular_momentum = False
 
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
         mass = self.body.block.mass
         # One coefficient in kg/s for all nodes: it removes gamma at a node of mean mass, and at most all at the others.
-        strength = (1.0 - remembered(self.body.dials["gamma"], h)) * float(mass.mean())
-        return np.asarray((1.0 - np.minimum(strength / mass, 1.0))[:, None] * predicted)
+        damping_coefficient = (1.0 - retained_fraction(self.body.dials["gamma"], h)) * float(mass.mean())
+        return np.asarray((1.0 - np.minimum(damping_coefficient / mass, 1.0))[:, None] * predicted)

@@ -13,16 +13,16 @@ from scipy.sparse import csr_matrix, diags
 
 from ..arrays import Array
 from ..energies import Energy
-from .damping import DampedBody, Damping, added
+from .damping import DampedBody, Damping, sum_matrices
 
 
-def beta(body: DampedBody) -> float:
+def rayleigh_beta(body: DampedBody) -> float:
     """Return 2 zeta/sqrt(lambda_1) in s, which gives the first mode the dialled damping ratio."""
     return 2.0 * float(body.dials["damping_ratio"]) / math.sqrt(body.eigenvalue)
 
 
 @dataclass(frozen=True)
-class StiffnessDrag:
+class StiffnessDamping:
     """Damping potential C = beta K+(x) of energies.
 
     beta: s, times the factor on the energies.
@@ -32,25 +32,30 @@ class StiffnessDrag:
 
     energies: tuple[Energy, ...]
     beta: float
-    whole: bool = False
+    use_exact_stiffness: bool = False
 
     def matrix(self, positions: Array) -> csr_matrix:
-        return (self.beta * added([energy.hessian(positions, not self.whole) for energy in self.energies])).tocsr()
+        return (
+            self.beta
+            * sum_matrices([energy.hessian(positions, not self.use_exact_stiffness) for energy in self.energies])
+        ).tocsr()
 
 
-class Rayleigh(Damping):
+class RayleighDamping(Damping):
     """Damping by the positive stiffness and by mass."""
 
     name = "RAYLEIGH"
     label = "Rayleigh"
-    text = "Damps in proportion to stiffness and mass, as most solvers do. Stretched bodies also rotate more slowly"
+    description = (
+        "Damps in proportion to stiffness and mass, as most solvers do. Stretched bodies also rotate more slowly"
+    )
     parameters = ("damping_ratio", "alpha")
-    linear = angular = False
+    conserves_linear_momentum = conserves_angular_momentum = False
 
     def matrix(self, positions: Array) -> csr_matrix:
-        scale = beta(self.body) * self.body.stiffness
-        stiff = StiffnessDrag(self.body.block.energies, scale).matrix(positions)
+        scale = rayleigh_beta(self.body) * self.body.stiffness_factor
+        stiffness_part = StiffnessDamping(self.body.block.energies, scale).matrix(positions)
         alpha = float(self.body.dials["alpha"])
         if alpha == 0.0:
-            return stiff
-        return (stiff + alpha * diags(self.body.block.mass.repeat(3))).tocsr()
+            return stiffness_part
+        return (stiffness_part + alpha * diags(self.body.block.mass.repeat(3))).tocsr()

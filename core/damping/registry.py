@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from .damping import DampedBody, Damping
-from .direct import Direct
-from .point import Point
-from .rayleigh import Rayleigh
-from .spring import Spring, WholeSpring
-from .strain_rate import StrainRate
-from .traditional import Traditional
+from .direct import DirectDamping
+from .point import PointDamping
+from .rayleigh import RayleighDamping
+from .spring import SpringDamping, UnprojectedSpringDamping
+from .strain_rate import StrainRateDamping
+from .traditional import TraditionalDamping
 
 DAMPINGS: tuple[type[Damping], ...] = (
-    Point,
-    Spring,
-    WholeSpring,
-    Direct,
-    StrainRate,
-    Rayleigh,
-    Traditional,
+    PointDamping,
+    SpringDamping,
+    UnprojectedSpringDamping,
+    DirectDamping,
+    StrainRateDamping,
+    RayleighDamping,
+    TraditionalDamping,
 )
 
 __all__ = ["DAMPINGS", "DampedBody", "Damping"]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 # Choice of the second torque scheme: the same as the first.
-SAME = "SAME"
+SAME_SCHEME = "SAME"
 
 
-def stages(dials: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+def damping_stages(dials: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return (kind of clusters, torque scheme) of each stage that the dials select, in order."""
-    first, then = dials["torque"], dials.get("torque_then", SAME)
+    first, then = dials["torque"], dials.get("torque_then", SAME_SCHEME)
     kinds = dials["clusters"].split("_THEN_")
-    return tuple((kind, first if place == 0 or then == SAME else then) for place, kind in enumerate(kinds))
+    return tuple((kind, first if place == 0 or then == SAME_SCHEME else then) for place, kind in enumerate(kinds))

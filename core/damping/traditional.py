@@ -12,16 +12,16 @@ import math
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..elements.strains import Green
+from ..elements.strains import GreenStrain
 from ..energies import TetElasticity
 from ..energies.fibres import FibreEnergy
-from ..energies.strain_energy import isotropic
+from ..energies.strain_energy import isotropic_moduli
 from ..errors import ParameterError
-from .damping import DampedBody, Damping, added
+from .damping import DampedBody, Damping, sum_matrices
 from .dissipation import Dissipation
 
 # Smallest Poisson's ratio at which no viscosity is negative.
-LEAST_POISSON = 1.0 / 3.0
+MIN_POISSON = 1.0 / 3.0
 
 
 def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tuple[float, float]:
@@ -31,12 +31,12 @@ def viscosities(lam: float, mu: float, density: float, wavelength: float) -> tup
     return 2.0 * math.sqrt(density * (2.0 * mu + lam)) / k - 2.0 * psi, psi
 
 
-class Traditional(Damping):
+class TraditionalDamping(Damping):
     """Viscosity that critically damps the waves of one wavelength."""
 
     name = "TRADITIONAL"
     label = "Traditional"
-    text = "Critically damps waves of one length. Longer waves still swing, shorter ones creep"
+    description = "Critically damps waves of one length. Longer waves still swing, shorter ones creep"
     parameters = ("wavelength",)
 
     def __init__(self, body: DampedBody) -> None:
@@ -49,14 +49,14 @@ class Traditional(Damping):
                 f"{block.name}: traditional damping supports solids only. "
                 "Choose another damping, or set its kind to Solid."
             )
-        if material.poisson < LEAST_POISSON - 1e-9:
+        if material.poisson < MIN_POISSON - 1e-9:
             raise ParameterError(
                 f"{block.name}: traditional damping would have a negative viscosity at a Poisson's ratio of "
                 f"{material.poisson:g}. Raise it to 1/3 or more, or choose another damping."
             )
         phi, psi = viscosities(material.lam, material.mu, material.density, float(body.dials["wavelength"]))
-        viscosity, count = isotropic(phi, psi, 3), len(block.rest)
-        self._potentials = [Dissipation(Green(block.rest, s.tets), viscosity, s.weights, count) for s in solids]
+        viscosity, count = isotropic_moduli(phi, psi, 3), len(block.rest)
+        self._potentials = [Dissipation(GreenStrain(block.rest, s.tets), viscosity, s.weights, count) for s in solids]
 
     def matrix(self, positions: Array) -> csr_matrix:
-        return added([potential.matrix(positions) for potential in self._potentials])
+        return sum_matrices([potential.matrix(positions) for potential in self._potentials])

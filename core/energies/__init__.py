@@ -7,15 +7,15 @@ in MEMBRANES (sheets).
 
 from __future__ import annotations
 
-from .density import ElasticDensity, Material
+from .dead_load import DeadLoad
+from .elastic_density import ElasticDensity, ElasticMaterial
 from .energy import Energy
-from .load import DeadLoad
 from .membrane import Corotational, Fabric, Membrane, StVKMembrane
-from .pins import SoftPins
 from .pressure import Pressure
-from .rod import RodBending
+from .rod_bending import RodBending
 from .sewing import Sewing
 from .shell_bending import ShellBending
+from .soft_pins import SoftPins
 from .stable_neo_hookean import StableNeoHookean
 from .strain_energy import StrainEnergy
 from .stvk import StVK
@@ -30,9 +30,9 @@ __all__ = [
     "Corotational",
     "DeadLoad",
     "ElasticDensity",
+    "ElasticMaterial",
     "Energy",
     "Fabric",
-    "Material",
     "Membrane",
     "Pressure",
     "RodBending",

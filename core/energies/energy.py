@@ -21,7 +21,7 @@ class Energy(Protocol):
         """Return the value in J and its gradient (n, 3) in N at positions (n, 3) m."""
         ...
 
-    def scaled(self, parts: Array) -> Energy:
+    def with_nodal_scale(self, factors: Array) -> Energy:
         """Return this energy with each element's part multiplied by the mean of factors (n,) at its nodes."""
         ...
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array, Index
-from ..elements.assembly import assembled, gathered, positive
+from ..elements.assembly import assemble_matrix, assemble_vector, project_positive
 
 
 @dataclass(frozen=True)
@@ -26,10 +26,10 @@ class Pressure:
         part = np.broadcast_to(np.asarray(self.pressure, dtype=float) / 6.0, len(a))
         slopes = np.concatenate([np.cross(b, c), np.cross(c, a), np.cross(a, b)], axis=1)
         value = -float(part @ (a * np.cross(b, c)).sum(axis=1))
-        return value, gathered(-part[:, None] * slopes, self.triangles, len(positions))
+        return value, assemble_vector(-part[:, None] * slopes, self.triangles, len(positions))
 
-    def scaled(self, parts: Array) -> Pressure:
-        return replace(self, pressure=self.pressure * parts[self.triangles].mean(axis=1))
+    def with_nodal_scale(self, factors: Array) -> Pressure:
+        return replace(self, pressure=self.pressure * factors[self.triangles].mean(axis=1))
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         corners = (positions - positions.mean(axis=0))[self.triangles]
@@ -42,4 +42,4 @@ class Pressure:
             blocks[:, i, :, j, :] -= part[:, None, None] * turned
             blocks[:, j, :, i, :] -= part[:, None, None] * turned.transpose(0, 2, 1)
         flat = blocks.reshape(-1, 9, 9)
-        return assembled(positive(flat) if project else flat, self.triangles, len(positions))
+        return assemble_matrix(project_positive(flat) if project else flat, self.triangles, len(positions))

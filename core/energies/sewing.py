@@ -18,24 +18,24 @@ class Sewing:
 
     pairs: Index
     stiffness: Array
-    count: int
+    node_count: int
     rounding: ClassVar[float] = 0.0
 
     @cached_property
-    def _between(self) -> csr_matrix:
+    def _difference_operator(self) -> csr_matrix:
         """Difference operator (s, n): the first minus the second node of each pair."""
         rows = np.arange(len(self.pairs)).repeat(2)
         signs = np.tile([1.0, -1.0], len(self.pairs))
-        return csr_matrix((signs, (rows, self.pairs.ravel())), shape=(len(self.pairs), self.count))
+        return csr_matrix((signs, (rows, self.pairs.ravel())), shape=(len(self.pairs), self.node_count))
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
-        way = self._between @ positions
-        pull = self.stiffness[:, None] * way
-        return 0.5 * float(np.vdot(pull, way)), np.asarray(self._between.T @ pull)
+        offset = self._difference_operator @ positions
+        pull = self.stiffness[:, None] * offset
+        return 0.5 * float(np.vdot(pull, offset)), np.asarray(self._difference_operator.T @ pull)
 
-    def scaled(self, parts: Array) -> Sewing:
-        return replace(self, stiffness=self.stiffness * parts[self.pairs].mean(axis=1))
+    def with_nodal_scale(self, factors: Array) -> Sewing:
+        return replace(self, stiffness=self.stiffness * factors[self.pairs].mean(axis=1))
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
-        one = self._between.T @ diags(self.stiffness) @ self._between
+        one = self._difference_operator.T @ diags(self.stiffness) @ self._difference_operator
         return kron(one, identity(3), format="csr")

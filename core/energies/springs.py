@@ -1,15 +1,15 @@
-"""Springs along edges, E = sum k L/2 (l/L - 1)^2, with k in N (docs/physics.md section 6)."""
+"""Springs along edges, E = sum k L/2 (l/L - 1)^2, with k in N (docs/explanation/physics/06-body-models.md)."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..arrays import Array, Index
-from ..elements.strains import Stretch
+from ..elements.strains import SpringStrain
 from .strain_energy import StrainEnergy
 
 
-def springs(edges: Index, lengths: Array, stiffness: Array) -> StrainEnergy:
+def spring_energy(edges: Index, lengths: Array, stiffness: Array) -> StrainEnergy:
     """Return the energy of springs.
 
     edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N, the force of a spring at twice its rest length.
@@ -17,4 +17,4 @@ def springs(edges: Index, lengths: Array, stiffness: Array) -> StrainEnergy:
     springs is left out ([SRD] after (9)).
     """
     # The strain has one component, so the modulus is a scalar; the weights contain the stiffness.
-    return StrainEnergy(Stretch(lengths, edges), np.ones((1, 1)), stiffness * lengths, clamped=True)
+    return StrainEnergy(SpringStrain(lengths, edges), np.ones((1, 1)), stiffness * lengths, clamp_compression=True)

@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .density import Material, cofactor
+from .elastic_density import ElasticMaterial, cofactor
 
 
 class StableNeoHookean:
@@ -21,10 +21,10 @@ class StableNeoHookean:
 
     name: ClassVar[str] = "StableNeoHookean"
     label: ClassVar[str] = "Stable Neo-Hookean"
-    text: ClassVar[str] = "Stable under any bending, compression or inversion"
+    description: ClassVar[str] = "Stable under any bending, compression or inversion"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: ElasticMaterial) -> None:
         self.mu = 4.0 / 3.0 * material.mu
         self.lam = material.lam + 5.0 / 6.0 * material.mu
         self.alpha = 1.0 + 0.75 * self.mu / self.lam
@@ -32,42 +32,42 @@ class StableNeoHookean:
         self._offset = 0.5 * self.lam * (1.0 - self.alpha) ** 2 - 0.5 * self.mu * np.log(4.0)
 
     @property
-    def numbers(self) -> tuple[float, float, float, float]:
+    def kernel_parameters(self) -> tuple[float, float, float, float]:
         """mu, lambda, alpha, and the constant subtracted from Psi."""
         return self.mu, self.lam, self.alpha, float(self._offset)
 
     def density_stress(self, F: Array) -> tuple[Array, Array]:
         cof = cofactor(F)
-        volume = F[0, 0] * cof[0, 0]
-        volume += F[0, 1] * cof[0, 1]
-        volume += F[0, 2] * cof[0, 2]
-        volume -= self.alpha
-        above = np.einsum("rcm,rcm->m", F, F)
-        above += 1.0
+        volume_change = F[0, 0] * cof[0, 0]
+        volume_change += F[0, 1] * cof[0, 1]
+        volume_change += F[0, 2] * cof[0, 2]
+        volume_change -= self.alpha
+        shifted_invariant = np.einsum("rcm,rcm->m", F, F)
+        shifted_invariant += 1.0
         # Since I_C + 1 >= 1, log is as accurate as log1p(I_C), and faster.
-        density = above - 4.0
-        density -= np.log(above)
+        density = shifted_invariant - 4.0
+        density -= np.log(shifted_invariant)
         density *= 0.5 * self.mu
-        density += (0.5 * self.lam) * (volume * volume)
+        density += (0.5 * self.lam) * (volume_change * volume_change)
         density -= self._offset
-        volume *= self.lam
-        cof *= volume
-        np.divide(-self.mu, above, out=above)
-        above += self.mu
-        cof += above * F
+        volume_change *= self.lam
+        cof *= volume_change
+        np.divide(-self.mu, shifted_invariant, out=shifted_invariant)
+        shifted_invariant += self.mu
+        cof += shifted_invariant * F
         return density, cof
 
     def stiffness(self, F: Array) -> Array:
         m = F.shape[2]
         cof = cofactor(F)
-        volume = np.einsum("cm,cm->m", F[0], cof[0]) - self.alpha
+        volume_change = np.einsum("cm,cm->m", F[0], cof[0]) - self.alpha
         ic = np.einsum("rcm,rcm->m", F, F)
         f = F.reshape(9, m).T
         g = cof.reshape(9, m).T
         C = self.lam * g[:, :, None] * g[:, None, :]
         C += (2.0 * self.mu / (ic + 1.0) ** 2)[:, None, None] * f[:, :, None] * f[:, None, :]
         C += (self.mu * (1.0 - 1.0 / (ic + 1.0)))[:, None, None] * np.eye(9)
-        C += (self.lam * volume)[:, None, None] * determinant_hessian(F)
+        C += (self.lam * volume_change)[:, None, None] * determinant_hessian(F)
         return C
 
 

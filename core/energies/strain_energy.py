@@ -8,16 +8,16 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..arrays import Array
-from ..elements.assembly import assembled, gathered, positive
-from ..elements.strains import Strain, components, tensors
+from ..elements.assembly import assemble_matrix, assemble_vector, project_positive
+from ..elements.strains import Strain, components_from_tensors, tensors_from_components
 
 
-def isotropic(bulk: float, shear: float, size: int) -> Array:
+def isotropic_moduli(lam: float, mu: float, dimension: int) -> Array:
     """Return isotropic moduli lambda 1 1^T + 2 mu I (c, c) in Mandel components of symmetric tensors."""
-    count = size * (size + 1) // 2
+    count = dimension * (dimension + 1) // 2
     unit = np.zeros(count)
-    unit[:size] = 1.0
-    return np.asarray(bulk * np.outer(unit, unit) + 2.0 * shear * np.eye(count))
+    unit[:dimension] = 1.0
+    return np.asarray(lam * np.outer(unit, unit) + 2.0 * mu * np.eye(count))
 
 
 @dataclass(frozen=True)
@@ -31,42 +31,42 @@ class StrainEnergy:
     strain: Strain
     moduli: Array
     weights: Array
-    clamped: bool = False
+    clamp_compression: bool = False
 
     @property
     def rounding(self) -> float:
         return 8.0 * float(np.finfo(float).eps * np.abs(self.moduli).max() * self.weights.sum())
 
-    def _stress(self, corners: Array) -> tuple[Array, Array]:
+    def _strain_and_stress(self, corners: Array) -> tuple[Array, Array]:
         """Return the strains and stresses (m, c)."""
         values = self.strain.values(corners)
         return values, (self.moduli @ values[:, :, None])[:, :, 0]
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         corners = positions[self.strain.elements]
-        values, stress = self._stress(corners)
+        values, stress = self._strain_and_stress(corners)
         forces = np.einsum("m,mc,mcw->mw", self.weights, stress, self.strain.gradient(corners))
         energy = 0.5 * float(np.einsum("m,mc,mc->", self.weights, values, stress))
-        return energy, gathered(forces, self.strain.elements, len(positions))
+        return energy, assemble_vector(forces, self.strain.elements, len(positions))
 
-    def scaled(self, parts: Array) -> StrainEnergy:
-        return replace(self, weights=self.weights * parts[self.strain.elements].mean(axis=1))
+    def with_nodal_scale(self, factors: Array) -> StrainEnergy:
+        return replace(self, weights=self.weights * factors[self.strain.elements].mean(axis=1))
 
     def hessian(self, positions: Array, project: bool) -> csr_matrix:
         corners = positions[self.strain.elements]
-        _, stress = self._stress(corners)
-        if project and self.clamped:
-            stress = without_compression(stress)
+        _, stress = self._strain_and_stress(corners)
+        if project and self.clamp_compression:
+            stress = tensile_stress(stress)
         B = self.strain.gradient(corners)
-        blocks = B.transpose(0, 2, 1) @ self.moduli @ B + self.strain.bent(corners, stress)
-        if project and not self.clamped:
-            blocks = positive(blocks)
-        return assembled(blocks * self.weights[:, None, None], self.strain.elements, len(positions))
+        blocks = B.transpose(0, 2, 1) @ self.moduli @ B + self.strain.contracted_hessian(corners, stress)
+        if project and not self.clamp_compression:
+            blocks = project_positive(blocks)
+        return assemble_matrix(blocks * self.weights[:, None, None], self.strain.elements, len(positions))
 
 
-def without_compression(stress: Array) -> Array:
+def tensile_stress(stress: Array) -> Array:
     """Return stress components (m, c) with negative principal stresses set to zero."""
-    size = {1: 1, 3: 2, 6: 3}[stress.shape[1]]
-    if size == 1:
+    dimension = {1: 1, 3: 2, 6: 3}[stress.shape[1]]
+    if dimension == 1:
         return np.maximum(stress, 0.0)
-    return components(positive(tensors(stress, size)))
+    return components_from_tensors(project_positive(tensors_from_components(stress, dimension)))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from ..arrays import Array
-from .density import Material
+from .elastic_density import ElasticMaterial
 
 
 class StVK:
@@ -18,10 +18,10 @@ class StVK:
 
     name: ClassVar[str] = "StVK"
     label: ClassVar[str] = "Saint Venant-Kirchhoff"
-    text: ClassVar[str] = "The model used by the papers; it collapses under strong compression"
+    description: ClassVar[str] = "The model used by the papers; it collapses under strong compression"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: ElasticMaterial) -> None:
         self.mu = material.mu
         self.lam = material.lam
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array
 
 
-class Kind(Enum):
+class ForceFieldType(Enum):
     """Type of a force field; see forces.FORCES."""
 
     WIND = 0
@@ -22,7 +22,7 @@ class Kind(Enum):
     DRAG = 6
 
 
-class Shape(Enum):
+class ForceFieldShape(Enum):
     """Source of a field: its location, the plane through it normal to its axis, or the line along its axis."""
 
     POINT = 0
@@ -30,7 +30,7 @@ class Shape(Enum):
     LINE = 2
 
 
-class Within(Enum):
+class FalloffType(Enum):
     """Falloff variables: distance (SPHERE), axial and radial distance (TUBE), or axial distance and angle (CONE)."""
 
     SPHERE = 0
@@ -38,7 +38,7 @@ class Within(Enum):
     CONE = 2
 
 
-class Side(Enum):
+class ForceFieldSide(Enum):
     """Side of the plane normal to its axis on which a field acts."""
 
     BOTH = 0
@@ -47,28 +47,28 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class Fade:
+class Falloff:
     """Falloff of the strength with a distance r: (1 + r - min)^-power, 1 below min and 0 beyond max.
 
     min, max: m, or degrees; None for no limit.
     """
 
     power: float = 0.0
-    least: float | None = None
-    most: float | None = None
+    min: float | None = None
+    max: float | None = None
 
     def __call__(self, r: Array) -> Array:
         """Return the fraction (n,) of the strength at distances (n,)."""
-        past = np.maximum(r - (self.least or 0.0), 0.0) if self.least is not None else r
+        past = np.maximum(r - (self.min or 0.0), 0.0) if self.min is not None else r
         found = (1.0 + past) ** -self.power
-        return found if self.most is None else np.where(r > self.most, 0.0, found)
+        return found if self.max is None else np.where(r > self.max, 0.0, found)
 
     def numbers(self) -> list[float]:
-        return [self.power, *(np.nan if limit is None else limit for limit in (self.least, self.most))]
+        return [self.power, *(np.nan if limit is None else limit for limit in (self.min, self.max))]
 
 
 @dataclass(frozen=True)
-class Field:
+class ForceField:
     """Force field of Blender.
 
     kind: type of the field.
@@ -87,9 +87,9 @@ class Field:
     falloff_type, falloff, second_falloff, side: region in which it acts; see FalloffType for the second variable.
     """
 
-    kind: Kind
-    shape: Shape
-    place: Array
+    kind: ForceFieldType
+    shape: ForceFieldShape
+    location: Array
     axis: Array
     strength: float = 1.0
     damping: float = 0.0
@@ -100,10 +100,10 @@ class Field:
     noise: float = 0.0
     seed: int = 0
     fixed_pattern: bool = False
-    within: Within = Within.SPHERE
-    fade: Fade = field(default_factory=Fade)
-    across: Fade = field(default_factory=Fade)
-    side: Side = Side.BOTH
+    falloff_type: FalloffType = FalloffType.SPHERE
+    falloff: Falloff = field(default_factory=Falloff)
+    second_falloff: Falloff = field(default_factory=Falloff)
+    side: ForceFieldSide = ForceFieldSide.BOTH
 
     def numbers(self) -> Array:
         """Return all parameters in one row."""
@@ -111,7 +111,7 @@ class Field:
         for value in vars(self).values():
             if isinstance(value, Enum):
                 found.append(float(value.value))
-            elif isinstance(value, Fade):
+            elif isinstance(value, Falloff):
                 found += value.numbers()
             else:
                 found += np.ravel(np.asarray(value, dtype=float)).tolist()
@@ -119,7 +119,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Outside:
+class ExternalForces:
     """Gravity and force fields that act on a body at one time.
 
     gravity: (3,) m/s^2, of the scene.
@@ -127,7 +127,7 @@ class Outside:
     """
 
     gravity: Array
-    fields: tuple[Field, ...] = ()
+    fields: tuple[ForceField, ...] = ()
 
     def numbers(self) -> Array:
         """Return all parameters in one row."""

@@ -1,4 +1,4 @@
-"""Accelerations by force fields, docs/physics.md section 8: the formulas of Blender's fields for particles of 1 kg."""
+"""Accelerations by force fields, docs/explanation/physics/08-force-fields.md: the formulas of Blender's fields for particles of 1 kg."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from .field import Field, Kind, Shape, Side, Within
+from .field import FalloffType, ForceField, ForceFieldShape, ForceFieldSide, ForceFieldType
 from .noise import flicker, turbulence
 
 # Largest effective coefficients of Drag, as in Blender.
-_MOST_DRAG = 2.0
+_MAX_DRAG = 2.0
 
 
 @dataclass(frozen=True)
-class Seen:
+class FieldSample:
     """Quantities of a field at the nodes.
 
     points: (n, 3) m.
@@ -31,89 +31,93 @@ class Seen:
 
     points: Array
     offset: Array
-    along: Array
-    way: Array
+    axial_distance: Array
+    source_offset: Array
     distance: Array
-    there: Array
+    falloff: Array
     velocities: Array
-    fastest: float
+    max_drag_rate: float
 
     @property
-    def reached(self) -> Array:
+    def active_mask(self) -> Array:
         """Mask (n, 1): 1 where the field acts, else 0."""
-        return (self.there > 0.0).astype(float)[:, None]
+        return (self.falloff > 0.0).astype(float)[:, None]
 
-    def slowed(self, rate: float | Array) -> Array:
+    def drag(self, rate: float | Array) -> Array:
         """Return the drag (n, 3) m/s^2 for a rate, a number or (n,) 1/s, limited to max_drag_rate."""
-        return -np.minimum(np.broadcast_to(rate, len(self.there)), self.fastest)[:, None] * self.velocities
+        return -np.minimum(np.broadcast_to(rate, len(self.falloff)), self.max_drag_rate)[:, None] * self.velocities
 
 
-def _wind(field: Field, seen: Seen) -> Array:
+def _wind(field: ForceField, sample: FieldSample) -> Array:
     """Return S f n, with the strength S, the falloff f and the axis n."""
-    return np.asarray(field.strength * seen.there[:, None] * field.axis)
+    return np.asarray(field.strength * sample.falloff[:, None] * field.axis)
 
 
-def _force(field: Field, seen: Seen) -> Array:
+def _force(field: ForceField, sample: FieldSample) -> Array:
     """Return S f r/|r|, divided by |r|^2 for gravitation."""
-    size = field.strength * seen.there
+    size = field.strength * sample.falloff
     if field.gravitation:
-        near = seen.distance > np.finfo(np.float32).eps
-        size = np.where(near, size / np.where(near, seen.distance, 1.0) ** 2, 0.0)
-    return np.asarray(size[:, None] * _unit(seen.way))
+        near = sample.distance > np.finfo(np.float32).eps
+        size = np.where(near, size / np.where(near, sample.distance, 1.0) ** 2, 0.0)
+    return np.asarray(size[:, None] * _normalized(sample.source_offset))
 
 
-def _vortex(field: Field, seen: Seen) -> Array:
+def _vortex(field: ForceField, sample: FieldSample) -> Array:
     """Return, for a point, S f |r| along n x r, otherwise S f n x q + (S f)^2 n x (n x q) - v about the axis."""
-    if field.shape is Shape.POINT:
-        size = field.strength * seen.distance * seen.there
-        return np.asarray(size[:, None] * _unit(np.cross(field.axis, seen.way)))
-    size = (field.strength * seen.there)[:, None]
-    around = size * np.cross(field.axis, seen.offset)
-    return np.asarray(seen.reached * (around + size * np.cross(field.axis, around) + seen.slowed(1.0)))
+    if field.shape is ForceFieldShape.POINT:
+        size = field.strength * sample.distance * sample.falloff
+        return np.asarray(size[:, None] * _normalized(np.cross(field.axis, sample.source_offset)))
+    size = (field.strength * sample.falloff)[:, None]
+    around = size * np.cross(field.axis, sample.offset)
+    return np.asarray(sample.active_mask * (around + size * np.cross(field.axis, around) + sample.drag(1.0)))
 
 
-def _magnet(field: Field, seen: Seen) -> Array:
+def _magnet(field: ForceField, sample: FieldSample) -> Array:
     """Return S f v x b/|b|, with b = n for a plane, otherwise b = n x r."""
-    around = np.tile(field.axis, (len(seen.way), 1)) if field.shape is Shape.PLANE else np.cross(field.axis, seen.way)
-    return np.cross(seen.velocities, (field.strength * seen.there)[:, None] * _unit(around))
+    around = (
+        np.tile(field.axis, (len(sample.source_offset), 1))
+        if field.shape is ForceFieldShape.PLANE
+        else np.cross(field.axis, sample.source_offset)
+    )
+    return np.cross(sample.velocities, (field.strength * sample.falloff)[:, None] * _normalized(around))
 
 
-def _harmonic(field: Field, seen: Seen) -> Array:
+def _harmonic(field: ForceField, sample: FieldSample) -> Array:
     """Return -S f r (|r| - l)/|r| - 2 d sqrt|S| v: a spring of rest length l and damping ratio d."""
-    way = seen.way
+    offset = sample.source_offset
     if field.rest_length:
-        way = way - field.rest_length * _unit(way)
-    damping = seen.slowed(2.0 * field.damping * np.sqrt(abs(field.strength)))
-    return np.asarray(seen.reached * (damping - (field.strength * seen.there)[:, None] * way))
+        offset = offset - field.rest_length * _normalized(offset)
+    damping = sample.drag(2.0 * field.damping * np.sqrt(abs(field.strength)))
+    return np.asarray(sample.active_mask * (damping - (field.strength * sample.falloff)[:, None] * offset))
 
 
-def _turbulence(field: Field, seen: Seen) -> Array:
+def _turbulence(field: ForceField, sample: FieldSample) -> Array:
     """Return S f times a noise of three octaves."""
-    points = seen.points if field.fixed_pattern else seen.offset
-    return np.asarray((field.strength * seen.there)[:, None] * turbulence(points, field.size, field.seed))
+    points = sample.points if field.fixed_pattern else sample.offset
+    return np.asarray((field.strength * sample.falloff)[:, None] * turbulence(points, field.size, field.seed))
 
 
-def _drag(field: Field, seen: Seen) -> Array:
+def _drag(field: ForceField, sample: FieldSample) -> Array:
     """Return -f (S |v| + d) v."""
-    quadratic, linear = (min(one, _MOST_DRAG) for one in (field.strength, field.damping))
-    return seen.slowed(seen.there * (quadratic * np.linalg.norm(seen.velocities, axis=1) + linear))
+    quadratic, linear = (min(one, _MAX_DRAG) for one in (field.strength, field.damping))
+    return sample.drag(sample.falloff * (quadratic * np.linalg.norm(sample.velocities, axis=1) + linear))
 
 
-FORCES: dict[Kind, Callable[[Field, Seen], Array]] = {
-    Kind.WIND: _wind,
-    Kind.FORCE: _force,
-    Kind.VORTEX: _vortex,
-    Kind.MAGNET: _magnet,
-    Kind.HARMONIC: _harmonic,
-    Kind.TURBULENCE: _turbulence,
-    Kind.DRAG: _drag,
+FORCES: dict[ForceFieldType, Callable[[ForceField, FieldSample], Array]] = {
+    ForceFieldType.WIND: _wind,
+    ForceFieldType.FORCE: _force,
+    ForceFieldType.VORTEX: _vortex,
+    ForceFieldType.MAGNET: _magnet,
+    ForceFieldType.HARMONIC: _harmonic,
+    ForceFieldType.TURBULENCE: _turbulence,
+    ForceFieldType.DRAG: _drag,
 }
 # Types whose own law already includes drag, so that flow is ignored.
-_NO_FLOW = (Kind.HARMONIC, Kind.DRAG)
+_NO_FLOW = (ForceFieldType.HARMONIC, ForceFieldType.DRAG)
 
 
-def accelerations(
-    fields: Sequence[Field], weight: float, frame: float, points: Array, velocities: Array, h: float
+def field_accelerations(
+    fields: Sequence[ForceField], weight: float, frame: float, points: Array, velocities: Array, h: float
 ) -> Array:
     """Return the accelerations (n, 3) m/s^2 of nodes at points (n, 3) m with velocities (n, 3) m/s, in a step of h s.
 
@@ -121,54 +125,60 @@ def accelerations(
     """
     total = np.zeros_like(points)
     for one in fields:
-        field = _flickering(one, frame)
-        seen = look(field, points, velocities, weight, h)
-        if seen.there.any():
-            total += FORCES[field.kind](field, seen)
+        field = _with_noise(one, frame)
+        sample = sample_field(field, points, velocities, weight, h)
+        if sample.falloff.any():
+            total += FORCES[field.kind](field, sample)
             if field.flow != 0.0 and field.kind not in _NO_FLOW:
-                total += seen.slowed(field.flow * seen.there)
+                total += sample.drag(field.flow * sample.falloff)
     return total
 
 
-def look(field: Field, points: Array, velocities: Array, weight: float, h: float) -> Seen:
+def sample_field(field: ForceField, points: Array, velocities: Array, weight: float, h: float) -> FieldSample:
     """Return the quantities of a field at the nodes; for the parameters see field_accelerations()."""
-    offset = points - field.place
-    along = offset @ field.axis
-    way = offset
-    if field.shape is Shape.LINE or (field.kind is Kind.VORTEX and field.shape is Shape.PLANE):
-        way = offset - along[:, None] * field.axis
-    elif field.shape is Shape.PLANE:
-        way = along[:, None] * field.axis
-    distance = np.linalg.norm(way, axis=1)
-    there = weight * _falloff(field, offset, along, distance)
-    return Seen(points, offset, along, way, distance, np.maximum(there, 0.0), velocities, 1.0 / h)
+    offset = points - field.location
+    axial_distance = offset @ field.axis
+    source_offset = offset
+    if field.shape is ForceFieldShape.LINE or (
+        field.kind is ForceFieldType.VORTEX and field.shape is ForceFieldShape.PLANE
+    ):
+        source_offset = offset - axial_distance[:, None] * field.axis
+    elif field.shape is ForceFieldShape.PLANE:
+        source_offset = axial_distance[:, None] * field.axis
+    distance = np.linalg.norm(source_offset, axis=1)
+    falloff = weight * _falloff(field, offset, axial_distance, distance)
+    return FieldSample(
+        points, offset, axial_distance, source_offset, distance, np.maximum(falloff, 0.0), velocities, 1.0 / h
+    )
 
 
-def _falloff(field: Field, offset: Array, along: Array, distance: Array) -> Array:
+def _falloff(field: ForceField, offset: Array, axial_distance: Array, distance: Array) -> Array:
     """Return the fraction (n,) of the strength at the nodes."""
-    if field.within is Within.SPHERE:
-        found = field.fade(distance)
-    elif field.within is Within.TUBE:
-        found = field.fade(np.abs(along)) * field.across(np.linalg.norm(offset - along[:, None] * field.axis, axis=1))
+    if field.falloff_type is FalloffType.SPHERE:
+        found = field.falloff(distance)
+    elif field.falloff_type is FalloffType.TUBE:
+        found = field.falloff(np.abs(axial_distance)) * field.second_falloff(
+            np.linalg.norm(offset - axial_distance[:, None] * field.axis, axis=1)
+        )
     else:
         far = np.linalg.norm(offset, axis=1)
-        cosine = np.clip(along / np.where(far > 0.0, far, 1.0), -1.0, 1.0)
-        found = field.fade(np.abs(along)) * field.across(np.degrees(np.arccos(cosine)))
-    if field.side is Side.BOTH:
+        cosine = np.clip(axial_distance / np.where(far > 0.0, far, 1.0), -1.0, 1.0)
+        found = field.falloff(np.abs(axial_distance)) * field.second_falloff(np.degrees(np.arccos(cosine)))
+    if field.side is ForceFieldSide.BOTH:
         return found
-    return np.where(along < 0.0 if field.side is Side.POSITIVE else along > 0.0, 0.0, found)
+    return np.where(axial_distance < 0.0 if field.side is ForceFieldSide.POSITIVE else axial_distance > 0.0, 0.0, found)
 
 
-def _flickering(field: Field, frame: float) -> Field:
+def _with_noise(field: ForceField, frame: float) -> ForceField:
     """Return the field with the noise of this frame added to its strength."""
     if field.noise == 0.0:
         return field
-    more = field.noise * flicker(frame, field.seed)
-    other = field.noise * flicker(frame, field.seed + 1) if field.kind in _NO_FLOW else 0.0
-    return replace(field, strength=field.strength + more, damping=field.damping + other)
+    strength_noise = field.noise * flicker(frame, field.seed)
+    damping_noise = field.noise * flicker(frame, field.seed + 1) if field.kind in _NO_FLOW else 0.0
+    return replace(field, strength=field.strength + strength_noise, damping=field.damping + damping_noise)
 
 
-def _unit(vectors: Array) -> Array:
+def _normalized(vectors: Array) -> Array:
     """Return vectors (n, 3) scaled to length 1; zero vectors stay zero."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0.0, lengths, 1.0))

@@ -28,7 +28,7 @@ _CORNERS = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)])
 _OCTAVES = 3
 
 
-def _mixed(words: _Words) -> _Words:
+def _hash(words: _Words) -> _Words:
     """Return hashed words (k,), in which each bit depends on all bits of the input word."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -45,7 +45,7 @@ def gradient_noise(points: Array, seed: int) -> Array:
     total = np.zeros(len(points))
     for corner in _CORNERS:
         words = start + ((whole + corner.astype(np.uint64)) * _STRIDES).sum(axis=1, dtype=np.uint64)
-        gradient = _GRADIENTS[(_mixed(words) >> np.uint64(60)).astype(np.int64)]
+        gradient = _GRADIENTS[(_hash(words) >> np.uint64(60)).astype(np.int64)]
         weight = np.where(corner == 1, ease, 1.0 - ease).prod(axis=1)
         total += weight * ((part - corner) * gradient).sum(axis=1)
     return total
@@ -67,5 +67,5 @@ def flicker(frame: float, seed: int) -> float:
     start = (seed * 0xD1342543DE82EF95) & _WORD
     words = np.array([(start + (low + k) * int(_STRIDES[0])) & _WORD for k in (0, 1)], dtype=np.uint64)
     # A double has 53 bits of precision.
-    ends = (_mixed(words) >> np.uint64(11)).astype(float) / 2.0**52 - 1.0
+    ends = (_hash(words) >> np.uint64(11)).astype(float) / 2.0**52 - 1.0
     return float(ends[0] + (frame - low) * (ends[1] - ends[0]))

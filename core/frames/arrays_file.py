@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 _MAGIC = b"DampSim frame 2\n"
-_SUM = hashlib.sha256().digest_size
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
 # Largest accepted head in bytes; a real one has a few hundred bytes per body.
-_LONGEST_HEAD = 4_000_000
-_KINDS = ("<f8", "<f4")
+_MAX_HEAD_SIZE = 4_000_000
+_DTYPES = ("<f8", "<f4")
 
 
-def packed(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack_arrays(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """Return the content of a file. facts: JSON-serialisable.  arrays: single or double precision floats."""
     table, chunks, offset = {}, [], 0
     for name, array in arrays.items():
@@ -44,14 +44,14 @@ class ArraysFile:
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file = file
-        start = file.read(len(_MAGIC) + 8 + _SUM)
-        if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 8 + _SUM:
+        start = file.read(len(_MAGIC) + 8 + _CHECKSUM_SIZE)
+        if not start.startswith(_MAGIC) or len(start) < len(_MAGIC) + 8 + _CHECKSUM_SIZE:
             raise ValueError("it is not a frame of this version")
         length = int.from_bytes(start[len(_MAGIC) : len(_MAGIC) + 8], "little")
-        if length > min(size, _LONGEST_HEAD):
+        if length > min(size, _MAX_HEAD_SIZE):
             raise ValueError("its head is damaged")
         head = file.read(length)
-        if hashlib.sha256(head).digest() != start[-_SUM:]:
+        if hashlib.sha256(head).digest() != start[-_CHECKSUM_SIZE:]:
             raise ValueError("its checksum is wrong")
         found = json.loads(head)
         self._start, self._size = len(start) + length, size
@@ -67,7 +67,7 @@ class ArraysFile:
     def read(self, name: str) -> NDArray[Any]:
         """Return an array. Raises ValueError if it is missing, truncated or its checksum is wrong."""
         entry = self._table.get(name)
-        if not isinstance(entry, dict) or entry.get("kind") not in _KINDS:
+        if not isinstance(entry, dict) or entry.get("kind") not in _DTYPES:
             raise ValueError(f"it has no {name}")
         kind = np.dtype(entry["kind"])
         shape = tuple(int(side) for side in entry["shape"])
@@ -81,12 +81,12 @@ class ArraysFile:
         return np.frombuffer(content, dtype=kind).reshape(shape)
 
 
-def opened(path: Path) -> tuple[BinaryIO, int]:
+def open_regular_file(path: Path) -> tuple[BinaryIO, int]:
     """Open a regular file and return it with its size in bytes. Raises ValueError for anything else, such as a pipe."""
     # O_NONBLOCK: opening a pipe would wait for a writer. fstat: the path may refer to another file by now.
-    found = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    about = os.fstat(found)
-    if not stat.S_ISREG(about.st_mode):
-        os.close(found)
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(descriptor)
         raise ValueError("it is not a regular file")
-    return os.fdopen(found, "rb"), about.st_size
+    return os.fdopen(descriptor, "rb"), status.st_size

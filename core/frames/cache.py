@@ -19,36 +19,36 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import CacheError, StaleCacheError
-from ..system.state import OF, State
-from .arrays_file import ArraysFile, opened, packed
-from .behind import Behind
+from ..system.state import KEY_SEPARATOR, State
+from .arrays_file import ArraysFile, open_regular_file, pack_arrays
+from .background_writer import BackgroundWriter
 from .frame import Frame
 from .header import Header, read_header
-from .lock import Busy, locked
-from .part import begun
+from .lock import LockBusy, file_lock
+from .partial_file import open_new_file
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?\d+)\.frame")
 # Frames of DampSim 1, which are removed but cannot be read.
-_OLDER = re.compile(r"frame_(-?\d+)\.npz")
-_SHAPE, _MEMORY = "shape/", "memory/"
+_FRAME_V1 = re.compile(r"frame_(-?\d+)\.npz")
+_SHAPE, _HISTORY = "shape/", "memory/"
 _STATE = ("positions", "velocities", "reference")
 # Exceptions from reading a damaged or maliciously crafted file.
-_DAMAGED = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+_READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 class FrameCache:
     """Folder of frames with the same inputs. Disk errors raise CacheError and keep the existing frames."""
 
-    def __init__(self, folder: Path, name: str, owner: str = "", marks: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, name: str, owner: str = "", cache_ids: Mapping[str, str] | None = None) -> None:
         """Describe a cache without touching the disk.
 
         folder: created on the first write.  name: name of the object in messages.  owner: see Header.
         cache_ids: identifiers of bodies in the files by name, see Body.identity; None to use their names.
         """
         self.folder, self.name, self.owner = folder, name, owner
-        self._marks = dict(marks or {})
-        self._names = {mark: name for name, mark in self._marks.items()}
+        self._cache_ids = dict(cache_ids or {})
+        self._names_by_id = {mark: name for name, mark in self._cache_ids.items()}
 
     def header(self) -> Header | None:
         """Return the header; None if there is no cache. Raises CacheError if it cannot be read."""
@@ -56,39 +56,39 @@ class FrameCache:
             return read_header(self.folder / _HEADER)
         except FileNotFoundError:
             return None
-        except _DAMAGED as error:
+        except _READ_ERRORS as error:
             raise CacheError(
                 f"{self.name}: the cache in {self.folder} cannot be read ({error}); bake again from the start."
             ) from error
 
-    def own_header(self) -> Header | None:
+    def compatible_header(self) -> Header | None:
         """Return the header. Raises StaleCacheError if an incompatible version of DampSim wrote the frames."""
         header = self.header()
-        if header is not None and header.foreign:
-            raise StaleCacheError(f"{self.name}: the cache in {self.folder} {header.foreign}.")
+        if header is not None and header.incompatibility:
+            raise StaleCacheError(f"{self.name}: the cache in {self.folder} {header.incompatibility}.")
         return header
 
     def start(self, inputs: Mapping[str, Any]) -> None:
         """Clear the folder and start a new cache."""
         self.clear()
-        self._make()
+        self._create_folder()
         self._write_header(Header(inputs, self.owner))
 
-    def claim(self) -> None:
+    def take_ownership(self) -> None:
         """Make this owner the owner of the frames. Raises StaleCacheError if they are of an incompatible version."""
-        header = self.own_header()
+        header = self.compatible_header()
         if header is not None and header.owner != self.owner:
             self._write_header(Header(header.inputs, self.owner))
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def write_lock(self) -> Iterator[None]:
         """Hold the write lock of the folder. Raises CacheError if another process holds it."""
-        self._make()
+        self._create_folder()
         path = self.folder / _LOCK
         try:
-            with locked(path):
+            with file_lock(path):
                 yield
-        except Busy:
+        except LockBusy:
             raise CacheError(
                 f"{self.name}: another Blender is writing to the cache in {self.folder}; "
                 "wait until it is done, or choose another folder."
@@ -98,93 +98,95 @@ class FrameCache:
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
 
-    def append(self, frame: Frame, behind: Behind | None = None) -> None:
+    def append(self, frame: Frame, writer: BackgroundWriter | None = None) -> None:
         """Write a frame, in the background if a writer is given. Raises CacheError if the folder was removed."""
         state = frame.state
         facts = {
             "number": frame.number,
             "time": state.time,
-            "inputs": {self._mark(name): value for name, value in frame.inputs.items()},
+            "inputs": {self._stored_key(name): value for name, value in frame.inputs.items()},
             "iterations": frame.iterations,
-            "helped": frame.helped,
+            "helped": frame.fallback_count,
         }
         arrays = {name: getattr(state, name) for name in _STATE}
-        arrays |= {f"{_MEMORY}{self._mark(name)}": value for name, value in state.memory.items()}
-        arrays |= {f"{_SHAPE}{self._mark(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()}
-        self._check_there()
+        arrays |= {f"{_HISTORY}{self._stored_key(name)}": value for name, value in state.history.items()}
+        arrays |= {
+            f"{_SHAPE}{self._stored_key(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()
+        }
+        self._check_exists()
         # Frames are immutable, so they can also be packed and summed in the background.
         write = partial(self._append, self._path(frame.number).name, facts, arrays)
-        behind.begin(write) if behind else write()
+        writer.submit(write) if writer else write()
 
     def _append(self, name: str, facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         try:
-            self._write(name, packed(facts, arrays))
+            self._write(name, pack_arrays(facts, arrays))
         except CacheError:
-            self._check_there()
+            self._check_exists()
             raise
 
-    def _check_there(self) -> None:
+    def _check_exists(self) -> None:
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
 
-    def numbers(self) -> list[int]:
+    def frame_numbers(self) -> list[int]:
         """Return the numbers of the consecutive frames that start at the first one."""
-        numbers = self._all()
+        numbers = self._stored_numbers()
         return [number for place, number in enumerate(numbers) if number == numbers[0] + place]
 
     def read(self, number: int) -> Frame:
         with self._open(number) as data:
             memory = {
-                self._name(name.removeprefix(_MEMORY)): data.read(name)
+                self._runtime_key(name.removeprefix(_HISTORY)): data.read(name)
                 for name in data.names
-                if name.startswith(_MEMORY)
+                if name.startswith(_HISTORY)
             }
-            positions, velocities, reference = (_points(data, name) for name in _STATE)
+            positions, velocities, reference = (_read_points(data, name) for name in _STATE)
             if not positions.shape == velocities.shape == reference.shape:
                 raise ValueError("its arrays have different numbers of nodes")
             state = State(float(data.facts["time"]), positions, velocities, reference, memory)
             shapes = {
-                self._name(name.removeprefix(_SHAPE)): _points(data, name).astype(float)
+                self._runtime_key(name.removeprefix(_SHAPE)): _read_points(data, name).astype(float)
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
             made_from = data.facts["inputs"]
             if not isinstance(made_from, dict):
                 raise ValueError("its head is damaged")
-            inputs = {self._name(name): value for name, value in made_from.items()}
+            inputs = {self._runtime_key(name): value for name, value in made_from.items()}
             # Older frames lack this number.
             helped = int(data.facts.get("helped", 0))
             return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
 
-    def _mark(self, name: str) -> str:
+    def _stored_key(self, name: str) -> str:
         """Return a body name, or a history key that begins with one, as stored in files."""
-        body, of, rest = name.partition(OF)
-        return self._marks.get(body, body) + of + rest
+        body, of, rest = name.partition(KEY_SEPARATOR)
+        return self._cache_ids.get(body, body) + of + rest
 
-    def _name(self, mark: str) -> str:
+    def _runtime_key(self, mark: str) -> str:
         """Return a name or key as used in memory; the inverse of _stored_key()."""
-        body, of, rest = mark.partition(OF)
-        return self._names.get(body, body) + of + rest
+        body, of, rest = mark.partition(KEY_SEPARATOR)
+        return self._names_by_id.get(body, body) + of + rest
 
-    def shape(self, number: int, body: str) -> Array:
+    def read_shape(self, number: int, body: str) -> Array:
         """Return the surface (v, 3) m of a body at a frame, without reading the rest of the frame."""
         with self._open(number) as data:
-            return np.asarray(_points(data, f"{_SHAPE}{self._mark(body)}").astype(float))
+            return np.asarray(_read_points(data, f"{_SHAPE}{self._stored_key(body)}").astype(float))
 
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:
         """Open the file of a frame. Raises CacheError if it is missing or damaged."""
         try:
-            file, size = opened(self._path(number))
+            file, size = open_regular_file(self._path(number))
             with file:
                 data = ArraysFile(file, size)
                 if data.facts.get("number") != number:
                     raise ValueError("it is another frame")
                 yield data
-        except _DAMAGED as error:
-            raise self.damaged(number) from error
+        except _READ_ERRORS as error:
+            raise self.damaged_error(number) from error
 
-    def damaged(self, number: int) -> CacheError:
+    def damaged_error(self, number: int) -> CacheError:
         """Return the error for a frame that cannot be read."""
         return CacheError(
             f"{self.name}: frame {number} of the cache in {self.folder} is damaged or gone; "
@@ -193,7 +195,7 @@ class FrameCache:
 
     def drop_from(self, number: int) -> None:
         """Remove a frame and all later ones, the last one first, so that no gap can remain."""
-        for found in reversed(self._all()):
+        for found in reversed(self._stored_numbers()):
             if found >= number:
                 self._remove(self._path(found))
 
@@ -205,7 +207,7 @@ class FrameCache:
             raise self._unreadable(error) from error
         # Remove the header first, since frames without a header are ignored.
         for path in sorted(paths, key=lambda path: path.name != _HEADER):
-            ours = _FRAME.fullmatch(path.name) or _OLDER.fullmatch(path.name) or path.name.endswith(".part")
+            ours = _FRAME.fullmatch(path.name) or _FRAME_V1.fullmatch(path.name) or path.name.endswith(".part")
             if path.name == _HEADER or ours:
                 self._remove(path)
         with contextlib.suppress(OSError):
@@ -216,26 +218,26 @@ class FrameCache:
 
         Raises StaleCacheError if they are of an incompatible version, and then keeps the existing frames.
         """
-        header = other.own_header()
+        header = other.compatible_header()
         if header is None:
             return
         self.clear()
-        self._make()
-        numbers = other.numbers()
+        self._create_folder()
+        numbers = other.frame_numbers()
         for done, number in enumerate(numbers, 1):
             part = self.folder / f"{self._path(number).name}.part"
-            with self._saying_why():
+            with self._os_errors_as_cache_errors():
                 try:
-                    source, _ = opened(other._path(number))
+                    source, _ = open_regular_file(other._path(number))
                 except ValueError as error:
-                    raise other.damaged(number) from error
-                with source, begun(part) as file:
+                    raise other.damaged_error(number) from error
+                with source, open_new_file(part) as file:
                     shutil.copyfileobj(source, file)
                 part.replace(self._path(number))
             yield done, len(numbers)
         self._write_header(Header(header.inputs, self.owner))
 
-    def _all(self) -> list[int]:
+    def _stored_numbers(self) -> list[int]:
         try:
             names = [_FRAME.fullmatch(path.name) for path in self.folder.iterdir()]
         except FileNotFoundError:
@@ -253,18 +255,18 @@ class FrameCache:
         except OSError as error:
             raise CacheError(f"{self.name}: {path} cannot be removed ({error.strerror or error}).") from error
 
-    def _make(self) -> None:
-        with self._saying_why():
+    def _create_folder(self) -> None:
+        with self._os_errors_as_cache_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
 
     def _write_header(self, header: Header) -> None:
-        self._write(_HEADER, header.packed())
+        self._write(_HEADER, header.to_bytes())
 
     def _write(self, name: str, content: bytes) -> None:
         part = self.folder / f"{name}.part"
-        with self._saying_why():
+        with self._os_errors_as_cache_errors():
             try:
-                with begun(part) as file:
+                with open_new_file(part) as file:
                     file.write(content)
                     file.flush()
                     os.fsync(file.fileno())
@@ -275,7 +277,7 @@ class FrameCache:
                 raise
 
     @contextlib.contextmanager
-    def _saying_why(self) -> Iterator[None]:
+    def _os_errors_as_cache_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as error:
@@ -291,7 +293,7 @@ class FrameCache:
         )
 
 
-def _points(data: ArraysFile, name: str) -> Array:
+def _read_points(data: ArraysFile, name: str) -> Array:
     """Return an array (n, 3). Raises ValueError for other shapes."""
     found = data.read(name)
     if found.ndim != 2 or found.shape[1] != 3:

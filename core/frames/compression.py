@@ -7,31 +7,31 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from ..arrays import Array, Single
+from ..arrays import Array, SinglePrecisionArray
 
 # Numbers processed at once, so that double-precision copies stay small compared with the motion.
 _CHUNK = 4_000_000
 # Fraction of the bound for truncation; the rest is reserved for single-precision rounding and summation.
-_ROUNDING = 0.98
+_TRUNCATION_FRACTION = 0.98
 
 
 @dataclass(frozen=True)
-class Compressed:
+class CompressedMotion:
     """Compressed motion: displacement(f, v) = offset(v) + sum over k of weights(f, k) shapes(k, v).
 
     offset: (v, 3) m.  shapes: (k, v, 3) m.  weights: (f, k), each ranging from 0 to 1: engines clamp negative ones.
     """
 
-    offset: Single
-    shapes: Single
+    offset: SinglePrecisionArray
+    shapes: SinglePrecisionArray
     weights: Array
 
-    def move(self, frame: int) -> Array:
+    def displacements(self, frame: int) -> Array:
         """Return the displacements (v, 3) m at a frame index."""
         return np.asarray(self.offset + np.tensordot(self.weights[frame], self.shapes, 1), dtype=float)
 
 
-def compress(moves: Single, bound: float) -> Compressed:
+def compress_motion(displacements: SinglePrecisionArray, bound: float) -> CompressedMotion:
     """Return the fewest principal shapes that reproduce every vertex at every frame within the bound (m).
 
     The principal shapes follow from the Gram matrix of the frames (Sirovich 1987, method of snapshots): f x f instead
@@ -41,52 +41,56 @@ def compress(moves: Single, bound: float) -> Compressed:
     """
     if not bound > 0.0:
         raise ValueError(f"bound is {bound}; it has to be above zero")
-    frames, vertices = moves.shape[:2]
-    flat = moves.reshape(frames, 3 * vertices)
+    frames, vertices = displacements.shape[:2]
+    flat = displacements.reshape(frames, 3 * vertices)
     mean = flat.mean(axis=0, dtype=float).astype(np.float32)
-    parts = _parts(frames, vertices)
+    parts = _column_slices(frames, vertices)
     gram = np.zeros((frames, frames))
     for part in parts:
         centred = (flat[:, part] - mean[part]).astype(float)
         gram += centred @ centred.T
     values, vectors = eigh(gram)
     values, modes = np.maximum(values[::-1], 0.0), np.ascontiguousarray(vectors[:, ::-1], dtype=np.float32)
-    limit = _ROUNDING * bound
+    limit = _TRUNCATION_FRACTION * bound
     # The eigenvalues give the mean squared error, a lower bound of the largest one.
     tail = np.append(np.cumsum(values[::-1])[::-1], 0.0)
     low = int(np.argmax(tail <= vertices * frames * limit**2))
     high = frames - 1
     while low < high:
         count = (low + high) // 2
-        if all(_worst(flat[:, part] - mean[part], modes[:, :count]) <= limit for part in parts):
+        if all(_max_error(flat[:, part] - mean[part], modes[:, :count]) <= limit for part in parts):
             high = count
         else:
             low = count + 1
-    return _with_positive_weights(flat, mean, modes[:, :low].astype(float), parts)
+    return _scale_weights(flat, mean, modes[:, :low].astype(float), parts)
 
 
-def _parts(frames: int, vertices: int) -> list[slice]:
+def _column_slices(frames: int, vertices: int) -> list[slice]:
     """Return slices of the columns of the flat motion, each of whole vertices."""
     width = 3 * max(_CHUNK // (3 * frames), 1)
     return [slice(start, min(start + width, 3 * vertices)) for start in range(0, 3 * vertices, width)]
 
 
-def _worst(centred: Single, modes: Single) -> float:
+def _max_error(centred: SinglePrecisionArray, modes: SinglePrecisionArray) -> float:
     """Return the largest error in m of a vertex if only these modes (f, k) are kept."""
     rest = centred - modes @ (modes.T @ centred)
     return float(np.sqrt(np.einsum("fvi,fvi->fv", *2 * [rest.reshape(len(rest), -1, 3)]).max(initial=0.0)))
 
 
-def _with_positive_weights(flat: Single, mean: Single, modes: Array, parts: list[slice]) -> Compressed:
+def _scale_weights(
+    flat: SinglePrecisionArray, mean: SinglePrecisionArray, modes: Array, parts: list[slice]
+) -> CompressedMotion:
     """Scale the weights to 0 to 1: move their minimum into the offset and their range into the shapes."""
-    least = modes.min(axis=0, initial=np.inf) if modes.size else np.zeros(0)
-    reach = np.ptp(modes, axis=0) if modes.size else np.zeros(0)
-    weights = (modes - least) / reach
+    minimum = modes.min(axis=0, initial=np.inf) if modes.size else np.zeros(0)
+    ranges = np.ptp(modes, axis=0) if modes.size else np.zeros(0)
+    weights = (modes - minimum) / ranges
     offset = mean.astype(float)
     shapes = np.empty((modes.shape[1], flat.shape[1]), dtype=np.float32)
     for part in parts:
         shape = modes.T @ (flat[:, part] - mean[part]).astype(float)
-        offset[part] += least @ shape
-        shapes[:, part] = reach[:, None] * shape
+        offset[part] += minimum @ shape
+        shapes[:, part] = ranges[:, None] * shape
     vertices = flat.shape[1] // 3
-    return Compressed(offset.astype(np.float32).reshape(vertices, 3), shapes.reshape(len(shapes), vertices, 3), weights)
+    return CompressedMotion(
+        offset.astype(np.float32).reshape(vertices, 3), shapes.reshape(len(shapes), vertices, 3), weights
+    )

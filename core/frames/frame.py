@@ -26,7 +26,7 @@ class Frame:
     shapes: Mapping[str, Array]
     inputs: Mapping[str, str]
     iterations: int
-    helped: int = 0
+    fallback_count: int = 0
 
     @property
     def surface(self) -> Array:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .arrays_file import opened
+from .arrays_file import open_regular_file
 
 FORMAT = 2
 # Largest accepted header in bytes. Parsing takes fifty times the memory of the text.
-_LONGEST = 4_000_000
+_MAX_HEADER_SIZE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -29,34 +29,34 @@ class Header:
     format: int = FORMAT
 
     @property
-    def older(self) -> bool:
+    def is_older(self) -> bool:
         return self.format < FORMAT
 
     @property
-    def newer(self) -> bool:
+    def is_newer(self) -> bool:
         return self.format > FORMAT
 
     @property
-    def foreign(self) -> str:
+    def incompatibility(self) -> str:
         """End of a sentence that explains an incompatible version and its fix; '' if the frames can be read."""
-        if self.newer:
+        if self.is_newer:
             return "was made by a newer DampSim; update DampSim to use it, or clear it or bake again"
-        return "was made by an older DampSim; clear it or bake again" if self.older else ""
+        return "was made by an older DampSim; clear it or bake again" if self.is_older else ""
 
-    def packed(self) -> bytes:
+    def to_bytes(self) -> bytes:
         content = {"format": self.format, "inputs": dict(self.inputs), "owner": self.owner}
-        return json.dumps({"header": content, "sha256": _sum(content)}, indent=1).encode()
+        return json.dumps({"header": content, "sha256": _checksum(content)}, indent=1).encode()
 
 
 def read_header(path: Path) -> Header:
     """Read a header. Raises FileNotFoundError if there is none, and any parser error if it is damaged."""
-    file, size = opened(path)
+    file, size = open_regular_file(path)
     with file:
-        if size > _LONGEST:
+        if size > _MAX_HEADER_SIZE:
             raise ValueError("it is too large")
         found = json.loads(file.read().decode("utf-8"))
     header, check = found["header"], found["sha256"]
-    if _sum(header) != check:
+    if _checksum(header) != check:
         raise ValueError("its checksum is wrong")
     # Headers of DampSim 1 have no format.
     version = header.get("format", 1) if isinstance(header, dict) else None
@@ -66,12 +66,12 @@ def read_header(path: Path) -> Header:
         # The content of a newer header is unknown.
         return Header({}, owner if isinstance(owner := header.get("owner"), str) else "", version)
     inputs, owner = header["inputs"], header["owner"]
-    if not isinstance(owner, str) or not _are_inputs(inputs):
+    if not isinstance(owner, str) or not _is_inputs(inputs):
         raise ValueError("it is damaged")
     return Header(inputs, owner, version)
 
 
-def _are_inputs(found: object) -> bool:
+def _is_inputs(found: object) -> bool:
     """Return whether a parsed value has the structure of cache_inputs()."""
     if not isinstance(found, dict):
         return False
@@ -80,5 +80,5 @@ def _are_inputs(found: object) -> bool:
     return whole and all(isinstance(body, dict) for body in bodies.values())
 
 
-def _sum(header: object) -> str:
+def _checksum(header: object) -> str:
     return hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()

@@ -14,12 +14,12 @@ else:
     import fcntl
 
 
-class Busy(Exception):  # noqa: N818 (not an error: the answer to a question)
+class LockBusy(Exception):  # noqa: N818 (not an error: the answer to a question)
     """Another process, or another part of this process, holds the lock."""
 
 
 @contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock of a file. Raises LockBusy immediately if it is taken.
 
     Without support for locks (some network drives), or if the file cannot be created, no lock is held.
@@ -32,7 +32,7 @@ def locked(path: Path) -> Iterator[None]:
         yield
         return
     try:
-        _take(file, path)
+        _acquire(file, path)
         try:
             yield
         finally:
@@ -47,7 +47,7 @@ def locked(path: Path) -> Iterator[None]:
                 path.unlink()
 
 
-def _take(file: int, path: Path) -> None:
+def _acquire(file: int, path: Path) -> None:
     try:
         if sys.platform == "win32":
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -55,10 +55,10 @@ def _take(file: int, path: Path) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # The previous holder may have removed the file between open and flock.
             if path.stat().st_ino != os.fstat(file).st_ino:
-                raise Busy
+                raise LockBusy
     except (BlockingIOError, PermissionError):
-        raise Busy from None
+        raise LockBusy from None
     except FileNotFoundError:
-        raise Busy from None
+        raise LockBusy from None
     except OSError:
         return

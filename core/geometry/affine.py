@@ -7,6 +7,6 @@ import numpy as np
 from ..arrays import Array
 
 
-def transformed(matrix: Array, points: Array) -> Array:
+def transform_points(matrix: Array, points: Array) -> Array:
     """Return points (v, 3) transformed by an affine matrix (4, 4)."""
     return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])

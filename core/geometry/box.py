@@ -25,14 +25,14 @@ def box_tets(size: tuple[float, float, float], cells: tuple[int, int, int]) -> t
     return nodes, (first[:, None, None] + np.array(tets)[None]).reshape(-1, 4).astype(np.int64)
 
 
-def around(points: Array) -> tuple[Array, Array]:
+def bounding_box(points: Array) -> tuple[Array, Array]:
     """Return the bounding box of points (p, 3), p > 0: its lowest and highest coordinates, each (3,)."""
     # Contiguous rows make the reduction many times faster.
     rows = np.ascontiguousarray(points.T)
     return rows.min(axis=1), rows.max(axis=1)
 
 
-def beyond(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
+def outcodes(points: Array, low: Array, high: Array) -> NDArray[np.uint8]:
     """Return Cohen-Sutherland outcodes (p,) of points (p, 3): one bit per side of the box (3,), (3,) they lie beyond.
 
     A line, triangle or tetrahedron whose corners share a bit does not intersect the box.

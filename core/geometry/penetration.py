@@ -12,16 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array, Index, Mask
-from .crossings import passages
-from .proximity import Triangles, nearest, signed
-from .triangles import unit
+from .intersections import segment_triangle_hits
+from .proximity import Triangles, nearest_triangles, side_of_surface
+from .triangles import unit_vectors
 
 # Smallest squared distance (m²) in the weights.
-_LEAST = 1e-18
+_MIN_SQUARED_DISTANCE = 1e-18
 
 
 @dataclass(frozen=True)
-class Depths:
+class PenetrationDepths:
     """Penetration depths of points.
 
     depth: (n,) m, 0 outside.  direction: (n, 3) unit, towards the outside; zero outside.
@@ -31,66 +31,73 @@ class Depths:
 
     depth: Array
     direction: Array
-    reached: Mask
+    is_propagated: Mask
 
 
-def consistent_depth(points: Array, edges: Index, inside: Mask, surface: Triangles) -> Depths:
+def consistent_penetration_depths(points: Array, edges: Index, inside: Mask, surface: Triangles) -> PenetrationDepths:
     """Return depths of points (n, 3) that are inside (n,) a closed surface. edges: (e, 2), all of the body's mesh."""
     inside = np.asarray(inside, dtype=bool)
     depth, direction = np.zeros(len(points)), np.zeros((len(points), 3))
-    known = _border(points, edges, inside, surface, depth, direction)
+    is_known = _seed_border_points(points, edges, inside, surface, depth, direction)
     inner = edges[inside[edges].all(axis=1)]
     pairs = np.concatenate([inner, inner[:, ::-1]])
     while True:
         # Propagate layer by layer from known to unknown points; a layer does not depend on itself.
-        new = pairs[known[pairs[:, 0]] & ~known[pairs[:, 1]]]
+        new = pairs[is_known[pairs[:, 0]] & ~is_known[pairs[:, 1]]]
         if len(new) == 0:
             break
-        giver, taker = new.T
-        way = points[giver] - points[taker]
-        given = (way * direction[giver]).sum(axis=1) + depth[giver]
-        layer = _mean(taker, way, given, direction[giver], depth, direction)
+        source, target = new.T
+        offset = points[source] - points[target]
+        depth_estimates = (offset * direction[source]).sum(axis=1) + depth[source]
+        layer = _write_weighted_means(target, offset, depth_estimates, direction[source], depth, direction)
         if len(layer) == 0:
             break
-        known[layer] = True
-        pairs = pairs[~known[pairs[:, 1]]]
-    rest = np.flatnonzero(inside & ~known)
-    found = nearest(surface, points[rest], np.inf)
+        is_known[layer] = True
+        pairs = pairs[~is_known[pairs[:, 1]]]
+    rest = np.flatnonzero(inside & ~is_known)
+    found = nearest_triangles(surface, points[rest], np.inf)
     depth[rest[found.point]] = found.distance
-    direction[rest[found.point]] = signed(surface, found)[1]
-    return Depths(depth, direction, known)
+    direction[rest[found.point]] = side_of_surface(surface, found)[1]
+    return PenetrationDepths(depth, direction, is_known)
 
 
-def _border(points: Array, edges: Index, inside: Mask, surface: Triangles, depth: Array, direction: Array) -> Mask:
+def _seed_border_points(
+    points: Array, edges: Index, inside: Mask, surface: Triangles, depth: Array, direction: Array
+) -> Mask:
     """Write depths and directions of the inner ends of edges that intersect the surface, and return their mask (n,)."""
-    known = np.zeros(len(points), dtype=bool)
-    cut = edges[inside[edges[:, 0]] != inside[edges[:, 1]]]
-    first = inside[cut[:, 0]]
-    inner, outer = np.where(first, cut[:, 0], cut[:, 1]), np.where(first, cut[:, 1], cut[:, 0])
-    found = passages(points[inner], points[outer], surface)
-    order = np.lexsort((found.part, found.segment))
+    is_known = np.zeros(len(points), dtype=bool)
+    crossing_edges = edges[inside[edges[:, 0]] != inside[edges[:, 1]]]
+    starts_inside = inside[crossing_edges[:, 0]]
+    inner, outer = (
+        np.where(starts_inside, crossing_edges[:, 0], crossing_edges[:, 1]),
+        np.where(starts_inside, crossing_edges[:, 1], crossing_edges[:, 0]),
+    )
+    found = segment_triangle_hits(points[inner], points[outer], surface)
+    order = np.lexsort((found.parameter, found.segment))
     # The intersection nearest to the inner end; on a shared edge, that of either triangle.
-    segment, place = np.unique(found.segment[order], return_index=True)
-    place = order[place]
-    corners = surface.triangles[found.triangle[place]]
-    weights = found.weights[place][:, :, None]
-    normal = unit((weights * surface.vertex_normals[corners]).sum(axis=1))
-    there = (weights * surface.vertices[corners]).sum(axis=1)
+    segment, nearest_hit = np.unique(found.segment[order], return_index=True)
+    nearest_hit = order[nearest_hit]
+    corners = surface.triangles[found.triangle[nearest_hit]]
+    weights = found.weights[nearest_hit][:, :, None]
+    normal = unit_vectors((weights * surface.vertex_normals[corners]).sum(axis=1))
+    hit_points = (weights * surface.vertices[corners]).sum(axis=1)
     point = inner[segment]
-    way = there - points[point]
-    known[_mean(point, way, (way * normal).sum(axis=1), normal, depth, direction)] = True
-    return known
+    offset = hit_points - points[point]
+    is_known[_write_weighted_means(point, offset, (offset * normal).sum(axis=1), normal, depth, direction)] = True
+    return is_known
 
 
-def _mean(taker: Index, way: Array, given: Array, ways_out: Array, depth: Array, direction: Array) -> Index:
+def _write_weighted_means(
+    target: Index, offset: Array, depth_estimates: Array, normals: Array, depth: Array, direction: Array
+) -> Index:
     """Write weighted means of depths (k,) and directions (k, 3) at the target points, and return those points."""
     count = len(depth)
-    weight = 1.0 / np.maximum((way * way).sum(axis=1), _LEAST)
-    sums = np.stack([np.bincount(taker, weight * row, minlength=count) for row in ways_out.T], axis=1)
-    total = np.bincount(taker, weight, minlength=count)
+    weight = 1.0 / np.maximum((offset * offset).sum(axis=1), _MIN_SQUARED_DISTANCE)
+    sums = np.stack([np.bincount(target, weight * row, minlength=count) for row in normals.T], axis=1)
+    total = np.bincount(target, weight, minlength=count)
     lengths = np.sqrt((sums * sums).sum(axis=1))
     # Directions that cancel define no way out.
-    which = np.flatnonzero((total > 0.0) & (lengths > 1e-9 * total))
-    depth[which] = np.bincount(taker, weight * given, minlength=count)[which] / total[which]
-    direction[which] = sums[which] / lengths[which][:, None]
-    return which
+    valid = np.flatnonzero((total > 0.0) & (lengths > 1e-9 * total))
+    depth[valid] = np.bincount(target, weight * depth_estimates, minlength=count)[valid] / total[valid]
+    direction[valid] = sums[valid] / lengths[valid][:, None]
+    return valid

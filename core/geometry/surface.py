@@ -12,10 +12,10 @@ from ..arrays import Array, Index
 from ..errors import MeshError
 
 # Vertices closer than this, relative to the size of the surface, are welded.
-_WELD = 1e-6
+_WELD_TOLERANCE = 1e-6
 # Ratio of the area of a closed surface to its squared thickness, from which on it can be simulated as a shell, and from
 # which on it has to be: tetrahedra of half the thickness would number more than 20,000.
-SHELL, THINNEST = 300.0, 6700.0
+SHELL_AREA_RATIO, MAX_SOLID_AREA_RATIO = 300.0, 6700.0
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Surface:
     name: str
     vertices: Array
     triangles: Index
-    thickener: str = ""
+    thickness_modifier: str = ""
 
     @property
     def size(self) -> float:
@@ -64,12 +64,12 @@ def check_vertices(surface: Surface) -> None:
         raise MeshError(f"{name}: all vertices lie in one point; choose an object with a shape.")
 
 
-def welded(vertices: Array) -> tuple[Index, Index]:
+def weld_vertices(vertices: Array) -> tuple[Index, Index]:
     """Weld vertices (v, 3) at the same position: return the first vertex (w,) of each group, and each one's group (v,).
 
     Imported meshes and Blender's text objects have duplicate vertices along seams and creases.
     """
-    step = _WELD * max(float(np.linalg.norm(np.ptp(vertices, axis=0))), 1e-30)
+    step = _WELD_TOLERANCE * max(float(np.linalg.norm(np.ptp(vertices, axis=0))), 1e-30)
     _, first, label = np.unique(np.round(vertices / step), axis=0, return_index=True, return_inverse=True)
     return first, label.reshape(-1)
 
@@ -79,7 +79,7 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
 
     A piece of negative volume inside another piece is left unchanged: it is a cavity. Raises MeshError if none remains.
     """
-    first, label = welded(surface.vertices)
+    first, label = weld_vertices(surface.vertices)
     vertices, triangles = surface.vertices[first], label[surface.triangles]
     a, b, c = triangles.T
     triangles = triangles[(a != b) & (b != c) & (c != a)]
@@ -107,16 +107,16 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     return vertices, triangles
 
 
-def open_edges(triangles: Index) -> int:
+def count_open_edges(triangles: Index) -> int:
     """Return the number of edges that belong to an odd number of triangles."""
     return len(border_edges(triangles))
 
 
-def open_part(vertices: Array, triangles: Index) -> float:
+def open_area_ratio(vertices: Array, triangles: Index) -> float:
     """Return the relative area of holes, each estimated as a fan around its centre. Seams are welded first."""
     if not len(vertices):
         return 0.0
-    first, label = welded(vertices)
+    first, label = weld_vertices(vertices)
     vertices, triangles = vertices[first], label[triangles]
     ends = border_edges(triangles)
     if not len(ends):
@@ -140,11 +140,11 @@ def mean_thickness(vertices: Array, triangles: Index) -> float:
     return 2.0 * abs(float(np.linalg.det(corners).sum())) / 6.0 / max(area, 1e-300)
 
 
-def is_shell(vertices: Array, triangles: Index, squares: float = SHELL) -> bool:
+def is_shell(vertices: Array, triangles: Index, area_ratio: float = SHELL_AREA_RATIO) -> bool:
     """Return whether the area of a closed surface exceeds area_ratio times its squared thickness."""
     area = float(triangle_areas(vertices, triangles).sum()) if len(triangles) else 0.0
-    thick = mean_thickness(vertices, triangles)
-    return 0.0 < squares * thick**2 < area
+    thickness = mean_thickness(vertices, triangles)
+    return 0.0 < area_ratio * thickness**2 < area
 
 
 def border_edges(triangles: Index) -> Index:

@@ -10,7 +10,7 @@ import numpy as np
 from ..arrays import Array, Index, Mask
 
 # Triangles with a height below this, relative to the longest side, are degenerate: their normal is unreliable.
-_FLAT = 1e-10
+_DEGENERATE_HEIGHT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -20,18 +20,18 @@ class Topology:
     edges: (e, 2) vertices of each edge, the lower first.  triangle_edges: (t, 3) the edge from each corner to the next.
     """
 
-    ends: Index
-    sides: Index
+    edges: Index
+    triangle_edges: Index
 
     @staticmethod
-    def of(triangles: Index) -> Topology:
+    def from_triangles(triangles: Index) -> Topology:
         """Return the topology of triangles (t, 3)."""
         start, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
         low, high = np.minimum(start, end), np.maximum(start, end)
         count = int(high.max(initial=0)) + 1
-        keys, sides = np.unique(low * count + high, return_inverse=True)
-        ends = np.stack([keys // count, keys % count], axis=1).reshape(-1, 2)
-        return Topology(ends, sides.reshape(-1, 3))
+        keys, triangle_edges = np.unique(low * count + high, return_inverse=True)
+        edges = np.stack([keys // count, keys % count], axis=1).reshape(-1, 2)
+        return Topology(edges, triangle_edges.reshape(-1, 3))
 
 
 class Triangles:
@@ -50,7 +50,7 @@ class Triangles:
     def topology(self) -> Topology:
         """Connectivity of the triangles."""
         if self._topology is None:
-            self._topology = Topology.of(self.triangles)
+            self._topology = Topology.from_triangles(self.triangles)
         return self._topology
 
     @cached_property
@@ -77,7 +77,7 @@ class Triangles:
         return float(np.linalg.norm(self.high.max(axis=1) - self.low.min(axis=1)))
 
     @cached_property
-    def _doubled(self) -> tuple[Array, Array]:
+    def _doubled_area_normals(self) -> tuple[Array, Array]:
         """Normals (3, t) with the length of twice the area, and those lengths (t,) in m^2."""
         a, b, c = self.corners
         cross = cross_rows(b - a, c - a)
@@ -86,32 +86,32 @@ class Triangles:
     @cached_property
     def areas(self) -> Array:
         """Areas (t,) in m^2."""
-        return np.asarray(0.5 * self._doubled[1])
+        return np.asarray(0.5 * self._doubled_area_normals[1])
 
     @cached_property
-    def degenerate(self) -> Mask:
+    def is_degenerate(self) -> Mask:
         """Mask (t,) of triangles that are too thin to have a normal."""
         a, b, c = self.corners
-        longest = np.maximum(np.maximum(_squares(b - a), _squares(c - b)), _squares(a - c))
-        return np.asarray(self._doubled[1] <= _FLAT * longest)
+        longest = np.maximum(np.maximum(_squared_lengths(b - a), _squared_lengths(c - b)), _squared_lengths(a - c))
+        return np.asarray(self._doubled_area_normals[1] <= _DEGENERATE_HEIGHT * longest)
 
     @cached_property
-    def unit_rows(self) -> Array:
+    def normal_rows(self) -> Array:
         """Unit normals (3, t), zero where degenerate."""
-        cross, length = self._doubled
-        return np.asarray(np.where(self.degenerate, 0.0, cross / np.where(self.degenerate, 1.0, length)))
+        cross, length = self._doubled_area_normals
+        return np.asarray(np.where(self.is_degenerate, 0.0, cross / np.where(self.is_degenerate, 1.0, length)))
 
     @cached_property
     def normals(self) -> Array:
         """Unit normals (t, 3), zero where degenerate."""
-        return np.ascontiguousarray(self.unit_rows.T)
+        return np.ascontiguousarray(self.normal_rows.T)
 
     @cached_property
     def edge_normals(self) -> Array:
         """Unit pseudo-normals (e, 3) of the edges: normalised sums of face normals, zero where they cancel."""
-        edges = self.topology.sides.ravel()
-        sums = [np.bincount(edges, row.repeat(3), minlength=len(self.topology.ends)) for row in self.unit_rows]
-        return unit(np.stack(sums, axis=1))
+        edges = self.topology.triangle_edges.ravel()
+        sums = [np.bincount(edges, row.repeat(3), minlength=len(self.topology.edges)) for row in self.normal_rows]
+        return unit_vectors(np.stack(sums, axis=1))
 
     @cached_property
     def vertex_normals(self) -> Array:
@@ -123,22 +123,22 @@ class Triangles:
         for k in range(3):
             here = self.corners[k]
             u, v = self.corners[(k + 1) % 3] - here, self.corners[(k + 2) % 3] - here
-            angle = np.arctan2(self._doubled[1], (u * v).sum(axis=0))
+            angle = np.arctan2(self._doubled_area_normals[1], (u * v).sum(axis=0))
             for axis in range(3):
-                part = angle * self.unit_rows[axis]
+                part = angle * self.normal_rows[axis]
                 sums[axis] += np.bincount(self.triangles[:, k], part, minlength=len(self.vertices))
-        return unit(sums.T)
+        return unit_vectors(sums.T)
 
     @cached_property
-    def doubtful(self) -> tuple[Mask, Mask]:
+    def has_degenerate_triangle(self) -> tuple[Mask, Mask]:
         """Masks of edges (e,) and vertices (v,) of degenerate triangles, whose pseudo-normals are incomplete."""
-        edges, vertices = np.zeros(len(self.topology.ends), dtype=bool), np.zeros(len(self.vertices), dtype=bool)
-        edges[self.topology.sides[self.degenerate]] = True
-        vertices[self.triangles[self.degenerate]] = True
+        edges, vertices = np.zeros(len(self.topology.edges), dtype=bool), np.zeros(len(self.vertices), dtype=bool)
+        edges[self.topology.triangle_edges[self.is_degenerate]] = True
+        vertices[self.triangles[self.is_degenerate]] = True
         return edges, vertices
 
 
-def closed(triangles: Index) -> bool:
+def is_closed(triangles: Index) -> bool:
     """Return whether every edge is in exactly two triangles, which traverse it in opposite directions."""
     if len(triangles) == 0:
         return False
@@ -148,7 +148,7 @@ def closed(triangles: Index) -> bool:
     return bool((np.diff(there) > 0).all() and (start != end).all() and np.array_equal(there, back))
 
 
-def unit(vectors: Array) -> Array:
+def unit_vectors(vectors: Array) -> Array:
     """Return vectors (k, 3) normalised to unit length; vectors shorter than 1e-12 become zero."""
     length = np.sqrt((vectors * vectors).sum(axis=1))[:, None]
     return np.asarray(np.where(length > 1e-12, vectors / np.maximum(length, 1e-12), 0.0))
@@ -159,5 +159,5 @@ def cross_rows(a: Array, b: Array) -> Array:
     return np.stack([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
-def _squares(rows: Array) -> Array:
+def _squared_lengths(rows: Array) -> Array:
     return np.asarray((rows * rows).sum(axis=0))

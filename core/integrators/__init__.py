@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .explicit import ForwardEuler, SymplecticEuler
 from .implicit import BackwardEuler, ImplicitMidpoint, LinearBackwardEuler, Newmark
-from .integration import Integration
-from .integrator import Dynamics, Integrator
+from .integrator import DampedSystem, Integrator
+from .integrator_stepper import IntegratorStepper
 
 INTEGRATORS: tuple[type[Integrator], ...] = (
     BackwardEuler,
@@ -16,4 +16,4 @@ INTEGRATORS: tuple[type[Integrator], ...] = (
     ForwardEuler,
 )
 
-__all__ = ["INTEGRATORS", "Dynamics", "Integration", "Integrator"]
+__all__ = ["INTEGRATORS", "DampedSystem", "Integrator", "IntegratorStepper"]

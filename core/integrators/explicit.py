@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array
-from ..solvers.problem import Outcome
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls, StepReport
 from ..system.inputs import Inputs
 from ..system.state import State
-from .integrator import Dynamics, Integrator
+from .integrator import DampedSystem, Integrator
 
 _DONE = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0)
 _FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
@@ -17,12 +17,12 @@ _FAILED = StepReport(Outcome.NOT_FINITE, 1, 1, 1, np.inf)
 _RUNAWAY = 1e6
 
 
-def _predicted(dynamics: Dynamics, state: State, inputs: Inputs, h: float, factors: Array) -> Array:
-    force = dynamics.force(state, state.velocities, inputs, factors, ended=False)
+def _predict_velocities(dynamics: DampedSystem, state: State, inputs: Inputs, h: float, factors: Array) -> Array:
+    force = dynamics.force(state, state.velocities, inputs, factors, at_end=False)
     return np.asarray(state.velocities + h * force / dynamics.system.mass[:, None])
 
 
-def _ended(dynamics: Dynamics, state: State, after: State) -> tuple[State, StepReport]:
+def _checked_end(dynamics: DampedSystem, state: State, after: State) -> tuple[State, StepReport]:
     limit = _RUNAWAY * max(block.size for block in dynamics.system.blocks)
     if not after.is_finite or float(np.abs(after.positions - state.positions).max()) > limit:
         return state, _FAILED
@@ -34,18 +34,20 @@ class SymplecticEuler(Integrator):
 
     name = "SYMPLECTIC_EULER"
     label = "Symplectic Euler"
-    text = "Moves positions by the new velocities. Explicit; stable for short substeps only"
+    description = "Moves positions by the new velocities. Explicit; stable for short substeps only"
     order = 1
-    implicit = False
+    is_implicit = False
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         with np.errstate(over="ignore", invalid="ignore"):
-            v = dynamics.damped(state, _predicted(dynamics, state, inputs, h, dynamics.factors(controls)), h)
-            after = dynamics.pinned(state, state.positions + h * v, v.copy(), inputs, h)
-            return _ended(dynamics, state, after)
+            v = dynamics.damped_velocities(
+                state, _predict_velocities(dynamics, state, inputs, h, dynamics.stiffness_per_block(controls)), h
+            )
+            after = dynamics.state_with_pins(state, state.positions + h * v, v.copy(), inputs, h)
+            return _checked_end(dynamics, state, after)
 
 
 class ForwardEuler(Integrator):
@@ -53,15 +55,17 @@ class ForwardEuler(Integrator):
 
     name = "FORWARD_EULER"
     label = "Forward Euler"
-    text = "Moves positions by the old velocities. Explicit; every swing grows unless it is damped"
+    description = "Moves positions by the old velocities. Explicit; every swing grows unless it is damped"
     order = 1
-    implicit = False
+    is_implicit = False
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         with np.errstate(over="ignore", invalid="ignore"):
-            v = dynamics.damped(state, _predicted(dynamics, state, inputs, h, dynamics.factors(controls)), h)
-            after = dynamics.pinned(state, state.positions + h * state.velocities, v.copy(), inputs, h)
-            return _ended(dynamics, state, after)
+            v = dynamics.damped_velocities(
+                state, _predict_velocities(dynamics, state, inputs, h, dynamics.stiffness_per_block(controls)), h
+            )
+            after = dynamics.state_with_pins(state, state.positions + h * state.velocities, v.copy(), inputs, h)
+            return _checked_end(dynamics, state, after)

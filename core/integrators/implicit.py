@@ -10,34 +10,36 @@ from dataclasses import replace
 import numpy as np
 
 from ..arrays import Array
-from ..solvers.problem import Outcome
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls, StepReport
 from ..stepping.step import Stepper
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion
 from ..system.state import State
-from .integrator import Dynamics, Integrator
+from .integrator import DampedSystem, Integrator
 
 
-def _damped(dynamics: Dynamics, state: State, h: float) -> State:
-    return replace(state, velocities=dynamics.damped(state, state.velocities, h))
+def _with_damped_velocities(dynamics: DampedSystem, state: State, h: float) -> State:
+    return replace(state, velocities=dynamics.damped_velocities(state, state.velocities, h))
 
 
-def _stage(
+def _solve_stage(
     stepper: Stepper,
     state: State,
-    start: Array,
+    start_positions: Array,
     velocities: Array,
     inputs: Inputs,
     h: float,
     controls: Controls,
-    damped_at: Array | None = None,
+    damping_positions: Array | None = None,
 ) -> tuple[Array, StepReport]:
     """Return backward Euler's velocities v (n, 3) from a start over h: M (v - v_start)/h = f(start + h v) - C v."""
     # With a follow-through of 1 the reference motion cancels, so it is omitted.
-    begin = State(state.time, start, velocities, np.zeros_like(start), state.memory)
-    plain = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
+    start_state = State(state.time, start_positions, velocities, np.zeros_like(start_positions), state.history)
+    pinned_inputs = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
     # The start forces may have made the stage's velocities far too large; the state's own are a better guess.
-    after, report = stepper.step(begin, plain, h, replace(controls, follow_through=1.0), state.velocities, damped_at)
+    after, report = stepper.step(
+        start_state, pinned_inputs, h, replace(controls, follow_through=1.0), state.velocities, damping_positions
+    )
     return after.velocities, report
 
 
@@ -46,15 +48,15 @@ class BackwardEuler(Integrator):
 
     name = "BACKWARD_EULER"
     label = "Backward Euler"
-    text = "Solves an implicit step that is always stable. Longer steps add more numerical damping"
+    description = "Solves an implicit step that is always stable. Longer steps add more numerical damping"
     order = 1
-    implicit = follows_through = True
+    is_implicit = supports_follow_through = True
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        after, report = dynamics.stepper.step(_damped(dynamics, state, h), inputs, h, controls)
+        after, report = dynamics.stepper.step(_with_damped_velocities(dynamics, state, h), inputs, h, controls)
         return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
 
 
@@ -63,19 +65,23 @@ class LinearBackwardEuler(Integrator):
 
     name = "LINEAR_BACKWARD_EULER"
     label = "Backward Euler, One Iteration"
-    text = "Solves an implicit step with linearised forces. Fastest implicit method, less accurate in large bends"
+    description = (
+        "Solves an implicit step with linearised forces. Fastest implicit method, less accurate in large bends"
+    )
     order = 1
-    implicit = True
+    is_implicit = True
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        begin = _damped(dynamics, state, h)
-        v, report = _stage(dynamics.linear, state, state.positions, begin.velocities, inputs, h, controls)
+        damped_state = _with_damped_velocities(dynamics, state, h)
+        v, report = _solve_stage(
+            dynamics.linear_stepper, state, state.positions, damped_state.velocities, inputs, h, controls
+        )
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.pinned(state, state.positions + h * v, v.copy(), inputs, h), report
+        return dynamics.state_with_pins(state, state.positions + h * v, v.copy(), inputs, h), report
 
 
 class ImplicitMidpoint(Integrator):
@@ -86,24 +92,33 @@ class ImplicitMidpoint(Integrator):
 
     name = "IMPLICIT_MIDPOINT"
     label = "Implicit Midpoint"
-    text = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
+    description = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
     order = 2
-    implicit = True
+    is_implicit = True
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        begin = _damped(dynamics, state, h)
-        half = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
+        damped_state = _with_damped_velocities(dynamics, state, h)
+        half_inputs = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
         # C evaluated at the start would leave a first-order error.
-        there = dynamics.system.placed(state.positions + 0.5 * h * begin.velocities, half)
-        middle, report = _stage(
-            dynamics.stepper, state, state.positions, begin.velocities, half, 0.5 * h, controls, there
+        midpoint_positions = dynamics.system.with_pins(state.positions + 0.5 * h * damped_state.velocities, half_inputs)
+        middle, report = _solve_stage(
+            dynamics.stepper,
+            state,
+            state.positions,
+            damped_state.velocities,
+            half_inputs,
+            0.5 * h,
+            controls,
+            midpoint_positions,
         )
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.pinned(state, state.positions + h * middle, 2.0 * middle - begin.velocities, inputs, h), report
+        return dynamics.state_with_pins(
+            state, state.positions + h * middle, 2.0 * middle - damped_state.velocities, inputs, h
+        ), report
 
 
 class Newmark(Integrator):
@@ -114,27 +129,33 @@ class Newmark(Integrator):
 
     name = "NEWMARK"
     label = "Newmark"
-    text = "Averages the accelerations at both ends of the step. Implicit, second order, almost no numerical damping"
+    description = (
+        "Averages the accelerations at both ends of the step. Implicit, second order, almost no numerical damping"
+    )
     order = 2
-    implicit = True
+    is_implicit = True
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
-        begin = _damped(dynamics, state, h)
+        damped_state = _with_damped_velocities(dynamics, state, h)
         system = dynamics.system
-        force = dynamics.force(state, begin.velocities, inputs, dynamics.factors(controls), ended=False)
-        start = state.positions + 0.5 * h * begin.velocities
-        speed = begin.velocities + 0.5 * h * force / system.mass[:, None]
+        force = dynamics.force(
+            state, damped_state.velocities, inputs, dynamics.stiffness_per_block(controls), at_end=False
+        )
+        start = state.positions + 0.5 * h * damped_state.velocities
+        start_velocities = damped_state.velocities + 0.5 * h * force / system.mass[:, None]
         # A pin's mean velocity is the same in both halves.
-        half = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
-        start = system.placed(start, tuple(BlockInputs(one.start, one.start) for one in half))
+        half_inputs = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
+        start = system.with_pins(start, tuple(BlockInputs(one.start, one.start) for one in half_inputs))
         # Evaluate C near the end: in the middle it would leave a first-order error.
-        there = system.placed(state.positions + h * begin.velocities, inputs)
-        after, report = _stage(dynamics.stepper, state, start, speed, half, 0.5 * h, controls, there)
+        end_positions = system.with_pins(state.positions + h * damped_state.velocities, inputs)
+        after, report = _solve_stage(
+            dynamics.stepper, state, start, start_velocities, half_inputs, 0.5 * h, controls, end_positions
+        )
         if report.outcome is not Outcome.CONVERGED:
             return state, report
-        return dynamics.pinned(
-            state, state.positions + 0.5 * h * (begin.velocities + after), after.copy(), inputs, h
+        return dynamics.state_with_pins(
+            state, state.positions + 0.5 * h * (damped_state.velocities + after), after.copy(), inputs, h
         ), report

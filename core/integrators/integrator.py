@@ -14,60 +14,66 @@ from ..stepping.step import Stepper
 from ..system.inputs import BlockInputs, Inputs
 from ..system.state import State
 from ..system.system import System
-from ..system.term import Factor
+from ..system.term import StiffnessScaling
 
 
 @dataclass(frozen=True)
-class Dynamics:
+class DampedSystem:
     """Damped system.
 
     stepper: backward Euler with the damping's potential.  linear_stepper: the same with a single Newton iteration.
     """
 
     stepper: Stepper
-    linear: Stepper
+    linear_stepper: Stepper
     damping: Damping | None = None
 
     @property
     def system(self) -> System:
         return self.stepper.system
 
-    def factors(self, controls: Controls) -> Array:
+    def stiffness_per_block(self, controls: Controls) -> Array:
         """Return the stiffness factor of each block, (b,)."""
-        return controls.factors(len(self.system.blocks))
+        return controls.stiffness_per_block(len(self.system.blocks))
 
-    def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, ended: bool = True) -> Array:
+    def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, at_end: bool = True) -> Array:
         """Return the forces (n, 3) N at the state's positions and velocities (n, 3) m/s.
 
         factors: (b,) stiffness factor of each block.  at_end: whether the pins are at the end of the inputs or at their
         start.
         """
         system, positions = self.system, state.positions
-        there = inputs if ended else tuple(one.begun() for one in inputs)
-        total = system.mass[:, None] * system.pull(inputs, np.arange(len(system.mass)))
-        for place, factor, energy in system.prepared(state, there):
+        inputs_at_time = inputs if at_end else tuple(one.at_start() for one in inputs)
+        total = system.mass[:, None] * system.acceleration(inputs, np.arange(len(system.mass)))
+        for place, factor, energy in system.active_energies(state, inputs_at_time):
             part = system.slices[place]
-            scale = factors[place] if factor is Factor.MATERIAL else 1.0
+            scale = factors[place] if factor is StiffnessScaling.SCALED else 1.0
             total[part] = total[part] - scale * energy.value_gradient(positions[part])[1]
-        if system.joints is not None:
-            total = total - system.joints.value_gradient(positions, factors)[1]
+        if system.links is not None:
+            total = total - system.links.value_gradient(positions, factors)[1]
         viscous = self.damping.matrix(positions) if self.damping else None
         if viscous is not None:
             total = total - (viscous @ velocities.ravel()).reshape(-1, 3)
         return total
 
-    def damped(self, state: State, predicted: Array, h: float) -> Array:
+    def damped_velocities(self, state: State, predicted: Array, h: float) -> Array:
         """Return the velocities (n, 3) m/s after damping."""
         if self.damping is None:
             return predicted
-        return self.damping.velocities(state.positions, state.velocities, predicted, h)
+        return self.damping.damp_velocities(state.positions, state.velocities, predicted, h)
 
-    def pinned(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
+    def state_with_pins(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
         """Return the state at the end of a step, with the hard pins at their targets."""
-        there = self.system.placed(positions, inputs)
-        speeds = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
-        memory = self.system.remembered(state.memory, there)
-        return State(state.time + h, there, self.system.placed(velocities, speeds), np.zeros_like(there), memory)
+        pinned_positions = self.system.with_pins(positions, inputs)
+        pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
+        memory = self.system.updated_history(state.history, pinned_positions)
+        return State(
+            state.time + h,
+            pinned_positions,
+            self.system.with_pins(velocities, pin_velocities),
+            np.zeros_like(pinned_positions),
+            memory,
+        )
 
 
 class Integrator:
@@ -81,14 +87,14 @@ class Integrator:
 
     name: ClassVar[str]
     label: ClassVar[str]
-    text: ClassVar[str]
+    description: ClassVar[str]
     order: ClassVar[int]
-    implicit: ClassVar[bool]
-    follows_through: ClassVar[bool] = False
+    is_implicit: ClassVar[bool]
+    supports_follow_through: ClassVar[bool] = False
 
     @staticmethod
     def step(
-        dynamics: Dynamics, state: State, inputs: Inputs, h: float, controls: Controls
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
     ) -> tuple[State, StepReport]:
         """Return the state h seconds later, and a report.
 

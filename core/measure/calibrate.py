@@ -10,16 +10,16 @@ import numpy as np
 from ..errors import DampSimError, PinError, SceneError, StepError
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
-from ..system.inputs import in_the_air
+from ..system.inputs import without_contact
 from ..system.state import State
-from .curve import SettleCurve, released_curve
-from .release import Release, Still, pulled, watch
+from .curve import SettleCurve, release_curve
+from .release import EquilibriumState, ReleaseResult, deflect, run_release
 
 # Tolerance of the measured rest time in frames, and the largest number of trials.
-_CLOSE = 0.4
-_MOST = 5
+_REST_TOLERANCE = 0.4
+_MAX_TRIALS = 5
 # Duration of the release test relative to Settle; a few frames are added.
-_WATCHED = 1.5
+_TEST_DURATION = 1.5
 
 
 @dataclass(frozen=True)
@@ -45,96 +45,96 @@ def calibrate(simulation: Simulation, body: str, deflection: float) -> Generator
     try:
         return (yield from _search(simulation, body, deflection))
     except StepError as error:
-        raise _failed(body, error) from error
+        raise _release_error(body, error) from error
 
 
 def release_test(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, SettleCurve]:
     """Run one release test with the current dials, like calibrate(). Return the curve with the largest Settle error."""
     settings = simulation.scene.body(body).settings
     try:
-        still, start = _deflected(simulation, body, deflection)
-        return _worst((yield from _test(simulation, body, settings, still, start)), settings)
+        equilibrium, start = _deflected_start(simulation, body, deflection)
+        return _worst_curve((yield from _run_test(simulation, body, settings, equilibrium, start)), settings)
     except StepError as error:
-        raise _failed(body, error) from error
+        raise _release_error(body, error) from error
 
 
-def _failed(body: str, error: StepError) -> DampSimError:
+def _release_error(body: str, error: StepError) -> DampSimError:
     return DampSimError(f"{body}: the release test failed ({error}) Reduce the deflection, or raise Stiffness.")
 
 
-def _deflected(simulation: Simulation, body: str, deflection: float) -> tuple[Still, State]:
+def _deflected_start(simulation: Simulation, body: str, deflection: float) -> tuple[EquilibriumState, State]:
     """Return the body's equilibrium without contact, and its deflected state.
 
     deflection: relative to the size of its smallest region.
     """
     settings = simulation.scene.body(body).settings
-    if not settings.by_settle:
+    if not settings.is_settle_controlled:
         raise SceneError(f"{body}: a release test measures Settle. Control its damping by Settle and Bounce.")
     system = simulation.system_of(body)
-    island, block = simulation.place(body)
-    own = system.regions_of(block)
-    if not own:
+    island, block = simulation.island_and_block(body)
+    region_indices = system.regions_of(block)
+    if not region_indices:
         raise PinError(f"{body}: it is completely pinned, so nothing can swing. Leave a part of it unpinned.")
-    if not simulation.is_held(body):
+    if not simulation.is_constrained(body):
         raise PinError(f"{body}: it is not completely held, so it never comes to rest. Choose a pin group.")
-    factors = simulation.factors(island)
-    animated = simulation.sampled(simulation.scene.first).animated[-1]
-    state = simulation.statics.settled_pose(island, animated, factors, slides=True)
+    factors = simulation.stiffness_factors(island)
+    sample = simulation.sample_frame(simulation.scene.first).samples[-1]
+    state = simulation.statics.solve_equilibrium(island, sample, factors, allow_sliding=True)
     # Friction at the deflected position would falsify the test.
-    inputs = in_the_air(simulation.posing.held(simulation.islands[island], animated))
-    still = Still(system, state, inputs, factors)
-    size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in own)
-    return still, pulled(still, deflection * size, own)
+    inputs = without_contact(simulation.pose_evaluator.stationary_inputs(simulation.islands[island], sample))
+    equilibrium = EquilibriumState(system, state, inputs, factors)
+    size = min(float(np.ptp(system.rest[system.regions[k].free], axis=0).max()) for k in region_indices)
+    return equilibrium, deflect(equilibrium, deflection * size, region_indices)
 
 
-def _worst(curves: list[SettleCurve], settings: Settings) -> SettleCurve:
+def _worst_curve(curves: list[SettleCurve], settings: Settings) -> SettleCurve:
     return curves[int(np.argmax([abs(curve.rest - settings.settle) for curve in curves]))]
 
 
 def _search(simulation: Simulation, body: str, deflection: float) -> Generator[tuple[int, int], None, Calibration]:
     settings = simulation.scene.body(body).settings
-    still, start = _deflected(simulation, body, deflection)
-    least, most = PARAMETERS["calibration"].least, PARAMETERS["calibration"].most
-    tried: list[tuple[float, float, SettleCurve]] = []
+    equilibrium, start = _deflected_start(simulation, body, deflection)
+    least, most = PARAMETERS["calibration"].min, PARAMETERS["calibration"].max
+    trials: list[tuple[float, float, SettleCurve]] = []
     correction = 1.0
-    for _ in range(_MOST):
+    for _ in range(_MAX_TRIALS):
         trial = replace(settings, calibration=correction)
-        curves = yield from _test(simulation, body, trial, still, start)
+        curves = yield from _run_test(simulation, body, trial, equilibrium, start)
         rests = [curve.rest for curve in curves]
-        miss = max(abs(rest - settings.settle) for rest in rests)
-        tried.append((miss, correction, _worst(curves, settings)))
-        if miss <= _CLOSE:
+        largest_error = max(abs(rest - settings.settle) for rest in rests)
+        trials.append((largest_error, correction, _worst_curve(curves, settings)))
+        if largest_error <= _REST_TOLERANCE:
             break
         # Balance regions that miss in both directions. A region that does not come to rest within the test counts as
         # slow.
-        middle = 0.5 * (min(rests) + min(max(rests), 2.0 * _WATCHED * settings.settle))
-        following = correction * settings.settle / middle
-        if any(abs(following - known) < 1e-3 * known for _, known, _ in tried):
+        middle_rest = 0.5 * (min(rests) + min(max(rests), 2.0 * _TEST_DURATION * settings.settle))
+        next_correction = correction * settings.settle / middle_rest
+        if any(abs(next_correction - known) < 1e-3 * known for _, known, _ in trials):
             # The rest time jumps where the number of visible swings changes. Between two trials, only bisection is
             # left.
-            following = 0.5 * (following + tried[0][1])
-        correction = float(f"{min(max(following, least), most):.6g}")
-    best = min(tried, key=lambda one: one[0])
-    return Calibration(best[1], tried[0][2], best[2])
+            next_correction = 0.5 * (next_correction + trials[0][1])
+        correction = float(f"{min(max(next_correction, least), most):.6g}")
+    best = min(trials, key=lambda one: one[0])
+    return Calibration(best[1], trials[0][2], best[2])
 
 
-def _test(
-    simulation: Simulation, body: str, trial: Settings, still: Still, start: State
+def _run_test(
+    simulation: Simulation, body: str, trial: Settings, equilibrium: EquilibriumState, start: State
 ) -> Generator[tuple[int, int], None, list[SettleCurve]]:
     """Run a release test and return the curve of each region."""
     scene = simulation.scene
     settings = tuple(trial if one.name == body else one.settings for one in scene.bodies)
-    substeps, parts = simulation.substeps(body, trial), simulation.dials.most_substeps(settings)
-    law = simulation.dials.released(scene.place_of(body), trial)
+    substeps, substep_count = simulation.substeps(body, trial), simulation.dials.max_substeps(settings)
+    law = simulation.dials.release_law(scene.body_index(body), trial)
     frame_time = 1.0 / scene.fps
-    count = int(np.ceil((_WATCHED * trial.settle + 6.0) * parts))
-    controls = simulation.controls(settings)[simulation.place(body)[0]]
-    steps = watch(still, start, controls, frame_time / parts, count, substeps)
+    step_count = int(np.ceil((_TEST_DURATION * trial.settle + 6.0) * substep_count))
+    controls = simulation.controls(settings)[simulation.island_and_block(body)[0]]
+    steps = run_release(equilibrium, start, controls, frame_time / substep_count, step_count, substeps)
     while True:
         try:
-            yield next(steps), count
+            yield next(steps), step_count
         except StopIteration as end:
-            releases: list[Release] = end.value
+            releases: list[ReleaseResult] = end.value
             break
-    bounce = simulation.dials.bounce(scene.place_of(body), trial)
-    return [released_curve(release, law, scene.fps, trial.settle, bounce) for release in releases]
+    bounce = simulation.dials.bounce(scene.body_index(body), trial)
+    return [release_curve(release, law, scene.fps, trial.settle, bounce) for release in releases]

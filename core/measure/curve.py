@@ -11,12 +11,12 @@ from ..arrays import Array
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
 from ..simulation.simulation import Simulation
-from ..stepping.substeps import DialledLaw
+from ..stepping.substeps import SettleLaw
 from .diagnostics import rest_time
-from .release import Release
+from .release import ReleaseResult
 
 # Minimum number of frames without input after the stop.
-_LEAST_TAIL = 3
+_MIN_TAIL_FRAMES = 3
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SettleCurve:
     since: str = "stop"
 
     @property
-    def text(self) -> str:
+    def summary(self) -> str:
         """One-line summary."""
         if np.isfinite(self.rest):
             rest = f"At rest {self.rest:.1f} frames after the {self.since}"
@@ -52,11 +52,11 @@ class SettleCurve:
         return f"{rest} (set {self.dial:.4g}), {swing}"
 
 
-def released_curve(release: Release, law: DialledLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
+def release_curve(release: ReleaseResult, law: SettleLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
     """Return the curve of a release test. dial: frames. bounce: 0 to 1."""
     signed = np.copysign(release.distance, release.along)
-    rest, lead = (release.rest + law.lead) * fps, law.lead * fps
-    curve = _curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
+    rest, lead = (release.time_to_rest + law.time_to_peak) * fps, law.time_to_peak * fps
+    curve = _make_curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
     # The first-mode law has no lead and counts from the release.
     return curve if lead > 0.0 else replace(curve, since="release")
 
@@ -65,17 +65,17 @@ def simulation_curve(
     simulation: Simulation, body: str, frames: Sequence[Frame], settings: Settings
 ) -> SettleCurve | None:
     """Return the curve of one body at the end of simulated frames, with its settings there; None if not measurable."""
-    if not simulation.system_of(body).regions or not settings.by_settle:
+    if not simulation.system_of(body).regions or not settings.is_settle_controlled:
         return None
-    place = simulation.scene.place_of(body)
-    law, bounce = simulation.dials.released(place, settings), simulation.dials.bounce(place, settings)
-    moves = [Shape(frame.shapes[body], frame.inputs[body]) for frame in frames]
-    count = simulation.dials.most_substeps(tuple(one.settings for one in simulation.scene.bodies))
-    return shot_curve(moves, law, simulation.scene.fps, settings.settle, bounce, count)
+    body_index = simulation.scene.body_index(body)
+    law, bounce = simulation.dials.release_law(body_index, settings), simulation.dials.bounce(body_index, settings)
+    frame_shapes = [FrameShape(frame.shapes[body], frame.inputs[body]) for frame in frames]
+    count = simulation.dials.max_substeps(tuple(one.settings for one in simulation.scene.bodies))
+    return shot_curve(frame_shapes, law, simulation.scene.fps, settings.settle, bounce, count)
 
 
 @dataclass(frozen=True)
-class Shape:
+class FrameShape:
     """Surface (v, 3) of a body at a frame in m, and the digest of its inputs."""
 
     surface: Array
@@ -83,7 +83,7 @@ class Shape:
 
 
 def shot_curve(
-    frames: Sequence[Shape], law: DialledLaw, fps: float, dial: float, bounce: float, substeps: int = 1
+    frames: Sequence[FrameShape], law: SettleLaw, fps: float, dial: float, bounce: float, substeps: int = 1
 ) -> SettleCurve | None:
     """Return the curve at the end of a simulated shot, from the stop of the animation on.
 
@@ -97,38 +97,40 @@ def shot_curve(
         stop -= 1
     if substeps > 1 and stop > 0:
         stop -= 1
-    if last - stop < _LEAST_TAIL:
+    if last - stop < _MIN_TAIL_FRAMES:
         return None
     tail = np.array([frame.surface for frame in frames[stop:]], dtype=float)
-    way = tail - tail[-1]
-    distance = np.linalg.norm(way, axis=2).max(axis=1)
+    displacement = tail - tail[-1]
+    distance = np.linalg.norm(displacement, axis=2).max(axis=1)
     # Search within Settle, because later peaks are no response to this stop.
     peak = int(distance[: max(round(dial), 1) + 1].argmax())
     if not distance[peak] > 1e-6 * float(np.ptp(tail[-1], axis=0).max()):
         return None
-    along = (way * way[peak]).sum(axis=(1, 2)) / (way[peak] ** 2).sum()
+    along = (displacement * displacement[peak]).sum(axis=(1, 2)) / (displacement[peak] ** 2).sum()
     relative = distance / distance[peak]
     times = np.arange(len(relative), dtype=float)
     overshoot = max(-float(along[peak:].min()), 0.0)
     # If the shot ends in motion, its last frame is no rest shape. The tail must be longer than Settle.
     rest = peak + rest_time(relative[peak:], 1.0) if len(relative) > dial else float("inf")
-    return _curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
+    return _make_curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
 
 
-def _curve(
+def _make_curve(
     frames: Array,
     measured: Array,
     peak: float,
     rest: float,
     overshoot: float,
-    law: DialledLaw,
+    law: SettleLaw,
     fps: float,
     dial: float,
     bounce: float,
 ) -> SettleCurve:
     """Return the curve with the law's prediction. peak: frames to the largest swing."""
     # Before the peak, the law is evaluated back to the time of the stop.
-    times = np.maximum((frames - peak) / fps, -law.lead)
+    times = np.maximum((frames - peak) / fps, -law.time_to_peak)
     swing = 1.0 if law.frequency == 0.0 else float(np.hypot(1.0, law.decay / law.frequency))
     envelope = np.minimum(swing * np.exp(-law.decay * np.maximum(times, 0.0)), 1.0)
-    return SettleCurve(frames, measured, np.asarray(law.released(times)), envelope, dial, rest, bounce, overshoot)
+    return SettleCurve(
+        frames, measured, np.asarray(law.release_response(times)), envelope, dial, rest, bounce, overshoot
+    )

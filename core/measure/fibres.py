@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from ..elements.fibres import AlongFibres
+from ..elements.fibres import FibreStrain
 from ..energies.fibres import FibreEnergy
 from ..frames.frame import Frame
 from ..simulation.simulation import Simulation
-from ..system.fibres import Fibres
+from ..system.fibres import FibreTerm
 
 # Length of a drawn line, relative to the longest edge along its fibre.
-_PART = 0.4
+_LINE_LENGTH = 0.4
 
 
 @dataclass(frozen=True)
-class FibresNow:
+class FibreState:
     """Stretch and strength of tetrahedra that have fibres and lie mostly within the flesh.
 
     lines: (m, 2, 3) m, ends of a segment along the deformed fibre through the middle of each element.
@@ -33,21 +33,21 @@ class FibresNow:
     mean: float
 
 
-def fibres_at(simulation: Simulation, frame: Frame, name: str) -> FibresNow | None:
+def fibre_state(simulation: Simulation, frame: Frame, body: str) -> FibreState | None:
     """Return the fibre state of the named body at a frame; None if it has no fibres."""
-    block = simulation.model_of(name).block
-    term = next((one for one in block.terms if isinstance(one, Fibres)), None)
+    block = simulation.model_of(body).block
+    term = next((one for one in block.terms if isinstance(one, FibreTerm)), None)
     if term is None:
         return None
     assert isinstance(term.energy, FibreEnergy)
     strain, weights = term.energy.strain, term.energy.weights
-    assert isinstance(strain, AlongFibres)
-    corners = simulation.nodes(frame.state, name)[strain.elements]
-    along = np.einsum("mk,mki->mi", strain.shares, corners)
+    assert isinstance(strain, FibreStrain)
+    corners = simulation.node_positions(frame.state, body)[strain.elements]
+    fibre_directions = np.einsum("mk,mki->mi", strain.directional_gradients, corners)
     stretches = strain.stretches(corners)
     # The gradients of the shape functions give the element's extent along its fibre.
-    reach = _PART / np.maximum(np.abs(strain.shares).max(axis=1), 1e-30)
-    middle, half = corners.mean(axis=1), 0.5 * reach[:, None] * along
-    lines, within = np.stack([middle - half, middle + half], axis=1), term.within
+    line_lengths = _LINE_LENGTH / np.maximum(np.abs(strain.directional_gradients).max(axis=1), 1e-30)
+    middle, half = corners.mean(axis=1), 0.5 * line_lengths[:, None] * fibre_directions
+    lines, is_within = np.stack([middle - half, middle + half], axis=1), term.is_inside
     mean = float(weights @ stretches / weights.sum())
-    return FibresNow(lines[within], stretches[within], term.strengths[within], mean)
+    return FibreState(lines[is_within], stretches[is_within], term.strengths[is_within], mean)

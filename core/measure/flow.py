@@ -9,12 +9,12 @@ import numpy as np
 from ..arrays import Array
 from ..frames.frame import Frame
 from ..simulation.simulation import Simulation
-from ..stepping.flowing import plastic
-from ..system.state import remembered_by
+from ..stepping.plastic_update import plastic_terms
+from ..system.state import history_of_block
 
 
 @dataclass(frozen=True)
-class Flowed:
+class PlasticStrain:
     """Plastic strain of a body.
 
     strains: (v,) at the surface's vertices, each one a mean over adjacent elements.
@@ -22,25 +22,27 @@ class Flowed:
     """
 
     strains: Array
-    most: float
+    largest: float
     mean: float
 
 
-def flowed_at(simulation: Simulation, frame: Frame, body: str) -> Flowed | None:
+def plastic_strain(simulation: Simulation, frame: Frame, body: str) -> PlasticStrain | None:
     """Return the plastic strain of a body at a frame; None if there is none."""
     block = simulation.model_of(body).block
-    own = remembered_by(frame.state.memory, block.name)
-    nodes, most, means = np.zeros(len(block.rest)), 0.0, []
-    for term in plastic(block):
-        if term.name not in own:
+    block_history = history_of_block(frame.state.history, block.name)
+    node_strains, largest, means = np.zeros(len(block.rest)), 0.0, []
+    for term in plastic_terms(block):
+        if term.name not in block_history:
             continue
-        amounts, elements = term.flow.amounts(own[term.name]), term.flow.elements
+        amounts, elements = term.flow.equivalent_strain(block_history[term.name]), term.flow.elements
         corners = elements.ravel()
-        total = np.bincount(corners, amounts.repeat(elements.shape[1]), len(nodes))
-        nodes = np.maximum(nodes, total / np.maximum(np.bincount(corners, minlength=len(nodes)), 1))
-        most = max(most, float(amounts.max(initial=0.0)))
+        total = np.bincount(corners, amounts.repeat(elements.shape[1]), len(node_strains))
+        node_strains = np.maximum(
+            node_strains, total / np.maximum(np.bincount(corners, minlength=len(node_strains)), 1)
+        )
+        largest = max(largest, float(amounts.max(initial=0.0)))
         means.append(float(amounts.mean()) if len(amounts) else 0.0)
-    if most == 0.0:
+    if largest == 0.0:
         return None
-    operator, _ = simulation.model_of(body).skin.carried()
-    return Flowed(np.asarray(operator @ nodes), most, max(means))
+    operator, _ = simulation.model_of(body).skin.node_operator()
+    return PlasticStrain(np.asarray(operator @ node_strains), largest, max(means))

@@ -12,11 +12,11 @@ from ..arrays import Array
 from ..energies import DeadLoad
 from ..errors import StepError
 from ..solvers import modes
-from ..solvers.problem import Outcome
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls
-from ..stepping.hanging import slowest_swing
+from ..stepping.geometric_stiffness import slack_eigenvalue_limit
 from ..stepping.sheet_step import SheetStepper, has_sheet
-from ..stepping.static import settled
+from ..stepping.static_equilibrium import solve_static_equilibrium
 from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps, choose_substeps
 from ..stepping.waveform import settle_law
@@ -25,16 +25,16 @@ from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
-from ..system.term import Factor, Potential
-from ..system.weave import has_weave
+from ..system.term import Potential, StiffnessScaling
+from ..system.weave_term import has_weave
 from .diagnostics import count_swings, largest_distance, rest_time
 
 # Regions with an initial deflection below this fraction of the largest one are not measured.
-_MOVED = 1e-3
+_MIN_DEFLECTION = 1e-3
 
 
 @dataclass(frozen=True)
-class Still:
+class EquilibriumState:
     """System in static equilibrium.
 
     state: the equilibrium.
@@ -49,16 +49,16 @@ class Still:
 
     def eigenvalue(self, region: Region) -> float:
         """Return lambda_1 of a region in this state, in 1/s^2."""
-        return self.system.eigenvalue_at(region, self.factors)
+        return self.system.effective_eigenvalue(region, self.factors)
 
 
-def unloaded(system: System) -> Still:
+def without_gravity(system: System) -> EquilibriumState:
     """Return a system without gravity in equilibrium in its rest shape."""
-    return Still(system, State.at_rest(system.rest), system.still(), np.ones(len(system.blocks)))
+    return EquilibriumState(system, State.at_rest(system.rest), system.stationary_inputs(), np.ones(len(system.blocks)))
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseResult:
     """Measured motion of one region after a release.
 
     times: (k,) s, from 0.
@@ -76,17 +76,17 @@ class Release:
     lead: float = 0.0
 
     @property
-    def rest(self) -> float:
+    def time_to_rest(self) -> float:
         """Measured time from the release to rest in s."""
         return rest_time(self.distance, float(self.times[1]))
 
     @property
-    def settled(self) -> float:
+    def settle_time(self) -> float:
         """Measured settle time in s, from the time at which the animation would have stopped."""
-        return self.rest + self.lead
+        return self.time_to_rest + self.lead
 
     @property
-    def swings(self) -> int:
+    def swing_count(self) -> int:
         """Number of visible swings."""
         return count_swings(np.copysign(self.distance, self.along))
 
@@ -96,107 +96,124 @@ class Release:
         return max(-float(self.along.min()), 0.0)
 
 
-def first_mode(still: Still, region: Region, tangent_stiffness: csr_matrix) -> Array:
+def region_first_mode(equilibrium: EquilibriumState, region: Region, tangent_stiffness: csr_matrix) -> Array:
     """Return the first mode (n, 3) of a constrained region, scaled to a largest node displacement of 1.
 
     tangent_stiffness: Hessian at the equilibrium, (3n, 3n) N/m.
     """
-    shape = np.zeros(still.system.rest.shape)
-    bound = 0.0 if region.stiff else slowest_swing(still.system, region, still.state.positions)
-    shape[region.free] = modes.first_mode(tangent_stiffness, still.system.mass, region.free, bound)
+    shape = np.zeros(equilibrium.system.rest.shape)
+    bound = (
+        0.0
+        if region.has_elastic_stiffness
+        else slack_eigenvalue_limit(equilibrium.system, region, equilibrium.state.positions)
+    )
+    shape[region.free] = modes.first_mode_shape(tangent_stiffness, equilibrium.system.mass, region.free, bound)
     return shape
 
 
-def pulled(still: Still, deflection: float, which: Sequence[int] | None = None) -> State:
+def deflect(equilibrium: EquilibriumState, deflection: float, region_indices: Sequence[int] | None = None) -> State:
     """Return the equilibrium under loads M a along the first modes a of regions, scaled to the deflection in m.
 
     which: indices of the deflected regions; all of them if None.
     """
-    system, rest = still.system, still.state.positions
-    nets = any(not region.stiff for region in system.regions)
-    stiff = system.tangent(still.state, still.factors, project=nets)
-    chosen = [r for k, r in enumerate(system.regions) if which is None or k in which]
+    system, rest = equilibrium.system, equilibrium.state.positions
+    has_nets = any(not region.has_elastic_stiffness for region in system.regions)
+    tangent_stiffness = system.tangent(equilibrium.state, equilibrium.factors, project=has_nets)
+    regions = [r for k, r in enumerate(system.regions) if region_indices is None or k in region_indices]
     loads = []
-    for region in chosen:
-        strength = deflection * still.eigenvalue(region)
-        loads.append(system.mass[:, None] * first_mode(still, region, stiff) * strength)
-    strengths = np.ones(len(chosen))
-    state = still.state
+    for region in regions:
+        strength = deflection * equilibrium.eigenvalue(region)
+        loads.append(system.mass[:, None] * region_first_mode(equilibrium, region, tangent_stiffness) * strength)
+    strengths = np.ones(len(regions))
+    state = equilibrium.state
     for _ in range(8):
         load = np.asarray(sum(strength * load for strength, load in zip(strengths, loads, strict=True)))
-        state = settled(_stepper(_loaded(system, load)), state, still.inputs, 1e-8, still.factors)
-        reached = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in chosen])
-        if (np.abs(reached / deflection - 1.0) < 1e-4).all():
+        state = solve_static_equilibrium(
+            _release_stepper(_with_dead_load(system, load)), state, equilibrium.inputs, 1e-8, equilibrium.factors
+        )
+        deflections = np.array([largest_distance(state.positions[r.free], rest[r.free]) for r in regions])
+        if (np.abs(deflections / deflection - 1.0) < 1e-4).all():
             break
-        strengths *= deflection / reached
+        strengths *= deflection / deflections
     return state
 
 
-def _stepper(system: System) -> Stepper:
+def _release_stepper(system: System) -> Stepper:
     if has_weave(system):
         return WeaveStepper(system)
     return SheetStepper(system) if has_sheet(system) else Stepper(system)
 
 
-def _loaded(system: System, load: Array) -> System:
+def _with_dead_load(system: System, load: Array) -> System:
     """Return the system with a constant force (n, 3) in N."""
     for place, part in enumerate(system.slices):
-        system = system.with_term(Potential(DeadLoad(load[part]), Factor.FIXED), place)
+        system = system.with_term(Potential(DeadLoad(load[part]), StiffnessScaling.FIXED), place)
     return system
 
 
-def watch(
-    still: Still, start: State, controls: Controls, h: float, count: int, substeps: Substeps
-) -> Generator[int, None, list[Release]]:
+def run_release(
+    equilibrium: EquilibriumState, start: State, controls: Controls, h: float, step_count: int, substeps: Substeps
+) -> Generator[int, None, list[ReleaseResult]]:
     """Release the start state and take count steps of h seconds, yielding after each one.
 
     Return a result for each region that is deflected at the start. Raises StepError.
     """
-    stepper, state, iterations = _stepper(still.system), start, 0
-    rest = still.state.positions
-    moved = [largest_distance(start.positions[r.free], rest[r.free]) for r in still.system.regions]
-    watched = [r.free for r, way in zip(still.system.regions, moved, strict=True) if way > _MOVED * max(moved)]
-    ways = [start.positions[free] - rest[free] for free in watched]
-    far = [int(np.linalg.norm(way, axis=1).argmax()) for way in ways]
-    sizes = [float(np.linalg.norm(way[k])) for way, k in zip(ways, far, strict=True)]
-    distance, along = np.ones((len(watched), count + 1)), np.ones((len(watched), count + 1))
-    for step in range(1, count + 1):
-        state, report = stepper.step(state, still.inputs, h, controls)
+    stepper, state, iterations = _release_stepper(equilibrium.system), start, 0
+    rest = equilibrium.state.positions
+    initial_deflections = [largest_distance(start.positions[r.free], rest[r.free]) for r in equilibrium.system.regions]
+    region_nodes = [
+        r.free
+        for r, way in zip(equilibrium.system.regions, initial_deflections, strict=True)
+        if way > _MIN_DEFLECTION * max(initial_deflections)
+    ]
+    initial_displacements = [start.positions[free] - rest[free] for free in region_nodes]
+    farthest_nodes = [int(np.linalg.norm(way, axis=1).argmax()) for way in initial_displacements]
+    sizes = [float(np.linalg.norm(way[k])) for way, k in zip(initial_displacements, farthest_nodes, strict=True)]
+    distance, along = np.ones((len(region_nodes), step_count + 1)), np.ones((len(region_nodes), step_count + 1))
+    for step in range(1, step_count + 1):
+        state, report = stepper.step(state, equilibrium.inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             raise StepError(report.outcome.value)
         iterations += report.iterations
-        for k, free in enumerate(watched):
+        for k, free in enumerate(region_nodes):
             now = state.positions[free] - rest[free]
             distance[k, step] = largest_distance(now, np.zeros(3)) / sizes[k]
-            along[k, step] = float(now[far[k]] @ ways[k][far[k]]) / sizes[k] ** 2
+            along[k, step] = float(now[farthest_nodes[k]] @ initial_displacements[k][farthest_nodes[k]]) / sizes[k] ** 2
         yield step
-    times = h * np.arange(count + 1)
-    return [Release(times, d, a, substeps, iterations / count) for d, a in zip(distance, along, strict=True)]
+    times = h * np.arange(step_count + 1)
+    return [ReleaseResult(times, d, a, substeps, iterations / step_count) for d, a in zip(distance, along, strict=True)]
 
 
-def release(
-    still: Still,
+def measure_release(
+    equilibrium: EquilibriumState,
     start: State,
     settle: float,
     overshoot: float,
     frame_time: float,
-    least: int,
+    min_substeps: int,
     tolerance: float,
-) -> Release:
+) -> ReleaseResult:
     """Release the start state and measure its deflected region for 1.3 times the settle time in s.
 
     Raises StepError.
     """
-    substeps = choose_substeps(settle, overshoot, frame_time, least)
+    substeps = choose_substeps(settle, overshoot, frame_time, min_substeps)
     h = frame_time / substeps.count
-    laws = tuple(settle_law(settle, substeps.overshoot, still.eigenvalue(region)) for region in still.system.regions)
-    count = int(np.ceil((1.3 * settle + 4.0 * frame_time) / h))
-    steps = watch(
-        still, start, Controls(laws, 1.0, tolerance, tuple(float(one) for one in still.factors)), h, count, substeps
+    laws = tuple(
+        settle_law(settle, substeps.overshoot, equilibrium.eigenvalue(region)) for region in equilibrium.system.regions
+    )
+    step_count = int(np.ceil((1.3 * settle + 4.0 * frame_time) / h))
+    steps = run_release(
+        equilibrium,
+        start,
+        Controls(laws, 1.0, tolerance, tuple(float(one) for one in equilibrium.factors)),
+        h,
+        step_count,
+        substeps,
     )
     while True:
         try:
             next(steps)
         except StopIteration as end:
-            only: Release = end.value[0]
-            return replace(only, lead=settle_law(settle, substeps.overshoot, 1.0).lead)
+            result: ReleaseResult = end.value[0]
+            return replace(result, lead=settle_law(settle, substeps.overshoot, 1.0).time_to_peak)

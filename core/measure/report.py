@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 # A penetration that stays below this multiple of its depth at the first frame counts as modelled.
-_MODELLED = 1.05
+_MODELLED_DEPTH_RATIO = 1.05
 
 
 @dataclass(frozen=True)
-class Sunk:
+class Penetration:
     """Visible penetration between a body and a partner at a frame.
 
     partner: name; the body's own for self-intersections.
@@ -20,15 +20,15 @@ class Sunk:
     is_squeezed: whether contact forces press it in. Otherwise the bodies began intersected and are separating.
     """
 
-    other: str
-    points: int
-    others: int
+    partner: str
+    points_inside: int
+    partner_points_inside: int
     depth: float
-    squeezed: bool
+    is_squeezed: bool
 
 
 @dataclass(frozen=True)
-class Touched:
+class BodyContactSummary:
     """Contact and stretch summary of one body at one frame.
 
     earliest_rest: time in s before which visible motion on its supports cannot come to rest; 0 for no limit.
@@ -36,14 +36,14 @@ class Touched:
     stretched: largest relative stretch of parts that should not stretch; 0 if invisible.
     """
 
-    sunk: tuple[Sunk, ...] = ()
-    soonest: float = 0.0
-    swing: float = 0.0
+    penetrations: tuple[Penetration, ...] = ()
+    earliest_rest: float = 0.0
+    swing_amplitude: float = 0.0
     stretched: float = 0.0
 
 
 @dataclass(frozen=True)
-class Report:
+class ShotReport:
     """Summary of one body in a shot.
 
     penetrations: the deepest one for each partner, with its frame. Penetrations that pins already cause at the first
@@ -52,30 +52,34 @@ class Report:
     stretched: frame and value of the largest stretch, see BodyContactSummary.
     """
 
-    sunk: tuple[tuple[int, Sunk], ...] = ()
-    soonest: float = 0.0
+    penetrations: tuple[tuple[int, Penetration], ...] = ()
+    earliest_rest: float = 0.0
     stretched: tuple[int, float] = (0, 0.0)
 
     @staticmethod
-    def of(frames: Iterable[tuple[int, Touched]]) -> Report:
+    def from_frames(frames: Iterable[tuple[int, BodyContactSummary]]) -> ShotReport:
         """Return the report of numbered frames, in order, from the first frame of the shot on."""
-        deepest: dict[tuple[str, bool], tuple[int, Sunk]] = {}
-        modelled: dict[str, float] | None = None
-        last = swing = 0.0
-        longest = (0, 0.0)
-        for number, touched in frames:
-            if modelled is None:
-                modelled = {one.other: _MODELLED * one.depth for one in touched.sunk if one.squeezed}
-            if touched.soonest and touched.swing >= swing:
-                last = touched.soonest
+        deepest: dict[tuple[str, bool], tuple[int, Penetration]] = {}
+        modelled_depths: dict[str, float] | None = None
+        earliest_rest = swing_amplitude = 0.0
+        largest_stretch = (0, 0.0)
+        for number, summary in frames:
+            if modelled_depths is None:
+                modelled_depths = {
+                    one.partner: _MODELLED_DEPTH_RATIO * one.depth for one in summary.penetrations if one.is_squeezed
+                }
+            if summary.earliest_rest and summary.swing_amplitude >= swing_amplitude:
+                earliest_rest = summary.earliest_rest
             # A body at rest can be disturbed again.
-            swing = max(swing, touched.swing) if touched.soonest else 0.0
-            if touched.stretched > longest[1]:
-                longest = number, touched.stretched
-            for one in touched.sunk:
-                if one.squeezed and one.depth <= modelled.get(one.other, 0.0):
+            swing_amplitude = max(swing_amplitude, summary.swing_amplitude) if summary.earliest_rest else 0.0
+            if summary.stretched > largest_stretch[1]:
+                largest_stretch = number, summary.stretched
+            for one in summary.penetrations:
+                if one.is_squeezed and one.depth <= modelled_depths.get(one.partner, 0.0):
                     continue
-                known = deepest.get((one.other, one.squeezed))
+                known = deepest.get((one.partner, one.is_squeezed))
                 if known is None or one.depth > known[1].depth:
-                    deepest[one.other, one.squeezed] = number, one
-        return Report(tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), last, longest)
+                    deepest[one.partner, one.is_squeezed] = number, one
+        return ShotReport(
+            tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), earliest_rest, largest_stretch
+        )

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index, Single
-from .library import Library
+from ..arrays import Array, Index, SinglePrecisionArray
+from .library import KernelLibrary
 
 
-class Blocks:
+class CompiledBlocks:
     """A symmetric matrix of blocks (3, 3) with a unit diagonal; only the upper half is stored."""
 
-    def __init__(self, library: Library, count: int, rows: Index, columns: Index, blocks: Array) -> None:
+    def __init__(self, library: KernelLibrary, count: int, rows: Index, columns: Index, blocks: Array) -> None:
         """Store the upper half of a matrix.
 
         count: number of nodes.  rows, columns: (k,) of each block, sorted by row.  blocks: (k, 3, 3).
         """
-        self._call, self._count = library.blocks, count
+        self._function, self._count = library.blocks, count
         above = np.flatnonzero(columns > rows)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows[above], minlength=count))]).astype(np.int64)
-        self._held = starts, columns[above].astype(np.int32), blocks[above].astype(np.float32)
-        self._arrays = [one.ctypes.data for one in self._held]
+        self._buffers = starts, columns[above].astype(np.int32), blocks[above].astype(np.float32)
+        self._pointers = [one.ctypes.data for one in self._buffers]
 
-    def __matmul__(self, vector: Single) -> Single:
+    def __matmul__(self, vector: SinglePrecisionArray) -> SinglePrecisionArray:
         """Return the product with a vector (3n,).
 
         Raises ValueError if the vector has another shape.
@@ -30,5 +30,5 @@ class Blocks:
         x, y = np.ascontiguousarray(vector, dtype=np.float32), np.empty(3 * self._count, dtype=np.float32)
         if x.shape != y.shape:
             raise ValueError(f"the vector has shape {x.shape}; expected {3 * self._count} rows")
-        self._call(self._count, *self._arrays, x.ctypes.data, y.ctypes.data)
+        self._function(self._count, *self._pointers, x.ctypes.data, y.ctypes.data)
         return y

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Index, Single
-from .library import Library
+from ..arrays import Index, SinglePrecisionArray
+from .library import KernelLibrary
 
 
-class Fronts:
+class CompiledFronts:
     """Compiled equivalent of solvers.multifrontal.MultifrontalSolve for one right-hand side.
 
     It sums in another order.  columns: the given matrices, as views of one buffer.
@@ -18,10 +18,10 @@ class Fronts:
 
     def __init__(
         self,
-        library: Library,
+        library: KernelLibrary,
         bounds: Sequence[tuple[int, int]],
-        others: Sequence[Index],
-        ups: Sequence[Single],
+        ancestor_rows: Sequence[Index],
+        columns: Sequence[SinglePrecisionArray],
         order: Index,
     ) -> None:
         """Copy the factors of fronts into one buffer.
@@ -29,31 +29,42 @@ class Fronts:
         bounds: first own row of each front and one past its last.  ancestor_rows: later rows that each front updates.
         columns: (own + ancestor rows, own) each.  order: (n,) rows in elimination order.
         """
-        self._call, self._rows, self._count = library.solve, len(order), len(bounds)
-        far, sizes = np.array([len(one) for one in others]), np.array([one.size for one in ups])
-        fronts = np.column_stack([np.array(bounds), _starts(far), far, _starts(sizes)]).astype(np.int64)
-        up = np.empty(int(sizes.sum()), dtype=np.float32)
-        self.ups = list[Single]()
-        for place, one in zip(fronts[:, 4], ups, strict=True):
-            piece = up[place : place + one.size].reshape(one.shape, order="F")
-            piece[...] = one
-            self.ups.append(piece)
-        self._room = max(one.shape[0] for one in ups)
-        self._held = fronts, np.concatenate(others).astype(np.int32), up, order.astype(np.int32)
-        self._arrays = [one.ctypes.data for one in self._held]
+        self._function, self._row_count, self._front_count = library.solve, len(order), len(bounds)
+        ancestor_counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
+        fronts = np.column_stack([np.array(bounds), _starts(ancestor_counts), ancestor_counts, _starts(sizes)]).astype(
+            np.int64
+        )
+        buffer = np.empty(int(sizes.sum()), dtype=np.float32)
+        self.columns = list[SinglePrecisionArray]()
+        for start, one in zip(fronts[:, 4], columns, strict=True):
+            view = buffer[start : start + one.size].reshape(one.shape, order="F")
+            view[...] = one
+            self.columns.append(view)
+        self._workspace_size = max(one.shape[0] for one in columns)
+        self._buffers = fronts, np.concatenate(ancestor_rows).astype(np.int32), buffer, order.astype(np.int32)
+        self._pointers = [one.ctypes.data for one in self._buffers]
 
-    def solve(self, right: Single) -> Single:
+    def solve(self, right: SinglePrecisionArray) -> SinglePrecisionArray:
         """Return the inverse times right (n,).
 
         Raises ValueError if the right-hand side has another shape.
         """
-        b, answer = np.ascontiguousarray(right, dtype=np.float32), np.empty(self._rows, dtype=np.float32)
-        if b.shape != answer.shape:
-            raise ValueError(f"the right-hand side has shape {b.shape}; expected {self._rows} rows")
+        right_side, answer = np.ascontiguousarray(right, dtype=np.float32), np.empty(self._row_count, dtype=np.float32)
+        if right_side.shape != answer.shape:
+            raise ValueError(f"the right-hand side has shape {right_side.shape}; expected {self._row_count} rows")
         # Allocate a workspace per call, because several threads may solve at once.
-        x, y = np.empty(self._rows, dtype=np.float32), np.empty(self._room, dtype=np.float32)
-        self._call(
-            self._rows, self._count, *self._arrays, b.ctypes.data, answer.ctypes.data, x.ctypes.data, y.ctypes.data
+        solution, front_workspace = (
+            np.empty(self._row_count, dtype=np.float32),
+            np.empty(self._workspace_size, dtype=np.float32),
+        )
+        self._function(
+            self._row_count,
+            self._front_count,
+            *self._pointers,
+            right_side.ctypes.data,
+            answer.ctypes.data,
+            solution.ctypes.data,
+            front_workspace.ctypes.data,
         )
         return answer
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from ..arrays import Array, Single
-from .where import found
+from ..arrays import Array, SinglePrecisionArray
+from .paths import installed_library
 
 # The environment variable that disables the kernel if it is 0.
-ASKED = "DAMPSIM_KERNEL"
+ENABLE_VARIABLE = "DAMPSIM_KERNEL"
 # Number of tetrahedra processed side by side.
-LOT = 8
-_NEAR = 1e-12
+LANES = 8
+_TOLERANCE = 1e-12
 
 
-class Library:
+class KernelLibrary:
     """The functions of kernel.c.
 
     Calls keep the global interpreter lock: they take a few microseconds, as would releasing it.
@@ -40,41 +40,41 @@ class Library:
 
 
 @cache
-def library() -> Library | None:
+def load_library() -> KernelLibrary | None:
     """Return the kernel, or None if there is none that runs on this processor and passes the checks."""
-    path = found() if os.environ.get(ASKED, "1") != "0" else None
+    path = installed_library() if os.environ.get(ENABLE_VARIABLE, "1") != "0" else None
     if path is None:
         return None
     try:
-        loaded = Library(path)
+        loaded = KernelLibrary(path)
     except (OSError, AttributeError):
         return None
     return loaded if loaded.runs and is_right(loaded) else None
 
 
-def is_right(loaded: Library) -> bool:
+def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
-    return _stretched(loaded) and _solved(loaded) and _multiplied(loaded)
+    return _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
 
 
-def _stretched(loaded: Library) -> bool:
+def _check_stretch(loaded: KernelLibrary) -> bool:
     """Return whether energy and forces of uniformly stretched tetrahedra are right."""
     mu, lam, alpha, offset = 1.5, 4.0, 1.2, 0.25
-    s = 1.1 + 0.1 * np.arange(LOT)
-    corners = np.arange(4 * LOT, dtype=np.int32).reshape(LOT, 4).T.copy()
+    s = 1.1 + 0.1 * np.arange(LANES)
+    corners = np.arange(4 * LANES, dtype=np.int32).reshape(LANES, 4).T.copy()
     places = (s[:, None, None] * np.concatenate([np.zeros((1, 3)), np.eye(3)])).reshape(-1, 3)
-    inverse = np.tile(np.eye(3)[:, :, None], (1, 1, LOT))
-    weights, model, forces = np.full(LOT, 2.0), np.array([mu, lam, alpha, offset]), np.zeros_like(places)
+    inverse = np.tile(np.eye(3)[:, :, None], (1, 1, LANES))
+    weights, model, forces = np.full(LANES, 2.0), np.array([mu, lam, alpha, offset]), np.zeros_like(places)
     arrays = [one.ctypes.data for one in (corners, inverse, weights, places, model, forces)]
-    energy = loaded.neo_hookean(LOT, *arrays)
+    energy = loaded.neo_hookean(LANES, *arrays)
     squares, volume = 3.0 * s**2 + 1.0, s**3 - alpha
-    known = 2.0 * (0.5 * mu * (squares - 4.0 - np.log(squares)) + 0.5 * lam * volume**2 - offset).sum()
+    expected_energy = 2.0 * (0.5 * mu * (squares - 4.0 - np.log(squares)) + 0.5 * lam * volume**2 - offset).sum()
     pull = 2.0 * ((mu - mu / squares) * s + lam * volume * s**2)
-    wanted = pull[:, None, None] * np.concatenate([np.full((1, 3), -1.0), np.eye(3)])
-    return _alike(energy, known) and _alike(forces, wanted.reshape(-1, 3))
+    expected_forces = pull[:, None, None] * np.concatenate([np.full((1, 3), -1.0), np.eye(3)])
+    return _is_close(energy, expected_energy) and _is_close(forces, expected_forces.reshape(-1, 3))
 
 
-def _solved(loaded: Library) -> bool:
+def _check_solve(loaded: KernelLibrary) -> bool:
     """Return whether the solve of three rows in two permuted fronts is right."""
     inverse = np.array([[0.5, 0.0, 0.25], [0.0, 0.25, 0.25]], dtype=np.float32)
     up = np.concatenate([inverse.ravel(), [0.125]]).astype(np.float32)
@@ -86,18 +86,18 @@ def _solved(loaded: Library) -> bool:
     loaded.solve(3, 2, *arrays)
     # By hand: the first front turns 4 and 12 into 2 and 3, and subtracts 1 + 3 from 16. The remaining 12 gives 12/8 =
     # 1.5, a quarter of which is subtracted from each of the others.
-    return _alike(answer, np.array([2.625, 1.5, 1.625]))
+    return _is_close(answer, np.array([2.625, 1.5, 1.625]))
 
 
-def _multiplied(loaded: Library) -> bool:
+def _check_product(loaded: KernelLibrary) -> bool:
     """Return whether the product of two nodes' blocks with a vector is right."""
     starts, columns = np.array([0, 1, 1], dtype=np.int64), np.array([1], dtype=np.int32)
     block = np.arange(1.0, 10.0, dtype=np.float32)
     x, y = np.array([1, 2, 3, 4, 5, 6], dtype=np.float32), np.zeros(6, dtype=np.float32)
     loaded.blocks(2, *(one.ctypes.data for one in (starts, columns, block, x, y)))
-    wanted = x + np.concatenate([block.reshape(3, 3) @ x[3:], block.reshape(3, 3).T @ x[:3]])
-    return _alike(y, wanted)
+    expected = x + np.concatenate([block.reshape(3, 3) @ x[3:], block.reshape(3, 3).T @ x[:3]])
+    return _is_close(y, expected)
 
 
-def _alike(found: Array | Single | float, known: Array | float) -> bool:
-    return bool(np.allclose(found, known, rtol=_NEAR, atol=_NEAR))
+def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:
+    return bool(np.allclose(computed, expected, rtol=_TOLERANCE, atol=_TOLERANCE))

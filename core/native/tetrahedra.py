@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index
-from .library import LOT, Library
+from .library import LANES, KernelLibrary
 
 
-class Tetrahedra:
+class CompiledTetrahedra:
     """Compiled equivalent of energies.tetrahedra.TetElasticity, with another summation order."""
 
     def __init__(
-        self, library: Library, nodes: int, tets: Index, shape: Array, weights: Array, model: tuple[float, ...]
+        self, library: KernelLibrary, nodes: int, tets: Index, shape: Array, weights: Array, model: tuple[float, ...]
     ) -> None:
         """Arrange tetrahedra in batches for the kernel.
 
@@ -25,19 +25,19 @@ class Tetrahedra:
             raise ValueError(f"{len(tets)} tetrahedra have {len(shape)} shapes and {len(weights)} weights")
         if len(tets) and not 0 <= tets.min() <= tets.max() < nodes:
             raise ValueError(f"a tetrahedron refers to a node beyond the {nodes} given")
-        self._call, self._nodes = library.neo_hookean, nodes
-        more = -len(tets) % LOT
-        self._count = len(tets) + more
+        self._function, self._nodes = library.neo_hookean, nodes
+        padding = -len(tets) % LANES
+        self._count = len(tets) + padding
         # The last batch is padded with copies of the last tetrahedron of zero weight.
-        of = np.concatenate([tets, np.repeat(tets[-1:], more, axis=0)])
-        inverse = np.concatenate([shape[:, 1:], np.zeros((more, 3, 3))])
-        self._held = (
-            np.ascontiguousarray(of.reshape(-1, LOT, 4).transpose(0, 2, 1), dtype=np.int32),
-            np.ascontiguousarray(inverse.reshape(-1, LOT, 3, 3).transpose(0, 2, 3, 1)),
-            np.concatenate([weights, np.zeros(more)]),
+        padded_tets = np.concatenate([tets, np.repeat(tets[-1:], padding, axis=0)])
+        inverse = np.concatenate([shape[:, 1:], np.zeros((padding, 3, 3))])
+        self._buffers = (
+            np.ascontiguousarray(padded_tets.reshape(-1, LANES, 4).transpose(0, 2, 1), dtype=np.int32),
+            np.ascontiguousarray(inverse.reshape(-1, LANES, 3, 3).transpose(0, 2, 3, 1)),
+            np.concatenate([weights, np.zeros(padding)]),
             np.array(model, dtype=float),
         )
-        self._corners, self._inverse, self._weights, self._model = (one.ctypes.data for one in self._held)
+        self._corners, self._inverse, self._weights, self._model = (one.ctypes.data for one in self._buffers)
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m.
@@ -47,7 +47,7 @@ class Tetrahedra:
         if positions.shape != (self._nodes, 3):
             raise ValueError(f"positions have shape {positions.shape} instead of {(self._nodes, 3)}")
         x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
-        value = self._call(
+        value = self._function(
             self._count, self._corners, self._inverse, self._weights, x.ctypes.data, self._model, gradient.ctypes.data
         )
         return float(value), gradient

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index
-from ..energies import ElasticDensity, Material, StableNeoHookean, TetElasticity
+from ..energies import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ..energies.tetrahedra import lumped_mass, tet_volumes
 from ..geometry.box import box_tets
 from ..system.system import System, build_system
 
 SIZE = (1.0, 0.25, 0.25)
-FINE = (24, 6, 6)
-HALF = (12, 3, 3)
+FINE_CELLS = (24, 6, 6)
+COARSE_CELLS = (12, 3, 3)
 
 
 def bar(
     cells: tuple[int, int, int],
     gravity: Array | None = None,
     clamped: bool = True,
-    material: Material = Material(1e5, 0.4, 1000.0),
+    material: ElasticMaterial = ElasticMaterial(1e5, 0.4, 1000.0),
     model: type[ElasticDensity] = StableNeoHookean,
 ) -> System:
     """Return the bar as a system.

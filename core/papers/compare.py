@@ -15,14 +15,14 @@ from scipy.spatial.transform import Rotation
 from ..arrays import Array
 from ..damping.damping import DampedBody, Damping
 from ..damping.registry import DAMPINGS
-from ..energies import ElasticDensity, Material, StableNeoHookean, TetElasticity
+from ..energies import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ..energies.tetrahedra import lumped_mass, tet_volumes
 from ..errors import DampSimError, ParameterError
-from ..integrators import INTEGRATORS, Integration, Integrator
+from ..integrators import INTEGRATORS, Integrator, IntegratorStepper
 from ..measure.diagnostics import angular_momentum, energies, linear_momentum
-from ..measure.plot import chart
+from ..measure.plot import line_chart
 from ..scene.parameters import PARAMETERS, Settings
-from ..solvers.problem import Outcome
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls
 from ..stepping.law import BackwardEulerLaw
 from ..system.inputs import BlockInputs
@@ -30,56 +30,56 @@ from ..system.state import State
 from ..system.system import System, build_system
 from .bar import bar
 
-MATERIAL = Material(2e5, 0.35, 1000.0)
+MATERIAL = ElasticMaterial(2e5, 0.35, 1000.0)
 UNDAMPED = "UNDAMPED"
 FPS, FRAMES = 24.0, 48
 # A step size is stable if this many steps keep the energy below this multiple of its initial value.
-_TRIED, _BOUND = 200, 20.0
+_STABILITY_STEPS, _ENERGY_BOUND = 200, 20.0
 
 
 @dataclass(frozen=True)
 class Case:
     """Scene of a comparison. description: for charts. pin_targets: (p, 3) m at a time in s."""
 
-    text: str
+    description: str
     system: System
     start: State
-    pins: Callable[[float], Array]
+    pin_targets: Callable[[float], Array]
 
 
-def _held(system: System) -> Callable[[float], Array]:
+def _fixed_pins(system: System) -> Callable[[float], Array]:
     place = system.rest[system.pinned]
     return lambda time: place
 
 
-def _bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> System:
+def _make_bar(clamped: bool, model: type[ElasticDensity] = StableNeoHookean) -> System:
     return bar((8, 2, 2), clamped=clamped, material=MATERIAL, model=model)
 
 
-def released() -> Case:
+def released_bar() -> Case:
     """Return the bent bar with the default material."""
-    return bent(StableNeoHookean)
+    return bent_bar(StableNeoHookean)
 
 
-def bent(model: type[ElasticDensity]) -> Case:
+def bent_bar(model: type[ElasticDensity]) -> Case:
     """Return a clamped bar that is bent and released."""
-    system = _bar(True, model)
+    system = _make_bar(True, model)
     x = system.rest + np.outer(system.rest[:, 0] ** 2, [0.0, 0.0, 0.2])
-    return Case("A clamped bar, bent and released", system, State.at_rest(x), _held(system))
+    return Case("A clamped bar, bent and released", system, State.at_rest(x), _fixed_pins(system))
 
 
-def thrown() -> Case:
+def thrown_bar() -> Case:
     """Return a free bar that is stretched, thrown and spinning."""
-    system = _bar(False)
+    system = _make_bar(False)
     stretch: Array = system.rest * np.array([1.15, 0.95, 0.95])
     v: Array = np.array([0.5, 0.0, 0.2]) + np.cross([0.0, 3.0, 1.0], stretch)
     state = State(0.0, stretch, v, np.zeros_like(v))
-    return Case("A free bar, stretched, thrown and spinning", system, state, _held(system))
+    return Case("A free bar, stretched, thrown and spinning", system, state, _fixed_pins(system))
 
 
-def dragged() -> Case:
+def dragged_bar() -> Case:
     """Return a bar that is dragged by one end for a second."""
-    system = _bar(True)
+    system = _make_bar(True)
     place = system.rest[system.pinned]
 
     def pins(time: float) -> Array:
@@ -88,9 +88,9 @@ def dragged() -> Case:
     return Case("A bar dragged by one end, which stops after one second", system, State.at_rest(system.rest), pins)
 
 
-def slivers() -> Case:
+def sliver_bar() -> Case:
     """Return the clamped bar with every other layer 20 times thinner."""
-    plain = _bar(True)
+    plain = _make_bar(True)
     (elements,) = plain.blocks[0].groups
     x = np.unique(plain.rest[:, 0])
     thick = np.where(np.arange(len(x) - 1) % 2, 0.05, 1.0)
@@ -102,18 +102,18 @@ def slivers() -> Case:
     mass = lumped_mass(elements, volumes, MATERIAL.density, len(rest))
     system = build_system(rest, elements, mass, (elastic,), plain.gravity, plain.pinned, plain.pin_stiffness)
     start = State.at_rest(rest + np.outer(rest[:, 0] ** 2, [0.0, 0.0, 0.2]))
-    return Case("A clamped bar with sliver elements, bent and released", system, start, _held(system))
+    return Case("A clamped bar with sliver elements, bent and released", system, start, _fixed_pins(system))
 
 
 SCENES: dict[str, Callable[[], Case]] = {
-    "released": released,
-    "thrown": thrown,
-    "dragged": dragged,
-    "slivers": slivers,
+    "released": released_bar,
+    "thrown": thrown_bar,
+    "dragged": dragged_bar,
+    "slivers": sliver_bar,
 }
 
 
-def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> Damping | None:
+def parse_damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> Damping | None:
     """Parse a damping from `name` or `name:parameter=value,…`; return None for no damping.
 
     Raises ParameterError for unknown names, and for parameters without effect.
@@ -130,11 +130,11 @@ def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> 
         key, _, value = entry.partition("=")
         if key not in method.parameters:
             raise ParameterError(f"Damping {name!r} has no {key!r}. Choose one of {', '.join(method.parameters)}.")
-        dials[key] = PARAMETERS[key].checked(value.upper() if PARAMETERS[key].choices else value)
+        dials[key] = PARAMETERS[key].validate(value.upper() if PARAMETERS[key].choices else value)
     settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, integrator=integrator, **dials)  # type: ignore[arg-type]
     for key in dials:
-        if not PARAMETERS[key].has_meaning(settings.as_dict().__getitem__):
-            choice, *wanted = PARAMETERS[key].also_with
+        if not PARAMETERS[key].has_effect(settings.as_dict().__getitem__):
+            choice, *wanted = PARAMETERS[key].also_visible_if
             raise ParameterError(f"Damping {name!r}: {key} has no effect. Set {choice} to one of {', '.join(wanted)}.")
     slowest = min(region.eigenvalue for region in system.regions)
     chosen = {name: settings.as_dict()[name] for name in method.parameters}
@@ -142,7 +142,7 @@ def damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER") -> 
 
 
 @dataclass(frozen=True)
-class Course:
+class RunResult:
     """Time series and errors of one run.
 
     times: (k,) s.
@@ -158,43 +158,52 @@ class Course:
     energy: Array
     d1: Array
     d2: Array
-    linear: float
-    angular: float
-    pace: float
+    linear_momentum_error: float
+    angular_momentum_error: float
+    seconds_per_frame: float
     problem: str = ""
 
 
-def controls(system: System, tolerance: float = 1e-6) -> Controls:
+def backward_euler_controls(system: System, tolerance: float = 1e-6) -> Controls:
     """Return controls with backward Euler for all regions."""
     return Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, tolerance)
 
 
-def course(case: Case, integrator: type[Integrator], method: Damping | None, h: float, seconds: float) -> Course:
+def run_case(case: Case, integrator: type[Integrator], method: Damping | None, h: float, seconds: float) -> RunResult:
     """Run a scene with steps of h seconds."""
     system, state = case.system, case.start
-    stepping, dials = Integration(integrator, system, method), controls(system)
+    stepping, step_controls = IntegratorStepper(integrator, system, method), backward_euler_controls(system)
     times, energy, distance = [0.0], [_energy(system, state)], [_distances(system, state)]
     size = float(system.mass @ np.linalg.norm(state.velocities, axis=1)) or 1.0
-    reach = float(np.ptp(system.rest, axis=0).max())
-    off = np.zeros(2)
-    problem, began = "", time.perf_counter()
+    size_of_rest = float(np.ptp(system.rest, axis=0).max())
+    momentum_errors = np.zeros(2)
+    problem, start_time = "", time.perf_counter()
     for step in range(round(seconds / h)):
-        inputs = (BlockInputs(case.pins(step * h), case.pins((step + 1) * h)),)
-        after, report = stepping.step(state, inputs, h, dials)
+        inputs = (BlockInputs(case.pin_targets(step * h), case.pin_targets((step + 1) * h)),)
+        after, report = stepping.step(state, inputs, h, step_controls)
         if report.outcome is not Outcome.CONVERGED:
             problem = report.outcome.value
             break
         if not len(system.pinned):
             linear = np.abs(linear_momentum(system, after) - linear_momentum(system, case.start)).max() / size
             angular = np.abs(angular_momentum(system, after) - angular_momentum(system, case.start)).max()
-            off = np.maximum(off, [linear, angular / (size * reach)])
+            momentum_errors = np.maximum(momentum_errors, [linear, angular / (size * size_of_rest)])
         state = after
         times.append((step + 1) * h)
         energy.append(_energy(system, state))
         distance.append(_distances(system, state))
-    pace = (time.perf_counter() - began) / max(len(times) - 1, 1) / (h * FPS)
+    seconds_per_frame = (time.perf_counter() - start_time) / max(len(times) - 1, 1) / (h * FPS)
     d1, d2 = np.array(distance).T
-    return Course(np.array(times), np.array(energy), d1, d2, float(off[0]), float(off[1]), pace, problem)
+    return RunResult(
+        np.array(times),
+        np.array(energy),
+        d1,
+        d2,
+        float(momentum_errors[0]),
+        float(momentum_errors[1]),
+        seconds_per_frame,
+        problem,
+    )
 
 
 def _energy(system: System, state: State) -> float:
@@ -206,11 +215,11 @@ def _distances(system: System, state: State) -> tuple[float, float]:
     """Return d1 and d2 from the rest shape, which is aligned rigidly with the body if it is not pinned."""
     goal = system.rest
     if not len(system.pinned):
-        turn, shift = (
+        rotation, shift = (
             Rotation.align_vectors(state.positions - state.positions.mean(axis=0), goal - goal.mean(axis=0))[0],
             state.positions.mean(axis=0),
         )
-        goal = (goal - goal.mean(axis=0)) @ turn.as_matrix().T + shift
+        goal = (goal - goal.mean(axis=0)) @ rotation.as_matrix().T + shift
     else:
         held = system.pinned
         goal = goal + (state.positions[held] - system.rest[held]).mean(axis=0)
@@ -218,7 +227,7 @@ def _distances(system: System, state: State) -> tuple[float, float]:
     return float(np.linalg.norm(way)), float(way.max())
 
 
-def largest_step(case: Case, integrator: type[Integrator], method: Damping | None) -> float:
+def largest_stable_step(case: Case, integrator: type[Integrator], method: Damping | None) -> float:
     """Return the largest stable step h in s of an explicit integrator, within 2%."""
     system = case.system
     rng = np.random.default_rng(0)
@@ -226,28 +235,28 @@ def largest_step(case: Case, integrator: type[Integrator], method: Damping | Non
     x = system.rest + 1e-3 * spacing * rng.standard_normal(system.rest.shape)
     x[system.pinned] = system.rest[system.pinned]
     start = State.at_rest(x)
-    limit = _BOUND * _energy(system, start)
-    place, dials = system.rest[system.pinned], controls(system)
+    limit = _ENERGY_BOUND * _energy(system, start)
+    place, step_controls = system.rest[system.pinned], backward_euler_controls(system)
 
-    def holds(h: float) -> bool:
-        stepping, state = Integration(integrator, system, method), start
-        for _ in range(_TRIED):
-            state, report = stepping.step(state, (BlockInputs(place, place),), h, dials)
+    def is_stable(h: float) -> bool:
+        stepping, state = IntegratorStepper(integrator, system, method), start
+        for _ in range(_STABILITY_STEPS):
+            state, report = stepping.step(state, (BlockInputs(place, place),), h, step_controls)
             if report.outcome is not Outcome.CONVERGED or not _energy(system, state) <= limit:
                 return False
         return True
 
     low, high = 1e-6, 1e-6
-    while high < 0.1 and holds(high):
+    while high < 0.1 and is_stable(high):
         low, high = high, 2.0 * high
     while high / low > 1.02:
         middle = float(np.sqrt(low * high))
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if is_stable(middle) else (low, middle)
     return low
 
 
-def compare(
-    scene: str, names: Sequence[str], integrator: str, folder: Path, stable: bool = True
+def compare_dampings(
+    scene: str, names: Sequence[str], integrator: str, folder: Path, find_stable_step: bool = True
 ) -> list[dict[str, str]]:
     """Run a scene with several dampings and write compare.csv, energy.svg, d1.svg and d2.svg.
 
@@ -255,24 +264,26 @@ def compare(
     """
     case = SCENES[scene]()
     chosen = next(one for one in INTEGRATORS if one.name == integrator)
-    explicit = next(one for one in INTEGRATORS if not one.implicit)
-    rows, courses = [], {}
+    explicit = next(one for one in INTEGRATORS if not one.is_implicit)
+    rows, results = [], {}
     for name in names:
-        method = damping(name, case.system, integrator)
-        h = 1.0 / FPS if chosen.implicit else 0.8 * largest_step(case, chosen, None)
-        made = course(case, chosen, method, h, FRAMES / FPS)
-        courses[name] = made
+        method = parse_damping(name, case.system, integrator)
+        h = 1.0 / FPS if chosen.is_implicit else 0.8 * largest_stable_step(case, chosen, None)
+        result = run_case(case, chosen, method, h, FRAMES / FPS)
+        results[name] = result
         rows.append(
             {
                 "damping": name,
-                "energy_left": f"{made.energy[-1] / max(made.energy.max(), 1e-300):.3g}",
-                "d1_left": f"{made.d1[-1] / max(made.d1.max(), 1e-300):.3g}",
-                "d2_left": f"{made.d2[-1] / max(made.d2.max(), 1e-300):.3g}",
-                "linear_momentum_error": f"{made.linear:.1e}",
-                "angular_momentum_error": f"{made.angular:.1e}",
-                "largest_stable_step_ms": f"{1e3 * largest_step(case, explicit, method):.3g}" if stable else "",
-                "ms_per_frame": f"{1e3 * made.pace:.3g}",
-                "problem": made.problem,
+                "energy_left": f"{result.energy[-1] / max(result.energy.max(), 1e-300):.3g}",
+                "d1_left": f"{result.d1[-1] / max(result.d1.max(), 1e-300):.3g}",
+                "d2_left": f"{result.d2[-1] / max(result.d2.max(), 1e-300):.3g}",
+                "linear_momentum_error": f"{result.linear_momentum_error:.1e}",
+                "angular_momentum_error": f"{result.angular_momentum_error:.1e}",
+                "largest_stable_step_ms": f"{1e3 * largest_stable_step(case, explicit, method):.3g}"
+                if find_stable_step
+                else "",
+                "ms_per_frame": f"{1e3 * result.seconds_per_frame:.3g}",
+                "problem": result.problem,
             }
         )
     try:
@@ -282,8 +293,10 @@ def compare(
             writer.writeheader()
             writer.writerows(rows)
         for key, up in (("energy", "kinetic and elastic energy, J"), ("d1", "d1, m"), ("d2", "d2, m")):
-            lines = {name: (made.times, getattr(made, key)) for name, made in courses.items()}
-            (folder / f"{key}.svg").write_text(chart(lines, f"{case.text}: {key}", "s", up), encoding="utf-8")
+            lines = {name: (made.times, getattr(made, key)) for name, made in results.items()}
+            (folder / f"{key}.svg").write_text(
+                line_chart(lines, f"{case.description}: {key}", "s", up), encoding="utf-8"
+            )
     except OSError as error:
         raise DampSimError(
             f"{scene}: {folder} cannot be written ({error.strerror or error}). Choose another folder."
@@ -307,10 +320,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-step", action="store_true", help="skip the search for the largest stable step")
 
 
-def run(options: argparse.Namespace) -> list[dict[str, str]]:
+def run_comparison(options: argparse.Namespace) -> list[dict[str, str]]:
     """Run the comparison of the parsed arguments, print the table and return its rows."""
     names = options.damping or [UNDAMPED.lower(), *(one.name.lower() for one in DAMPINGS)]
-    rows = compare(options.scene, names, options.integrator.upper(), Path(options.output), not options.no_step)
+    rows = compare_dampings(options.scene, names, options.integrator.upper(), Path(options.output), not options.no_step)
     widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
     for line in (dict(zip(rows[0], rows[0], strict=True)), *rows):
         print("  ".join(line[key].ljust(width) for key, width in widths.items()).rstrip())

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..arrays import Array, Index
-from ..elements.strains import Green, Stretch
-from ..energies.strain_energy import StrainEnergy, isotropic
+from ..elements.strains import GreenStrain, SpringStrain
+from ..energies.strain_energy import StrainEnergy, isotropic_moduli
 from ..system.system import System, build_system
 
 
-def membrane(
+def triangle_membrane(
     rest: Array, triangles: Index, mass: Array, lam: float, mu: float, pinned: Index, gravity: Array | None = None
 ) -> System:
     """Return triangles of StVK material.
@@ -22,10 +22,10 @@ def membrane(
     corners = rest[triangles]
     sides = corners[:, 1:] - corners[:, :1]
     areas = 0.5 * np.abs(np.linalg.det(sides))
-    energy = StrainEnergy(Green(rest, triangles), isotropic(lam, mu, 2), areas, clamped=True)
+    energy = StrainEnergy(GreenStrain(rest, triangles), isotropic_moduli(lam, mu, 2), areas, clamp_compression=True)
     return build_system(
         np.column_stack([rest, np.zeros(len(rest))]), triangles, mass, (energy,),
-        np.zeros(3) if gravity is None else gravity, pinned, np.full(len(pinned), np.inf), modal=False,
+        np.zeros(3) if gravity is None else gravity, pinned, np.full(len(pinned), np.inf), has_eigenvalues=False,
     )  # fmt: skip
 
 
@@ -44,10 +44,10 @@ def trapezoid() -> System:
             triangles.append((a, a + 1, b))
             if k < 3 - row:
                 triangles.append((a + 1, b + 1, b))
-    return membrane(rest, np.array(triangles), np.ones(12), 3.0, 1.0, np.arange(5))
+    return triangle_membrane(rest, np.array(triangles), np.ones(12), 3.0, 1.0, np.arange(5))
 
 
-def pressed(system: System) -> Array:
+def pressed_trapezoid(system: System) -> Array:
     """Return the start of example 1: the middle top vertex moved inwards by 0.6 m. The thesis only shows a drawing."""
     start = system.rest.copy()
     start[10, 1] -= 0.6
@@ -55,7 +55,7 @@ def pressed(system: System) -> Array:
 
 
 # Circle radii and lowest height of the annulus in edge lengths. Between the circles lie 414 triangles of the lattice.
-_INNER, _OUTER, _LOWEST = 2.2, 7.9, 7.0
+_INNER_RADIUS, _OUTER_RADIUS, _LOWEST_HEIGHT = 2.2, 7.9, 7.0
 
 
 def annulus() -> System:
@@ -74,15 +74,15 @@ def annulus() -> System:
         for corners in (((a, b), (a + 1, b), (a, b + 1)), ((a + 1, b), (a + 1, b + 1), (a, b + 1))):
             if all(one in place for one in corners):
                 nodes = [place[one] for one in corners]
-                if _INNER < np.linalg.norm(lattice[nodes].mean(axis=0)) < _OUTER:
+                if _INNER_RADIUS < np.linalg.norm(lattice[nodes].mean(axis=0)) < _OUTER_RADIUS:
                     found.append(nodes)
     used, triangles = np.unique(np.array(found), return_inverse=True)
     rest = lattice[used]
-    pinned: Index = np.flatnonzero(rest[:, 1] < -_LOWEST)
-    return membrane(rest, triangles.reshape(-1, 3), np.full(len(rest), 0.1), 2.0, 0.5, pinned)
+    pinned: Index = np.flatnonzero(rest[:, 1] < -_LOWEST_HEIGHT)
+    return triangle_membrane(rest, triangles.reshape(-1, 3), np.full(len(rest), 0.1), 2.0, 0.5, pinned)
 
 
-def pulled(system: System, how: str) -> Array:
+def pulled_annulus(system: System, mode: str) -> Array:
     """Return one of three starts of example 2 that are deflected to the left. The thesis only draws them.
 
     all: by up to 2 m, in proportion to height.
@@ -91,9 +91,9 @@ def pulled(system: System, how: str) -> Array:
     """
     start, (x, y, _) = system.rest.copy(), system.rest.T
     above = np.maximum(y - y[system.pinned].max(), 0.0)
-    if how == "all":
+    if mode == "all":
         start[:, 0] -= 2.0 * above / above.max()
-    elif how == "side":
+    elif mode == "side":
         start[:, 0] -= np.where(above > 0.0, 2.0 * np.maximum(-x, 0.0) / 8.0, 0.0)
     else:
         start[int(np.argmin(np.hypot(x + 8.0, y))), 0] -= 0.5
@@ -117,15 +117,17 @@ def cloth(count: int, pinned: Index, stretch: float = 100.0, shear: float = 50.0
     faces = np.array(triangles)
     areas = np.full(len(faces), 0.5 / (count - 1) ** 2)
     mass = np.bincount(faces.ravel(), (density * areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
-    return membrane(rest, faces, mass, stretch, shear, pinned, np.array([0.0, 0.0, -9.81]))
+    return triangle_membrane(rest, faces, mass, stretch, shear, pinned, np.array([0.0, 0.0, -9.81]))
 
 
-def orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
+def spring_orbit(stiffness: float = 100.0, length: float = 2.0) -> System:
     """Return the spring of [SRD] 3.6: 1 kg on a spring of 2 m with one fixed end.
 
     Its energy is U = L k/2 (|x|/L - 1)^2 with k in N.
     """
     rest = np.array([[0.0, 0.0, 0.0], [length, 0.0, 0.0]])
     link: Index = np.array([[0, 1]])
-    energy = StrainEnergy(Stretch(np.array([length]), link), np.eye(1), np.array([length * stiffness]))
-    return build_system(rest, link, np.ones(2), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False)
+    energy = StrainEnergy(SpringStrain(np.array([length]), link), np.eye(1), np.array([length * stiffness]))
+    return build_system(
+        rest, link, np.ones(2), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), has_eigenvalues=False
+    )

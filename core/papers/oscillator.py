@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse import csr_matrix, eye
 
 from ..arrays import Array
-from ..damping.damping import ByPotential
+from ..damping.damping import PotentialDamping
 from ..errors import StepError
-from ..integrators import Integration, Integrator
-from ..solvers.problem import Outcome
+from ..integrators import Integrator, IntegratorStepper
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls
 from ..stepping.law import BackwardEulerLaw
 from ..system.inputs import BlockInputs
@@ -24,7 +24,7 @@ from ..system.system import build_system
 # Smaller growth per step is rounding.
 _ROUNDING = 1e-9
 # Largest h omega that is tested.
-FAR = 1e3
+MAX_SCALED_STEP = 1e3
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,15 @@ def step_matrix(integrator: type[Integrator], ratio: float, h: float) -> Array:
     Raises StepError if the step does not converge.
     """
     rest = np.eye(2, 3)
-    everything = np.arange(2)
+    all_nodes = np.arange(2)
     # Two springs at once: one starts with a position of 1, the other with a velocity of 1.
-    system = build_system(rest, everything[None], np.ones(2), (), np.zeros(3), everything, np.ones(2), modal=False)
+    system = build_system(
+        rest, all_nodes[None], np.ones(2), (), np.zeros(3), all_nodes, np.ones(2), has_eigenvalues=False
+    )
     x, v = rest.copy(), np.zeros_like(rest)
     x[0, 2] = 1.0
     v[1, 2] = 1.0
-    stepping = Integration(integrator, system, ByPotential(_Drag(2.0 * ratio)))
+    stepping = IntegratorStepper(integrator, system, PotentialDamping(_Drag(2.0 * ratio)))
     dials = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
     after, report = stepping.step(State(0.0, x, v, np.zeros_like(x)), (BlockInputs(rest, rest),), h, dials)
     if report.outcome is not Outcome.CONVERGED:
@@ -55,7 +57,7 @@ def step_matrix(integrator: type[Integrator], ratio: float, h: float) -> Array:
     return np.stack([after.positions[:, 2], after.velocities[:, 2]])
 
 
-def growth(integrator: type[Integrator], ratio: float, h: float) -> float:
+def growth_factor(integrator: type[Integrator], ratio: float, h: float) -> float:
     """Return the spectral radius of a step; infinite if the step fails."""
     try:
         return float(np.abs(np.linalg.eigvals(step_matrix(integrator, ratio, h))).max())
@@ -63,26 +65,26 @@ def growth(integrator: type[Integrator], ratio: float, h: float) -> float:
         return np.inf
 
 
-def largest_step(integrator: type[Integrator], ratio: float) -> float:
+def stability_limit(integrator: type[Integrator], ratio: float) -> float:
     """Return the largest stable h omega, within 1e-4; infinite if stable up to MAX_SCALED_STEP, 0 if never stable."""
 
-    def holds(h: float) -> bool:
-        return growth(integrator, ratio, h) <= 1.0 + _ROUNDING
+    def is_stable(h: float) -> bool:
+        return growth_factor(integrator, ratio, h) <= 1.0 + _ROUNDING
 
-    tried = np.geomspace(1e-3, FAR, 61)
-    failing = next((k for k, h in enumerate(tried) if not holds(float(h))), None)
-    if failing is None:
+    trial_steps = np.geomspace(1e-3, MAX_SCALED_STEP, 61)
+    first_unstable = next((k for k, h in enumerate(trial_steps) if not is_stable(float(h))), None)
+    if first_unstable is None:
         return np.inf
-    if failing == 0:
+    if first_unstable == 0:
         return 0.0
-    low, high = float(tried[failing - 1]), float(tried[failing])
+    low, high = float(trial_steps[first_unstable - 1]), float(trial_steps[first_unstable])
     while high / low > 1.0 + 1e-4:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
+        low, high = (middle, high) if is_stable(middle) else (low, middle)
     return low
 
 
-def known_limit(name: str, ratio: float) -> float:
+def analytical_stability_limit(name: str, ratio: float) -> float:
     """Return the analytical stability limit of an explicit integrator, from the eigenvalues of its step matrix.
 
     Symplectic Euler: (h omega)^2 + 4 zeta h omega <= 4.

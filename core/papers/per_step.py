@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ..arrays import Array
 from ..damping.damping import Damping
-from ..damping.rate import RATE
+from ..damping.frame_rate import REFERENCE_FRAME_RATE
 
 
-class PerStep(Damping):
+class PerStepDamping(Damping):
     """Damping that removes its gamma in every step, independent of the step size, as in the paper."""
 
     def __init__(self, inner: Damping) -> None:
         self._inner = inner
 
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        return self._inner.velocities(positions, before, predicted, 1.0 / RATE)
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        return self._inner.damp_velocities(positions, start_velocities, predicted, 1.0 / REFERENCE_FRAME_RATE)

@@ -21,7 +21,7 @@ from ..energies.strain_energy import StrainEnergy
 from ..system.system import System
 
 
-class Jacobian(StrEnum):
+class PositionJacobian(StrEnum):
     """Used part of the damping force's derivative with respect to positions, [SRD] (9)."""
 
     WHOLE = "whole"
@@ -31,7 +31,7 @@ class Jacobian(StrEnum):
 
 
 @dataclass(frozen=True)
-class Stepped:
+class RateStepResult:
     """Result of a step.
 
     positions, velocities: (n, 3).
@@ -58,44 +58,44 @@ class RateStep:
     system: System
     energy: StrainEnergy
     damping: Dissipation
-    jacobian: Jacobian = Jacobian.CLAMPED
+    jacobian: PositionJacobian = PositionJacobian.CLAMPED
     elastic_clamped: bool = True
     newmark: bool = False
-    most: int = 60
+    max_iterations: int = 60
     tolerance: float = 1e-10
 
     def _force(self, x: Array, v: Array) -> Array:
         weight = self.system.mass[:, None] * self.system.gravity
         return np.asarray(weight - self.energy.value_gradient(x)[1] + self.damping.force(x, v))
 
-    def _slope(self, x: Array, v: Array, g: float) -> csc_matrix:
+    def _residual_jacobian(self, x: Array, v: Array, g: float) -> csc_matrix:
         """Return the derivative of the residual with respect to v+."""
         total = diags(self.system.mass.repeat(3)) + g * self.damping.matrix(x)
         total = total + g * g * self.energy.hessian(x, self.elastic_clamped)
-        if self.jacobian is not Jacobian.NONE:
-            whole, clamped = self.jacobian is Jacobian.WHOLE, self.jacobian is Jacobian.CLAMPED
-            total = total - g * g * self.damping.by_positions(x, v, whole, clamped)
+        if self.jacobian is not PositionJacobian.NONE:
+            is_whole, is_clamped = self.jacobian is PositionJacobian.WHOLE, self.jacobian is PositionJacobian.CLAMPED
+            total = total - g * g * self.damping.position_jacobian(x, v, is_whole, is_clamped)
         return total.tocsc()
 
-    def step(self, positions: Array, velocities: Array, h: float) -> Stepped:
+    def step(self, positions: Array, velocities: Array, h: float) -> RateStepResult:
         """Advance positions and velocities (n, 3) by h seconds."""
         mass = self.system.mass[:, None]
         g, x0, v0 = h, positions, velocities
         if self.newmark:
             g, x0 = 0.5 * h, positions + 0.5 * h * velocities
             v0 = velocities + 0.5 * h * self._force(positions, velocities) / mass
-        free = np.flatnonzero(np.repeat(~self.system.fixed, 3))
-        v = np.where(self.system.fixed[:, None], 0.0, velocities)
+        free = np.flatnonzero(np.repeat(~self.system.is_fixed, 3))
+        v = np.where(self.system.is_fixed[:, None], 0.0, velocities)
         iterations, converged = 0, False
-        while iterations < self.most and not converged:
-            x = np.where(self.system.fixed[:, None], positions, x0 + g * v)
+        while iterations < self.max_iterations and not converged:
+            x = np.where(self.system.is_fixed[:, None], positions, x0 + g * v)
             residual = (mass * (v - v0) - g * self._force(x, v)).ravel()[free]
             change = np.zeros(v.size)
-            change[free] = -splu(self._slope(x, v, g)[free][:, free]).solve(residual)
+            change[free] = -splu(self._residual_jacobian(x, v, g)[free][:, free]).solve(residual)
             v = v + change.reshape(v.shape)
             iterations += 1
             if not np.isfinite(v).all():
                 break
             converged = float(np.abs(change).max()) <= self.tolerance * float(np.abs(v).max())
-        x = np.where(self.system.fixed[:, None], positions, x0 + g * v)
-        return Stepped(x, v, iterations, converged)
+        x = np.where(self.system.is_fixed[:, None], positions, x0 + g * v)
+        return RateStepResult(x, v, iterations, converged)

@@ -22,7 +22,7 @@ from ..energies.strain_energy import StrainEnergy
 _GROWTH = 1.3
 # The thesis multiplies the next step by this factor if the first guess of an iteration succeeds. Otherwise it keeps the
 # last one.
-_DOUBLED = 2.0
+_THESIS_GROWTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -44,12 +44,12 @@ class StressForm:
     tau: float
 
     @staticmethod
-    def of(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
+    def from_energy(energy: StrainEnergy, mass: Array, fixed: Array, tau: float) -> StressForm:
         """Create the step of a strain energy."""
         return StressForm(energy.strain, energy.weights, mass, energy, fixed, tau)
 
     def step(
-        self, positions: Array, velocities: Array, h: float, descent: bool = False, most: int = 200000,
+        self, positions: Array, velocities: Array, h: float, descent: bool = False, max_iterations: int = 200000,
         doubling: bool = False,
     ) -> tuple[Array, Array]:  # fmt: skip
         """Return positions and velocities (n, 3) h seconds later.
@@ -57,27 +57,31 @@ class StressForm:
         descent: whether to use steepest descent with at most max_iterations steps instead of L-BFGS.
         doubling: whether the descent's step is doubled or kept, as in the thesis, instead of growing each time.
         """
-        pull = self._pull(positions)
+        stress_forces = self._stress_forces(positions)
         mass = self.mass[:, None]
         free = ~self.fixed[:, None]
         v = np.where(free, velocities, 0.0)
 
-        def moved(stress: Array) -> Array:
-            return np.asarray(v - np.where(free, h * (pull @ stress).reshape(v.shape) / mass, 0.0))
+        def velocities_after(stress: Array) -> Array:
+            return np.asarray(v - np.where(free, h * (stress_forces @ stress).reshape(v.shape) / mass, 0.0))
 
         def value_gradient(stress: Array) -> tuple[float, Array]:
-            after = moved(stress)
+            after = velocities_after(stress)
             potential, slope = self.energy.value_gradient(positions + h * after)
             value = 0.5 * float((mass * after**2).sum()) + self.tau / h * potential
             by_velocity = np.where(free, mass * after + self.tau * slope, 0.0)
-            return value, -h * (pull.T @ (by_velocity / mass).ravel())
+            return value, -h * (stress_forces.T @ (by_velocity / mass).ravel())
 
-        start = np.zeros(pull.shape[1])
-        stress = _descend(value_gradient, start, most, doubling) if descent else _quasi_newton(value_gradient, start)
-        after = moved(stress)
+        start = np.zeros(stress_forces.shape[1])
+        stress = (
+            _steepest_descent(value_gradient, start, max_iterations, doubling)
+            if descent
+            else _quasi_newton(value_gradient, start)
+        )
+        after = velocities_after(stress)
         return positions + h * after, after
 
-    def _pull(self, positions: Array) -> csr_matrix:
+    def _stress_forces(self, positions: Array) -> csr_matrix:
         """Return B^T w (3n, m c), the nodal force of each stress component."""
         B = self.strain.gradient(positions[self.strain.elements]) * self.weights[:, None, None]
         m, c, width = B.shape
@@ -95,20 +99,20 @@ def _quasi_newton(value_gradient: object, start: Array) -> Array:
     return np.asarray(found.x)
 
 
-def _descend(value_gradient: object, start: Array, most: int, doubling: bool = False) -> Array:
-    stress, length, halved = start, 1.0, False
+def _steepest_descent(value_gradient: object, start: Array, max_iterations: int, doubling: bool = False) -> Array:
+    stress, length, was_halved = start, 1.0, False
     value, gradient = value_gradient(stress)  # type: ignore[operator]
-    for _ in range(most):
+    for _ in range(max_iterations):
         trial = stress - length * gradient
         new_value, new_gradient = value_gradient(trial)  # type: ignore[operator]
         if new_value > value:
-            length, halved = 0.5 * length, True
+            length, was_halved = 0.5 * length, True
             if length < 1e-16:
                 break
             continue
-        done = value - new_value <= 1e-16 * abs(value)
-        growth = _GROWTH if not doubling else 1.0 if halved else _DOUBLED
-        stress, value, gradient, length, halved = trial, new_value, new_gradient, length * growth, False
-        if done:
+        is_converged = value - new_value <= 1e-16 * abs(value)
+        growth = _GROWTH if not doubling else 1.0 if was_halved else _THESIS_GROWTH
+        stress, value, gradient, length, was_halved = trial, new_value, new_gradient, length * growth, False
+        if is_converged:
             break
     return stress

@@ -2,7 +2,7 @@
 
     v~ = v + h M^-1 f_e(x),   x~ = x + h v~,   v+ = v + h M^-1 (f_e(x) + f_d(x~, v~)),   x+ = x + h v+
 
-[You] (4.3) to (4.9). The forces are those of Green's strain; see physics.md section 5 for the thesis's.
+[You] (4.3) to (4.9). The forces are those of Green's strain; see docs/explanation/physics/05-stress-form.md for the thesis's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..damping.dissipation import Dissipation
-from ..energies.strain_energy import StrainEnergy, isotropic
+from ..energies.strain_energy import StrainEnergy, isotropic_moduli
 from ..system.system import System
 
 
@@ -29,10 +29,10 @@ class TraditionalStep:
         """Return positions and velocities (n, 3) h seconds later."""
         (energy,) = self.system.blocks[0].energies
         assert isinstance(energy, StrainEnergy)
-        damping = Dissipation(energy.strain, isotropic(self.phi, self.psi, 2), energy.weights, len(positions))
+        damping = Dissipation(energy.strain, isotropic_moduli(self.phi, self.psi, 2), energy.weights, len(positions))
         # Fixed nodes have no mobility.
-        speed = np.where(self.system.fixed, 0.0, h / self.system.mass)[:, None]
+        mobility_step = np.where(self.system.is_fixed, 0.0, h / self.system.mass)[:, None]
         elastic = -energy.value_gradient(positions)[1]
-        ahead = velocities + speed * elastic
-        after = ahead + speed * damping.force(positions + h * ahead, ahead)
+        predicted = velocities + mobility_step * elastic
+        after = predicted + mobility_step * damping.force(positions + h * predicted, predicted)
         return positions + h * after, after

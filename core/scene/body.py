@@ -9,17 +9,17 @@ import numpy as np
 
 from ..arrays import Array, Index
 from ..errors import PinError, SceneError
-from ..fields.field import Outside
+from ..fields.field import ExternalForces
 from ..geometry.surface import Surface
-from .muscles import Controller, Watching, check_controller
-from .parameters import Reference, Settings
+from .muscles import Controller, SensorInputsByFrame, check_controller
+from .parameters import ReferenceChoice, Settings
 
 Motion = Callable[[float], Array]
 """Function from a frame, which may be fractional, to the animated vertex positions (v, 3) m."""
 # Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
-_FAR = 1e9
+_MAX_COORDINATE = 1e9
 # Pin weight from which a pin is hard.
-HARD = 0.999
+HARD_PIN_WEIGHT = 0.999
 
 
 def _no_edges() -> Index:
@@ -67,25 +67,25 @@ class Body:
     settle_map: Array | None = None
     stiffness_map: Array | None = None
     length_map: Array | None = None
-    dials: Callable[[float], Settings] | None = None
-    deforming: bool = False
-    mark: str = ""
+    settings_by_frame: Callable[[float], Settings] | None = None
+    is_deforming: bool = False
+    cache_id: str = ""
     centre_map: Array | None = None
-    outside: Callable[[float], Outside] | None = None
+    external_forces: Callable[[float], ExternalForces] | None = None
     friction_map: Array | None = None
     front_map: Array | None = None
     axes: Array = field(default_factory=lambda: np.eye(3))
-    obstacles: tuple[str, ...] | None = None
+    colliders: tuple[str, ...] | None = None
     seams: Index = field(default_factory=_no_edges)
     controller: Controller | None = None
     fibre_map: Array | None = None
     fibre_direction: Array | None = None
-    watched: Watching | None = None
+    sensor_inputs: SensorInputsByFrame | None = None
 
     @property
     def identity(self) -> str:
         """Identifier of the body in caches."""
-        return self.mark or self.name
+        return self.cache_id or self.name
 
     @property
     def name(self) -> str:
@@ -93,9 +93,9 @@ class Body:
         return self.surface.name
 
     @property
-    def hanging_size(self) -> float:
+    def unpinned_size(self) -> float:
         """Size in m of the part that is not pinned hard, see unpinned_size()."""
-        return hanging_size(self.surface.vertices, self.pins, self.surface.triangles, self.edges)
+        return unpinned_size(self.surface.vertices, self.pins, self.surface.triangles, self.edges)
 
     @property
     def maps(self) -> dict[str, Array | None]:
@@ -112,18 +112,18 @@ class Body:
         }
 
     @property
-    def reference(self) -> str:
+    def reference_motion(self) -> str:
         """Reference motion that applies: PINS, MESH or NONE, never AUTO."""
         chosen = self.settings.carrier
-        if chosen != Reference.AUTO:
+        if chosen != ReferenceChoice.AUTO:
             return chosen
-        return Reference.MESH if self.deforming else Reference.PINS
+        return ReferenceChoice.MESH if self.is_deforming else ReferenceChoice.PINS
 
-    def at(self, frame: float) -> Settings:
+    def settings_at(self, frame: float) -> Settings:
         """Return the settings at a frame, which must be that of the last call of motion."""
-        return self.settings if self.dials is None else self.dials(frame)
+        return self.settings if self.settings_by_frame is None else self.settings_by_frame(frame)
 
-    def animated(self, frame: float) -> Array:
+    def vertices_at(self, frame: float) -> Array:
         """Return the animated vertices (v, 3) m at a frame. Raises SceneError, see animated_vertices()."""
         return animated_vertices(self.name, self.motion, len(self.surface.vertices), frame)
 
@@ -139,20 +139,20 @@ def animated_vertices(name: str, motion: Motion, count: int, frame: float) -> Ar
             f"{name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
             "move the modifier that changes them below the deforming ones."
         )
-    if not float(np.abs(positions).max(initial=0.0)) < _FAR:
+    if not float(np.abs(positions).max(initial=0.0)) < _MAX_COORDINATE:
         raise SceneError(
             f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
         )
     return positions
 
 
-def hanging_size(vertices: Array, pins: Array, *parts: Index) -> float:
+def unpinned_size(vertices: Array, pins: Array, *parts: Index) -> float:
     """Return the size in m that Sag refers to: the diagonal of the bounding box of elements not entirely hard-pinned.
 
     vertices: (v, 3) m.  pins: (v,).  parts: (k, 2) edges or (k, 3) triangles.
     """
-    there = np.concatenate([part[(pins < HARD)[part].any(axis=1)].ravel() for part in parts])
-    return float(np.linalg.norm(np.ptp(vertices[there] if len(there) else vertices, axis=0)))
+    free = np.concatenate([part[(pins < HARD_PIN_WEIGHT)[part].any(axis=1)].ravel() for part in parts])
+    return float(np.linalg.norm(np.ptp(vertices[free] if len(free) else vertices, axis=0)))
 
 
 def check_body(body: Body) -> None:

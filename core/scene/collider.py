@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from ..arrays import Array, Index
 from .body import Motion, animated_vertices
-from .parameters import ColliderDials
+from .parameters import ColliderSettings
 
 
 @dataclass(frozen=True)
-class Obstacle:
+class Collider:
     """Surface that bodies collide with.
 
     name: unique among the colliders of the scene.
@@ -28,22 +28,22 @@ class Obstacle:
     vertices: Array
     triangles: Index
     motion: Motion
-    dials: Callable[[float], ColliderDials] | None = None
-    plane: bool = False
-    mark: str = ""
+    settings_by_frame: Callable[[float], ColliderSettings] | None = None
+    is_plane: bool = False
+    cache_id: str = ""
 
     @property
     def identity(self) -> str:
         """Identifier of the collider in caches."""
-        return self.mark or self.name
+        return self.cache_id or self.name
 
-    def animated(self, frame: float) -> Array:
+    def vertices_at(self, frame: float) -> Array:
         """Return the animated vertices (v, 3) m at a frame. Raises SceneError, see animated_vertices()."""
         return animated_vertices(self.name, self.motion, len(self.vertices), frame)
 
-    def at(self, frame: float) -> ColliderDials:
+    def settings_at(self, frame: float) -> ColliderSettings:
         """Return the settings at a frame, which must be that of the last call of motion."""
-        return _DEFAULT if self.dials is None else self.dials(frame)
+        return _DEFAULT_SETTINGS if self.settings_by_frame is None else self.settings_by_frame(frame)
 
 
-_DEFAULT = ColliderDials()
+_DEFAULT_SETTINGS = ColliderSettings()

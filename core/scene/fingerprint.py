@@ -11,17 +11,17 @@ import numpy as np
 
 from ..arrays import Array
 from .body import Body
-from .parameters import PARAMETERS, Affects, Front, StiffnessBy
+from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
 from .scene import Scene
 
 # Increased whenever the same inputs give different frames than before.
 RESULTS_VERSION = 6
 
 # Labels in older caches, and their current names.
-_FORMER = {"Carrier": "Reference Motion"}
+_FORMER_LABELS = {"Carrier": "Reference Motion"}
 
 
-def digest(*arrays: Array) -> str:
+def array_digest(*arrays: Array) -> str:
     """Return the SHA-256 hex digest of the shapes and bytes of arrays."""
     total = hashlib.sha256()
     for array in arrays:
@@ -30,7 +30,7 @@ def digest(*arrays: Array) -> str:
     return total.hexdigest()
 
 
-def inputs(scene: Scene) -> dict[str, Any]:
+def cache_inputs(scene: Scene) -> dict[str, Any]:
     """Return all inputs that are constant over the frames, shared and by body, as plain values or digests.
 
     The last frame is included only for loops.
@@ -40,73 +40,82 @@ def inputs(scene: Scene) -> dict[str, Any]:
             "the version of DampSim": RESULTS_VERSION,
             "the frame rate": scene.fps,
             "the first frame": scene.first,
-            "the last frame": scene.last if scene.loop else None,
-            "gravity": digest(scene.gravity),
-            "the links": _links(scene),
-            **({"the colliders": _obstacles(scene)} if scene.obstacles else {}),
+            "the last frame": scene.last if scene.is_loop else None,
+            "gravity": array_digest(scene.gravity),
+            "the links": _links_digest(scene),
+            **({"the colliders": _colliders_digest(scene)} if scene.colliders else {}),
         },
-        "bodies": {body.identity: _body(scene, body) for body in scene.bodies},
+        "bodies": {body.identity: _body_inputs(scene, body) for body in scene.bodies},
         "names": {body.identity: body.name for body in scene.bodies},
     }
 
 
-def _body(scene: Scene, body: Body) -> dict[str, object]:
-    front = body.settings.front not in (Front.NONE, Front.PAINTED)
+def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
+    front = body.settings.front not in (FrontDirection.NONE, FrontDirection.PAINTED)
     return {
-        **({"the axes": digest(body.axes)} if front else {}),
-        **({"what it stops at": _stops_at(scene, body)} if scene.obstacles else {}),
+        **({"the axes": array_digest(body.axes)} if front else {}),
+        **({"what it stops at": _collider_identities(scene, body)} if scene.colliders else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
-        "the carrier in force": body.reference,
+        "the carrier in force": body.reference_motion,
         # In earlier versions Sag referred to the size of the whole body, including pinned parts.
         **({"the meaning of Sag": "of what is free"} if body.settings.stiffness_by == StiffnessBy.SAG else {}),
-        **_arrays(body),
+        **_array_digests(body),
     }
 
 
-def _links(scene: Scene) -> str:
+def _links_digest(scene: Scene) -> str:
     known = {body.name: body.identity for body in scene.bodies}
     places = [
-        (link.stiffness, *((known.get(place.owner, place.owner), place.point.tolist()) for place in link.places))
+        (link.stiffness, *((known.get(place.owner, place.owner), place.point.tolist()) for place in link.points))
         for link in scene.links
     ]
     # In earlier versions rigid links yielded at the rate of the dialled motion.
-    return _of({"links": places, "rigid": "at once"}) if places else ""
+    return _json_digest({"links": places, "rigid": "at once"}) if places else ""
 
 
-def _stops_at(scene: Scene, body: Body) -> list[str]:
-    return sorted(scene.obstacles[k].identity for k in scene.obstacles_of(body))
+def _collider_identities(scene: Scene, body: Body) -> list[str]:
+    return sorted(scene.colliders[k].identity for k in scene.collider_indices(body))
 
 
-def _obstacles(scene: Scene) -> str:
-    return _of({one.identity: [digest(one.triangles.astype(float)), one.plane] for one in scene.obstacles})
+def _colliders_digest(scene: Scene) -> str:
+    return _json_digest(
+        {one.identity: [array_digest(one.triangles.astype(float)), one.is_plane] for one in scene.colliders}
+    )
 
 
-def fingerprint(scene: Scene) -> str:
+def scene_fingerprint(scene: Scene) -> str:
     """Return a digest of cache_inputs() that ignores object names."""
-    return _of({name: value for name, value in inputs(scene).items() if name != "names"})
+    return _json_digest({name: value for name, value in cache_inputs(scene).items() if name != "names"})
 
 
 def body_fingerprint(body: Body) -> str:
     """Return a digest of the inputs from which a kind builds the model of a body."""
-    return _of({**body.settings.as_dict(Affects.MODEL), **_arrays(body)})
+    return _json_digest({**body.settings.as_dict(AffectedPart.MODEL), **_array_digests(body)})
 
 
 def model_fingerprint(scene: Scene) -> str:
     """Return a digest of the inputs from which an assembly is built."""
     bodies = [[body.identity, body_fingerprint(body)] for body in scene.bodies]
     # The rest vertices of the anchors determine where links are attached.
-    tied = digest(*(collider.vertices for collider in scene.colliders))
-    touching: list[object] = []
-    if scene.touching:
-        touching.append(_obstacles(scene))
+    anchor_digest = array_digest(*(collider.vertices for collider in scene.anchors))
+    contact_inputs: list[object] = []
+    if scene.has_contact:
+        contact_inputs.append(_colliders_digest(scene))
         for body in scene.bodies:
             dials = body.settings
-            touching.append([_stops_at(scene, body), dials.touch_together, dials.touch_self, dials.front])
-    known = {"bodies": bodies, "links": _links(scene), "gravity": digest(scene.gravity), "tied": tied}
-    return _of({**known, "touching": touching} if touching else known)
+            contact_inputs.append(
+                [_collider_identities(scene, body), dials.touch_together, dials.touch_self, dials.front]
+            )
+    known = {
+        "bodies": bodies,
+        "links": _links_digest(scene),
+        "gravity": array_digest(scene.gravity),
+        "tied": anchor_digest,
+    }
+    return _json_digest({**known, "touching": contact_inputs} if contact_inputs else known)
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """Return the differences between two cache_inputs() in words.
 
     A parameter that is missing in the older inputs counts as its default.
@@ -128,10 +137,10 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
 
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     defaults = {parameter.label: parameter.default for parameter in PARAMETERS.values()}
-    known = {_FORMER.get(name, name): value for name, value in before.items()}
+    known = {_FORMER_LABELS.get(name, name): value for name, value in before.items()}
     old = {**{name: defaults[name] for name in now if name in defaults}, **known}
     return [
-        f"{name} ({_short(old[name])}, now {_short(now[name])})"
+        f"{name} ({_format_value(old[name])}, now {_format_value(now[name])})"
         if isinstance(now.get(name), int | float) and name in old
         else name
         for name in {**now, **old}
@@ -139,23 +148,23 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
     ]
 
 
-def _short(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _arrays(body: Body) -> dict[str, object]:
+def _array_digests(body: Body) -> dict[str, object]:
     mesh = [body.surface.vertices, body.surface.triangles.astype(float)]
     if len(body.edges):
         mesh.append(body.edges.astype(float))
     return {
         "the kind": body.kind,
-        "the mesh": digest(*mesh),
-        "the pins": digest(body.pins),
-        **{name: None if painted is None else digest(painted) for name, painted in body.maps.items()},
-        **({"the muscles": digest(*body.controller.numbers())} if body.controller is not None else {}),
-        **({"the seams": digest(body.seams.astype(float))} if len(body.seams) else {}),
+        "the mesh": array_digest(*mesh),
+        "the pins": array_digest(body.pins),
+        **{name: None if painted is None else array_digest(painted) for name, painted in body.maps.items()},
+        **({"the muscles": array_digest(*body.controller.numbers())} if body.controller is not None else {}),
+        **({"the seams": array_digest(body.seams.astype(float))} if len(body.seams) else {}),
     }
 
 
-def _of(constants: Mapping[str, object]) -> str:
+def _json_digest(constants: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(constants, sort_keys=True).encode()).hexdigest()

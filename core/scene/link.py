@@ -9,7 +9,7 @@ from .body import Motion
 
 
 @dataclass(frozen=True)
-class Collider:
+class Anchor:
     """Object that only its animation moves, and to which bodies can be linked.
 
     name: unique among the bodies and anchors of the scene.
@@ -23,7 +23,7 @@ class Collider:
 
 
 @dataclass(frozen=True)
-class Place:
+class LinkPoint:
     """Point attached to a body or an anchor.
 
     owner: name of the body or anchor.
@@ -44,10 +44,10 @@ class Link:
     """
 
     name: str
-    first: Place
-    second: Place
+    first: LinkPoint
+    second: LinkPoint
     stiffness: float | None = None
 
     @property
-    def places(self) -> tuple[Place, Place]:
+    def points(self) -> tuple[LinkPoint, LinkPoint]:
         return self.first, self.second

@@ -13,7 +13,7 @@ from ..arrays import Array, Index
 from ..errors import SceneError
 
 
-class Sense(StrEnum):
+class SensorType(StrEnum):
     """Quantity that a sensor measures."""
 
     LENGTH = "LENGTH"
@@ -21,7 +21,7 @@ class Sense(StrEnum):
     DISTANCE = "DISTANCE"
 
 
-class Force(StrEnum):
+class MuscleOverride(StrEnum):
     """Control of a muscle: by its sensors (AUTO), or forced off or on by a keyframe."""
 
     AUTO = "AUTO"
@@ -29,7 +29,7 @@ class Force(StrEnum):
     ON = "ON"
 
 
-FORCES = tuple(Force)
+MUSCLE_OVERRIDES = tuple(MuscleOverride)
 """All values of MuscleOverride; SensorInputs.overrides holds indices into this tuple."""
 
 
@@ -74,15 +74,15 @@ class Sensor:
     """
 
     name: str
-    sense: Sense = Sense.LENGTH
+    sense: SensorType = SensorType.LENGTH
     low: float = 0.0
     high: float = math.inf
     edges: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
     vertices: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     target: int = -1
 
-    def reads(self, value: float) -> bool:
-        if self.sense == Sense.CONTACT:
+    def is_active(self, value: float) -> bool:
+        if self.sense == SensorType.CONTACT:
             return value > 0.0
         return self.low <= value <= self.high
 
@@ -111,24 +111,24 @@ class Controller:
             springs = (one.length, one.stiffness, one.stiffness_on, one.damping, one.damping_on)
             found += [np.array([*springs, one.threshold, one.delay, one.fps, *one.weights]), one.edges.astype(float)]
         for sensor in self.sensors:
-            limits = (list(Sense).index(sensor.sense), sensor.low, sensor.high, sensor.target)
+            limits = (list(SensorType).index(sensor.sense), sensor.low, sensor.high, sensor.target)
             found += [np.array(limits), sensor.edges.astype(float), sensor.vertices.astype(float)]
         return found
 
 
 @dataclass(frozen=True)
-class Watched:
+class SensorInputs:
     """Animated inputs of a body's controller at a frame.
 
     overrides: (m,) index in MUSCLE_OVERRIDES of each muscle's override.
     targets: (t, 3) m, positions of the sensors' targets.
     """
 
-    forced: Array
+    overrides: Array
     targets: Array = field(default_factory=lambda: np.zeros((0, 3)))
 
 
-Watching = Callable[[float], Watched]
+SensorInputsByFrame = Callable[[float], SensorInputs]
 """Function from a frame, which must be that of the last call of the body's motion, to its sensor inputs."""
 
 
@@ -149,9 +149,9 @@ def check_controller(name: str, controller: Controller) -> None:
         if not min(one.damping, one.damping_on) >= 0.0:
             raise SceneError(f"{name}: muscle {one.name} has a negative damping; set it to 0 or above.")
     for sensor in controller.sensors:
-        if sensor.sense == Sense.LENGTH and not len(sensor.edges):
+        if sensor.sense == SensorType.LENGTH and not len(sensor.edges):
             raise SceneError(f"{name}: sensor {sensor.name} has no edges; choose a muscle, or assign edges to it.")
-        if sensor.sense != Sense.LENGTH and not len(sensor.vertices):
+        if sensor.sense != SensorType.LENGTH and not len(sensor.vertices):
             raise SceneError(f"{name}: sensor {sensor.name} has no vertices; choose a vertex group that is not empty.")
-        if sensor.sense == Sense.DISTANCE and sensor.target < 0:
+        if sensor.sense == SensorType.DISTANCE and sensor.target < 0:
             raise SceneError(f"{name}: sensor {sensor.name} has no target; choose an object.")

@@ -9,8 +9,8 @@ from ..arrays import Array
 from ..errors import SceneError
 from ..geometry.surface import Surface, check_vertices
 from .body import Body, check_body
-from .collider import Obstacle
-from .link import Collider, Link
+from .collider import Collider
+from .link import Anchor, Link
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Scene:
     first: int
     last: int
     links: tuple[Link, ...] = ()
+    anchors: tuple[Anchor, ...] = ()
     colliders: tuple[Collider, ...] = ()
-    obstacles: tuple[Obstacle, ...] = ()
 
     @property
     def name(self) -> str:
@@ -41,27 +41,27 @@ class Scene:
         return ", ".join(body.name for body in self.bodies)
 
     @property
-    def loop(self) -> bool:
+    def is_loop(self) -> bool:
         return any(body.settings.loop for body in self.bodies)
 
     @property
-    def touching(self) -> bool:
+    def has_contact(self) -> bool:
         """Return whether any contact is possible."""
         together = sum(body.settings.touch_together for body in self.bodies) > 1
-        return together or any(body.settings.touch_self or self.obstacles_of(body) for body in self.bodies)
+        return together or any(body.settings.touch_self or self.collider_indices(body) for body in self.bodies)
 
-    def obstacles_of(self, body: Body) -> tuple[int, ...]:
+    def collider_indices(self, body: Body) -> tuple[int, ...]:
         """Return the indices of the colliders that a body collides with."""
         if not body.settings.collide:
             return ()
-        return tuple(k for k, one in enumerate(self.obstacles) if body.obstacles is None or one.name in body.obstacles)
+        return tuple(k for k, one in enumerate(self.colliders) if body.colliders is None or one.name in body.colliders)
 
-    def place_of(self, name: str) -> int:
+    def body_index(self, name: str) -> int:
         """Return the index of a body by name. Raises ValueError if there is none."""
         return [body.name for body in self.bodies].index(name)
 
     def body(self, name: str) -> Body:
-        return self.bodies[self.place_of(name)]
+        return self.bodies[self.body_index(name)]
 
 
 def check_scene(scene: Scene) -> None:
@@ -73,10 +73,10 @@ def check_scene(scene: Scene) -> None:
         raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
     for body in scene.bodies:
         check_body(body)
-        body.animated(float(scene.first))
-    _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.colliders])
-    _check_names([obstacle.name for obstacle in scene.obstacles])
-    for obstacle in scene.obstacles:
+        body.vertices_at(float(scene.first))
+    _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.anchors])
+    _check_names([obstacle.name for obstacle in scene.colliders])
+    for obstacle in scene.colliders:
         check_vertices(Surface(obstacle.name, obstacle.vertices, obstacle.triangles))
     for link in scene.links:
         _check_link(scene, link)
@@ -92,8 +92,8 @@ def _check_names(names: Iterable[str]) -> None:
 
 def _check_link(scene: Scene, link: Link) -> None:
     bodies = {body.name for body in scene.bodies}
-    known = bodies | {collider.name for collider in scene.colliders}
-    for place in link.places:
+    known = bodies | {collider.name for collider in scene.anchors}
+    for place in link.points:
         if place.owner not in known:
             raise SceneError(f"{link.name}: {place.owner} is not simulated with it; choose Simulate Together for both.")
     if link.first.owner == link.second.owner:

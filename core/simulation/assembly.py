@@ -11,34 +11,34 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index
-from ..bodies.followers import Tied
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
-from ..bodies.registry import kind
+from ..bodies.registry import kind_by_name
+from ..bodies.surface_binding import SurfaceBinding
 from ..errors import MeshError, SceneError
 from ..scene.fingerprint import body_fingerprint
-from ..scene.link import Collider, Link, Place
+from ..scene.link import Anchor, Link, LinkPoint
 from ..scene.scene import Scene
-from ..system.block import Block
-from ..system.links import TOUCHING, Joints, rigid_stiffness
+from ..system.discretization import BodyDiscretization
+from ..system.links import COINCIDENCE_TOLERANCE, Links, rigid_stiffness
 from ..system.state import State
-from ..system.system import System, assemble
-from .contacts import contact_model
+from ..system.system import System, assemble_system
+from .contact_setup import build_contact_model
 
 # First eigenvalues below this fraction of (speed of sound / size)^2 count as zero.
-_LOOSE = 1e-9
+_ZERO_EIGENVALUE = 1e-9
 
 
 @dataclass(frozen=True)
-class Anchors:
+class AnchorBinding:
     """Nodes that follow an anchor object and hold the ends of links.
 
     anchor: index in the scene's anchors.
     binding: how the nodes follow it.
     """
 
-    collider: int
-    follow: Tied
+    anchor: int
+    binding: SurfaceBinding
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Island:
 
     system: System
     bodies: tuple[int, ...]
-    anchors: tuple[Anchors, ...]
-    nodes: slice
+    anchors: tuple[AnchorBinding, ...]
+    node_slice: slice
 
-    def own(self, state: State) -> State:
+    def extract_state(self, state: State) -> State:
         """Return the island's part of a scene's state."""
-        return state.part(self.nodes, [block.name for block in self.system.blocks])
+        return state.subset(self.node_slice, [block.name for block in self.system.blocks])
 
 
 @dataclass(frozen=True)
@@ -78,22 +78,24 @@ class Assembly:
                 return island, island.bodies.index(body)
         raise ValueError(f"no island has a body {body}")
 
-    def nodes_of(self, body: int) -> slice:
+    def node_slice_of(self, body: int) -> slice:
         """Return the slice of a body's nodes in the state of the scene."""
         island, block = self.island_of(body)
-        part, start = island.system.slices[block], island.nodes.start
+        part, start = island.system.slices[block], island.node_slice.start
         return slice(start + part.start, start + part.stop)
 
 
-Tell = Callable[[str], None]
+ProgressCallback = Callable[[str], None]
 """Function that receives the name of each preparation step as it begins."""
 
 
-def silent(what: str) -> None:
+def no_progress(message: str) -> None:
     """Ignore progress messages."""
 
 
-def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell: Tell = silent) -> Assembly:
+def build_assembly(
+    scene: Scene, known_models: Mapping[str, Model] | None = None, report_progress: ProgressCallback = no_progress
+) -> Assembly:
     """Build the models and islands of a scene.
 
     known_models: reusable models by scene.fingerprint.body_fingerprint.
@@ -101,61 +103,63 @@ def build_assembly(scene: Scene, known: Mapping[str, Model] | None = None, tell:
     """
     models = []
     for body in scene.bodies:
-        tell(f"the simulation mesh of {body.name}")
-        kind(body.kind).check(body)
+        report_progress(f"the simulation mesh of {body.name}")
+        kind_by_name(body.kind).check(body)
         mark = body_fingerprint(body)
-        models.append(known[mark] if known and mark in known else kind(body.kind).build(body))
+        models.append(
+            known_models[mark] if known_models and mark in known_models else kind_by_name(body.kind).build(body)
+        )
     islands: list[Island] = []
     start = 0
-    for bodies in _components(scene):
+    for bodies in _connected_bodies(scene):
         links = [
             link
             for link in scene.links
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
-        tell(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
+        report_progress(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
-        check_woven(scene, bodies, links)
-        island = _tight(scene, _island(scene, models, bodies, links, start, known_blocks))
+        check_woven_cloth(scene, bodies, links)
+        island = _mark_loose_regions(scene, _build_island(scene, models, bodies, links, start, known_blocks))
         islands.append(island)
-        start = island.nodes.stop
+        start = island.node_slice.stop
     return Assembly(tuple(models), tuple(islands))
 
 
-def check_woven(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
+def check_woven_cloth(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
     """Raise SceneError if woven cloth of an island is linked, or collides with itself or with its group."""
     for k in bodies:
         body = scene.bodies[k]
-        if not kind(body.kind).joins:
+        if not kind_by_name(body.kind).supports_links:
             dials = body.settings
             if dials.touch_self or dials.touch_together:
                 raise SceneError(
-                    f"{body.name}: {kind(body.kind).label} can only touch colliders. Switch off Each Other and Itself "
+                    f"{body.name}: {kind_by_name(body.kind).label} can only touch colliders. Switch off Each Other and Itself "
                     "under Contact, or choose Cloth."
                 )
             if links:
                 raise SceneError(
-                    f"{body.name}: {kind(body.kind).label} cannot be linked. Remove its links, or choose Cloth."
+                    f"{body.name}: {kind_by_name(body.kind).label} cannot be linked. Remove its links, or choose Cloth."
                 )
 
 
-def rebuilt(scene: Scene, assembly: Assembly) -> Assembly:
+def rebuild_islands(scene: Scene, assembly: Assembly) -> Assembly:
     """Return the assembly with its islands rebuilt from its models. Node counts must not have changed."""
     islands = []
     for island in assembly.islands:
         blocks = [assembly.models[k].block for k in island.bodies] + list(island.system.blocks[len(island.bodies) :])
-        system = assemble(tuple(blocks), scene.gravity, island.system.joints)
-        system = replace(system, contact=contact_model(scene, assembly.models, island.bodies, system))
-        islands.append(_tight(scene, replace(island, system=system)))
+        system = assemble_system(tuple(blocks), scene.gravity, island.system.links)
+        system = replace(system, contact=build_contact_model(scene, assembly.models, island.bodies, system))
+        islands.append(_mark_loose_regions(scene, replace(island, system=system)))
     return Assembly(assembly.models, tuple(islands))
 
 
-def _components(scene: Scene) -> list[tuple[int, ...]]:
+def _connected_bodies(scene: Scene) -> list[tuple[int, ...]]:
     """Return groups of body indices that are linked or can touch each other, ordered by their first member."""
     place = {body.name: k for k, body in enumerate(scene.bodies)}
     pairs = [
         (place[a.owner], place[b.owner])
-        for a, b in (link.places for link in scene.links)
+        for a, b in (link.points for link in scene.links)
         if a.owner in place and b.owner in place
     ]
     pairs += pairwise(k for k, body in enumerate(scene.bodies) if body.settings.touch_together)
@@ -166,13 +170,13 @@ def _components(scene: Scene) -> list[tuple[int, ...]]:
     return [tuple(int(k) for k in np.flatnonzero(labels == label)) for label in dict.fromkeys(labels.tolist())]
 
 
-def _island(
+def _build_island(
     scene: Scene,
     models: Sequence[Model],
     bodies: tuple[int, ...],
     links: Sequence[Link],
     start: int,
-    others: Set[str],
+    used_block_names: Set[str],
 ) -> Island:
     """Build the island of some bodies.
 
@@ -182,96 +186,108 @@ def _island(
     blocks = [models[k].block for k in bodies]
     names = [scene.bodies[k].name for k in bodies]
     anchors = []
-    for number, collider in enumerate(scene.colliders):
-        points = [place.point for link in links for place in link.places if place.owner == collider.name]
+    for number, collider in enumerate(scene.anchors):
+        points = [place.point for link in links for place in link.points if place.owner == collider.name]
         if points:
-            name = collider.name if collider.name not in others else f"{collider.name}, {names[0]}"
-            blocks.append(_anchored(name, np.array(points)))
-            anchors.append(Anchors(number, _tied(np.array(points), collider)))
+            name = collider.name if collider.name not in used_block_names else f"{collider.name}, {names[0]}"
+            blocks.append(_anchor_block(name, np.array(points)))
+            anchors.append(AnchorBinding(number, _bind_to_anchor(np.array(points), collider)))
             names.append(collider.name)
-    joints = _joints(links, names, blocks, [models[k] for k in bodies]) if links else None
-    system = assemble(tuple(blocks), scene.gravity, joints)
-    system = replace(system, contact=contact_model(scene, models, bodies, system))
+    joints = _build_links(links, names, blocks, [models[k] for k in bodies]) if links else None
+    system = assemble_system(tuple(blocks), scene.gravity, joints)
+    system = replace(system, contact=build_contact_model(scene, models, bodies, system))
     return Island(system, bodies, tuple(anchors), slice(start, start + len(system.rest)))
 
 
-def _anchored(name: str, points: Array) -> Block:
-    everything = np.arange(len(points))
-    return Block(name, points, np.ones(len(points)), (), (), everything, np.full(len(points), np.inf))
+def _anchor_block(name: str, points: Array) -> BodyDiscretization:
+    all_nodes = np.arange(len(points))
+    return BodyDiscretization(name, points, np.ones(len(points)), (), (), all_nodes, np.full(len(points), np.inf))
 
 
-def _tied(points: Array, collider: Collider) -> Tied:
-    return Tied.tie(points, collider.vertices, np.arange(len(collider.vertices)))
+def _bind_to_anchor(points: Array, collider: Anchor) -> SurfaceBinding:
+    return SurfaceBinding.bind(points, collider.vertices, np.arange(len(collider.vertices)))
 
 
-def _joints(links: Sequence[Link], names: Sequence[str], blocks: Sequence[Block], models: Sequence[Model]) -> Joints:
+def _build_links(
+    links: Sequence[Link], names: Sequence[str], blocks: Sequence[BodyDiscretization], models: Sequence[Model]
+) -> Links:
     """Return the links with their end points as weighted means of the stacked nodes."""
     starts = np.cumsum([0, *(len(block.rest) for block in blocks)])
-    stiff = [_node_stiffness(block) for block in blocks]
-    used = [0] * len(blocks)
-    rows, columns, values, owners, softest, lengths = [], [], [], [], [], []
+    node_stiffness = [_node_stiffness(block) for block in blocks]
+    used_points = [0] * len(blocks)
+    rows, columns, values, owners, node_strengths, lengths = [], [], [], [], [], []
 
-    def attached(place: Place) -> tuple[int, Index, Array]:
+    def attachment(place: LinkPoint) -> tuple[int, Index, Array]:
         block = names.index(place.owner)
         if block < len(models):
-            nodes, weights = models[block].skin.attached(place.point[None])
+            nodes, weights = models[block].skin.weights_for_points(place.point[None])
             return block, nodes[0], weights[0]
-        used[block] += 1
-        return block, np.array([used[block] - 1]), np.ones(1)
+        used_points[block] += 1
+        return block, np.array([used_points[block] - 1]), np.ones(1)
 
     rest = np.concatenate([block.rest for block in blocks])
     for row, link in enumerate(links):
-        way, ends, strength = np.zeros(3), [], 0.0
-        for place, sign in zip(link.places, (1.0, -1.0), strict=True):
-            block, nodes, weights = attached(place)
-            there = nodes + starts[block]
-            rows += [row] * len(there)
-            columns += there.tolist()
+        offset, ends, strength = np.zeros(3), [], 0.0
+        for place, sign in zip(link.points, (1.0, -1.0), strict=True):
+            block, nodes, weights = attachment(place)
+            columns_of_end = nodes + starts[block]
+            rows += [row] * len(columns_of_end)
+            columns += columns_of_end.tolist()
             values += (sign * weights).tolist()
-            way += sign * weights @ rest[there]
-            strength = max(strength, float(stiff[block][nodes].max(initial=0.0)))
+            offset += sign * weights @ rest[columns_of_end]
+            strength = max(strength, float(node_stiffness[block][nodes].max(initial=0.0)))
             ends.append(block)
         owners.append(ends)
-        gap, size = float(np.linalg.norm(way)), max(block.size for block in blocks)
-        lengths.append(gap if gap > TOUCHING * size else 0.0)
-        softest.append(strength)
+        rest_length, size = float(np.linalg.norm(offset)), max(block.size for block in blocks)
+        lengths.append(rest_length if rest_length > COINCIDENCE_TOLERANCE * size else 0.0)
+        node_strengths.append(strength)
     difference = coo_matrix((values, (rows, columns)), shape=(len(links), len(rest))).tocsr()
     rigid = np.array([link.stiffness is None for link in links])
     soft = np.array([link.stiffness or 0.0 for link in links])
-    stiffness = np.where(rigid, rigid_stiffness(np.array(softest)), soft)
-    return Joints(difference, stiffness, np.array(lengths), rigid, np.array(owners, dtype=np.int64))
+    stiffness = np.where(rigid, rigid_stiffness(np.array(node_strengths)), soft)
+    return Links(difference, stiffness, np.array(lengths), rigid, np.array(owners, dtype=np.int64))
 
 
-def _node_stiffness(block: Block) -> Array:
+def _node_stiffness(block: BodyDiscretization) -> Array:
     """Return the stiffness (n,) in N/m with which elements at rest resist moving each node alone."""
     if not block.groups:
         return np.zeros(len(block.rest))
     return np.asarray(block.stiffness_at_rest(True).diagonal().reshape(-1, 3).max(axis=1))
 
 
-def _tight(scene: Scene, island: Island) -> Island:
+def _mark_loose_regions(scene: Scene, island: Island) -> Island:
     """Return the island with every region marked as not stiff in which links let bodies rotate freely about each other.
 
     Raises MeshError if a part of a solid itself is connected by less than a face.
     """
     system, regions = island.system, []
-    owner = system.owner()
+    owner = system.node_blocks()
     for region in system.regions:
         blocks = np.unique(owner[region.free])
-        loose = region.stiff and not region.eigenvalue > max(_limit(scene, island, block) for block in blocks)
-        if loose:
-            alone = [assemble((system.blocks[k],), scene.gravity, None) for k in blocks] if system.joints else [system]
-            for block, one in zip(blocks, alone, strict=True):
-                if any(not part.eigenvalue > _limit(scene, island, block) for part in one.regions if part.stiff):
+        is_loose = region.has_elastic_stiffness and not region.eigenvalue > max(
+            _eigenvalue_threshold(scene, island, block) for block in blocks
+        )
+        if is_loose:
+            single_systems = (
+                [assemble_system((system.blocks[k],), scene.gravity, None) for k in blocks]
+                if system.links
+                else [system]
+            )
+            for block, one in zip(blocks, single_systems, strict=True):
+                if any(
+                    not part.eigenvalue > _eigenvalue_threshold(scene, island, block)
+                    for part in one.regions
+                    if part.has_elastic_stiffness
+                ):
                     raise MeshError(
                         f"{system.blocks[block].name}: a part of it is connected by less than a face. Raise Resolution "
                         "or pin more of it."
                     )
-        regions.append(replace(region, stiff=False) if loose else region)
+        regions.append(replace(region, has_elastic_stiffness=False) if is_loose else region)
     return replace(island, system=replace(system, regions=tuple(regions)))
 
 
-def _limit(scene: Scene, island: Island, block: int) -> float:
+def _eigenvalue_threshold(scene: Scene, island: Island, block: int) -> float:
     """Return the first eigenvalue of a body in 1/s^2 below which it counts as zero."""
     body = scene.bodies[island.bodies[block]]
-    return _LOOSE * BASE_YOUNG / body.settings.density / body.surface.size**2
+    return _ZERO_EIGENVALUE * BASE_YOUNG / body.settings.density / body.surface.size**2

@@ -8,15 +8,15 @@ from dataclasses import astuple, dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from ..fields.field import Outside
-from ..scene.fingerprint import digest
-from ..scene.muscles import Watched
-from ..scene.parameters import ColliderDials, Settings
+from ..fields.field import ExternalForces
+from ..scene.fingerprint import array_digest
+from ..scene.muscles import SensorInputs
+from ..scene.parameters import ColliderSettings, Settings
 from ..scene.scene import Scene
 
 
 @dataclass(frozen=True)
-class Animated:
+class SceneSample:
     """Scene at one time, in world space.
 
     bodies, colliders: (v, 3) m each, in the scene's order.
@@ -29,15 +29,15 @@ class Animated:
 
     bodies: tuple[Array, ...]
     colliders: tuple[Array, ...] = ()
-    outside: tuple[Outside | None, ...] = ()
+    external_forces: tuple[ExternalForces | None, ...] = ()
     frame: float = 0.0
-    obstacles: tuple[tuple[Array, ColliderDials], ...] = ()
+    obstacles: tuple[tuple[Array, ColliderSettings], ...] = ()
     settings: tuple[Settings, ...] = ()
-    watched: tuple[Watched | None, ...] = ()
+    sensor_inputs: tuple[SensorInputs | None, ...] = ()
 
 
 @dataclass(frozen=True)
-class Sampled:
+class FrameInputs:
     """Inputs of one frame.
 
     number: of the frame.
@@ -48,82 +48,88 @@ class Sampled:
     """
 
     number: int
-    animated: tuple[Animated, ...]
+    samples: tuple[SceneSample, ...]
     settings: tuple[tuple[Settings, ...], ...]
-    count: int
+    substep_count: int
     digests: Mapping[str, str]
 
 
-class Sampling:
+class SceneSampler:
     """Sampler of a scene's frames."""
 
     def __init__(self, scene: Scene, substeps: Callable[[tuple[Settings, ...]], int]) -> None:
         """Store the scene and a function that returns the substep count for the settings of all bodies."""
         self._scene, self._substeps = scene, substeps
 
-    def times(self, number: int, before: int) -> list[float]:
+    def sample_times(self, number: int, previous_substeps: int) -> list[float]:
         """Return the times, in frames, at which the inputs of a frame are sampled.
 
         before: substep count of the previous frame, see FrameInputs.
         """
         if number == self._scene.first:
             return [float(number)]
-        return [number - 1 + part / before for part in range(1, before)] + [float(number)]
+        return [number - 1 + part / previous_substeps for part in range(1, previous_substeps)] + [float(number)]
 
-    def sampled(self, number: int, before: int = 1) -> Sampled:
+    def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs:
         """Return the inputs of a frame. before: substep count of the previous frame."""
         bodies = self._scene.bodies
-        if any(body.dials is not None for body in bodies):
+        if any(body.settings_by_frame is not None for body in bodies):
             # The host can read dials only at the time at which motion was last sampled.
-            self.animated(float(number))
-        count = self._substeps(self._settings(float(number)))
-        animated, settings = [], []
-        for frame in self.times(number, max(before, count)):
-            now = self.animated(frame)
+            self.sample(float(number))
+        substep_count = self._substeps(self._settings(float(number)))
+        samples, settings = [], []
+        for frame in self.sample_times(number, max(previous_substeps, substep_count)):
+            sample = self.sample(frame)
             settings.append(self._settings(frame))
-            animated.append(replace(now, settings=settings[-1]))
+            samples.append(replace(sample, settings=settings[-1]))
         digests = {}
         for k, body in enumerate(bodies):
-            dials = np.array([one[k].animated for one in settings])
-            surfaces = [one.bodies[k] for one in animated]
-            more = self._outside(k, animated, settings)
-            if self._scene.touching:
-                more.append(np.array([one[k].grip for one in settings]))
-            flows = [one[k].flow for one in settings]
+            dials = np.array([one[k].animatable_values for one in settings])
+            surfaces = [one.bodies[k] for one in samples]
+            extra_arrays = self._external_force_arrays(k, samples, settings)
+            if self._scene.has_contact:
+                extra_arrays.append(np.array([one[k].contact_values for one in settings]))
+            flows = [one[k].plasticity_values for one in settings]
             if any(flows):
-                more += [np.array(one) for one in flows]
+                extra_arrays += [np.array(one) for one in flows]
             if body.fibre_map is not None:
-                more.append(np.array([one[k].contraction for one in settings]))
-            watched = animated[-1].watched[k] if animated[-1].watched else None
-            if watched is not None:
-                more += [watched.forced, watched.targets]
-            digests[body.name] = digest(dials, *surfaces, *more)
-        for k, collider in enumerate(self._scene.colliders):
-            digests[collider.name] = digest(*(one.colliders[k] for one in animated))
-        for k, obstacle in enumerate(self._scene.obstacles):
-            there = [one.obstacles[k] for one in animated]
-            numbers = np.array([astuple(dials) for _, dials in there])
+                extra_arrays.append(np.array([one[k].contraction_fraction for one in settings]))
+            sensor_inputs = samples[-1].sensor_inputs[k] if samples[-1].sensor_inputs else None
+            if sensor_inputs is not None:
+                extra_arrays += [sensor_inputs.overrides, sensor_inputs.targets]
+            digests[body.name] = array_digest(dials, *surfaces, *extra_arrays)
+        for k, collider in enumerate(self._scene.anchors):
+            digests[collider.name] = array_digest(*(one.colliders[k] for one in samples))
+        for k, obstacle in enumerate(self._scene.colliders):
+            obstacle_samples = [one.obstacles[k] for one in samples]
+            numbers = np.array([astuple(dials) for _, dials in obstacle_samples])
             # The same object may also be an anchor of links.
-            mark = f"{obstacle.name} as a collider"
-            digests[mark] = digest(numbers, *(vertices for vertices, _ in there))
-        return Sampled(number, tuple(animated), tuple(settings), count, digests)
+            digest_name = f"{obstacle.name} as a collider"
+            digests[digest_name] = array_digest(numbers, *(vertices for vertices, _ in obstacle_samples))
+        return FrameInputs(number, tuple(samples), tuple(settings), substep_count, digests)
 
-    def animated(self, frame: float) -> Animated:
+    def sample(self, frame: float) -> SceneSample:
         """Return the scene at a frame. All of one frame is sampled before the next one."""
-        bodies = tuple(body.animated(frame) for body in self._scene.bodies)
+        bodies = tuple(body.vertices_at(frame) for body in self._scene.bodies)
         # Like dials, these can be read only at the time at which motion was last sampled.
-        outside = tuple(None if body.outside is None else body.outside(frame) for body in self._scene.bodies)
-        watched = tuple(None if body.watched is None else body.watched(frame) for body in self._scene.bodies)
-        anchors = tuple(one.motion(frame) for one in self._scene.colliders)
-        obstacles = tuple((one.animated(frame), one.at(frame)) for one in self._scene.obstacles)
-        return Animated(bodies, anchors, outside, frame, obstacles, watched=watched)
+        external_forces = tuple(
+            None if body.external_forces is None else body.external_forces(frame) for body in self._scene.bodies
+        )
+        sensor_inputs = tuple(
+            None if body.sensor_inputs is None else body.sensor_inputs(frame) for body in self._scene.bodies
+        )
+        anchors = tuple(one.motion(frame) for one in self._scene.anchors)
+        obstacles = tuple((one.vertices_at(frame), one.settings_at(frame)) for one in self._scene.colliders)
+        return SceneSample(bodies, anchors, external_forces, frame, obstacles, sensor_inputs=sensor_inputs)
 
-    def _outside(self, body: int, animated: list[Animated], settings: list[tuple[Settings, ...]]) -> list[Array]:
+    def _external_force_arrays(
+        self, body: int, samples: list[SceneSample], settings: list[tuple[Settings, ...]]
+    ) -> list[Array]:
         """Return the arrays that describe a body's external forces in a frame; empty for constant gravity alone."""
-        there = [one.outside[body] for one in animated]
-        weights = np.array([one[body].weights for one in settings])
-        found = [one.numbers() for one in there if one is not None]
+        body_forces = [one.external_forces[body] for one in samples]
+        weights = np.array([one[body].force_weights for one in settings])
+        found = [one.numbers() for one in body_forces if one is not None]
         return [weights, *found] if found or (weights != 1.0).any() else []
 
     def _settings(self, frame: float) -> tuple[Settings, ...]:
-        return tuple(body.at(frame) for body in self._scene.bodies)
+        return tuple(body.settings_at(frame) for body in self._scene.bodies)

@@ -12,33 +12,33 @@ from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..errors import StepError
 from ..frames.frame import Frame
-from ..integrators import Integration
+from ..integrators import IntegratorStepper
 from ..memo import Memo
 from ..scene.parameters import Settings
 from ..scene.scene import Scene, check_scene
-from ..solvers.problem import Outcome
+from ..solvers.objective import Outcome
 from ..stepping.controls import Controls
-from ..stepping.flowing import flowed, settled
 from ..stepping.law import Coefficients
+from ..stepping.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
 from ..stepping.step import Stepper
 from ..stepping.substeps import Substeps
 from ..system.state import State
 from ..system.system import System
-from ..system.weave import has_weave
+from ..system.weave_term import has_weave
 from . import start
-from .assembly import Assembly, Island, Tell, build_assembly, silent
-from .choice import check_alike, chosen, is_own, mend
-from .contracting import contracting
-from .controlled import Machines
-from .dials import Dials
-from .flowed import Stage, Stages, flowing
-from .posing import Pose, Posing
-from .pulling import Fields, fields_of, pulled
-from .sampling import Animated, Sampled, Sampling
-from .statics import Statics, held
+from .assembly import Assembly, Island, ProgressCallback, build_assembly, no_progress
+from .body_forces import FieldAccelerations, external_forces_of, with_accelerations
+from .dials import DialInterpreter
+from .fibre_contraction import fibre_inputs
+from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
+from .muscle_control import MuscleControllers
+from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
+from .poses import Pose, PoseEvaluator
+from .sampling import FrameInputs, SceneSample, SceneSampler
+from .statics import StaticSolver, is_constrained
 
 # Cached integrations of the literature's dampings. Each one holds its own factorisations.
-_KEPT = 2
+_CACHED_INTEGRATIONS = 2
 
 
 class Simulation:
@@ -52,9 +52,9 @@ class Simulation:
     def __init__(
         self,
         scene: Scene,
-        known: Assembly | None = None,
+        known_assembly: Assembly | None = None,
         models: Mapping[str, Model] | None = None,
-        tell: Tell = silent,
+        report_progress: ProgressCallback = no_progress,
     ) -> None:
         """Check the scene, build its systems and find its stiffness.
 
@@ -65,223 +65,244 @@ class Simulation:
         """
         check_scene(scene)
         self.scene = scene
-        self.assembly = known or build_assembly(scene, models, tell)
+        self.assembly = known_assembly or build_assembly(scene, models, report_progress)
         for island in self.assembly.islands:
-            check_alike(
+            check_same_method(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
         # The dials are not resolved yet, so the number of substeps per frame is still unknown.
-        first = Sampling(scene, lambda settings: 1).animated(float(scene.first))
-        made = self.assembly
-        self.posing = Posing(scene, made)
-        tell("the hanging shape")
-        self.statics = Statics(scene, made, self.posing, first)
-        self.statics.weigh()
+        first_sample = SceneSampler(scene, lambda settings: 1).sample(float(scene.first))
+        assembly = self.assembly
+        self.pose_evaluator = PoseEvaluator(scene, assembly)
+        report_progress("the hanging shape")
+        self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample)
+        self.statics.add_gravity_stiffness()
         if any(body.settings.keep_shape for body in scene.bodies):
-            tell("the rest shape that keeps the modelled shape")
-            made = self.statics.unloaded()
-            self.posing = Posing(scene, made)
-            self.statics = Statics(scene, made, self.posing, first, self.statics)
-            self.statics.weigh()
-        self.dials = Dials(scene, self.statics)
-        self._stages = Stages(scene, made, self.posing, first, Stage(self.statics, self.dials))
-        self._machines = Machines(scene, made)
-        self.sampling = Sampling(scene, self.dials.most_substeps)
+            report_progress("the rest shape that keeps the modelled shape")
+            assembly = self.statics.with_inverse_rest_shapes()
+            self.pose_evaluator = PoseEvaluator(scene, assembly)
+            self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample, self.statics)
+            self.statics.add_gravity_stiffness()
+        self.dials = DialInterpreter(scene, self.statics)
+        self._plastic_rest_shapes = PlasticRestShapes(
+            scene, assembly, self.pose_evaluator, first_sample, RestShapeVersion(self.statics, self.dials)
+        )
+        self._muscle_controllers = MuscleControllers(scene, assembly)
+        self.sampler = SceneSampler(scene, self.dials.max_substeps)
         self.loop_error = 0.0
-        self._integrations: Memo[Integration] = Memo(_KEPT)
-        self._first: Frame | None = None
+        self._integrations: Memo[IntegratorStepper] = Memo(_CACHED_INTEGRATIONS)
+        self._first_frame: Frame | None = None
 
     @property
     def islands(self) -> list[Island]:
         """Islands of the scene."""
         return self.statics.islands
 
-    def prime(self) -> None:
+    def precompute(self) -> None:
         """Precompute everything that depends only on the inputs of the first frame."""
         for number, island in enumerate(self.islands):
-            if held(island):
+            if is_constrained(island):
                 settings = [self.scene.bodies[k].settings for k in island.bodies]
-                self.statics.hanging(number, self.statics.factors(number, settings))
+                self.statics.hanging_state(number, self.statics.stiffness_factors(number, settings))
 
     # Queries for a single body.
 
-    def place(self, body: str) -> tuple[int, int]:
+    def island_and_block(self, body: str) -> tuple[int, int]:
         """Return the index of a body's island, and the index of its block there."""
-        return self.statics.place(self.scene.place_of(body))
+        return self.statics.island_and_block(self.scene.body_index(body))
 
     def system_of(self, body: str) -> System:
         """Return the system that contains a body."""
-        return self.islands[self.place(body)[0]].system
+        return self.islands[self.island_and_block(body)[0]].system
 
     def model_of(self, body: str) -> Model:
         """Return the model of a body."""
-        return self.assembly.models[self.scene.place_of(body)]
+        return self.assembly.models[self.scene.body_index(body)]
 
-    def nodes(self, state: State, body: str) -> Array:
+    def node_positions(self, state: State, body: str) -> Array:
         """Return the node positions (n, 3) of a body in m."""
-        number = self.scene.place_of(body)
-        return state.positions[self.assembly.nodes_of(number)]
+        number = self.scene.body_index(body)
+        return state.positions[self.assembly.node_slice_of(number)]
 
-    def is_held(self, body: str) -> bool:
+    def is_constrained(self, body: str) -> bool:
         """Return whether pins and links leave no part of the body free to fall."""
-        island, block = self.place(body)
-        there = self.islands[island]
-        own = [there.system.regions[k] for k in there.system.regions_of(block)]
-        return all(region.rigid_modes == 0 for region in own)
+        island, block = self.island_and_block(body)
+        island_data = self.islands[island]
+        regions = [island_data.system.regions[k] for k in island_data.system.regions_of(block)]
+        return all(region.rigid_modes == 0 for region in regions)
 
     def substeps(self, body: str, settings: Settings) -> Substeps:
         """Return the number of substeps per frame that a body needs with these dials."""
-        return self.dials.substeps(self.scene.place_of(body), settings)
+        return self.dials.substeps(self.scene.body_index(body), settings)
 
-    def factors(self, island: int, settings: tuple[Settings, ...] | None = None) -> Array:
+    def stiffness_factors(self, island: int, settings: tuple[Settings, ...] | None = None) -> Array:
         """Return the stiffness factors (b,) of an island's blocks.
 
         settings: of all bodies; None for those at the first frame.
         """
-        dialled = settings or tuple(body.settings for body in self.scene.bodies)
-        return self.statics.factors(island, [dialled[k] for k in self.islands[island].bodies])
+        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
+        return self.statics.stiffness_factors(island, [all_settings[k] for k in self.islands[island].bodies])
 
     def young(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
         """Return a body's Young's modulus in Pa, as set or as derived from Sag at the first frame."""
-        island, block = self.place(body)
-        return float(BASE_YOUNG * self.factors(island, settings)[block])
+        island, block = self.island_and_block(body)
+        return float(BASE_YOUNG * self.stiffness_factors(island, settings)[block])
 
     def sag(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
         """Return the distance of a body's surface from its animation at the first frame, relative to its size."""
-        island, block = self.place(body)
-        return self.statics.sag(island, block, self.factors(island, settings))
+        island, block = self.island_and_block(body)
+        return self.statics.sag(island, block, self.stiffness_factors(island, settings))
 
     def controls(self, settings: tuple[Settings, ...] | None = None) -> tuple[Controls, ...]:
         """Return the step controls of each island. settings: of all bodies; None for those at the first frame."""
-        dialled = settings or tuple(body.settings for body in self.scene.bodies)
-        count = self.dials.most_substeps(dialled)
-        return tuple(self.dials.controls(k, dialled, count) for k in range(len(self.islands)))
+        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
+        count = self.dials.max_substeps(all_settings)
+        return tuple(self.dials.controls(k, all_settings, count) for k in range(len(self.islands)))
 
-    def effective(self, settings: tuple[Settings, ...] | None = None) -> tuple[Coefficients, ...]:
+    def law_coefficients(self, settings: tuple[Settings, ...] | None = None) -> tuple[Coefficients, ...]:
         """Return the coefficients of each region of each island for one substep with these dials."""
-        dialled = settings or tuple(body.settings for body in self.scene.bodies)
-        h = 1.0 / (self.scene.fps * self.dials.most_substeps(dialled))
-        return tuple(law.coefficients(h) for controls in self.controls(dialled) for law in controls.laws)
+        all_settings = settings or tuple(body.settings for body in self.scene.bodies)
+        h = 1.0 / (self.scene.fps * self.dials.max_substeps(all_settings))
+        return tuple(law.coefficients(h) for controls in self.controls(all_settings) for law in controls.laws)
 
     # Frame loop.
 
-    def sampled(self, number: int, before: int = 1) -> Sampled:
+    def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs:
         """Return the inputs of a frame, see SceneSampler.sample_frame."""
-        return self.sampling.sampled(number, before)
+        return self.sampler.sample_frame(number, previous_substeps)
 
-    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int, int]:
+    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, int]:
         """Advance the state and the pose by one frame.
 
         Return the new state and pose, the iteration count and the fallback count, see Frame. Raises StepError.
         """
-        parts = len(sampled.animated)
-        iterations = helped = 0
-        stage = self._stages.of(state.memory)
-        if sampled.number > self.scene.first:
+        substep_count = len(frame_inputs.samples)
+        iterations = fallback_count = 0
+        version = self._plastic_rest_shapes.version_for(state.history)
+        if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
-            state = self._machines.ticked(stage.statics.islands, state, sampled.animated[-1])
-        for animated, settings in zip(sampled.animated, sampled.settings, strict=True):
-            following = self.posing.pose(animated)
-            after = []
-            for k, island in enumerate(stage.statics.islands):
-                h = 1.0 / (self.scene.fps * parts)
-                own, dials = island.own(state), [settings[body] for body in island.bodies]
-                own, keyed = contracting(
-                    stage.dials, island, dials, own, self.posing.between(island, pose[k], following[k]), h
-                )
-                inputs = pulled(
+            state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
+        for animated, settings in zip(frame_inputs.samples, frame_inputs.settings, strict=True):
+            next_pose = self.pose_evaluator.pose(animated)
+            next_states = []
+            for k, island in enumerate(version.statics.islands):
+                h = 1.0 / (self.scene.fps * substep_count)
+                island_state, dials = island.extract_state(state), [settings[body] for body in island.bodies]
+                island_state, contracted_inputs = fibre_inputs(
+                    version.dials,
                     island,
-                    keyed,
                     dials,
-                    fields_of(island, animated),
-                    self.scene.gravity,
-                    Fields(island, own, dials, animated.frame, h),
+                    island_state,
+                    self.pose_evaluator.step_inputs(island, pose[k], next_pose[k]),
+                    h,
                 )
-                controls = stage.dials.controls(k, settings, self.dials.most_substeps(settings))
-                own, report = self._stepping(stage, k, settings).step(own, inputs, h, controls)
+                inputs = with_accelerations(
+                    island,
+                    contracted_inputs,
+                    dials,
+                    external_forces_of(island, animated),
+                    self.scene.gravity,
+                    FieldAccelerations(island, island_state, dials, animated.frame, h),
+                )
+                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings))
+                island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
                 iterations += report.iterations
                 # A step that was split into parts had failed as a whole before.
-                helped += report.helped > 0 or report.substeps > 1
+                fallback_count += report.fallback_count > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
-                    raise self._failed(k, settings, sampled.number, report.outcome)
-                own = flowed(island.system, own, flowing(dials, h))
-                if animated is sampled.animated[-1]:
-                    own = settled(island.system, own)
-                after.append(own)
-            state, pose = State.joined(after), following
-        state = self._machines.sensed(stage.statics.islands, state, sampled.animated[-1])
+                    raise self._step_error(k, settings, frame_inputs.number, report.outcome)
+                island_state = apply_plastic_flow(island.system, island_state, plasticity_per_block(dials, h))
+                if animated is frame_inputs.samples[-1]:
+                    island_state = commit_plastic_rest_shape(island.system, island_state)
+                next_states.append(island_state)
+            state, pose = State.concatenate(next_states), next_pose
+        state = self._muscle_controllers.measure_sensors(version.statics.islands, state, frame_inputs.samples[-1])
         # Set the exact frame time, free of the rounding of summed substeps.
-        time = sampled.number / self.scene.fps
-        return State(time, state.positions, state.velocities, state.reference, state.memory), pose, iterations, helped
+        time = frame_inputs.number / self.scene.fps
+        return (
+            State(time, state.positions, state.velocities, state.reference, state.history),
+            pose,
+            iterations,
+            fallback_count,
+        )
 
-    def _stepping(self, stage: Stage, island: int, settings: tuple[Settings, ...]) -> Stepper | Integration:
+    def _stepper_for(
+        self, version: RestShapeVersion, island: int, settings: tuple[Settings, ...]
+    ) -> Stepper | IntegratorStepper:
         """Return the stepper of an island for these dials."""
-        there = stage.statics.islands[island]
-        own = [settings[k] for k in there.bodies]
-        if is_own(own[0]) or has_weave(there.system):
-            return stage.statics.steppers[island]
-        factors = self.statics.factors(island, own)
+        island_data = version.statics.islands[island]
+        island_settings = [settings[k] for k in island_data.bodies]
+        if uses_dampsim_stepper(island_settings[0]) or has_weave(island_data.system):
+            return version.statics.steppers[island]
+        factors = self.statics.stiffness_factors(island, island_settings)
         # Only these keyframable dials change the damping.
-        key = (island, stage.key, factors.tobytes(), *((one.damping_by, one.integrator, one.gamma) for one in own))
-        return self._integrations.get(key, lambda: chosen(there.system, own, factors))
+        key = (
+            island,
+            version.key,
+            factors.tobytes(),
+            *((one.damping_by, one.integrator, one.gamma) for one in island_settings),
+        )
+        return self._integrations.get(key, lambda: build_integration(island_data.system, island_settings, factors))
 
-    def _failed(self, island: int, settings: tuple[Settings, ...], number: int, outcome: Outcome) -> StepError:
-        there = self.islands[island]
-        own = [settings[k] for k in there.bodies]
-        names = ", ".join(self.scene.bodies[k].name for k in there.bodies)
-        factors = self.statics.factors(island, own)
-        advice = mend(self.statics.steppers[island], own[0], factors, self.scene.fps)
+    def _step_error(self, island: int, settings: tuple[Settings, ...], number: int, outcome: Outcome) -> StepError:
+        island_data = self.islands[island]
+        island_settings = [settings[k] for k in island_data.bodies]
+        names = ", ".join(self.scene.bodies[k].name for k in island_data.bodies)
+        factors = self.statics.stiffness_factors(island, island_settings)
+        advice = suggest_fix(self.statics.steppers[island], island_settings[0], factors, self.scene.fps)
         return StepError(f"{names}: frame {number} could not be simulated ({outcome.value}) {advice}")
 
-    def shapes(self, state: State, animated: Animated) -> dict[str, Array]:
+    def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]:
         """Return the simulated surfaces (v, 3) in m by body, in single precision as they are stored and displayed."""
-        found = {}
+        surfaces = {}
         for k, body in enumerate(self.scene.bodies):
-            nodes = state.positions[self.assembly.nodes_of(k)]
-            surface = self.assembly.models[k].skin(nodes, animated.bodies[k])
-            found[body.name] = surface.astype(np.float32).astype(float)
-        return found
+            nodes = state.positions[self.assembly.node_slice_of(k)]
+            surface = self.assembly.models[k].skin(nodes, sample.bodies[k])
+            surfaces[body.name] = surface.astype(np.float32).astype(float)
+        return surfaces
 
-    def warm_up(self) -> Generator[tuple[int, int], None, None]:
+    def prepare_first_frame(self) -> Generator[tuple[int, int], None, None]:
         """Find the first frame and yield the progress (done, total), see start.prepare_first_frame."""
-        if self._first is None:
-            first, self.loop_error = yield from start.warm_up(self)
-            if self._machines:
-                animated = self.sampled(self.scene.first).animated[-1]
-                first = replace(first, state=self._machines.sensed(self.islands, first.state, animated))
-            self._first = first
+        if self._first_frame is None:
+            first, self.loop_error = yield from start.prepare_first_frame(self)
+            if self._muscle_controllers:
+                animated = self.sample_frame(self.scene.first).samples[-1]
+                first = replace(
+                    first, state=self._muscle_controllers.measure_sensors(self.islands, first.state, animated)
+                )
+            self._first_frame = first
 
     def first_frame(self) -> Frame:
         """Return the frame from which the simulation starts."""
-        for _ in self.warm_up():
+        for _ in self.prepare_first_frame():
             pass
-        assert self._first is not None
-        return self._first
+        assert self._first_frame is not None
+        return self._first_frame
 
     def frames(self, last: Frame | None = None) -> Iterator[Frame]:
         """Yield the frames after the last one, or all frames from the start. Raises StepError if a step fails."""
         if last is None:
             last = self.first_frame()
             yield last
-        run = Run(self, last, self.sampled(last.number))
+        run = SimulationRun(self, last, self.sample_frame(last.number))
         while run.frame.number < self.scene.last:
-            yield run.advance(self.sampled(run.frame.number + 1, run.count))
+            yield run.advance(self.sample_frame(run.frame.number + 1, run.substep_count))
 
 
-class Run:
+class SimulationRun:
     """Simulation at one of its frames.
 
     sampled: the inputs of that frame; the sample at its end is sufficient.
     """
 
-    def __init__(self, simulation: Simulation, frame: Frame, sampled: Sampled) -> None:
-        self.simulation, self.frame, self.count = simulation, frame, sampled.count
-        self._pose = simulation.posing.pose(sampled.animated[-1])
+    def __init__(self, simulation: Simulation, frame: Frame, frame_inputs: FrameInputs) -> None:
+        self.simulation, self.frame, self.substep_count = simulation, frame, frame_inputs.substep_count
+        self._pose = simulation.pose_evaluator.pose(frame_inputs.samples[-1])
 
-    def advance(self, sampled: Sampled) -> Frame:
+    def advance(self, frame_inputs: FrameInputs) -> Frame:
         """Advance to the next frame, whose inputs are given. The run keeps its frame if the step fails."""
-        state, pose, iterations, helped = self.simulation.step(self.frame.state, self._pose, sampled)
-        shapes = self.simulation.shapes(state, sampled.animated[-1])
-        self.frame = Frame(sampled.number, state, shapes, sampled.digests, iterations, helped)
-        self._pose, self.count = pose, sampled.count
+        state, pose, iterations, fallback_count = self.simulation.step(self.frame.state, self._pose, frame_inputs)
+        shapes = self.simulation.shapes(state, frame_inputs.samples[-1])
+        self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, fallback_count)
+        self._pose, self.substep_count = pose, frame_inputs.substep_count
         return self.frame

@@ -11,173 +11,193 @@ import numpy as np
 from ..arrays import Array
 from ..errors import SceneError
 from ..frames.frame import Frame
-from ..geometry.rigid import rigid_motion
+from ..geometry.rigid_motion import fit_rigid_motion
 from ..scene.scene import Scene
 from ..system.state import State
-from ..system.weave import has_weave
-from .dials import Dials
-from .posing import Pose, Posing
-from .sampling import Animated, Sampled
-from .statics import Statics, held
+from ..system.weave_term import has_weave
+from .dials import DialInterpreter
+from .poses import Pose, PoseEvaluator
+from .sampling import FrameInputs, SceneSample
+from .statics import StaticSolver, is_constrained
 
 # Fraction of the preroll during which the pose changes; the motion decays in the rest.
 _RAMP = 0.6
 # A loop is closed once another cycle moves no node by more than this fraction of the size, or after the most cycles.
-_CLOSED = 1e-4
-_MOST_CYCLES = 40
+_LOOP_TOLERANCE = 1e-4
+_MAX_CYCLES = 40
 # A resting body may sink by this fraction of its size and tilt by the angle with this cosine. Beyond that, it fell.
-_LEFT, _UPRIGHT = 0.25, 0.98
+_MAX_SINK, _MIN_TILT_COSINE = 0.25, 0.98
 # Two animated surfaces have the same pose if no vertex differs by more than this fraction of the size.
-_SAME = 1e-4
+_SAME_POSE_TOLERANCE = 1e-4
 
 
-class Stepping(Protocol):
+class StartContext(Protocol):
     """Part of Simulation that the functions here need."""
 
     scene: Scene
-    posing: Posing
-    statics: Statics
-    dials: Dials
+    pose_evaluator: PoseEvaluator
+    statics: StaticSolver
+    dials: DialInterpreter
 
-    def sampled(self, number: int, before: int = 1) -> Sampled: ...
+    def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs: ...
 
-    def step(self, state: State, pose: Pose, sampled: Sampled) -> tuple[State, Pose, int, int]: ...
+    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, int]: ...
 
-    def shapes(self, state: State, animated: Animated) -> dict[str, Array]: ...
+    def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]: ...
 
 
-def warm_up(stepping: Stepping) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
+def prepare_first_frame(context: StartContext) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
     """Find the first frame.
 
     Yield (done, total). Return the first Frame and the closing error of a loop relative to the size. Raises SceneError
     if a loop has no cycle.
     """
-    scene, statics = stepping.scene, stepping.statics
-    sampled = stepping.sampled(scene.first)
-    animated = sampled.animated[-1]
-    state = _joined(stepping, [stepping.posing.at_rest(island, animated) for island in statics.islands])
+    scene, statics = context.scene, context.statics
+    frame_inputs = context.sample_frame(scene.first)
+    sample = frame_inputs.samples[-1]
+    state = _join_states(context, [context.pose_evaluator.animated_state(island, sample) for island in statics.islands])
     preroll = max(body.settings.preroll for body in scene.bodies)
     if preroll:
-        state = yield from _preroll(stepping, sampled, preroll)
-    parts = []
+        state = yield from _preroll(context, frame_inputs, preroll)
+    island_states = []
     for number, island in enumerate(statics.islands):
-        own = [scene.bodies[k].settings for k in island.bodies]
-        part = island.own(state)
-        contracts = any(one.contraction for one in own)
-        hangs = all(one.start_settled for one in own) and held(island)
-        if contracts and not hangs and not preroll:
+        island_settings = [scene.bodies[k].settings for k in island.bodies]
+        island_state = island.extract_state(state)
+        has_contraction = any(one.contraction for one in island_settings)
+        hangs = all(one.start_settled for one in island_settings) and is_constrained(island)
+        if has_contraction and not hangs and not preroll:
             # Without settling, the fibres start relaxed, and the body would jump when released.
-            part = statics.drawn(number, animated, part)
-        if all(one.start_settled for one in own):
-            factors = statics.factors(number, own)
-            if held(island):
-                part = _hung(statics, number, animated, factors, part if preroll or contracts else None)
-                part = statics.blown(number, animated, factors, part)
+            island_state = statics.contracted_state(number, sample, island_state)
+        if all(one.start_settled for one in island_settings):
+            factors = statics.stiffness_factors(number, island_settings)
+            if is_constrained(island):
+                island_state = _hanging_start(
+                    statics, number, sample, factors, island_state if preroll or has_contraction else None
+                )
+                island_state = statics.state_in_wind(number, sample, factors, island_state)
             elif not preroll:
-                part = _laid(statics, number, animated, factors, part)
-        parts.append(part)
-    state, error = _joined(stepping, parts), 0.0
-    if scene.loop:
-        state, error = yield from _loop(stepping, sampled, state)
-    return Frame(scene.first, state, stepping.shapes(state, animated), sampled.digests, 0), error
+                island_state = _resting_start(statics, number, sample, factors, island_state)
+        island_states.append(island_state)
+    state, error = _join_states(context, island_states), 0.0
+    if scene.is_loop:
+        state, error = yield from _loop(context, frame_inputs, state)
+    return Frame(scene.first, state, context.shapes(state, sample), frame_inputs.digests, 0), error
 
 
-def _hung(statics: Statics, island: int, animated: Animated, factors: Array, begun: State | None) -> State:
+def _hanging_start(
+    statics: StaticSolver, island: int, sample: SceneSample, factors: Array, initial: State | None
+) -> State:
     """Return the state in which a constrained island hangs or leans on its contacts. initial: start of the search."""
     system = statics.islands[island].system
-    touches = system.contact is not None
-    if begun is None and not touches:
-        begun = statics.hanging(island, factors)
+    has_contact = system.contact is not None
+    if initial is None and not has_contact:
+        initial = statics.hanging_state(island, factors)
         if not has_weave(system):
-            return begun
-    return statics.settled_pose(island, animated, factors, begun, touching=touches, slides=True)
+            return initial
+    return statics.solve_equilibrium(island, sample, factors, initial, with_contact=has_contact, allow_sliding=True)
 
 
-def _laid(statics: Statics, island: int, animated: Animated, factors: Array, begun: State) -> State:
+def _resting_start(statics: StaticSolver, island: int, sample: SceneSample, factors: Array, initial: State) -> State:
     """Return the state in which an unconstrained island rests on its contacts.
 
     Return the initial state if it touches nothing, or if it would fall off.
     """
-    there = statics.islands[island]
-    if there.system.contact is None or not there.system.gravity.any() or not statics.lies(island, animated, begun):
-        return begun
-    found = statics.settled_pose(island, animated, factors, begun, touching=True)
-    for block, part in zip(there.system.blocks, there.system.slices, strict=True):
-        turn, _ = rigid_motion(begun.positions[part], found.positions[part])
-        moved = found.positions[part].mean(axis=0) - begun.positions[part].mean(axis=0)
-        if np.linalg.norm(moved) > _LEFT * block.size or np.trace(turn) < 1.0 + 2.0 * _UPRIGHT:
-            return begun
+    island_data = statics.islands[island]
+    if (
+        island_data.system.contact is None
+        or not island_data.system.gravity.any()
+        or not statics.rests_on_contact(island, sample, initial)
+    ):
+        return initial
+    found = statics.solve_equilibrium(island, sample, factors, initial, with_contact=True)
+    for block, part in zip(island_data.system.blocks, island_data.system.slices, strict=True):
+        rotation, _ = fit_rigid_motion(initial.positions[part], found.positions[part])
+        moved = found.positions[part].mean(axis=0) - initial.positions[part].mean(axis=0)
+        if np.linalg.norm(moved) > _MAX_SINK * block.size or np.trace(rotation) < 1.0 + 2.0 * _MIN_TILT_COSINE:
+            return initial
     return found
 
 
-def _joined(stepping: Stepping, states: list[State]) -> State:
-    time = stepping.scene.first / stepping.scene.fps
-    whole = State.joined(states)
-    return State(time, whole.positions, whole.velocities, whole.reference, whole.memory)
+def _join_states(context: StartContext, states: list[State]) -> State:
+    time = context.scene.first / context.scene.fps
+    joined = State.concatenate(states)
+    return State(time, joined.positions, joined.velocities, joined.reference, joined.history)
 
 
-def _preroll(stepping: Stepping, first: Sampled, count: int) -> Generator[tuple[int, int], None, State]:
+def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Generator[tuple[int, int], None, State]:
     """Return the state after a preroll of count frames from the rigidly placed rest shape to the first pose."""
-    scene, goal = stepping.scene, first.animated[-1]
-    begin = []
+    scene, goal = context.scene, first_inputs.samples[-1]
+    start_surfaces = []
     for body, there in zip(scene.bodies, goal.bodies, strict=True):
-        turn, shift = rigid_motion(body.surface.vertices, there)
-        begin.append(body.surface.vertices @ turn.T + shift)
+        turn, shift = fit_rigid_motion(body.surface.vertices, there)
+        start_surfaces.append(body.surface.vertices @ turn.T + shift)
 
-    settings = first.settings[-1]
+    settings = first_inputs.settings[-1]
 
-    def blend(part: float) -> Animated:
-        t = min(part / _RAMP, 1.0)
+    def blend(progress: float) -> SceneSample:
+        t = min(progress / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
-        surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(begin, goal.bodies, strict=True))
-        fibres = tuple(replace(one, contraction=ramp * one.contraction) for one in settings)
-        return replace(goal, bodies=surfaces, settings=fibres)
+        surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(start_surfaces, goal.bodies, strict=True))
+        blended_settings = tuple(replace(one, contraction=ramp * one.contraction) for one in settings)
+        return replace(goal, bodies=surfaces, settings=blended_settings)
 
-    parts = stepping.dials.most_substeps(settings)
-    animated = blend(0.0)
-    state = State.joined([stepping.posing.at_rest(island, animated) for island in stepping.statics.islands])
-    pose = stepping.posing.pose(animated)
+    substep_count = context.dials.max_substeps(settings)
+    sample = blend(0.0)
+    state = State.concatenate(
+        [context.pose_evaluator.animated_state(island, sample) for island in context.statics.islands]
+    )
+    pose = context.pose_evaluator.pose(sample)
     for frame in range(1, count + 1):
-        way = tuple(blend((frame - 1 + part / parts) / count) for part in range(1, parts + 1))
-        step = Sampled(first.number - count + frame, way, (settings,) * parts, parts, {})
-        state, pose, *_ = stepping.step(state, pose, step)
+        substep_samples = tuple(
+            blend((frame - 1 + part / substep_count) / count) for part in range(1, substep_count + 1)
+        )
+        frame_inputs = FrameInputs(
+            first_inputs.number - count + frame, substep_samples, (settings,) * substep_count, substep_count, {}
+        )
+        state, pose, *_ = context.step(state, pose, frame_inputs)
         yield frame, count
-    return _joined(stepping, [state])
+    return _join_states(context, [state])
 
 
-def _loop(stepping: Stepping, first: Sampled, state: State) -> Generator[tuple[int, int], None, tuple[State, float]]:
+def _loop(
+    context: StartContext, first_inputs: FrameInputs, state: State
+) -> Generator[tuple[int, int], None, tuple[State, float]]:
     """Return the state at the first frame after enough cycles, and the relative change in the last cycle."""
-    scene = stepping.scene
+    scene = context.scene
     size = min(body.surface.size for body in scene.bodies)
-    end = _cycle_end(stepping, first.animated[-1])
+    end = _cycle_end(context, first_inputs.samples[-1])
     change = np.inf
-    for cycle in range(_MOST_CYCLES):
-        pose, count, before = stepping.posing.pose(first.animated[-1]), first.count, state
+    for cycle in range(_MAX_CYCLES):
+        pose, substep_count, previous = (
+            context.pose_evaluator.pose(first_inputs.samples[-1]),
+            first_inputs.substep_count,
+            state,
+        )
         for number in range(scene.first + 1, end + 1):
-            sampled = stepping.sampled(number, count)
-            state, pose, *_ = stepping.step(state, pose, sampled)
-            count = sampled.count
+            frame_inputs = context.sample_frame(number, substep_count)
+            state, pose, *_ = context.step(state, pose, frame_inputs)
+            substep_count = frame_inputs.substep_count
             # The number of cycles is unknown, so progress is measured by how far the change has fallen.
-            near = min(max(np.log(max(change, _CLOSED)) / np.log(_CLOSED), 0.0), 0.99)
-            yield round(100 * max(near, cycle / _MOST_CYCLES)), 100
-        state = _joined(stepping, [state])
-        change = float(np.abs(state.positions - before.positions).max()) / size
-        if change <= _CLOSED:
+            progress = min(max(np.log(max(change, _LOOP_TOLERANCE)) / np.log(_LOOP_TOLERANCE), 0.0), 0.99)
+            yield round(100 * max(progress, cycle / _MAX_CYCLES)), 100
+        state = _join_states(context, [state])
+        change = float(np.abs(state.positions - previous.positions).max()) / size
+        if change <= _LOOP_TOLERANCE:
             break
     return state, float(change)
 
 
-def _cycle_end(stepping: Stepping, first: Animated) -> int:
+def _cycle_end(context: StartContext, first_sample: SceneSample) -> int:
     """Return the frame at which the animation repeats the first frame: the last frame or the one after it."""
-    scene = stepping.scene
+    scene = context.scene
     for number in (scene.last, scene.last + 1):
         if number > scene.first:
-            there = stepping.sampled(number).animated[-1]
-            near = [
-                float(np.abs(a - b).max()) <= _SAME * body.surface.size
-                for a, b, body in zip(there.bodies, first.bodies, scene.bodies, strict=True)
+            sample = context.sample_frame(number).samples[-1]
+            is_same_pose = [
+                float(np.abs(a - b).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
+                for a, b, body in zip(sample.bodies, first_sample.bodies, scene.bodies, strict=True)
             ]
-            if all(near):
+            if all(is_same_pose):
                 return number
     raise SceneError(
         f"{scene.name}: neither frame {scene.last} nor the one after it has the pose of frame "

@@ -8,115 +8,127 @@ import numpy as np
 
 from ..arrays import Array
 from ..bodies.kind import BASE_YOUNG
-from ..contact.detection import Detection
-from ..contact.hardening import SEEN
-from ..contact.moment import Moment
-from ..contact.rows import ContactEnergy
+from ..contact.collision_detection import CollisionDetection
+from ..contact.collision_state import CollisionState
+from ..contact.penalty_and_friction import ContactPotential
+from ..contact.penalty_scaling import TOLERATED_DEPTH
 from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
-from ..stepping.hanging import floored, hanging
-from ..stepping.static import settled
-from ..system.block import Block
-from ..system.inputs import in_the_air
+from ..stepping.geometric_stiffness import with_geometric_stiffness, with_minimum_eigenvalues
+from ..stepping.static_equilibrium import solve_static_equilibrium
+from ..system.discretization import BodyDiscretization
+from ..system.inputs import without_contact
 from ..system.state import State
-from ..system.system import assemble
-from .assembly import Assembly, Island, rebuilt
-from .posing import Posing
-from .pulling import Fields, fields_of, pulled, weighed
+from ..system.system import assemble_system
+from .assembly import Assembly, Island, rebuild_islands
+from .body_forces import FieldAccelerations, external_forces_of, with_accelerations, with_gravity
+from .inverse_statics import can_change_rest_shape, solve_rest_shape
+from .poses import PoseEvaluator
 from .sag import stiffness_for_sag
-from .sampling import Animated
-from .steppers import has_net, stepper, yarn_dials
-from .unloaded import can_unload, unloaded
+from .sampling import SceneSample
+from .steppers import has_net, make_stepper, yarn_dials
 
 # Cached equilibrium states and stiffnesses.
-_KEPT = 16
+_CACHED_STATES = 16
 # For a keyframed Sag, stiffness is solved at this many values per doubling and interpolated linearly between their
 # logarithms. Sag is nearly inversely proportional to stiffness, so the error is below 0.1%.
-_KNOTS = 2.0
+_KNOTS_PER_DOUBLING = 2.0
 # Solver tolerance where only the sag is needed, not the shape.
-_CLOSE = 1e-3
+_SAG_TOLERANCE = 1e-3
 # In m/s^2. Without gravity in the scene, Sag refers to this one.
-_USUAL = np.array([0.0, 0.0, -9.81])
+_EARTH_GRAVITY = np.array([0.0, 0.0, -9.81])
 # In non-uniform fields, equilibrium is a fixed-point iteration. It stops once no node moves by more than the first
 # fraction of the size. It fails if an iteration moves nodes by more than the second fraction of the previous move.
-_BLOWN = 1e-7
-_NEARER = 0.5
+_WIND_TOLERANCE = 1e-7
+_REQUIRED_DECREASE = 0.5
 
 
-class Statics:
+class StaticSolver:
     """Static solver of one assembly in the pose of its first frame."""
 
     def __init__(
-        self, scene: Scene, assembly: Assembly, posing: Posing, first: Animated, dialled: Statics | None = None
+        self,
+        scene: Scene,
+        assembly: Assembly,
+        pose_evaluator: PoseEvaluator,
+        first_sample: SceneSample,
+        factor_source: StaticSolver | None = None,
     ) -> None:
         """Store the scene and build a stepper per island.
 
         factor_source: solver that resolves the stiffness dials; this one if None.
         """
-        self._scene, self._posing, self._first, self._dialled = scene, posing, first, dialled
+        self._scene, self._pose_evaluator, self._first_sample, self._factor_source = (
+            scene,
+            pose_evaluator,
+            first_sample,
+            factor_source,
+        )
         self.models = assembly.models
-        self.islands = [weighed(one, self._settings(one)) for one in assembly.islands]
-        self.steppers = [stepper(island.system) for island in self.islands]
-        self._hanging: Memo[State] = Memo(_KEPT)
-        self._down: dict[int, State] = {}
-        self._young: Memo[float] = Memo(_KEPT)
+        self.islands = [with_gravity(one, self._settings(one)) for one in assembly.islands]
+        self.steppers = [make_stepper(island.system) for island in self.islands]
+        self._hanging_cache: Memo[State] = Memo(_CACHED_STATES)
+        self._hanging_guess: dict[int, State] = {}
+        self._young_cache: Memo[float] = Memo(_CACHED_STATES)
 
-    def unloaded(self) -> Assembly:
+    def with_inverse_rest_shapes(self) -> Assembly:
         """Return the assembly with inverse rest shapes for the bodies that use Keep Modelled Shape."""
         models, bodies = list(self.models), self._scene.bodies
         for number, island in enumerate(self.islands):
-            factors = self.factors(number, self._settings(island))
-            state = self._posing.at_rest(island, self._first)
+            factors = self.stiffness_factors(number, self._settings(island))
+            state = self._pose_evaluator.animated_state(island, self._first_sample)
             for place, k in enumerate(island.bodies):
                 model = models[k]
-                if bodies[k].settings.keep_shape and can_unload(model) and stands_alone(model.block):
-                    weight = model.block.mass[:, None] * self._weight(k)
+                if bodies[k].settings.keep_shape and can_change_rest_shape(model) and is_self_constrained(model.block):
+                    weight = model.block.mass[:, None] * self._gravity_of(k)
                     nodes = state.positions[island.system.slices[place]]
-                    models[k] = unloaded(model, self._first.bodies[k], nodes, weight, float(factors[place]))
-        return rebuilt(self._scene, Assembly(tuple(models), tuple(self.islands)))
+                    models[k] = solve_rest_shape(
+                        model, self._first_sample.bodies[k], nodes, weight, float(factors[place])
+                    )
+        return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
-    def place(self, body: int) -> tuple[int, int]:
+    def island_and_block(self, body: int) -> tuple[int, int]:
         """Return the index of a body's island, and the index of its block there."""
         for number, island in enumerate(self.islands):
             if body in island.bodies:
                 return number, island.bodies.index(body)
         raise ValueError(body)
 
-    def weigh(self) -> None:
+    def add_gravity_stiffness(self) -> None:
         """Add the effect of weight to the first eigenvalues. Standing bodies become softer, hanging ones stiffer."""
         for number, island in enumerate(self.islands):
             regions = island.system.regions
-            hangs = island.system.gravity.any() and held(island) and bool(regions)
-            if not hangs and all(region.stiff for region in regions):
+            is_hanging = island.system.gravity.any() and is_constrained(island) and bool(regions)
+            if not is_hanging and all(region.has_elastic_stiffness for region in regions):
                 continue
-            factors = self.factors(number, self._settings(island))
-            if hangs:
-                state = self.settled_pose(number, self._first, factors)
+            factors = self.stiffness_factors(number, self._settings(island))
+            if is_hanging:
+                state = self.solve_equilibrium(number, self._first_sample, factors)
                 if has_net(island.system):
                     # The search for a hanging net is long, and the new eigenvalues do not change its result.
-                    self._down[number] = state
-                regions = hanging(island.system, state, factors)
+                    self._hanging_guess[number] = state
+                regions = with_geometric_stiffness(island.system, state, factors)
             else:
-                regions = floored(island.system, factors)
-            self.steppers[number] = self.steppers[number].among(regions)
+                regions = with_minimum_eigenvalues(island.system, factors)
+            self.steppers[number] = self.steppers[number].with_regions(regions)
             self.islands[number] = replace(island, system=self.steppers[number].system)
         # These states were found with the previous steppers.
-        self._hanging.clear()
+        self._hanging_cache.clear()
 
     def _settings(self, island: Island) -> list[Settings]:
         """Return the settings of an island's bodies at the first frame."""
         return [self._scene.bodies[k].settings for k in island.bodies]
 
-    def settled_pose(
+    def solve_equilibrium(
         self,
         island: int,
-        animated: Animated,
+        sample: SceneSample,
         factors: Array,
         state: State | None = None,
-        fields: Fields | None = None,
-        touching: bool = False,
-        slides: bool = False,
+        fields: FieldAccelerations | None = None,
+        with_contact: bool = False,
+        allow_sliding: bool = False,
     ) -> State:
         """Return the static equilibrium of an island under gravity.
 
@@ -125,73 +137,81 @@ class Statics:
         with_contact: whether contacts act, as at the start of a shot; Sag is solved without them.
         allow_sliding: whether woven yarns may slide against friction.
         """
-        there = self.islands[island]
-        begin = self._posing.at_rest(there, animated) if state is None else state
-        outside = fields_of(there, animated)
+        island_data = self.islands[island]
+        initial = self._pose_evaluator.animated_state(island_data, sample) if state is None else state
+        outside = external_forces_of(island_data, sample)
         gravity = self._scene.gravity
-        still = self._posing.held(there, animated)
-        still = still if touching else in_the_air(still)
-        inputs = pulled(there, still, self._settings(there), outside, gravity, fields)
+        pin_inputs = self._pose_evaluator.stationary_inputs(island_data, sample)
+        pin_inputs = pin_inputs if with_contact else without_contact(pin_inputs)
+        inputs = with_accelerations(island_data, pin_inputs, self._settings(island_data), outside, gravity, fields)
         # The tolerance of other islands must not affect this one.
-        tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in there.bodies)])
-        yarns = yarn_dials(there.system, self._settings(there)) if slides else ()
-        return settled(self.steppers[island], begin, inputs, tolerance, factors, yarns)
+        tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
+        yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()
+        return solve_static_equilibrium(self.steppers[island], initial, inputs, tolerance, factors, yarns)
 
-    def drawn(self, island: int, animated: Animated, state: State) -> State:
+    def contracted_state(self, island: int, sample: SceneSample, state: State) -> State:
         """Return the equilibrium of an island under its contracted fibres alone, without gravity, fields or contact."""
-        there = self.islands[island]
-        free = replace(there.system, gravity=np.zeros(3))
-        inputs = in_the_air(self._posing.held(there, animated))
-        return settled(stepper(free), state, inputs, _CLOSE, self.factors(island, self._settings(there)))
+        island_data = self.islands[island]
+        weightless = replace(island_data.system, gravity=np.zeros(3))
+        inputs = without_contact(self._pose_evaluator.stationary_inputs(island_data, sample))
+        return solve_static_equilibrium(
+            make_stepper(weightless),
+            state,
+            inputs,
+            _SAG_TOLERANCE,
+            self.stiffness_factors(island, self._settings(island_data)),
+        )
 
-    def lies(self, island: int, animated: Animated, state: State) -> bool:
+    def rests_on_contact(self, island: int, sample: SceneSample, state: State) -> bool:
         """Return whether an island has contact forces, and no penetration that is deep enough to be visible."""
-        there = self.islands[island]
-        model = there.system.contact
+        island_data = self.islands[island]
+        model = island_data.system.contact
         assert model is not None
-        touching = [one.touching for one in self._posing.held(there, animated)]
-        factors = self.factors(island, self._settings(there))
-        moment = Moment.of(model, state.positions, touching, factors, 1.0 / self._scene.fps)
-        rows = Detection(moment, None)(state.positions)
-        there_now = ContactEnergy(rows, np.zeros(len(rows))).at(state.positions)
-        behind = -there_now.gap - rows.out
-        return bool((there_now.force > 0.0).any() and (behind <= SEEN * rows.distance).all())
+        contact_inputs = [one.contact for one in self._pose_evaluator.stationary_inputs(island_data, sample)]
+        factors = self.stiffness_factors(island, self._settings(island_data))
+        moment = CollisionState.of(model, state.positions, contact_inputs, factors, 1.0 / self._scene.fps)
+        rows = CollisionDetection(moment, None)(state.positions)
+        contact_state = ContactPotential(rows, np.zeros(len(rows))).forces_at(state.positions)
+        depths = -contact_state.gap - rows.target_gap
+        return bool((contact_state.force > 0.0).any() and (depths <= TOLERATED_DEPTH * rows.distance).all())
 
-    def blown(self, island: int, animated: Animated, factors: Array, state: State) -> State:
+    def state_in_wind(self, island: int, sample: SceneSample, factors: Array, state: State) -> State:
         """Return the equilibrium under gravity and force fields, starting from the equilibrium without fields.
 
         Return the given state if the iteration does not converge, as in fields that keep a body rotating.
         """
-        there = self.islands[island]
-        own = self._settings(there)
-        size = min(self._scene.bodies[k].surface.size for k in there.bodies)
-        found, last = state, np.inf
+        island_data = self.islands[island]
+        island_settings = self._settings(island_data)
+        size = min(self._scene.bodies[k].surface.size for k in island_data.bodies)
+        current, last_move = state, np.inf
         while True:
             # At rest, there is no velocity relative to the air.
-            fields = Fields(there, found, own, animated.frame, 1.0 / self._scene.fps)
-            if found is state and not fields.act(own, fields_of(there, animated)):
+            fields = FieldAccelerations(island_data, current, island_settings, sample.frame, 1.0 / self._scene.fps)
+            if current is state and not fields.is_active(island_settings, external_forces_of(island_data, sample)):
                 return state
-            after = self.settled_pose(island, animated, factors, found, fields, touching=True)
-            moved = float(np.abs(after.positions - found.positions).max())
-            found = after
-            if moved <= _BLOWN * size:
-                return found
-            if not moved <= _NEARER * last:
+            after = self.solve_equilibrium(island, sample, factors, current, fields, with_contact=True)
+            move = float(np.abs(after.positions - current.positions).max())
+            current = after
+            if move <= _WIND_TOLERANCE * size:
+                return current
+            if not move <= _REQUIRED_DECREASE * last_move:
                 return state
-            last = moved
+            last_move = move
 
-    def hanging(self, island: int, factors: Array) -> State:
+    def hanging_state(self, island: int, factors: Array) -> State:
         """Return the equilibrium of an island at the first frame."""
         key = (island, factors.tobytes())
-        begin = self._down.get(island)
-        return self._hanging.get(key, lambda: self.settled_pose(island, self._first, factors, begin))
+        initial = self._hanging_guess.get(island)
+        return self._hanging_cache.get(
+            key, lambda: self.solve_equilibrium(island, self._first_sample, factors, initial)
+        )
 
-    def factors(self, island: int, settings: list[Settings]) -> Array:
+    def stiffness_factors(self, island: int, settings: list[Settings]) -> Array:
         """Return the stiffness factor (b,) of each block for the settings of an island's bodies."""
-        if self._dialled is not None:
-            return self._dialled.factors(island, settings)
-        there = self.islands[island]
-        found = np.ones(len(there.system.blocks))
+        if self._factor_source is not None:
+            return self._factor_source.stiffness_factors(island, settings)
+        island_data = self.islands[island]
+        found = np.ones(len(island_data.system.blocks))
         sagging = [k for k, one in enumerate(settings) if one.stiffness_by == StiffnessBy.SAG]
         for k, one in enumerate(settings):
             if k not in sagging:
@@ -203,85 +223,89 @@ class Statics:
     def _young_for_sag(self, island: int, block: int, sag: float) -> float:
         body = self._scene.bodies[self.islands[island].bodies[block]]
 
-        def solved(value: float) -> float:
-            return self._young.get((island, block, value), lambda: self._solved_sag(island, block, value))
+        def young_at(value: float) -> float:
+            return self._young_cache.get(
+                (island, block, value), lambda: self._solve_young_for_sag(island, block, value)
+            )
 
-        if body.dials is None:
-            return solved(sag)
-        place = np.log2(sag) * _KNOTS
-        low = float(np.floor(place))
-        part = float(place - low)
-        below, above = (solved(float(f"{2.0 ** (k / _KNOTS):.6g}")) for k in (low, low + 1.0))
-        return float(np.exp((1.0 - part) * np.log(below) + part * np.log(above)))
+        if body.settings_by_frame is None:
+            return young_at(sag)
+        knot = np.log2(sag) * _KNOTS_PER_DOUBLING
+        low = float(np.floor(knot))
+        fraction = float(knot - low)
+        below, above = (young_at(float(f"{2.0 ** (k / _KNOTS_PER_DOUBLING):.6g}")) for k in (low, low + 1.0))
+        return float(np.exp((1.0 - fraction) * np.log(below) + fraction * np.log(above)))
 
-    def _solved_sag(self, island: int, block: int, sag: float) -> float:
-        there, place = self._lone(island, block)
-        body = self._scene.bodies[there.bodies[place]]
-        if not there.system.regions_of(place):
+    def _solve_young_for_sag(self, island: int, block: int, sag: float) -> float:
+        isolated, block_index = self._isolated_island(island, block)
+        body = self._scene.bodies[isolated.bodies[block_index]]
+        if not isolated.system.regions_of(block_index):
             # Completely pinned bodies do not sag, whatever their stiffness.
             return BASE_YOUNG
-        pull, size = float(np.linalg.norm(there.system.gravity)), body.hanging_size
-        wanted = sag / 100.0
-        if not held(there):
+        gravity, size = float(np.linalg.norm(isolated.system.gravity)), body.unpinned_size
+        target_sag = sag / 100.0
+        if not is_constrained(isolated):
             # Unconstrained bodies do not hang. Use the compression of a standing column of the same size.
-            return body.settings.density * pull * size / (2.0 * wanted)
-        slowest = min(region.eigenvalue for region in there.system.regions)
+            return body.settings.density * gravity * size / (2.0 * target_sag)
+        slowest = min(region.eigenvalue for region in isolated.system.regions)
         # A net may have no stiffness at rest, so its weight limits the first guess.
-        guess = pull / (max(slowest, 1e-6 * pull / size) * wanted * size)
-        known = there is self.islands[island]
-        heavy = self.steppers[island] if known else stepper(there.system)
-        begin = self._posing.at_rest(there, self._first)
-        inputs = in_the_air(self._posing.held(there, self._first))
+        guess = gravity / (max(slowest, 1e-6 * gravity / size) * target_sag * size)
+        is_whole_island = isolated is self.islands[island]
+        solver = self.steppers[island] if is_whole_island else make_stepper(isolated.system)
+        initial = self._pose_evaluator.animated_state(isolated, self._first_sample)
+        inputs = without_contact(self._pose_evaluator.stationary_inputs(isolated, self._first_sample))
 
         def sag_at(factor: float) -> float:
-            factors = np.ones(len(there.system.blocks))
-            factors[place] = factor
-            if known:
-                return self._below(there, place, self.hanging(island, factors))
-            return self._below(there, place, settled(heavy, begin, inputs, _CLOSE, factors))
+            factors = np.ones(len(isolated.system.blocks))
+            factors[block_index] = factor
+            if is_whole_island:
+                return self._sag_depth(isolated, block_index, self.hanging_state(island, factors))
+            return self._sag_depth(
+                isolated, block_index, solve_static_equilibrium(solver, initial, inputs, _SAG_TOLERANCE, factors)
+            )
 
         # Always start from the same guess, so that a frame does not depend on earlier solves.
-        return BASE_YOUNG * stiffness_for_sag(sag_at, wanted, guess)
+        return BASE_YOUNG * stiffness_for_sag(sag_at, target_sag, guess)
 
-    def _lone(self, island: int, block: int) -> tuple[Island, int]:
+    def _isolated_island(self, island: int, block: int) -> tuple[Island, int]:
         """Return an island of one body under its own weight, and the index of its block there.
 
         Earth's gravity replaces zero gravity. Linked bodies are left out, because each one has its own Sag.
         """
-        there = self.islands[island]
-        weight = self._weight(there.bodies[block])
-        gravity = weight if weight.any() else _USUAL
-        if len(there.bodies) == 1:
+        island_data = self.islands[island]
+        weight = self._gravity_of(island_data.bodies[block])
+        gravity = weight if weight.any() else _EARTH_GRAVITY
+        if len(island_data.bodies) == 1:
             if gravity is weight:
-                return there, block
-            return replace(there, system=replace(there.system, gravity=gravity)), block
-        system = assemble((there.system.blocks[block],), gravity, None)
-        return Island(system, (there.bodies[block],), (), slice(0, len(system.rest))), 0
+                return island_data, block
+            return replace(island_data, system=replace(island_data.system, gravity=gravity)), block
+        system = assemble_system((island_data.system.blocks[block],), gravity, None)
+        return Island(system, (island_data.bodies[block],), (), slice(0, len(system.rest))), 0
 
     def sag(self, island: int, block: int, factors: Array) -> float:
         """Return the distance of a body's surface from its animation at the first frame, relative to its free size."""
         if not self.islands[island].system.regions_of(block):
             # The body is completely pinned. A chain that hangs from it may take long to settle, so skip the solve.
             return 0.0
-        return self._below(self.islands[island], block, self.hanging(island, factors))
+        return self._sag_depth(self.islands[island], block, self.hanging_state(island, factors))
 
-    def _weight(self, body: int) -> Array:
+    def _gravity_of(self, body: int) -> Array:
         """Return the gravity (3,) that acts on a body, in m/s^2."""
         return np.asarray(self._scene.bodies[body].settings.gravity_weight * self._scene.gravity)
 
-    def _below(self, there: Island, block: int, state: State) -> float:
-        body = there.bodies[block]
-        animated = self._first.bodies[body]
-        surface = self.models[body].skin(state.positions[there.system.slices[block]], animated)
-        return float(np.linalg.norm(surface - animated, axis=1).max()) / self._scene.bodies[body].hanging_size
+    def _sag_depth(self, island: Island, block: int, state: State) -> float:
+        body = island.bodies[block]
+        animated_surface = self._first_sample.bodies[body]
+        surface = self.models[body].skin(state.positions[island.system.slices[block]], animated_surface)
+        return float(np.linalg.norm(surface - animated_surface, axis=1).max()) / self._scene.bodies[body].unpinned_size
 
 
-def held(island: Island) -> bool:
+def is_constrained(island: Island) -> bool:
     """Return whether the pins leave no part of an island free to fall."""
     return all(region.rigid_modes == 0 for region in island.system.regions)
 
 
-def stands_alone(block: Block) -> bool:
+def is_self_constrained(block: BodyDiscretization) -> bool:
     """Return whether a block's own pins leave no part of it free to fall."""
-    regions = assemble((block,), np.zeros(3), None, modal=False).regions
+    regions = assemble_system((block,), np.zeros(3), None, has_eigenvalues=False).regions
     return all(region.rigid_modes == 0 for region in regions)

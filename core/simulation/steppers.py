@@ -10,7 +10,7 @@ from ..stepping.sheet_step import SheetStepper, has_sheet
 from ..stepping.step import Stepper
 from ..stepping.weave_step import WeaveStepper
 from ..system.system import System
-from ..system.weave import has_weave
+from ..system.weave_term import has_weave
 
 
 def yarn_dials(system: System, settings: list[Settings]) -> tuple[YarnDials, ...]:
@@ -26,7 +26,7 @@ def yarn_dials(system: System, settings: list[Settings]) -> tuple[YarnDials, ...
     )  # fmt: skip
 
 
-def stepper(system: System) -> Stepper:
+def make_stepper(system: System) -> Stepper:
     """Return the stepper of a system.
 
     Nets use Newton's method, because their stiffness at rest says little about their hanging shape.
@@ -40,4 +40,4 @@ def stepper(system: System) -> Stepper:
 
 def has_net(system: System) -> bool:
     """Return whether any region keeps its shape by weight, not by elasticity alone."""
-    return any(not region.stiff for region in system.regions)
+    return any(not region.has_elastic_stiffness for region in system.regions)

@@ -12,80 +12,88 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from .problem import Problem, Searched
+from .objective import Objective, PreconditionedObjective
 
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
 _ROUNDING = 1e-15
 # If a full step leaves more than this fraction of the slope, longer steps are tried; largest length.
-_STEEP, _FARTHEST = 0.7, 20.0
+_EXTRAPOLATION_SLOPE, _MAX_LENGTH = 0.7, 20.0
 
-Shorten = Callable[[float, float, float], float]
+StepReduction = Callable[[float, float, float], float]
 """Function of the length tried, the change of the value, and the slope at the start, that returns a shorter length."""
 
 
 @dataclass(frozen=True)
-class Found:
+class LineSearchResult:
     """Result of a line search. evaluations: of the objective.  success: whether v may be accepted."""
 
     v: Array
     value: float
     gradient: Array
     evaluations: int
-    found: bool
+    success: bool
 
 
-def halved(length: float, decrease: float, slope: float) -> float:
+def backtrack(length: float, decrease: float, slope: float) -> float:
     """Return half of the length."""
     return 0.5 * length
 
 
-def parabola(length: float, decrease: float, slope: float) -> float:
+def interpolate_quadratic(length: float, decrease: float, slope: float) -> float:
     """Return the minimum of the interpolating parabola, limited to 0.1 to 0.5 times the length."""
     curvature = 2.0 * (decrease - length * slope)
     guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
     return min(max(guess, 0.1 * length), 0.5 * length)
 
 
-def search(
-    problem: Searched, v: Array, value: float, direction: Array, slope: float, shorten: Shorten, most: int
-) -> Found:
+def line_search(
+    objective: Objective,
+    v: Array,
+    value: float,
+    direction: Array,
+    slope: float,
+    reduce_step: StepReduction,
+    max_tries: int,
+) -> LineSearchResult:
     """Search from v (f, 3) along a direction (f, 3) with a negative slope, in at most max_tries evaluations.
 
     value: psi at v.  reduce_step: chooses the next length after a rejected one.
     """
-    length = problem.largest_step(v, direction)
+    length = objective.largest_step(v, direction)
     trial, new_value, new_gradient = v, value, direction
-    for tries in range(1, most + 1):
+    for tries in range(1, max_tries + 1):
         trial = v + length * direction
-        new_value, new_gradient = problem.value_gradient(trial)
+        new_value, new_gradient = objective.value_gradient(trial)
         decrease = new_value - value
-        found = decrease <= _SUFFICIENT * length * slope
-        if not found and abs(decrease) <= problem.value_noise + _ROUNDING * abs(value):
-            found = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
-        if found:
-            return Found(trial, new_value, new_gradient, tries, True)
-        length = shorten(length, decrease, slope)
-    return Found(trial, new_value, new_gradient, most, False)
+        is_accepted = decrease <= _SUFFICIENT * length * slope
+        if not is_accepted and abs(decrease) <= objective.value_noise + _ROUNDING * abs(value):
+            is_accepted = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
+        if is_accepted:
+            return LineSearchResult(trial, new_value, new_gradient, tries, True)
+        length = reduce_step(length, decrease, slope)
+    return LineSearchResult(trial, new_value, new_gradient, max_tries, False)
 
 
-def farther(problem: Problem, v: Array, direction: Array, slope: float, tried: Found) -> Found:
+def extrapolate(
+    objective: PreconditionedObjective, v: Array, direction: Array, slope: float, result: LineSearchResult
+) -> LineSearchResult:
     """Return a lower point beyond a full step, or the result as it is.
 
     A projected Hessian is far too stiff along folding motions: there, full steps end almost as steep as they began.
         Lengths are doubled while the value decreases.
     """
-    if not np.array_equal(tried.v, v + direction):
-        return tried
+    if not np.array_equal(result.v, v + direction):
+        return result
     length = 1.0
-    while length < _FARTHEST and float(np.vdot(tried.gradient, direction)) < _STEEP * slope:
+    while length < _MAX_LENGTH and float(np.vdot(result.gradient, direction)) < _EXTRAPOLATION_SLOPE * slope:
         length *= 2.0
-        if problem.largest_step(v, length * direction) < 1.0:
+        if objective.largest_step(v, length * direction) < 1.0:
             break
         trial = v + length * direction
-        value, gradient = problem.value_gradient(trial)
-        tried = replace(tried, evaluations=tried.evaluations + 1)
-        if not value < tried.value:
+        value, gradient = objective.value_gradient(trial)
+        result = replace(result, evaluations=result.evaluations + 1)
+        if not value < result.value:
             break
-        tried = replace(tried, v=trial, value=value, gradient=gradient)
-    return tried
+        result = replace(result, v=trial, value=value, gradient=gradient)
+    return result

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..arrays import Array
-from ..solvers.problem import Outcome
-from .law import InertiaLaw
+from ..solvers.objective import Outcome
+from .law import DeformationLaw
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ class Controls:
     yarns: one per woven block.
     """
 
-    laws: tuple[InertiaLaw, ...]
+    laws: tuple[DeformationLaw, ...]
     follow_through: float | tuple[float, ...]
     tolerance: float
     stiffness: float | tuple[float, ...] = 1.0
     yarns: tuple[YarnDials, ...] = ()
 
-    def throws(self, blocks: int) -> Array:
+    def follow_through_per_block(self, block_count: int) -> Array:
         """Return the follow-through of each block, (b,)."""
-        return np.broadcast_to(np.asarray(self.follow_through, dtype=float), blocks)
+        return np.broadcast_to(np.asarray(self.follow_through, dtype=float), block_count)
 
-    def factors(self, blocks: int) -> Array:
+    def stiffness_per_block(self, block_count: int) -> Array:
         """Return the stiffness factor of each block, (b,)."""
-        return np.broadcast_to(np.asarray(self.stiffness, dtype=float), blocks)
+        return np.broadcast_to(np.asarray(self.stiffness, dtype=float), block_count)
 
 
 @dataclass(frozen=True)
@@ -75,4 +75,4 @@ class StepReport:
     evaluations: int
     substeps: int
     residual: float
-    helped: int = 0
+    fallback_count: int = 0

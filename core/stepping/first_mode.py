@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array
 from .law import Coefficients
-from .waveform import REST_FRACTION, clear_of_threshold, last_crossing, visible_swings
+from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off_threshold, visible_swings
 
 # As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
@@ -34,29 +34,29 @@ class FirstModeLaw:
     decay: float
     frequency: float
     eigenvalue: float
-    pace: Array | None = None
-    slack: bool = False
-    stops: bool = False
-    waveform: ClassVar[bool] = False
+    settle_scale: Array | None = None
+    has_slack_modes: bool = False
+    counts_from_stop: bool = False
+    is_waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         """Return the (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
-        time = h if self.pace is None else h / self.pace
+        scaled_time = h if self.settle_scale is None else h / self.settle_scale
         kappa: float | Array
         if self.frequency == 0.0:
-            q, kappa = np.expm1(self.decay * time), 0.0
+            q, kappa = np.expm1(self.decay * scaled_time), 0.0
         else:
-            d = np.exp(-2.0 * self.decay * time)
-            p = 2.0 * np.exp(-self.decay * time) * np.cos(self.frequency * time)
+            d = np.exp(-2.0 * self.decay * scaled_time)
+            p = 2.0 * np.exp(-self.decay * scaled_time) * np.cos(self.frequency * scaled_time)
             q = 1.0 / (p - d) - 1.0
             kappa = d * (1.0 + q)
-            if self.slack:
+            if self.has_slack_modes:
                 kappa = np.minimum(kappa, 1.0)
         return Coefficients(kappa, q / (h * self.eigenvalue))
 
-    calmer = coefficients
+    fallback_coefficients = coefficients
 
-    def released(self, times: float | Array) -> float | Array:
+    def release_response(self, times: float | Array) -> float | Array:
         """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""
         envelope: float | Array = np.exp(-self.decay * times)
         if self.frequency == 0.0:
@@ -65,13 +65,15 @@ class FirstModeLaw:
         return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
 
     @property
-    def lead(self) -> float:
+    def time_to_peak(self) -> float:
         """Time from the start of the settle time to the largest swing, s."""
-        return math.atan2(self.frequency, self.decay) / self.frequency if self.stops and self.frequency else 0.0
+        return (
+            math.atan2(self.frequency, self.decay) / self.frequency if self.counts_from_stop and self.frequency else 0.0
+        )
 
 
 def first_mode_law(
-    settle: float, overshoot: float, eigenvalue: float, slack: bool = False, stops: bool = False
+    settle: float, overshoot: float, eigenvalue: float, has_slack_modes: bool = False, counts_from_stop: bool = False
 ) -> FirstModeLaw:
     """Return the first-mode law for the given dials.
 
@@ -79,8 +81,20 @@ def first_mode_law(
     has_slack_modes, counts_from_stop: see FirstModeLaw.
     """
     if overshoot <= 0.0:
-        return FirstModeLaw(-math.log(REST_FRACTION) / settle, 0.0, eigenvalue, slack=slack, stops=stops)
-    ratio = -math.pi / math.log(clear_of_threshold(overshoot, _CLEARANCE))
-    unit = FirstModeLaw(1.0, ratio, 1.0, stops=stops)
-    rest = last_crossing(unit.released, visible_swings(overshoot), ratio) + unit.lead
-    return FirstModeLaw(rest / settle, ratio * rest / settle, eigenvalue, slack=slack, stops=stops)
+        return FirstModeLaw(
+            -math.log(REST_FRACTION) / settle,
+            0.0,
+            eigenvalue,
+            has_slack_modes=has_slack_modes,
+            counts_from_stop=counts_from_stop,
+        )
+    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, _CLEARANCE))
+    unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
+    rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
+    return FirstModeLaw(
+        rest / settle,
+        ratio * rest / settle,
+        eigenvalue,
+        has_slack_modes=has_slack_modes,
+        counts_from_stop=counts_from_stop,
+    )

@@ -1,4 +1,4 @@
-"""Laws of a region's deformation and their coefficients for a substep (docs/physics.md section 2)."""
+"""Laws of a region's deformation and their coefficients for a substep (docs/explanation/physics/02-settle-law.md)."""
 
 from __future__ import annotations
 
@@ -29,31 +29,31 @@ class Coefficients:
     """
 
     kappa: float | Array
-    s: float | Array
+    inertia_time: float | Array
     theta: float | Array = 1.0
     sigma: float | Array = 0.0
-    throw: float | Array = 1.0
-    q: float | Array = 0.0
-    fresh: float | Array = 0.0
-    decay: float | Array = 0.0
-    waveform: bool = False
+    reference_inertia_ratio: float | Array = 1.0
+    first_mode_stiffness_ratio: float | Array = 0.0
+    initial_force_change: float | Array = 0.0
+    decay_rate: float | Array = 0.0
+    is_waveform: bool = False
 
     def is_backward_euler(self, h: float) -> bool:
         """Return whether the law reduces to backward Euler, without a split into rigid motion and deformation."""
-        return not self.waveform and bool(np.all(self.kappa == 1.0) and np.all(self.s == h))
+        return not self.is_waveform and bool(np.all(self.kappa == 1.0) and np.all(self.inertia_time == h))
 
 
-class InertiaLaw(Protocol):
+class DeformationLaw(Protocol):
     """Law of a region's deformation: its history and its inertia in a substep of h seconds."""
 
     @property
-    def waveform(self) -> bool:
+    def is_waveform(self) -> bool:
         """Whether all modes follow the waveform law, see Coefficients."""
         ...
 
     def coefficients(self, h: float) -> Coefficients: ...
 
-    def calmer(self, h: float) -> Coefficients:
+    def fallback_coefficients(self, h: float) -> Coefficients:
         """Return the fallback coefficients, for a substep that fails with the usual ones."""
         ...
 
@@ -62,51 +62,54 @@ class InertiaLaw(Protocol):
 class BackwardEulerLaw:
     """Backward Euler with its numerical damping only: kappa = 1, s = h."""
 
-    waveform: ClassVar[bool] = False
+    is_waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(1.0, h)
 
-    calmer = coefficients
+    fallback_coefficients = coefficients
 
 
 @dataclass(frozen=True)
-class FixedLaw:
+class TauKappaLaw:
     """Law with kappa and s = tau given directly, for users who know [You]."""
 
     kappa: float
     tau: float
-    waveform: ClassVar[bool] = False
+    is_waveform: ClassVar[bool] = False
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(self.kappa, self.tau)
 
-    calmer = coefficients
+    fallback_coefficients = coefficients
 
 
 @dataclass(frozen=True)
-class JoinedLaw:
+class PiecewiseLaw:
     """Laws of bodies that links join to one region. parts: each law with the number of free nodes that follow it."""
 
-    parts: tuple[tuple[InertiaLaw, int], ...]
+    parts: tuple[tuple[DeformationLaw, int], ...]
 
     @property
-    def waveform(self) -> bool:
-        return any(law.waveform for law, _ in self.parts)
+    def is_waveform(self) -> bool:
+        return any(law.is_waveform for law, _ in self.parts)
 
     def coefficients(self, h: float) -> Coefficients:
-        return self._joined([law.coefficients(h) for law, _ in self.parts])
+        return self._concatenated([law.coefficients(h) for law, _ in self.parts])
 
-    def calmer(self, h: float) -> Coefficients:
-        return self._joined([law.calmer(h) for law, _ in self.parts])
+    def fallback_coefficients(self, h: float) -> Coefficients:
+        return self._concatenated([law.fallback_coefficients(h) for law, _ in self.parts])
 
-    def _joined(self, found: list[Coefficients]) -> Coefficients:
+    def _concatenated(self, coefficients: list[Coefficients]) -> Coefficients:
         counts = [count for _, count in self.parts]
         values = {
             field.name: np.concatenate(
-                [np.broadcast_to(getattr(one, field.name), count) for one, count in zip(found, counts, strict=True)]
+                [
+                    np.broadcast_to(getattr(one, field.name), count)
+                    for one, count in zip(coefficients, counts, strict=True)
+                ]
             )
             for field in fields(Coefficients)
             if field.name != "waveform"
         }
-        return Coefficients(**values, waveform=self.waveform)
+        return Coefficients(**values, is_waveform=self.is_waveform)

@@ -10,27 +10,27 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index
-from ..contact.rows import ContactEnergy
-from ..geometry.rigid import spinning, turning
-from ..solvers.problem import Searched
+from ..contact.penalty_and_friction import ContactPotential
+from ..geometry.rigid_motion import cross_product_sum, inverse_inertia
+from ..solvers.objective import Objective
 from ..system.system import System
 
 
-class Slotted(Searched, Protocol):
+class HasFreeIndex(Objective, Protocol):
     """Objective that maps nodes to the rows of its velocities."""
 
     @property
-    def slots(self) -> Index:
+    def free_index(self) -> Index:
         """Row of v of each node's velocity, (n,); arbitrary for nodes that are not free."""
         ...
 
 
 # Tolerance on the sum of a contact's weights: it vanishes if the contact joins only free regions.
-_NOTHING = 1e-9
+_WEIGHT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Rigid:
+class RigidMotion:
     """Rigid motion of a region.
 
     mass: kg.  centre: (3,) m.  velocity: (3,) m/s.  angular_momentum: (3,) kg m^2/s, about the centre.
@@ -40,11 +40,11 @@ class Rigid:
     mass: float
     centre: Array
     velocity: Array
-    momentum: Array
+    angular_momentum: Array
     inertia: Array
 
     @staticmethod
-    def of(system: System, region: int, positions: Array, velocities: Array) -> Rigid:
+    def from_region(system: System, region: int, positions: Array, velocities: Array) -> RigidMotion:
         """Return the rigid motion of a region at positions and velocities (n, 3) of all nodes."""
         free = system.regions[region].free
         mass, x = system.mass[free], positions[free]
@@ -53,62 +53,66 @@ class Rigid:
         offset = x - centre
         second = (mass[:, None] * offset).T @ offset
         inertia = np.trace(second) * np.eye(3) - second
-        momentum = turning((mass[:, None] * offset).T @ velocities[free])
-        return Rigid(total, centre, mass @ velocities[free] / total, momentum, inertia)
+        momentum = cross_product_sum((mass[:, None] * offset).T @ velocities[free])
+        return RigidMotion(total, centre, mass @ velocities[free] / total, momentum, inertia)
 
-    def turned(self, momentum: Array) -> Array:
+    def angular_velocity(self, angular_momentum: Array) -> Array:
         """Return the angular velocity (3,) 1/s of an angular momentum; zero about a line that contains all the mass."""
-        return np.asarray(spinning(self.inertia) @ momentum)
+        return np.asarray(inverse_inertia(self.inertia) @ angular_momentum)
 
-    def at(self, offset: Array) -> Array:
+    def velocity_at(self, offset: Array) -> Array:
         """Return the velocity (3,) m/s at an offset (3,) m from the centre."""
-        return np.asarray(self.velocity + np.cross(self.turned(self.momentum), offset))
+        return np.asarray(self.velocity + np.cross(self.angular_velocity(self.angular_momentum), offset))
 
 
-def drift(system: System, region: int, velocities: Array) -> Array:
+def centre_of_mass_velocity(system: System, region: int, velocities: Array) -> Array:
     """Return the velocity (3,) m/s of a region's centre of mass, from velocities (n, 3) m/s of all nodes."""
     free = system.regions[region].free
     mass = system.mass[free]
     return np.asarray(mass @ velocities[free] / mass.sum())
 
 
-def flies(system: System, region: int) -> bool:
+def is_unconstrained(system: System, region: int) -> bool:
     """Return whether a region has all six rigid modes."""
     return system.regions[region].rigid_modes == 6
 
 
-def adrift(system: System, contacts: ContactEnergy, positions: Array, touched: frozenset[int]) -> list[Index]:
+def floating_clusters(
+    system: System, contacts: ContactPotential, positions: Array, touched_regions: frozenset[int]
+) -> list[Index]:
     """Return the free nodes of each cluster of unpinned regions that press only on each other at positions (n, 3) m.
 
     A cluster may be a single region that touched something only during the search.
 
     touched_regions: regions whose inertia includes possible contacts.
     """
-    count, rows = len(system.regions), contacts.rows
-    held = np.array([k not in touched or not flies(system, k) for k in range(count)])
-    if held.all() or system.joints is not None:
+    count, rows = len(system.regions), contacts.contacts
+    is_supported = np.array([k not in touched_regions or not is_unconstrained(system, k) for k in range(count)])
+    if is_supported.all() or system.links is not None:
         return []
-    pressing = contacts.at(positions).force > 0.0
-    where = np.full(len(system.rest), -1)
+    pressing = contacts.forces_at(positions).force > 0.0
+    region_of_node = np.full(len(system.rest), -1)
     for place, region in enumerate(system.regions):
-        where[region.free] = place
+        region_of_node[region.free] = place
     # Row and region of each weight of the active contacts.
-    some = np.flatnonzero(pressing[rows.of])
-    row, other = rows.of[some], where[rows.weights.indices[some]]
-    outside = np.abs(np.bincount(rows.of, rows.weights.data, minlength=len(rows))) > _NOTHING
-    outside[row[other < 0]] = True
-    own = other >= 0
-    row, other = row[own], other[own]
+    weight_index = np.flatnonzero(pressing[rows.weight_rows])
+    row, region_index = rows.weight_rows[weight_index], region_of_node[rows.weights.indices[weight_index]]
+    touches_outside = np.abs(np.bincount(rows.weight_rows, rows.weights.data, minlength=len(rows))) > _WEIGHT_TOLERANCE
+    touches_outside[row[region_index < 0]] = True
+    is_free = region_index >= 0
+    row, region_index = row[is_free], region_index[is_free]
     # Connect all regions of a row with the first one.
-    first = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1]) if len(row) else row
-    leader = np.repeat(other[first], np.diff(np.append(first, len(row))))
-    _, label = connected_components(csr_matrix((np.ones(len(row)), (leader, other)), shape=(count, count)), False)
-    held[other[outside[row]]] = True
-    groups = [np.flatnonzero(label == one) for one in np.unique(label[~held])]
-    return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not held[one].any()]
+    first_weight = np.concatenate([[0], np.flatnonzero(np.diff(row)) + 1]) if len(row) else row
+    leader = np.repeat(region_index[first_weight], np.diff(np.append(first_weight, len(row))))
+    _, label = connected_components(
+        csr_matrix((np.ones(len(row)), (leader, region_index)), shape=(count, count)), False
+    )
+    is_supported[region_index[touches_outside[row]]] = True
+    groups = [np.flatnonzero(label == one) for one in np.unique(label[~is_supported])]
+    return [np.concatenate([system.regions[k].free for k in one]) for one in groups if not is_supported[one].any()]
 
 
-def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[Index]) -> Array:
+def conserve_momentum(system: System, problem: HasFreeIndex, v: Array, h: float, groups: list[Index]) -> Array:
     """Return velocities (f, 3) m/s that conserve the momentum of each group, apart from external impulses in h seconds.
 
     The rigid motion of a group has inertia only. There psi is quadratic, and this is its minimum. The search leaves a
@@ -116,13 +120,15 @@ def balanced(system: System, problem: Slotted, v: Array, h: float, groups: list[
     """
     if not groups:
         return v
-    slot = problem.slots
-    before, moved = problem.value_gradient(v)[1], v.copy()
+    free_index = problem.free_index
+    gradient, corrected = problem.value_gradient(v)[1], v.copy()
     for nodes in groups:
-        moved[slot[nodes]] -= h / float(system.mass[nodes].sum()) * before[slot[nodes]].sum(axis=0)
-    after = problem.value_gradient(moved)[1]
+        corrected[free_index[nodes]] -= h / float(system.mass[nodes].sum()) * gradient[free_index[nodes]].sum(axis=0)
+    residual = problem.value_gradient(corrected)[1]
     for nodes in groups:
         # Drag and position-dependent fields add to the inertia, so the minimum is elsewhere.
-        if np.linalg.norm(after[slot[nodes]].sum(axis=0)) > 0.5 * np.linalg.norm(before[slot[nodes]].sum(axis=0)):
-            moved[slot[nodes]] = v[slot[nodes]]
-    return moved
+        if np.linalg.norm(residual[free_index[nodes]].sum(axis=0)) > 0.5 * np.linalg.norm(
+            gradient[free_index[nodes]].sum(axis=0)
+        ):
+            corrected[free_index[nodes]] = v[free_index[nodes]]
+    return corrected

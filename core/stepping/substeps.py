@@ -13,14 +13,14 @@ from .waveform import WaveformLaw, settle_law
 # Phase in rad of the first mode in one substep: up to the first value its peaks are met within 5%. The kappa of
 # FirstModeLaw grows with the phase, and motion softer than at rest (a buckling bend) then gains amplitude: at the
 # second value kappa is 1.6, at pi/3 it has no bound.
-GOOD_PHASE = math.pi / 6.0
+TARGET_PHASE = math.pi / 6.0
 MAX_PHASE = math.pi / 5.0
 # Largest number of substeps per frame; a stronger overshoot is limited instead.
 MAX_SUBSTEPS = 20
 
-DialledLaw = WaveformLaw | FirstModeLaw
+SettleLaw = WaveformLaw | FirstModeLaw
 """Law that Settle and Bounce control."""
-Dialled = Callable[[float, float, float], DialledLaw]
+SettleLawFactory = Callable[[float, float, float], SettleLaw]
 """Function that returns a law for settle time in s, overshoot and eigenvalue in 1/s^2."""
 
 
@@ -33,26 +33,26 @@ class Substeps:
 
     count: int
     overshoot: float
-    limited: bool
+    is_limited: bool
 
 
 @lru_cache(maxsize=256)
 def choose_substeps(
-    settle: float, overshoot: float, frame_time: float, least: int, dialled: Dialled = settle_law
+    settle: float, overshoot: float, frame_time: float, min_count: int, make_law: SettleLawFactory = settle_law
 ) -> Substeps:
     """Return enough substeps to resolve the overshoot, or a smaller overshoot if that takes too many.
 
     settle: s.  frame_time: s.  min_count: number of substeps set by the user.
     """
 
-    def needed(o: float, phase: float) -> int:
-        return max(least, math.ceil(dialled(settle, o, 1.0).frequency * frame_time / phase - 1e-9))
+    def required_count(o: float, phase: float) -> int:
+        return max(min_count, math.ceil(make_law(settle, o, 1.0).frequency * frame_time / phase - 1e-9))
 
-    cap = max(least, MAX_SUBSTEPS)
-    if needed(overshoot, MAX_PHASE) <= cap:
-        return Substeps(min(needed(overshoot, GOOD_PHASE), cap), overshoot, False)
+    max_count = max(min_count, MAX_SUBSTEPS)
+    if required_count(overshoot, MAX_PHASE) <= max_count:
+        return Substeps(min(required_count(overshoot, TARGET_PHASE), max_count), overshoot, False)
     low, high = 0.0, overshoot
     for _ in range(60):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if needed(middle, MAX_PHASE) <= cap else (low, middle)
-    return Substeps(cap, low, True)
+        low, high = (middle, high) if required_count(middle, MAX_PHASE) <= max_count else (low, middle)
+    return Substeps(max_count, low, True)

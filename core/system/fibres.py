@@ -1,4 +1,4 @@
-"""Force term of contractile fibres (docs/physics.md section 11)."""
+"""Force term of contractile fibres (docs/explanation/physics/11-fibres.md)."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from ..arrays import Array, Mask
 from ..energies import ElasticDensity, Energy
-from ..energies.fibres import FibreEnergy, striven
-from .block import Block
+from ..energies.fibres import FibreEnergy, contraction_coefficients
+from .discretization import BodyDiscretization
 from .inputs import BlockInputs, Inputs
-from .term import Memory, Potential
+from .term import History, Potential
 
 # Cached energies: the contractions of a step's start and end are requested repeatedly.
-_KEPT = 8
+_CACHE_SIZE = 8
 
 
 @dataclass(frozen=True)
-class Fibres(Potential):
+class FibreTerm(Potential):
     """Fibres of a solid; `energy` is theirs without contraction.
 
     law, young: of the surrounding flesh, Pa.
@@ -30,27 +30,29 @@ class Fibres(Potential):
     young: float = field(kw_only=True)
     modulus: float = field(kw_only=True)
     strengths: Array = field(kw_only=True)
-    within: Mask = field(kw_only=True)
-    _made: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
+    is_inside: Mask = field(kw_only=True)
+    _cache: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
-        return self.contracted(inputs.contraction[1])
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        return self.energy_at_contraction(inputs.contraction[1])
 
-    def contracted(self, contraction: float) -> Energy:
+    def energy_at_contraction(self, contraction: float) -> Energy:
         """Return the energy for a target contraction, as a fraction of the length."""
         if contraction == 0.0:
             return self.energy
-        if contraction not in self._made:
+        if contraction not in self._cache:
             assert isinstance(self.energy, FibreEnergy)
-            while len(self._made) >= _KEPT:
-                self._made.pop(next(iter(self._made)))
-            self._made[contraction] = self.energy.striving(*striven(self.law, contraction, self.modulus, self.young))
-        return self._made[contraction]
+            while len(self._cache) >= _CACHE_SIZE:
+                self._cache.pop(next(iter(self._cache)))
+            self._cache[contraction] = self.energy.with_contraction(
+                *contraction_coefficients(self.law, contraction, self.modulus, self.young)
+            )
+        return self._cache[contraction]
 
 
-def draws(blocks: Iterable[Block], inputs: Inputs) -> bool:
+def has_active_fibres(blocks: Iterable[BodyDiscretization], inputs: Inputs) -> bool:
     """Return whether fibres of any block are contracted or extended at the end of a step."""
     return any(
-        one.contraction[1] != 0.0 and any(isinstance(term, Fibres) for term in block.terms)
+        one.contraction[1] != 0.0 and any(isinstance(term, FibreTerm) for term in block.terms)
         for block, one in zip(blocks, inputs, strict=True)
     )

@@ -8,26 +8,26 @@ from typing import Protocol
 import numpy as np
 
 from ..arrays import Array, Index
-from ..contact.moment import Touching
+from ..contact.collision_state import ContactInputs
 
 
 class ReferenceMotion(Protocol):
     """Prescribed motion of a block's undeformed shape during a step, instead of the rigid motion of its pins."""
 
-    def undeformed(self, nodes: Index) -> Array | None:
+    def undeformed_positions(self, nodes: Index) -> Array | None:
         """Return the undeformed positions of nodes at the start of the step, (k, 3) m; None for the current ones."""
 
-    def moved(self, nodes: Index, positions: Array) -> Array:
+    def end_positions(self, nodes: Index, positions: Array) -> Array:
         """Return the end positions (k, 3) m of nodes (k,) that follow the reference motion from positions (k, 3)."""
 
-    def turned(self, nodes: Index) -> Array:
+    def rotations(self, nodes: Index) -> Array:
         """Return the rotation around each node in the step, (k, 3, 3)."""
 
     @property
     def is_still(self) -> bool:
         """Return whether the reference motion is zero in the step."""
 
-    def part(self, index: int, parts: int) -> ReferenceMotion:
+    def subinterval(self, index: int, count: int) -> ReferenceMotion:
         """Return the motion in one of several equal parts of the step."""
 
 
@@ -35,20 +35,20 @@ class ReferenceMotion(Protocol):
 class NoReferenceMotion:
     """Reference at rest: all motion is deformation."""
 
-    def undeformed(self, nodes: Index) -> Array | None:
+    def undeformed_positions(self, nodes: Index) -> Array | None:
         return None
 
-    def moved(self, nodes: Index, positions: Array) -> Array:
+    def end_positions(self, nodes: Index, positions: Array) -> Array:
         return positions
 
-    def turned(self, nodes: Index) -> Array:
+    def rotations(self, nodes: Index) -> Array:
         return np.tile(np.eye(3), (len(nodes), 1, 1))
 
     @property
     def is_still(self) -> bool:
         return True
 
-    def part(self, index: int, parts: int) -> NoReferenceMotion:
+    def subinterval(self, index: int, count: int) -> NoReferenceMotion:
         return self
 
 
@@ -66,40 +66,45 @@ class BlockInputs:
     start: Array
     end: Array
     reference: ReferenceMotion | None = None
-    pull: Array | None = None
-    touching: Touching | None = None
+    acceleration: Array | None = None
+    contact: ContactInputs | None = None
     contraction: tuple[float, float] = (0.0, 0.0)
 
     @property
     def is_still(self) -> bool:
         """Return whether no input moves the block in the step."""
-        around = self.touching is None or self.touching.is_still
-        same = np.array_equal(self.start, self.end) and self.contraction[0] == self.contraction[1]
-        return around and same and (self.reference is None or self.reference.is_still)
+        contact_is_still = self.contact is None or self.contact.is_still
+        is_constant = np.array_equal(self.start, self.end) and self.contraction[0] == self.contraction[1]
+        return contact_is_still and is_constant and (self.reference is None or self.reference.is_still)
 
-    def begun(self) -> BlockInputs:
+    def at_start(self) -> BlockInputs:
         """Return the pins and the contraction of the start as constant inputs."""
         return BlockInputs(self.start, self.start, contraction=(self.contraction[0],) * 2)
 
-    def ended(self) -> BlockInputs:
+    def at_end(self) -> BlockInputs:
         """Return all inputs of the end as constant inputs."""
-        touching = None if self.touching is None else self.touching.ended()
-        return BlockInputs(self.end, self.end, None, self.pull, touching, (self.contraction[1],) * 2)
+        contact = None if self.contact is None else self.contact.at_end()
+        return BlockInputs(self.end, self.end, None, self.acceleration, contact, (self.contraction[1],) * 2)
 
-    def part(self, index: int, parts: int) -> BlockInputs:
+    def subinterval(self, index: int, count: int) -> BlockInputs:
         """Return the inputs of one of several equal parts of the step, interpolated linearly."""
-        if parts == 1:
+        if count == 1:
             return self
-        way = self.end - self.start
-        last = index + 1 == parts
-        low, high = self.contraction
+        displacement = self.end - self.start
+        is_last = index + 1 == count
+        first_contraction, last_contraction = self.contraction
         return BlockInputs(
-            self.start + way * (index / parts),
-            self.end if last else self.start + way * ((index + 1) / parts),
-            self.reference.part(index, parts) if self.reference else None,
-            self.pull,
-            None if self.touching is None else self.touching.part(index, parts),
-            (low + (high - low) * (index / parts), high if last else low + (high - low) * ((index + 1) / parts)),
+            self.start + displacement * (index / count),
+            self.end if is_last else self.start + displacement * ((index + 1) / count),
+            self.reference.subinterval(index, count) if self.reference else None,
+            self.acceleration,
+            None if self.contact is None else self.contact.subinterval(index, count),
+            (
+                first_contraction + (last_contraction - first_contraction) * (index / count),
+                last_contraction
+                if is_last
+                else first_contraction + (last_contraction - first_contraction) * ((index + 1) / count),
+            ),
         )
 
 
@@ -107,11 +112,11 @@ Inputs = tuple[BlockInputs, ...]
 """Inputs of a step, in the order of System.blocks."""
 
 
-def in_the_air(inputs: Inputs) -> Inputs:
+def without_contact(inputs: Inputs) -> Inputs:
     """Return the inputs without contact."""
-    return tuple(replace(one, touching=None) for one in inputs)
+    return tuple(replace(one, contact=None) for one in inputs)
 
 
-def parted(inputs: Inputs, index: int, parts: int) -> Inputs:
+def subinterval_inputs(inputs: Inputs, index: int, count: int) -> Inputs:
     """Return the inputs of one of several equal parts of the step."""
-    return tuple(one.part(index, parts) for one in inputs)
+    return tuple(one.subinterval(index, count) for one in inputs)

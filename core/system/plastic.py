@@ -1,4 +1,4 @@
-"""Force term of plastic elements (docs/physics.md section 9)."""
+"""Force term of plastic elements (docs/explanation/physics/09-plasticity.md)."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import numpy as np
 
 from ..arrays import Array
 from ..energies import Energy, TetElasticity
-from ..energies.plastic import Flow, TensorFlow
+from ..energies.plastic_flow import PlasticFlow, TensorFlow
 from .inputs import BlockInputs
-from .term import Memory, Potential
+from .term import History, Potential
 
 # Suffix of the history key of the flow at which the stiffness at rest is taken.
-_SETTLED = ", where its stiffness is found"
+_REFERENCE_SUFFIX = ", where its stiffness is found"
 
 
 @dataclass(frozen=True)
-class Plastic(Potential):
+class PlasticTerm(Potential):
     """Elastic energy whose elements can flow. Without flow in the history the block is as it was created.
 
     flow: kind of plastic flow.
@@ -26,52 +26,54 @@ class Plastic(Potential):
     reference_flow: flow at which the stiffness at rest is taken; None for the modelled shape.
     """
 
-    flow: Flow = field(kw_only=True)
+    flow: PlasticFlow = field(kw_only=True)
     name: str = "flow"
-    begun: Array | None = None
-    _last: list[tuple[Array, Energy]] = field(default_factory=list, compare=False, repr=False)
+    reference_flow: Array | None = None
+    _cached_energy: list[tuple[Array, Energy]] = field(default_factory=list, compare=False, repr=False)
 
     @staticmethod
-    def of(flow: Flow, name: str = "flow") -> Plastic:
+    def create(flow: PlasticFlow, name: str = "flow") -> PlasticTerm:
         """Create the term of a flow."""
-        return Plastic(flow.energy, flow=flow, name=name)
+        return PlasticTerm(flow.energy, flow=flow, name=name)
 
     @property
-    def settled_name(self) -> str:
+    def reference_flow_key(self) -> str:
         """History key of the next reference flow."""
-        return self.name + _SETTLED
+        return self.name + _REFERENCE_SUFFIX
 
-    def now(self, memory: Memory) -> Array:
+    def current_flow(self, history: History) -> Array:
         """Return the flow in the history of a block."""
-        found = memory.get(self.name, self.begun)
-        return self.flow.none() if found is None else found
+        found = history.get(self.name, self.reference_flow)
+        return self.flow.zero_flow() if found is None else found
 
-    def begin(self) -> Mapping[str, Array]:
+    def initial_history(self) -> Mapping[str, Array]:
         """Return the history at the start of a shot."""
-        return {self.name: self.flow.none() if self.begun is None else self.begun}
+        return {self.name: self.flow.zero_flow() if self.reference_flow is None else self.reference_flow}
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
-        return self.energy_of(memory)
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        return self.energy_from_history(history)
 
-    def energy_of(self, memory: Memory) -> Energy:
+    def energy_from_history(self, history: History) -> Energy:
         """Return the energy at the flow in the history of a block."""
-        found = memory.get(self.name, self.begun)
-        return self.energy if found is None else self.after(found)
+        found = history.get(self.name, self.reference_flow)
+        return self.energy if found is None else self.energy_after(found)
 
-    def after(self, flow: Array) -> Energy:
+    def energy_after(self, flow: Array) -> Energy:
         """Return the energy at a flow. The last one is cached."""
-        if not self._last or not (self._last[0][0] is flow or np.array_equal(self._last[0][0], flow)):
-            self._last[:] = [(flow, self.flow.after(flow))]
-        return self._last[0][1]
+        if not self._cached_energy or not (
+            self._cached_energy[0][0] is flow or np.array_equal(self._cached_energy[0][0], flow)
+        ):
+            self._cached_energy[:] = [(flow, self.flow.energy_after(flow))]
+        return self._cached_energy[0][1]
 
-    def at_rest(self, rest: Array) -> Energy | None:
-        return self.energy if self.begun is None else self.flow.after(self.begun)
+    def rest_energy(self, rest: Array) -> Energy | None:
+        return self.energy if self.reference_flow is None else self.flow.energy_after(self.reference_flow)
 
     def with_energy(self, energy: Energy) -> Potential:
         # Only tetrahedral energies support a change of rest shape.
         assert isinstance(energy, TetElasticity)
-        return replace(self, energy=energy, flow=TensorFlow(energy), _last=[])
+        return replace(self, energy=energy, flow=TensorFlow(energy), _cached_energy=[])
 
-    def restarted(self, flow: Array | None) -> Plastic:
+    def with_reference_flow(self, flow: Array | None) -> PlasticTerm:
         """Return the term with its stiffness at rest taken at another flow."""
-        return replace(self, begun=flow, _last=[])
+        return replace(self, reference_flow=flow, _cached_energy=[])

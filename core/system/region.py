@@ -1,4 +1,4 @@
-"""Regions: connected components of free nodes with the pins at their borders (physics.md section 2)."""
+"""Regions: connected components of free nodes with the pins at their borders (docs/explanation/physics/02-settle-law.md)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..arrays import Array, Index, Mask
-from ..geometry.rigid import rigid_basis
+from ..geometry.rigid_motion import rigid_mode_basis
 from ..solvers.modes import smallest_eigenvalue
 
 # Lower bound on lambda_1 close to buckling, as a fraction of the elastic eigenvalue.
-_LEAST = 0.05
+_MIN_EIGENVALUE_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
@@ -31,15 +31,15 @@ class Region:
     """
 
     free: Index
-    held: Index
+    constrained_nodes: Index
     eigenvalue: float
     rigid_modes: int
-    stiff: bool = True
-    weight: float = 0.0
+    has_elastic_stiffness: bool = True
+    gravity_eigenvalue: float = 0.0
 
-    def with_weight(self, eigenvalue: float) -> float:
+    def effective_eigenvalue(self, eigenvalue: float) -> float:
         """Return an elastic lambda_1 plus the contribution of the weight, 1/s^2."""
-        return max(eigenvalue + self.weight, _LEAST * eigenvalue)
+        return max(eigenvalue + self.gravity_eigenvalue, _MIN_EIGENVALUE_FRACTION * eigenvalue)
 
 
 def find_regions(
@@ -47,11 +47,11 @@ def find_regions(
     groups: Sequence[Index],
     mass: Array,
     stiffness: csr_matrix | None,
-    fixed: Mask,
-    soft: Mask,
-    swings: Mask,
-    net: Mask,
-    sheet: Mask | None = None,
+    is_fixed: Mask,
+    is_soft: Mask,
+    keeps_pendulum_free: Mask,
+    is_net: Mask,
+    is_sheet: Mask | None = None,
 ) -> tuple[Region, ...]:
     """Divide the free nodes into regions.
 
@@ -63,28 +63,30 @@ def find_regions(
     is_sheet: (n,) whether its block is a sheet. A sheet has many slow bending modes, so its first eigenvalue at rest is
         set to 0 and computed in the hanging shape instead.
     """
-    touching = neighbours(groups, len(rest))
-    loose = np.flatnonzero(~fixed)
-    count, labels = connected_components(touching[loose][:, loose], directed=False)
+    adjacency = node_adjacency(groups, len(rest))
+    free_nodes = np.flatnonzero(~is_fixed)
+    count, labels = connected_components(adjacency[free_nodes][:, free_nodes], directed=False)
     order = np.argsort(labels, kind="stable")
-    pieces = np.split(loose[order], np.cumsum(np.bincount(labels, minlength=count))[:-1]) if count else []
+    components = np.split(free_nodes[order], np.cumsum(np.bincount(labels, minlength=count))[:-1]) if count else []
     regions = []
-    for free in pieces:
-        border = np.unique(touching[free].indices)
-        held = np.union1d(border[fixed[border]], free[soft[free]]).astype(np.int64)
-        left = rigid_basis(rest[free], rest[held], mass[free]).shape[2]
-        modes = left if swings[free].all() or not len(held) else 0
-        loose_shape = bool(net[free].any())
+    for free in components:
+        border = np.unique(adjacency[free].indices)
+        constrained_nodes = np.union1d(border[is_fixed[border]], free[is_soft[free]]).astype(np.int64)
+        rigid_count = rigid_mode_basis(rest[free], rest[constrained_nodes], mass[free]).shape[2]
+        undamped_count = rigid_count if keeps_pendulum_free[free].all() or not len(constrained_nodes) else 0
+        has_net = bool(is_net[free].any())
         eigenvalue = 1.0
-        if sheet is not None and sheet[free].all():
+        if is_sheet is not None and is_sheet[free].all():
             eigenvalue = 0.0
         elif stiffness is not None:
-            eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, left, loose_shape, rest), 0.0)
-        regions.append(Region(free, held, eigenvalue, modes, not loose_shape and modes == left))
+            eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, rigid_count, has_net, rest), 0.0)
+        regions.append(
+            Region(free, constrained_nodes, eigenvalue, undamped_count, not has_net and undamped_count == rigid_count)
+        )
     return tuple(regions)
 
 
-def neighbours(groups: Sequence[Index], count: int) -> csr_matrix:
+def node_adjacency(groups: Sequence[Index], count: int) -> csr_matrix:
     """Return the adjacency matrix (n, n) of nodes that share an element."""
     total = csr_matrix((count, count), dtype=np.int8)
     for group in groups:

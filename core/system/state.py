@@ -10,13 +10,13 @@ import numpy as np
 from ..arrays import Array
 
 # Separator of block name and term key in history keys. It cannot occur in names of objects.
-OF = "\x1f"
+KEY_SEPARATOR = "\x1f"
 
 
-def remembered_by(memory: Mapping[str, Array], name: str) -> dict[str, Array]:
+def history_of_block(history: Mapping[str, Array], name: str) -> dict[str, Array]:
     """Return the history of the block with a given name, by the terms' own keys."""
-    start = f"{name}{OF}"
-    return {key.removeprefix(start): value for key, value in memory.items() if key.startswith(start)}
+    start = f"{name}{KEY_SEPARATOR}"
+    return {key.removeprefix(start): value for key, value in history.items() if key.startswith(start)}
 
 
 @dataclass(frozen=True)
@@ -35,31 +35,31 @@ class State:
     positions: Array
     velocities: Array
     reference: Array
-    memory: Mapping[str, Array] = field(default_factory=dict)
+    history: Mapping[str, Array] = field(default_factory=dict)
 
     @staticmethod
-    def at_rest(positions: Array, time: float = 0.0, memory: Mapping[str, Array] | None = None) -> State:
+    def at_rest(positions: Array, time: float = 0.0, history: Mapping[str, Array] | None = None) -> State:
         """Return a state with zero velocities at positions (n, 3) m."""
-        still = np.zeros_like(positions)
-        return State(time, positions.copy(), still, still.copy(), memory or {})
+        zero_velocities = np.zeros_like(positions)
+        return State(time, positions.copy(), zero_velocities, zero_velocities.copy(), history or {})
 
-    def part(self, nodes: slice, blocks: Sequence[str]) -> State:
+    def subset(self, nodes: slice, blocks: Sequence[str]) -> State:
         """Return the state of some nodes, with the history of the blocks with given names."""
-        memory = {key: value for key, value in self.memory.items() if key.partition(OF)[0] in blocks}
-        return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], memory)
+        history = {key: value for key, value in self.history.items() if key.partition(KEY_SEPARATOR)[0] in blocks}
+        return State(self.time, self.positions[nodes], self.velocities[nodes], self.reference[nodes], history)
 
     @staticmethod
-    def joined(states: list[State]) -> State:
+    def concatenate(states: list[State]) -> State:
         """Concatenate the states of consecutive ranges of nodes at one time."""
         if len(states) == 1:
             return states[0]
-        memory = {key: value for state in states for key, value in state.memory.items()}
+        history = {key: value for state in states for key, value in state.history.items()}
         return State(
             states[0].time,
             np.concatenate([state.positions for state in states]),
             np.concatenate([state.velocities for state in states]),
             np.concatenate([state.reference for state in states]),
-            memory,
+            history,
         )
 
     @property

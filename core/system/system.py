@@ -11,29 +11,29 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
 from ..arrays import Array, Index, Mask
-from ..contact.model import ContactModel
+from ..contact.contact_model import ContactModel
 from ..energies import Energy, TetElasticity
-from ..geometry.rigid import rigid_basis
+from ..geometry.rigid_motion import rigid_mode_basis
 from ..solvers.modes import smallest_eigenvalue
-from .block import Block
+from .discretization import BodyDiscretization
 from .inputs import Inputs
-from .links import Joints
+from .links import Links
 from .region import Region, find_regions
-from .state import OF, State, remembered_by
-from .term import Factor, Memory, Potential, Term, pin_springs
+from .state import KEY_SEPARATOR, State, history_of_block
+from .term import ForceTerm, History, Potential, StiffnessScaling, pin_springs
 
 
 @dataclass(frozen=True)
-class Joined:
+class BatchedEnergy:
     """Elastic energies of several blocks, evaluated in one batch.
 
     members: block index and energy of each block.  energy: of all of them, over the system's nodes.
     element_blocks: (m,) block index of each element.
     """
 
-    parts: tuple[tuple[int, TetElasticity], ...]
+    members: tuple[tuple[int, TetElasticity], ...]
     energy: TetElasticity
-    block: Index
+    element_blocks: Index
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class System:
     pin_stiffness: (p,) N/m, infinite for hard pins.
     """
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[BodyDiscretization, ...]
     gravity: Array
-    joints: Joints | None
+    links: Links | None
     regions: tuple[Region, ...]
     contact: ContactModel | None = None
     slices: tuple[slice, ...] = field(init=False)
@@ -77,20 +77,20 @@ class System:
             object.__setattr__(self, name, value)
 
     @cached_property
-    def joined(self) -> tuple[Joined, ...]:
+    def batched_energies(self) -> tuple[BatchedEnergy, ...]:
         """Batches of energies with equal material. For many small bodies, calls cost more than arithmetic."""
         groups: list[list[tuple[int, TetElasticity]]] = []
         for place, block in enumerate(self.blocks):
             for energy in block.energies:
                 if type(energy) is TetElasticity:
-                    group = next((one for one in groups if one[0][1].alike(energy)), None)
+                    group = next((one for one in groups if one[0][1].has_same_material(energy)), None)
                     if group is None:
                         groups.append(group := [])
                     group.append((place, energy))
         return tuple(
-            Joined(
+            BatchedEnergy(
                 tuple(group),
-                TetElasticity.joined([(self.slices[k].start, one) for k, one in group], len(self.rest)),
+                TetElasticity.concatenate([(self.slices[k].start, one) for k, one in group], len(self.rest)),
                 np.repeat([k for k, _ in group], [len(one.tets) for _, one in group]),
             )
             for group in groups
@@ -98,84 +98,86 @@ class System:
         )
 
     @property
-    def fixed(self) -> Mask:
+    def is_fixed(self) -> Mask:
         """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
-        return np.concatenate([block.fixed for block in self.blocks])
+        return np.concatenate([block.is_fixed for block in self.blocks])
 
     @property
-    def hard(self) -> Index:
+    def hard_pins(self) -> Index:
         """Hard-pinned nodes in the stack."""
         return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
 
-    def owner(self) -> Index:
+    def node_blocks(self) -> Index:
         """Return the block index of each node, (n,)."""
         return np.repeat(np.arange(len(self.blocks)), [len(block.rest) for block in self.blocks])
 
-    def pull(self, inputs: Inputs, nodes: Index) -> Array:
+    def acceleration(self, inputs: Inputs, nodes: Index) -> Array:
         """Return the external acceleration of nodes (k,) in a step, (k, 3) m/s^2, or (3,) if it is uniform."""
-        if all(one.pull is None for one in inputs):
+        if all(one.acceleration is None for one in inputs):
             return self.gravity
-        whole = np.empty_like(self.rest)
+        accelerations = np.empty_like(self.rest)
         for part, one in zip(self.slices, inputs, strict=True):
-            whole[part] = self.gravity if one.pull is None else one.pull
-        return whole[nodes]
+            accelerations[part] = self.gravity if one.acceleration is None else one.acceleration
+        return accelerations[nodes]
 
     def regions_of(self, block: int) -> tuple[int, ...]:
         """Return the indices of regions with free nodes of a block."""
         part = self.slices[block]
         return tuple(k for k, r in enumerate(self.regions) if ((r.free >= part.start) & (r.free < part.stop)).any())
 
-    def still(self, positions: Array | None = None) -> Inputs:
+    def stationary_inputs(self, positions: Array | None = None) -> Inputs:
         """Return inputs that hold the pins at positions (n, 3), or at the rest shape."""
         return tuple(
-            block.still(None if positions is None else positions[part])
+            block.stationary_inputs(None if positions is None else positions[part])
             for block, part in zip(self.blocks, self.slices, strict=True)
         )
 
-    def placed(self, positions: Array, inputs: Inputs) -> Array:
+    def with_pins(self, positions: Array, inputs: Inputs) -> Array:
         """Return positions (n, 3) with the hard pins at the end positions of the inputs."""
-        there: Array = positions.copy()
+        moved: Array = positions.copy()
         for block, part, one in zip(self.blocks, self.slices, inputs, strict=True):
             hard = np.isinf(block.pin_stiffness)
-            there[part][block.pinned[hard]] = one.end[hard]
-        return there
+            moved[part][block.pinned[hard]] = one.end[hard]
+        return moved
 
-    def prepared(self, state: State, inputs: Inputs) -> Iterator[tuple[int, Factor, Energy]]:
+    def active_energies(self, state: State, inputs: Inputs) -> Iterator[tuple[int, StiffnessScaling, Energy]]:
         """Yield block index, scaling and energy of each force term in a step."""
-        for place, (block, one) in enumerate(zip(self.blocks, inputs, strict=True)):
-            memory = remembered_by(state.memory, block.name)
+        for place, (block, block_inputs) in enumerate(zip(self.blocks, inputs, strict=True)):
+            history = history_of_block(state.history, block.name)
             for term in block.terms:
-                yield place, term.factor, term.prepare(one, memory)
+                yield place, term.scaling, term.energy_for(block_inputs, history)
 
-    def drag(self, memory: Memory, positions: Array, factors: Array) -> csr_matrix | None:
+    def damping_matrix(self, history: History, positions: Array, factors: Array) -> csr_matrix | None:
         """Return C (3n, 3n) N s/m of the terms' dampers; None if there are none. See ForceTerm.damping_matrix.
 
         factors: (b,) stiffness factor of each block.
         """
-        if not any(type(term).drag is not Term.drag for block in self.blocks for term in block.terms):
+        if not any(
+            type(term).damping_matrix is not ForceTerm.damping_matrix for block in self.blocks for term in block.terms
+        ):
             return None
         parts, found = [csr_matrix((3 * len(block.rest),) * 2) for block in self.blocks], False
         for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
-            memory_of = remembered_by(memory, block.name)
+            block_history = history_of_block(history, block.name)
             for term in block.terms:
-                own = term.drag(memory_of, positions[part])
-                if own is not None:
-                    scale = float(factors[place]) if term.factor is Factor.MATERIAL else 1.0
-                    parts[place], found = parts[place] + scale * own, True
+                damping = term.damping_matrix(block_history, positions[part])
+                if damping is not None:
+                    scale = float(factors[place]) if term.scaling is StiffnessScaling.SCALED else 1.0
+                    parts[place], found = parts[place] + scale * damping, True
         return block_diag(parts, format="csr") if found else None
 
-    def remembered(self, memory: Memory, positions: Array) -> Memory:
+    def updated_history(self, history: History, positions: Array) -> History:
         """Return the history after a step that ends at positions (n, 3)."""
         changed = {
-            f"{block.name}{OF}{name}": value
+            f"{block.name}{KEY_SEPARATOR}{name}": value
             for block, part in zip(self.blocks, self.slices, strict=True)
             for term in block.terms
-            if type(term).remember is not Term.remember
-            for name, value in term.remember(remembered_by(memory, block.name), positions[part]).items()
+            if type(term).history_update is not ForceTerm.history_update
+            for name, value in term.history_update(history_of_block(history, block.name), positions[part]).items()
         }
-        return {**memory, **changed} if changed else memory
+        return {**history, **changed} if changed else history
 
-    def with_term(self, term: Term, block: int = 0) -> System:
+    def with_term(self, term: ForceTerm, block: int = 0) -> System:
         """Return the system with an additional term on one of its blocks."""
         blocks = list(self.blocks)
         blocks[block] = replace(blocks[block], terms=(*blocks[block].terms, term))
@@ -189,10 +191,10 @@ class System:
         scale = np.ones(len(self.blocks)) if factors is None else factors
         parts = zip(self.blocks, self.slices, scale, strict=True)
         total = sum(float(f) * block.elastic_energy(positions[part]) for block, part, f in parts)
-        return total + (self.joints.value_gradient(positions, scale)[0] if self.joints is not None else 0.0)
+        return total + (self.links.value_gradient(positions, scale)[0] if self.links is not None else 0.0)
 
-    def blocks_at_rest(
-        self, factors: Array | None = None, project: bool = True, parts: Array | None = None
+    def blocks_stiffness_at_rest(
+        self, factors: Array | None = None, project: bool = True, node_weights: Array | None = None
     ) -> csr_matrix:
         """Return the Hessian of the blocks at rest without links, (3n, 3n) N/m.
 
@@ -201,59 +203,66 @@ class System:
         """
         scale = np.ones(len(self.blocks)) if factors is None else factors
         own = [
-            f * block.stiffness_at_rest(project, None if parts is None else parts[nodes])
+            f * block.stiffness_at_rest(project, None if node_weights is None else node_weights[nodes])
             for f, block, nodes in zip(scale, self.blocks, self.slices, strict=True)
         ]
         return own[0] if len(own) == 1 else block_diag(own, format="csr")
 
-    def stiffness_at_rest(self, factors: Array, project: bool, parts: Array | None = None) -> csr_matrix:
+    def stiffness_at_rest(self, factors: Array, project: bool, node_weights: Array | None = None) -> csr_matrix:
         """Return the Hessian at rest with links, (3n, 3n) N/m. factors, node_weights: see blocks_stiffness_at_rest."""
-        total = self.blocks_at_rest(factors, project, parts)
-        if self.joints is not None:
-            joints = self.joints if parts is None else self.joints.scaled(parts)
-            total = total + joints.hessian(self.rest, factors, project)
+        total = self.blocks_stiffness_at_rest(factors, project, node_weights)
+        if self.links is not None:
+            links = self.links if node_weights is None else self.links.with_nodal_scale(node_weights)
+            total = total + links.hessian(self.rest, factors, project)
         return total.tocsr()
 
     def eigenvalue(self, region: Region, factors: Array) -> float:
         """Return lambda_1 of a region at rest without weight, 1/s^2. factors: (b,) stiffness factor of each block."""
-        own = factors[np.unique(self.owner()[region.free])]
-        if (own == own[0]).all():
-            return float(own[0] * region.eigenvalue)
+        region_factors = factors[np.unique(self.node_blocks()[region.free])]
+        if (region_factors == region_factors[0]).all():
+            return float(region_factors[0] * region.eigenvalue)
         stiffness = self.stiffness_at_rest(factors, False)
-        left = rigid_basis(self.rest[region.free], self.rest[region.held], self.mass[region.free]).shape[2]
-        return max(smallest_eigenvalue(stiffness, self.mass, region.free, left, not region.stiff, self.rest), 0.0)
+        rigid_count = rigid_mode_basis(
+            self.rest[region.free], self.rest[region.constrained_nodes], self.mass[region.free]
+        ).shape[2]
+        return max(
+            smallest_eigenvalue(
+                stiffness, self.mass, region.free, rigid_count, not region.has_elastic_stiffness, self.rest
+            ),
+            0.0,
+        )
 
-    def eigenvalue_at(self, region: Region, factors: Array) -> float:
+    def effective_eigenvalue(self, region: Region, factors: Array) -> float:
         """Return lambda_1 of a region with the contribution of the weight, 1/s^2."""
-        return region.with_weight(self.eigenvalue(region, factors))
+        return region.effective_eigenvalue(self.eigenvalue(region, factors))
 
     def elastic_force(self, state: State, factors: Array) -> Array:
         """Return the gradient of the elastic energies in a state, (n, 3) N.
 
         factors: (b,) stiffness factor of each block.
         """
-        found = np.zeros_like(state.positions)
-        for place, factor, energy in self.prepared(state, self.still(state.positions)):
-            if factor is Factor.MATERIAL:
+        force = np.zeros_like(state.positions)
+        for place, factor, energy in self.active_energies(state, self.stationary_inputs(state.positions)):
+            if factor is StiffnessScaling.SCALED:
                 part = self.slices[place]
-                found[part] += factors[place] * energy.value_gradient(state.positions[part])[1]
-        return found
+                force[part] += factors[place] * energy.value_gradient(state.positions[part])[1]
+        return force
 
     def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
         """Return the Hessian of all energies in a state with the pins at its positions, (3n, 3n) N/m."""
-        inputs = self.still(state.positions)
+        inputs = self.stationary_inputs(state.positions)
         parts = []
-        found = list(self.prepared(state, inputs))
+        energies = list(self.active_energies(state, inputs))
         for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
-            own = csr_matrix((3 * len(block.rest), 3 * len(block.rest)))
-            for where, factor, energy in found:
+            block_hessian = csr_matrix((3 * len(block.rest), 3 * len(block.rest)))
+            for where, factor, energy in energies:
                 if where == place:
-                    scale = factors[place] if factor is Factor.MATERIAL else 1.0
-                    own = own + scale * energy.hessian(state.positions[part], project)
-            parts.append(own)
+                    scale = factors[place] if factor is StiffnessScaling.SCALED else 1.0
+                    block_hessian = block_hessian + scale * energy.hessian(state.positions[part], project)
+            parts.append(block_hessian)
         total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")
-        if self.joints is not None:
-            total = total + self.joints.hessian(state.positions, factors, project)
+        if self.links is not None:
+            total = total + self.links.hessian(state.positions, factors, project)
         return total.tocsr()
 
 
@@ -265,27 +274,46 @@ def build_system(
     gravity: Array,
     pinned: Index,
     pin_stiffness: Array,
-    modal: bool = True,
+    has_eigenvalues: bool = True,
 ) -> System:
     """Return a system of one block, see assemble_system."""
     terms = (*(Potential(energy) for energy in energies), *pin_springs(pinned, pin_stiffness))
-    return assemble((Block("Body", rest, mass, (elements,), terms, pinned, pin_stiffness),), gravity, None, modal)
+    return assemble_system(
+        (BodyDiscretization("Body", rest, mass, (elements,), terms, pinned, pin_stiffness),),
+        gravity,
+        None,
+        has_eigenvalues,
+    )
 
 
-def assemble(blocks: tuple[Block, ...], gravity: Array, joints: Joints | None, modal: bool = True) -> System:
+def assemble_system(
+    blocks: tuple[BodyDiscretization, ...], gravity: Array, links: Links | None, has_eigenvalues: bool = True
+) -> System:
     """Assemble blocks and find their regions.
 
     has_eigenvalues: whether to compute first eigenvalues, which separate elements do not have.
     """
-    bare = System(blocks, gravity, joints, ())
-    stiffness = bare.stiffness_at_rest(np.ones(len(blocks)), False) if modal else None
-    groups = [group + part.start for block, part in zip(blocks, bare.slices, strict=True) for group in block.groups]
-    pairs = joints.pairs if joints is not None else np.zeros((0, 2), dtype=np.int64)
-    soft = np.zeros(len(bare.rest), dtype=bool)
-    soft[bare.pinned[np.isfinite(bare.pin_stiffness)]] = True
-    swings, net, sheet = (
+    unconnected = System(blocks, gravity, links, ())
+    stiffness = unconnected.stiffness_at_rest(np.ones(len(blocks)), False) if has_eigenvalues else None
+    groups = [
+        group + part.start for block, part in zip(blocks, unconnected.slices, strict=True) for group in block.groups
+    ]
+    link_pairs = links.node_pairs if links is not None else np.zeros((0, 2), dtype=np.int64)
+    is_soft = np.zeros(len(unconnected.rest), dtype=bool)
+    is_soft[unconnected.pinned[np.isfinite(unconnected.pin_stiffness)]] = True
+    keeps_pendulum_free, is_net, is_sheet = (
         np.concatenate([np.full(len(block.rest), getattr(block, name)) for block in blocks])
         for name in ("swings", "net", "is_sheet")
     )
-    regions = find_regions(bare.rest, [*groups, pairs], bare.mass, stiffness, bare.fixed, soft, swings, net, sheet)
-    return System(blocks, gravity, joints, regions)
+    regions = find_regions(
+        unconnected.rest,
+        [*groups, link_pairs],
+        unconnected.mass,
+        stiffness,
+        unconnected.is_fixed,
+        is_soft,
+        keeps_pendulum_free,
+        is_net,
+        is_sheet,
+    )
+    return System(blocks, gravity, links, regions)

@@ -14,64 +14,64 @@ from ..arrays import Array, Index
 from ..energies import Energy, SoftPins
 from .inputs import BlockInputs
 
-Memory = Mapping[str, Array]
+History = Mapping[str, Array]
 """History variables of a block's terms, by the terms' own keys."""
 
 
-class Factor(Enum):
+class StiffnessScaling(Enum):
     """Scaling of a term's energy."""
 
-    MATERIAL = "the block's stiffness factor"
+    SCALED = "the block's stiffness factor"
     FIXED = "nothing"
 
 
-class Term:
+class ForceTerm:
     """Energy of a block that depends on the inputs and history of a step. Node numbers are the block's own.
 
     scaling: factor on the energy.
     """
 
-    factor: Factor = Factor.MATERIAL
+    scaling: StiffnessScaling = StiffnessScaling.SCALED
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
         """Return the energy for a step that ends with these inputs."""
         raise NotImplementedError
 
-    def at_rest(self, rest: Array) -> Energy | None:
+    def rest_energy(self, rest: Array) -> Energy | None:
         """Return the energy that defines the stiffness at rest (n, 3); None if there is no such stiffness."""
         return None
 
-    def stiffest(self, rest: Array) -> Energy | None:
+    def preconditioner_energy(self, rest: Array) -> Energy | None:
         """Return the energy for the preconditioner at rest; terms that switch use their stiffest configuration."""
-        return self.at_rest(rest)
+        return self.rest_energy(rest)
 
-    def drag(self, memory: Memory, positions: Array) -> csr_matrix | None:
+    def damping_matrix(self, history: History, positions: Array) -> csr_matrix | None:
         """Return C (3n, 3n) N s/m of a damping force -C v at positions (n, 3) m; None if there is none."""
         return None
 
-    def largest_step(self, positions: Array, way: Array) -> float:
+    def largest_step(self, positions: Array, displacement: Array) -> float:
         """Return the largest admissible fraction, at most 1, of a displacement (n, 3) from positions (n, 3)."""
         return 1.0
 
-    def remember(self, memory: Memory, positions: Array) -> Memory:
+    def history_update(self, history: History, positions: Array) -> History:
         """Return the changed history entries at the end of a step at positions (n, 3)."""
         return {}
 
 
 @dataclass(frozen=True)
-class Potential(Term):
+class Potential(ForceTerm):
     """Energy independent of inputs: elasticity or a load.
 
     energy: of the block's nodes.  scaling: see ForceTerm.
     """
 
     energy: Energy
-    factor: Factor = Factor.MATERIAL
+    scaling: StiffnessScaling = StiffnessScaling.SCALED
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
         return self.energy
 
-    def at_rest(self, rest: Array) -> Energy | None:
+    def rest_energy(self, rest: Array) -> Energy | None:
         return self.energy
 
     def with_energy(self, energy: Energy) -> Potential:
@@ -80,25 +80,25 @@ class Potential(Term):
 
 
 @dataclass(frozen=True)
-class PinSprings(Term):
-    """Springs between nodes and the end positions of their pins (docs/physics.md section 6).
+class PinSprings(ForceTerm):
+    """Springs between nodes and the end positions of their pins (docs/explanation/physics/06-body-models.md).
 
     nodes: (p,) soft-pinned nodes.  stiffness: (p,) N/m.  pin_indices: (p,) of the nodes among the block's pins.
     """
 
     nodes: Index
     stiffness: Array
-    places: Index
-    factor: ClassVar[Factor] = Factor.MATERIAL  # type: ignore[misc]
+    pin_indices: Index
+    scaling: ClassVar[StiffnessScaling] = StiffnessScaling.SCALED  # type: ignore[misc]
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
-        return SoftPins(self.nodes, self.stiffness, inputs.end[self.places])
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        return SoftPins(self.nodes, self.stiffness, inputs.end[self.pin_indices])
 
-    def at_rest(self, rest: Array) -> Energy | None:
+    def rest_energy(self, rest: Array) -> Energy | None:
         return SoftPins(self.nodes, self.stiffness, rest[self.nodes])
 
 
 def pin_springs(pinned: Index, stiffness: Array) -> tuple[PinSprings, ...]:
     """Return the soft-pin term of a block, if any. pinned: (p,).  stiffness: (p,) N/m, infinite for hard pins."""
-    soft = np.flatnonzero(np.isfinite(stiffness))
-    return (PinSprings(pinned[soft], stiffness[soft], soft),) if len(soft) else ()
+    soft_pins = np.flatnonzero(np.isfinite(stiffness))
+    return (PinSprings(pinned[soft_pins], stiffness[soft_pins], soft_pins),) if len(soft_pins) else ()

@@ -13,46 +13,51 @@ from ..arrays import Array
 # Bound that keeps divisors away from zero.
 _TINY = 1e-12
 # Angle in rad up to which the bending rate is (22) of [SRD], beyond it (20).
-SMALL = 0.1
+SMALL_ANGLE = 0.1
 
 # Maps (a, b, u_a, u_b) to (b - a, u_b - u_a).
-ALONG = np.zeros((4, 8))
-ALONG[:3, :3], ALONG[:3, 3:6], ALONG[3, 6:] = -np.eye(3), np.eye(3), (-1.0, 1.0)
+STRETCH_MAP = np.zeros((4, 8))
+STRETCH_MAP[:3, :3], STRETCH_MAP[:3, 3:6], STRETCH_MAP[3, 6:] = -np.eye(3), np.eye(3), (-1.0, 1.0)
 # Maps (x-, x, x+, u-, u+) to (x - x-, x+ - x, u+ - u-).
-BEND = np.zeros((7, 11))
-BEND[:3, :3], BEND[:3, 3:6], BEND[3:6, 3:6], BEND[3:6, 6:9] = -np.eye(3), np.eye(3), -np.eye(3), np.eye(3)
-BEND[6, 9:] = (-1.0, 1.0)
+BEND_MAP = np.zeros((7, 11))
+BEND_MAP[:3, :3], BEND_MAP[:3, 3:6], BEND_MAP[3:6, 3:6], BEND_MAP[3:6, 6:9] = (
+    -np.eye(3),
+    np.eye(3),
+    -np.eye(3),
+    np.eye(3),
+)
+BEND_MAP[6, 9:] = (-1.0, 1.0)
 # Maps (w-, w+, f-, f+) to (w+ - w-, f+ - f-).
-SHEAR = np.kron(np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]]), np.eye(3))
+SHEAR_MAP = np.kron(np.array([[-1.0, 1.0, 0.0, 0.0], [0.0, 0.0, -1.0, 1.0]]), np.eye(3))
 
 
-def stretch(way: Array, D: Array, k: Array) -> tuple[Array, Array]:
+def stretch_energy(edge: Array, D: Array, k: Array) -> tuple[Array, Array]:
     """Return k D/2 (l/D - 1)^2 in J and its gradient (s, 4) by edge and D. edge: (s, 3) m.  D: (s,) m.  k: (s,) N."""
-    length = np.linalg.norm(way, axis=1)
+    length = np.linalg.norm(edge, axis=1)
     ratio = length / D
-    slope = (k * (ratio - 1.0) / np.maximum(length, _TINY))[:, None] * way
+    slope = (k * (ratio - 1.0) / np.maximum(length, _TINY))[:, None] * edge
     return 0.5 * k * D * (ratio - 1.0) ** 2, np.column_stack([slope, -0.5 * k * (ratio**2 - 1.0)])
 
 
-def stretch_hessian(way: Array, D: Array, k: Array, project: bool) -> Array:
+def stretch_hessian(edge: Array, D: Array, k: Array, project: bool) -> Array:
     """Return the Hessian (s, 4, 4). Projection drops the transverse stiffness of slack segments, which is negative."""
-    length = np.maximum(np.linalg.norm(way, axis=1), _TINY)
-    t = way / length[:, None]
-    across = k * (1.0 / D - 1.0 / length)
-    across = np.maximum(across, 0.0) if project else across
-    edge = np.column_stack([t, -length / D])
-    found = (k / D)[:, None, None] * edge[:, :, None] * edge[:, None, :]
-    found[:, :3, :3] += across[:, None, None] * (np.eye(3) - t[:, :, None] * t[:, None, :])
+    length = np.maximum(np.linalg.norm(edge, axis=1), _TINY)
+    t = edge / length[:, None]
+    transverse = k * (1.0 / D - 1.0 / length)
+    transverse = np.maximum(transverse, 0.0) if project else transverse
+    row = np.column_stack([t, -length / D])
+    found = (k / D)[:, None, None] * row[:, :, None] * row[:, None, :]
+    found[:, :3, :3] += transverse[:, None, None] * (np.eye(3) - t[:, :, None] * t[:, None, :])
     return np.asarray(found)
 
 
-def jam(D: Array, begin: Array, least: Array, k: Array) -> tuple[Array, Array, Array]:
+def jam_energy(D: Array, start: Array, minimum: Array, k: Array) -> tuple[Array, Array, Array]:
     """Return k a/2 (a^2/y - 2 a + y) in J for D < start, with its first and second derivative by D; each (s,).
 
     y = D - minimum and a = start - minimum. It is a barrier: it starts with k N/m and is infinite at D = minimum.
     """
-    a = begin - least
-    y = np.minimum(D - least, a)
+    a = start - minimum
+    y = np.minimum(D - minimum, a)
     return (
         0.5 * k * a * (a**2 / y - 2.0 * a + y),
         0.5 * k * a * (1.0 - (a / y) ** 2),
@@ -60,10 +65,10 @@ def jam(D: Array, begin: Array, least: Array, k: Array) -> tuple[Array, Array, A
     )
 
 
-def stretch_rate(way: Array, D: Array) -> Array:
+def stretch_rate(edge: Array, D: Array) -> Array:
     """Return the derivatives (s, 4) of l/D by edge and D, which map their rates to the stretch rate."""
-    length = np.linalg.norm(way, axis=1)
-    return np.column_stack([way / np.maximum(length * D, _TINY)[:, None], -length / D**2])
+    length = np.linalg.norm(edge, axis=1)
+    return np.column_stack([edge / np.maximum(length * D, _TINY)[:, None], -length / D**2])
 
 
 def cross_matrix(a: Array) -> Array:
@@ -73,7 +78,7 @@ def cross_matrix(a: Array) -> Array:
     return np.asarray(np.stack([zero, -z, y, z, zero, -x, -y, x, zero], axis=1).reshape(-1, 3, 3))
 
 
-def turning(a: Array, b: Array) -> tuple[Array, Array]:
+def rotation_vectors(a: Array, b: Array) -> tuple[Array, Array]:
     """Return the rotation vector theta n (m, 3) from a to b, and its derivatives (m, 3, 6) by a and b.
 
     The axis is n = a x b/|a x b|. Unlike n itself, theta n is differentiable at theta = 0 ([SRD] section 5.2).
@@ -82,20 +87,22 @@ def turning(a: Array, b: Array) -> tuple[Array, Array]:
     sine = np.linalg.norm(c, axis=1)
     square = np.maximum(sine**2 + d**2, _TINY**2)
     theta = np.arctan2(sine, d)
-    near = sine < 1e-4 * np.abs(d)
-    safe = np.where(near, 1.0, sine)
+    is_small = sine < 1e-4 * np.abs(d)
+    safe = np.where(is_small, 1.0, sine)
     # theta/sine, and its derivative by sine divided by sine; by their series at small angles.
     inverse = 1.0 / np.where(np.abs(d) > _TINY, d, _TINY)
-    over = np.where(near & (d > 0.0), inverse - sine**2 * inverse**3 / 3.0, theta / np.maximum(safe, _TINY))
-    bent = np.where(near, -2.0 / 3.0 * inverse**3, (d / square - over) / safe**2)
+    angle_over_sine = np.where(
+        is_small & (d > 0.0), inverse - sine**2 * inverse**3 / 3.0, theta / np.maximum(safe, _TINY)
+    )
+    second_factor = np.where(is_small, -2.0 / 3.0 * inverse**3, (d / square - angle_over_sine) / safe**2)
     by_a, by_b = -cross_matrix(b), cross_matrix(a)
-    slope = np.concatenate([over[:, None, None] * by_a, over[:, None, None] * by_b], axis=2)
-    along = np.concatenate([(c[:, None] @ by_a)[:, 0], (c[:, None] @ by_b)[:, 0]], axis=1) * bent[:, None]
+    slope = np.concatenate([angle_over_sine[:, None, None] * by_a, angle_over_sine[:, None, None] * by_b], axis=2)
+    along = np.concatenate([(c[:, None] @ by_a)[:, 0], (c[:, None] @ by_b)[:, 0]], axis=1) * second_factor[:, None]
     along -= np.concatenate([b, a], axis=1) / square[:, None]
-    return over[:, None] * c, slope + c[:, :, None] * along[:, None, :]
+    return angle_over_sine[:, None] * c, slope + c[:, :, None] * along[:, None, :]
 
 
-def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tuple[Array, Array]:
+def bending_energy(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tuple[Array, Array]:
     """Return B phi(theta)/L in J and its gradient (m, 7) by a, b and L.
 
     stiffness: B (m,) N m^2.  angle: (m,) rad at rest.
@@ -103,8 +110,8 @@ def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tup
     phi = theta^2 for yarn that is straight at rest, otherwise as in energies.rod. The derivative by L is the second
     part of [SRD] (18): it distributes a bend over more yarn.
     """
-    kappa, J = turning(a, b)
-    phi, weight, _ = _bent(kappa, angle)
+    kappa, J = rotation_vectors(a, b)
+    phi, weight, _ = _bend_function(kappa, angle)
     scale = stiffness / L
     slope = (2.0 * scale * weight)[:, None] * (kappa[:, None] @ J)[:, 0]
     return scale * phi, np.column_stack([slope, -scale * phi / L])
@@ -112,8 +119,8 @@ def bending(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> tup
 
 def bending_hessian(a: Array, b: Array, L: Array, stiffness: Array, angle: Array) -> Array:
     """Return the positive Hessian (m, 7, 7), without the second derivatives of theta n."""
-    kappa, J = turning(a, b)
-    _, weight, curved = _bent(kappa, angle)
+    kappa, J = rotation_vectors(a, b)
+    _, weight, curved = _bend_function(kappa, angle)
     inner = np.maximum(weight, 0.0)[:, None, None] * np.eye(3) + curved[:, None, None] * (
         kappa[:, :, None] * kappa[:, None, :]
     )
@@ -121,15 +128,15 @@ def bending_hessian(a: Array, b: Array, L: Array, stiffness: Array, angle: Array
     return np.asarray((2.0 * stiffness / L)[:, None, None] * (wide.transpose(0, 2, 1) @ inner @ wide))
 
 
-def _bent(kappa: Array, angle: Array) -> tuple[Array, Array, Array]:
+def _bend_function(kappa: Array, angle: Array) -> tuple[Array, Array, Array]:
     """Return (phi, b, c), each (m,), with the gradient 2 b kappa and the Hessian 2 (b I + c kappa kappa^T) of phi."""
     rounded = 0.25 * angle**2
-    now = np.sqrt((kappa**2).sum(axis=1) + rounded)
+    current = np.sqrt((kappa**2).sum(axis=1) + rounded)
     rest = np.sqrt(angle**2 + rounded)
-    now = np.maximum(now, _TINY)
-    bent = angle > 0.0
-    phi = np.where(bent, (now - rest) ** 2, (kappa**2).sum(axis=1))
-    return phi, np.where(bent, 1.0 - rest / now, 1.0), np.where(bent, rest / now**3, 0.0)
+    current = np.maximum(current, _TINY)
+    is_bent_at_rest = angle > 0.0
+    phi = np.where(is_bent_at_rest, (current - rest) ** 2, (kappa**2).sum(axis=1))
+    return phi, np.where(is_bent_at_rest, 1.0 - rest / current, 1.0), np.where(is_bent_at_rest, rest / current**3, 0.0)
 
 
 def bending_rate(a: Array, b: Array) -> Array:
@@ -137,7 +144,7 @@ def bending_rate(a: Array, b: Array) -> Array:
 
     Up to SMALL_ANGLE it is the rate of k = a x b/(a . b), (24); beyond it the rate of theta alone, (21).
     """
-    kappa, J = turning(a, b)
+    kappa, J = rotation_vectors(a, b)
     theta = np.linalg.norm(kappa, axis=1)
     axis = kappa / np.maximum(theta, _TINY)[:, None]
     large = axis[:, :, None] * (axis[:, None] @ J)
@@ -146,26 +153,26 @@ def bending_rate(a: Array, b: Array) -> Array:
     k = c * inverse[:, None]
     small = np.concatenate([-cross_matrix(b), cross_matrix(a)], axis=2)
     small = (small - k[:, :, None] * np.concatenate([b, a], axis=1)[:, None, :]) * inverse[:, None, None]
-    return np.asarray(np.where((theta < SMALL)[:, None, None], small, large))
+    return np.asarray(np.where((theta < SMALL_ANGLE)[:, None, None], small, large))
 
 
-def shear(w: Array, f: Array, k: Array, cosine: Array) -> tuple[Array, Array]:
+def shear_energy(w: Array, f: Array, k: Array, cosine: Array) -> tuple[Array, Array]:
     """Return k/2 (cos - cosine)^2 in J of the angle between w and f, and its gradient (c, 6).
 
     k: (c,) J.  cosine: (c,) at rest.
     """
-    now, slope = _cosine(w, f)
+    now, slope = _cosine_gradient(w, f)
     off = now - cosine
     return 0.5 * k * off**2, (k * off)[:, None] * slope
 
 
 def shear_hessian(w: Array, f: Array, k: Array) -> Array:
     """Return the positive Hessian (c, 6, 6), without the second derivatives of the cosine."""
-    _, slope = _cosine(w, f)
+    _, slope = _cosine_gradient(w, f)
     return np.asarray(k[:, None, None] * slope[:, :, None] * slope[:, None, :])
 
 
-def _cosine(w: Array, f: Array) -> tuple[Array, Array]:
+def _cosine_gradient(w: Array, f: Array) -> tuple[Array, Array]:
     """Return the cosine (c,) of the angle between two directions (c, 3), and its gradient (c, 6)."""
     lengths = [np.maximum(np.linalg.norm(one, axis=1), _TINY)[:, None] for one in (w, f)]
     w, f = w / lengths[0], f / lengths[1]
@@ -176,4 +183,4 @@ def _cosine(w: Array, f: Array) -> tuple[Array, Array]:
 
 def cosines(w: Array, f: Array) -> Array:
     """Return the cosines (c,) of the angles between directions (c, 3)."""
-    return _cosine(w, f)[0]
+    return _cosine_gradient(w, f)[0]

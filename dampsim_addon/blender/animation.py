@@ -6,23 +6,27 @@ from collections.abc import Iterator
 
 import bpy
 
-from .marks import is_marked, is_our_curve
+from .dampsim_names import is_dampsim_fcurve, is_tagged_action
 
 
-def curves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
+def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     """Iterate over the user's F-curves in the active action and in NLA strips."""
     data = block.animation_data
     if data is None:
         return
     actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
     for action in (action for action in actions if action is not None):
-        ours = is_marked(action)
+        has_bake_curves = is_tagged_action(action)
         for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
             # The panel calls this on rigs with thousands of F-curves, so unmarked actions are not filtered.
-            yield from (c for c in bag.fcurves if not is_our_curve(action, c.data_path)) if ours else bag.fcurves
+            yield from (
+                (c for c in bag.fcurves if not is_dampsim_fcurve(action, c.data_path))
+                if has_bake_curves
+                else bag.fcurves
+            )
 
 
-def bags_of(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
+def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     """Iterate over the channelbags of a datablock's own slots, in the active action and in NLA strips."""
     data = block.animation_data
     if data is None:
@@ -34,11 +38,11 @@ def bags_of(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     for action, slot in [(one.action, one.action_slot) for one in (data, *strips)]:
         if action is None or slot is None:
             continue
-        bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
-        yield from (bag for bag in bags if bag is not None)
+        found_bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
+        yield from (bag for bag in found_bags if bag is not None)
 
 
 def animated_paths(block: bpy.types.ID) -> list[str]:
     """Return the data paths of a datablock that the user animates by keyframes, drivers or NLA strips."""
     drivers = block.animation_data.drivers if block.animation_data is not None else ()
-    return [curve.data_path for curve in curves(block)] + [driver.data_path for driver in drivers]
+    return [curve.data_path for curve in user_fcurves(block)] + [driver.data_path for driver in drivers]

@@ -14,11 +14,11 @@ from ...core.arrays import Array, Index
 
 _HANDLES = ("co", "handle_left", "handle_right")
 # Weight of the rest positions in the least-squares fit of control points, relative to that of the samples.
-_NEAR = 1e-4
+_REGULARIZATION = 1e-4
 
 
 @dataclass(frozen=True)
-class Line:
+class CurvePolyline:
     """Centre line of a curve.
 
     points: (v, 3) in the curve's space.  edges: (e, 2).  open_starts: the first point of each open spline.
@@ -26,11 +26,11 @@ class Line:
 
     points: Array
     edges: Index
-    first: list[int]
+    open_starts: list[int]
 
 
 @dataclass(frozen=True)
-class Follower:
+class ControlPointMap:
     """Linear map from displacements of a curve's centre line to its control points and handles.
 
     rest: (c, 3) in the curve's space.  inverse: (c, v).
@@ -39,13 +39,13 @@ class Follower:
     rest: Array
     inverse: Array
 
-    def __call__(self, moved: Array) -> Array:
+    def __call__(self, displacements: Array) -> Array:
         """Return control points and handles (c, 3) for displacements (v, 3) of the centre line's points."""
-        return self.rest + np.asarray(self.inverse @ moved)
+        return self.rest + np.asarray(self.inverse @ displacements)
 
 
 @contextmanager
-def _bare(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.Curve]]:
+def _thin_copy(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.Curve]]:
     """Provide a temporary copy of a curve without thickness and with free handles."""
     data = curve.copy()
     data.dimensions, data.bevel_depth, data.extrude, data.offset, data.bevel_object = "3D", 0.0, 0.0, 0.0, None
@@ -61,7 +61,7 @@ def _bare(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.types.
         bpy.data.curves.remove(data)
 
 
-def _sampled(obj: bpy.types.Object) -> tuple[Array, Index]:
+def _sample_polyline(obj: bpy.types.Object) -> tuple[Array, Index]:
     mesh = obj.to_mesh()
     if mesh is None:
         # The curve has no points.
@@ -73,52 +73,52 @@ def _sampled(obj: bpy.types.Object) -> tuple[Array, Index]:
     return points.reshape(-1, 3), edges.reshape(-1, 2)
 
 
-def _handles(data: Any) -> list[tuple[Any, str]]:
+def _points_and_handles(splines: Any) -> list[tuple[Any, str]]:
     """Return all control points and handles in a fixed order. data: splines, or a shape key's data."""
-    points = [point for spline in data for point in (spline.bezier_points or spline.points)]
-    return [(point, name) for point in points for name in _names(point)]
+    points = [point for spline in splines for point in (spline.bezier_points or spline.points)]
+    return [(point, name) for point in points for name in _handle_names(point)]
 
 
-def _names(point: Any) -> tuple[str, ...]:
+def _handle_names(point: Any) -> tuple[str, ...]:
     return _HANDLES if hasattr(point, "handle_left") else ("co",)
 
 
-def _places(handles: list[tuple[Any, str]]) -> Array:
+def _positions(handles: list[tuple[Any, str]]) -> Array:
     return np.array([getattr(point, name)[:3] for point, name in handles], dtype=float).reshape(-1, 3)
 
 
-def middle_line(curve: bpy.types.Curve) -> Line:
+def centre_line(curve: bpy.types.Curve) -> CurvePolyline:
     """Return the centre line of a Bezier, NURBS or poly curve, at the resolution at which Blender draws it."""
-    with _bare(curve) as (obj, _):
-        points, edges = _sampled(obj)
+    with _thin_copy(curve) as (obj, _):
+        points, edges = _sample_polyline(obj)
     # Points of a spline are numbered consecutively.
     ends = np.bincount(edges.ravel(), minlength=len(points))
     follows = np.zeros(len(points), dtype=bool)
     follows[edges.max(axis=1)[np.abs(edges[:, 0] - edges[:, 1]) == 1]] = True
-    return Line(points, edges, np.flatnonzero((ends == 1) & ~follows).tolist())
+    return CurvePolyline(points, edges, np.flatnonzero((ends == 1) & ~follows).tolist())
 
 
-def follower(curve: bpy.types.Curve) -> Follower:
+def fit_control_points(curve: bpy.types.Curve) -> ControlPointMap:
     """Fit control points to the centre line: exactly where their numbers are equal, otherwise by least squares."""
-    with _bare(curve) as (obj, data):
-        handles = _handles(data.splines)
-        rest, (before, _) = _places(handles), _sampled(obj)
-        columns = np.empty((len(before), len(handles)))
-        step = max(float(np.ptp(before, axis=0).max()), 1e-3)
+    with _thin_copy(curve) as (obj, data):
+        handles = _points_and_handles(data.splines)
+        rest, (samples, _) = _positions(handles), _sample_polyline(obj)
+        columns = np.empty((len(samples), len(handles)))
+        step = max(float(np.ptp(samples, axis=0).max()), 1e-3)
         for number, (point, name) in enumerate(handles):
             place = tuple(getattr(point, name))
             setattr(point, name, (place[0] + step, *place[1:]))
-            columns[:, number] = (_sampled(obj)[0][:, 0] - before[:, 0]) / step
+            columns[:, number] = (_sample_polyline(obj)[0][:, 0] - samples[:, 0]) / step
             setattr(point, name, place)
     square = columns.T @ columns
-    near = _NEAR**2 * np.trace(square) / max(len(square), 1) * np.eye(len(square))
-    return Follower(rest, np.linalg.solve(square + near, columns.T))
+    regularization = _REGULARIZATION**2 * np.trace(square) / max(len(square), 1) * np.eye(len(square))
+    return ControlPointMap(rest, np.linalg.solve(square + regularization, columns.T))
 
 
-def put(key: bpy.types.ShapeKey, places: Array) -> None:
+def set_control_points(key: bpy.types.ShapeKey, positions: Array) -> None:
     """Set the control points and handles (c, 3) of a curve's shape key."""
     row = 0
     for entry in key.data:
-        for name in _names(entry):
-            setattr(entry, name, places[row])
+        for name in _handle_names(entry):
+            setattr(entry, name, positions[row])
             row += 1

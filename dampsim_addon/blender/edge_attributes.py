@@ -9,19 +9,19 @@ import numpy as np
 from ...core.arrays import Index, Mask
 
 
-def marked(mesh: bpy.types.Mesh, name: str) -> Index:
+def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:
     """Return the vertices (k, 2) of the edges that a boolean attribute marks; none where the attribute is missing."""
     layer = mesh.attributes.get(name) if name else None
     if layer is None or layer.domain != "EDGE" or layer.data_type != "BOOLEAN":
         return np.zeros((0, 2), dtype=np.int64)
     ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
     mesh.edges.foreach_get("vertices", ends)
-    chosen = np.empty(len(mesh.edges), dtype=np.bool_)
-    layer.data.foreach_get("value", chosen)
-    return np.asarray(ends.reshape(-1, 2)[chosen], dtype=np.int64)
+    flags = np.empty(len(mesh.edges), dtype=np.bool_)
+    layer.data.foreach_get("value", flags)
+    return np.asarray(ends.reshape(-1, 2)[flags], dtype=np.int64)
 
 
-def selected(obj: bpy.types.Object) -> Mask:
+def selected_edges(obj: bpy.types.Object) -> Mask:
     """Return the edge selection (e,), in Edit Mode or as it was when Edit Mode was last left."""
     obj.update_from_editmode()
     found = np.empty(len(obj.data.edges), dtype=np.bool_)
@@ -29,21 +29,21 @@ def selected(obj: bpy.types.Object) -> Mask:
     return found
 
 
-def mark(obj: bpy.types.Object, name: str, chosen: Mask) -> None:
+def mark_edges(obj: bpy.types.Object, name: str, flags: Mask) -> None:
     """Write a boolean edge attribute (e,), created if needed. Works in Object and Edit Mode."""
     if obj.mode == "EDIT":
         mesh = bmesh.from_edit_mesh(obj.data)
         layer = mesh.edges.layers.bool.get(name) or mesh.edges.layers.bool.new(name)
-        for edge, value in zip(mesh.edges, chosen.tolist(), strict=True):
+        for edge, value in zip(mesh.edges, flags.tolist(), strict=True):
             edge[layer] = value
         bmesh.update_edit_mesh(obj.data)
         return
     layer = obj.data.attributes.get(name) or obj.data.attributes.new(name, "BOOLEAN", "EDGE")
-    layer.data.foreach_set("value", chosen)
+    layer.data.foreach_set("value", flags)
     obj.data.update()
 
 
-def remove(obj: bpy.types.Object, name: str) -> None:
+def remove_edge_attribute(obj: bpy.types.Object, name: str) -> None:
     """Remove an edge attribute, if it exists. Works in Object and Edit Mode."""
     if obj.mode == "EDIT":
         mesh = bmesh.from_edit_mesh(obj.data)

@@ -14,11 +14,11 @@ import numpy as np
 
 from ...core.arrays import Array, Index
 
-MODIFIER = "DampSim Hair"
+HAIR_MODIFIER = "DampSim Hair"
 # Attributes of the points: rest position (wires), guide point and weight (hair).
 _REST, _GUIDE, _WEIGHT = ".dampsim_rest", ".dampsim_guide", ".dampsim_weight"
 # Number of guides that a strand follows.
-_NEAR = 3
+_GUIDES_PER_STRAND = 3
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Strands:
     radius: float
 
     @staticmethod
-    def of(hair: Any) -> Strands:
+    def from_curves(hair: Any) -> Strands:
         """Read the strands of a bpy.types.Curves."""
         points = np.empty(3 * len(hair.points))
         if len(points):
@@ -49,24 +49,24 @@ class Strands:
         mean = float(radii.mean()) if len(radii) else 0.0
         return Strands(points.reshape(-1, 3), starts.astype(np.int64), counts.astype(np.int64), mean)
 
-    def guides(self, most: int) -> Index:
+    def select_guides(self, max_count: int) -> Index:
         """Return up to max_count strands with at least two points, chosen by farthest-point sampling of the roots."""
-        there = np.flatnonzero(self.counts > 1)
-        if not len(there):
-            return there
-        roots = self.points[self.starts[there]]
+        candidates = np.flatnonzero(self.counts > 1)
+        if not len(candidates):
+            return candidates
+        roots = self.points[self.starts[candidates]]
         found = [int(((roots - roots.mean(axis=0)) ** 2).sum(axis=1).argmin())]
-        away = np.full(len(there), np.inf)
-        while len(found) < min(most, len(there)):
-            away = np.minimum(away, ((roots - roots[found[-1]]) ** 2).sum(axis=1))
-            if away.max() == 0.0:
+        distances = np.full(len(candidates), np.inf)
+        while len(found) < min(max_count, len(candidates)):
+            distances = np.minimum(distances, ((roots - roots[found[-1]]) ** 2).sum(axis=1))
+            if distances.max() == 0.0:
                 break
-            found.append(int(away.argmax()))
-        return np.sort(there[found])
+            found.append(int(distances.argmax()))
+        return np.sort(candidates[found])
 
 
 @dataclass(frozen=True)
-class Wires:
+class GuideWires:
     """Guides as a wire mesh.
 
     points: (v, 3).  edges: (e, 2).  pinned: the first two points of each guide.
@@ -75,59 +75,61 @@ class Wires:
 
     points: Array
     edges: Index
-    held: Index
+    pinned: Index
     starts: Index
     counts: Index
 
     @staticmethod
-    def of(strands: Strands, guides: Index) -> Wires:
+    def from_strands(strands: Strands, guides: Index) -> GuideWires:
         counts = strands.counts[guides]
         starts = np.concatenate([[0], np.cumsum(counts)[:-1]]).astype(np.int64)
-        own = np.concatenate([np.arange(c) + s for s, c in zip(strands.starts[guides], counts, strict=True)])
+        indices = np.concatenate([np.arange(c) + s for s, c in zip(strands.starts[guides], counts, strict=True)])
         tails = np.concatenate([np.arange(c - 1) + s for s, c in zip(starts, counts, strict=True)])
-        held = np.concatenate([starts, starts + 1])
-        return Wires(strands.points[own], np.stack([tails, tails + 1], axis=1), held, starts, counts)
+        pinned = np.concatenate([starts, starts + 1])
+        return GuideWires(strands.points[indices], np.stack([tails, tails + 1], axis=1), pinned, starts, counts)
 
 
-def follow(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: Wires) -> None:
+def attach_hair(
+    obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: GuideWires
+) -> None:
     """Add the modifier that lets hair follow the wire mesh of its guides."""
-    _told(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
+    _write_attribute(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
     roots = strands.points[strands.starts]
-    near = min(_NEAR, len(guides))
+    guide_count = min(_GUIDES_PER_STRAND, len(guides))
     # Distances between roots, one guide at a time to save memory with many strands.
-    every = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
-    which = np.argsort(every, axis=1, kind="stable")[:, :near]
-    away = np.take_along_axis(every, which, axis=1)
-    weights = 1.0 / np.maximum(away, 1e-6 * max(float(away.max()), 1e-9)) ** 2
+    root_distances = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
+    nearest = np.argsort(root_distances, axis=1, kind="stable")[:, :guide_count]
+    nearest_distances = np.take_along_axis(root_distances, nearest, axis=1)
+    weights = 1.0 / np.maximum(nearest_distances, 1e-6 * max(float(nearest_distances.max()), 1e-9)) ** 2
     weights /= weights.sum(axis=1)[:, None]
     strand = np.arange(len(roots)).repeat(strands.counts)
-    part = (np.arange(len(strand)) - strands.starts[strand]) / np.maximum(strands.counts[strand] - 1, 1)
-    for k in range(near):
-        guide = which[strand, k]
-        place = wires.starts[guide] + np.rint(part * (wires.counts[guide] - 1)).astype(np.int64)
-        _told(obj.data, f"{_GUIDE}{k}", "INT", "value", place.astype(np.int32))
-        _told(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k])
-    modifier = obj.modifiers.new(MODIFIER, "NODES")
-    modifier.node_group = _nodes(obj.name, wire, near)
+    fraction = (np.arange(len(strand)) - strands.starts[strand]) / np.maximum(strands.counts[strand] - 1, 1)
+    for k in range(guide_count):
+        guide = nearest[strand, k]
+        wire_point = wires.starts[guide] + np.rint(fraction * (wires.counts[guide] - 1)).astype(np.int64)
+        _write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", wire_point.astype(np.int32))
+        _write_attribute(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k])
+    modifier = obj.modifiers.new(HAIR_MODIFIER, "NODES")
+    modifier.node_group = _build_node_tree(obj.name, wire, guide_count)
 
 
-def guides_of(hair: bpy.types.Object) -> bpy.types.Object | None:
+def guide_object(hair: bpy.types.Object) -> bpy.types.Object | None:
     """Return the wire mesh object that hair follows; None where it follows none."""
-    tree = hair.modifiers[MODIFIER].node_group if MODIFIER in hair.modifiers else None
+    tree = hair.modifiers[HAIR_MODIFIER].node_group if HAIR_MODIFIER in hair.modifiers else None
     infos = [node for node in tree.nodes if node.type == "OBJECT_INFO"] if tree is not None else []
     return infos[0].inputs["Object"].default_value if infos else None
 
 
-def _told(data: Any, name: str, kind: str, field: str, values: Array) -> None:
+def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array) -> None:
     if name in data.attributes:
         data.attributes.remove(data.attributes[name])
     attribute = data.attributes.new(name, kind, "POINT")
     attribute.data.foreach_set(field, np.ascontiguousarray(values).ravel())
 
 
-def _nodes(name: str, wire: bpy.types.Object, near: int) -> Any:
+def _build_node_tree(name: str, wire: bpy.types.Object, guide_count: int) -> Any:
     """Build a node tree that offsets points by the weighted displacements of the wires' points."""
-    tree: Any = bpy.data.node_groups.new(f"{MODIFIER} {name}", "GeometryNodeTree")
+    tree: Any = bpy.data.node_groups.new(f"{HAIR_MODIFIER} {name}", "GeometryNodeTree")
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
 
@@ -151,7 +153,7 @@ def _nodes(name: str, wire: bpy.types.Object, near: int) -> Any:
     link(added("GeometryNodeInputPosition").outputs["Position"], moved.inputs[0])
     link(attribute(_REST, "FLOAT_VECTOR"), moved.inputs[1])
     total: Any = None
-    for k in range(near):
+    for k in range(guide_count):
         sample = added("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
         link(info.outputs["Geometry"], sample.inputs["Geometry"])
         link(moved.outputs[0], next(one for one in sample.inputs if one.enabled and one.name == "Value"))

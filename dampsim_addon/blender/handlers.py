@@ -9,16 +9,16 @@ import bpy
 Handlers = Mapping[str, Callable[..., None]]
 
 
-def watch(handlers: Handlers, first: bool = False) -> None:
+def add_handlers(handlers: Handlers, prepend: bool = False) -> None:
     """Add handlers. prepend: whether they are called before those already present."""
     for name, handler in handlers.items():
-        known = getattr(bpy.app.handlers, name)
-        known.insert(0 if first else len(known), handler)
+        registered = getattr(bpy.app.handlers, name)
+        registered.insert(0 if prepend else len(registered), handler)
 
 
-def unwatch(handlers: Handlers) -> None:
+def remove_handlers(handlers: Handlers) -> None:
     """Remove handlers; those that are missing are skipped."""
     for name, handler in handlers.items():
-        known = getattr(bpy.app.handlers, name)
-        if handler in known:
-            known.remove(handler)
+        registered = getattr(bpy.app.handlers, name)
+        if handler in registered:
+            registered.remove(handler)

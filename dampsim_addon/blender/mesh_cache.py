@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...core.errors import SceneError
-from .modifiers import DEFORMING, base, makes
+from .modifiers import DEFORMING, can_change_topology, deform_stack
 
 
 def pc2_header(vertices: int, first: float, samples: int) -> bytes:
@@ -22,14 +22,14 @@ def mdd_header(vertices: int, times: list[float]) -> bytes:
     return struct.pack(">ii", len(times), vertices) + np.asarray(times, dtype=">f4").tobytes()
 
 
-def attach(obj: bpy.types.Object, name: str, kind: str, before: bool = False) -> Any:
+def add_cache_modifier(obj: bpy.types.Object, name: str, modifier_type: str, is_first: bool = False) -> Any:
     """Add a modifier, before all others or after the deform stack. The active modifier stays active.
 
     Raises SceneError where modifiers from a library leave no place for it.
     """
     active = obj.modifiers.active.name if obj.modifiers.active else ""
-    modifier: Any = obj.modifiers.new(name, kind)
-    if not put(obj, modifier, before):
+    modifier: Any = obj.modifiers.new(name, modifier_type)
+    if not place_modifier(obj, modifier, is_first):
         obj.modifiers.remove(modifier)
         raise SceneError(
             f"{obj.name}: its modifiers are linked from another file and leave no place for a cache. Bake it there."
@@ -39,34 +39,34 @@ def attach(obj: bpy.types.Object, name: str, kind: str, before: bool = False) ->
     return modifier
 
 
-def put(obj: bpy.types.Object, modifier: bpy.types.Modifier, before: bool = False) -> bool:
+def place_modifier(obj: bpy.types.Object, modifier: bpy.types.Modifier, is_first: bool = False) -> bool:
     """Move a DampSim modifier before all others or after the deform stack. Return whether that was possible."""
-    place = 0 if before else _behind_base(obj, [one for one in obj.modifiers if one != modifier])
-    now = obj.modifiers.find(modifier.name)
-    if now != place:
-        obj.modifiers.move(now, place)
-    return bool(obj.modifiers.find(modifier.name) == place)
+    target_index = 0 if is_first else _index_after_deform_stack(obj, [one for one in obj.modifiers if one != modifier])
+    current_index = obj.modifiers.find(modifier.name)
+    if current_index != target_index:
+        obj.modifiers.move(current_index, target_index)
+    return bool(obj.modifiers.find(modifier.name) == target_index)
 
 
-def _behind_base(obj: bpy.types.Object, stack: list[bpy.types.Modifier]) -> int:
+def _index_after_deform_stack(obj: bpy.types.Object, stack: list[bpy.types.Modifier]) -> int:
     """Return the index after the deform stack, and after hidden modifiers that deform once they are shown."""
-    simulated = base(obj)
-    place = stack.index(simulated[-1]) + 1 if simulated else 0
-    for number, modifier in enumerate(stack[place:], place + 1):
-        if makes(modifier) and (modifier.show_viewport or modifier.show_render):
+    simulated = deform_stack(obj)
+    index = stack.index(simulated[-1]) + 1 if simulated else 0
+    for number, modifier in enumerate(stack[index:], index + 1):
+        if can_change_topology(modifier) and (modifier.show_viewport or modifier.show_render):
             break
         if modifier.type in DEFORMING:
-            place = number
-    return place
+            index = number
+    return index
 
 
-def play(modifier: Any, form: str, path: str, first: float) -> None:
+def play_file(modifier: Any, file_format: str, path: str, first_frame: float) -> None:
     """Set a Mesh Cache modifier to play a PC2 or MDD file from a frame on."""
-    modifier.cache_format, modifier.filepath = form, path
-    modifier.frame_start, modifier.interpolation = first, "LINEAR"
+    modifier.cache_format, modifier.filepath = file_format, path
+    modifier.frame_start, modifier.interpolation = first_frame, "LINEAR"
 
 
-def detach(obj: bpy.types.Object, modifier: bpy.types.Modifier) -> None:
+def remove_modifier(obj: bpy.types.Object, modifier: bpy.types.Modifier) -> None:
     """Remove a modifier and keep the active one active, unlike Blender."""
     active = obj.modifiers.active.name if obj.modifiers.active else ""
     obj.modifiers.remove(modifier)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import bpy
 
-from .marks import is_ours
+from .dampsim_names import is_dampsim_name
 
 # Types that move vertices and keep the topology. Pins follow these.
 DEFORMING = frozenset(
@@ -36,7 +36,7 @@ DEFORMING = frozenset(
     }
 )
 # Types that keep the topology, or run a simulation of their own. All others may change the topology.
-_KEEPING = DEFORMING | {
+_TOPOLOGY_PRESERVING = DEFORMING | {
     "CLOTH",
     "COLLISION",
     "DATA_TRANSFER",
@@ -52,57 +52,57 @@ _KEEPING = DEFORMING | {
 }
 
 
-def base(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
+def deform_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
     """Return the user's visible modifiers up to the last one that deforms or mirrors. Later ones are never simulated.
 
     muted: names of modifiers that count as visible, although they are temporarily switched off.
     """
-    shown = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_ours(m.name)]
-    last = max((k for k, m in enumerate(shown) if m.type in DEFORMING or m.type == "MIRROR"), default=-1)
-    return shown[: last + 1]
+    visible = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_dampsim_name(m.name)]
+    last = max((k for k, m in enumerate(visible) if m.type in DEFORMING or m.type == "MIRROR"), default=-1)
+    return visible[: last + 1]
 
 
-def makes(modifier: bpy.types.Modifier) -> bool:
+def can_change_topology(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier may add or remove vertices."""
-    return modifier.type not in _KEEPING
+    return modifier.type not in _TOPOLOGY_PRESERVING
 
 
-def makers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
+def topology_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
     """Return the modifiers of the deform stack that may add or remove vertices."""
-    return [m for m in base(obj, muted) if makes(m)]
+    return [m for m in deform_stack(obj, muted) if can_change_topology(m)]
 
 
-def simulated_makers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+def simulated_topology_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
     """Return the topology-changing modifiers whose vertices are simulated; if none, the mesh's own vertices are.
 
     Shape keys act before all modifiers. A bake to shape keys can therefore leave out subdivided vertices, but not the
     half that a Mirror adds.
     """
-    found = makers(obj)
+    found = topology_modifiers(obj)
     mirrors = any(modifier.type == "MIRROR" for modifier in found)
     return found if mirrors or not obj.dampsim.bakes_to_keys else []
 
 
-def dialled_of(modifier: bpy.types.Modifier) -> list[object]:
+def modifier_settings(modifier: bpy.types.Modifier) -> list[object]:
     """Return the name, type and editable settings of a modifier or constraint, without the objects it refers to."""
     plain = [p for p in modifier.bl_rna.properties if p.type in ("BOOLEAN", "INT", "FLOAT", "ENUM")]
     names = [p.identifier for p in plain if not p.is_readonly and not p.identifier.startswith(("show_", "is_"))]
-    return [modifier.name, modifier.type, *(_plain(getattr(modifier, name)) for name in names)]
+    return [modifier.name, modifier.type, *(_comparable(getattr(modifier, name)) for name in names)]
 
 
-def _plain(value: object) -> object:
+def _comparable(value: object) -> object:
     if isinstance(value, (bool, int, float, str)):
         return value
     return sorted(value) if isinstance(value, set) else tuple(value)  # type: ignore[var-annotated, arg-type]
 
 
-def thickener(obj: bpy.types.Object) -> bpy.types.Modifier | None:
+def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:
     """Return the first visible Solidify modifier after the simulated ones; None where there is none."""
-    simulated = simulated_makers(obj)
+    simulated = simulated_topology_modifiers(obj)
     found = [m for m in obj.modifiers if m.type == "SOLIDIFY" and m.show_viewport and m not in simulated]
     return found[0] if found else None
 
 
-def deforms(obj: bpy.types.Object) -> bool:
+def has_deform_modifier(obj: bpy.types.Object) -> bool:
     """Return whether a visible modifier of the user moves vertices after the shape keys."""
-    return any(m.type in DEFORMING and m.show_viewport and not is_ours(m.name) for m in obj.modifiers)
+    return any(m.type in DEFORMING and m.show_viewport and not is_dampsim_name(m.name) for m in obj.modifiers)

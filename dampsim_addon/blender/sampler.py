@@ -11,15 +11,15 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.arrays import Array, Single
+from ...core.arrays import Array, SinglePrecisionArray
 from ...core.errors import MeshError
-from ...core.geometry.affine import transformed
-from .counts import Counts, check_counts, counts_of
-from .marks import LIVE, is_ours
-from .modifiers import DEFORMING, base, deforms, simulated_makers, thickener
+from ...core.geometry.affine import transform_points
+from .dampsim_names import LIVE_MODIFIER, is_dampsim_name
+from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
+from .modifiers import DEFORMING, deform_stack, has_deform_modifier, simulated_topology_modifiers, trailing_solidify
 
 
-def positions(mesh: bpy.types.Mesh) -> Single:
+def mesh_positions(mesh: bpy.types.Mesh) -> SinglePrecisionArray:
     """Return the vertices (v, 3) of a mesh, in single precision.
 
     Reading the attribute is a plain memory copy, fifty times faster than mesh.vertices.
@@ -31,7 +31,7 @@ def positions(mesh: bpy.types.Mesh) -> Single:
 
 def local_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
     """Return the evaluated vertices (v, 3) in the object's space at the current frame."""
-    return positions(obj.evaluated_get(view_layer.depsgraph).data).astype(float)
+    return mesh_positions(obj.evaluated_get(view_layer.depsgraph).data).astype(float)
 
 
 def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
@@ -41,22 +41,22 @@ def world_matrix(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Arra
 
 def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Array:
     """Return the evaluated vertices (v, 3) in world space at the current frame."""
-    return transformed(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
+    return transform_points(world_matrix(obj, view_layer), local_vertices(obj, view_layer))
 
 
 # Ratio of the shortest to the longest column of a matrix below which the object counts as flat.
-_FLAT = 1e-9
+_MIN_SCALE_RATIO = 1e-9
 
 
-def check_scale(obj: bpy.types.Object, matrix: Array, when: str = "") -> None:
+def check_scale(obj: bpy.types.Object, matrix: Array, frame_words: str = "") -> None:
     """Raise MeshError where a matrix (4, 4) to world space is singular. when: words for the frame."""
     columns = np.linalg.norm(matrix[:3, :3], axis=0)
-    if not columns.min() > _FLAT * max(columns.max(), 1e-30):
-        raise MeshError(f"{obj.name}: its scale is zero along an axis{when}. Set a scale above zero.")
+    if not columns.min() > _MIN_SCALE_RATIO * max(columns.max(), 1e-30):
+        raise MeshError(f"{obj.name}: its scale is zero along an axis{frame_words}. Set a scale above zero.")
 
 
 # Samplers in use. While there is one, no other handler may respond to a change of frame.
-SAMPLING: list[Sampler] = []
+ACTIVE_SAMPLERS: list[Sampler] = []
 
 
 class Sampler:
@@ -70,16 +70,16 @@ class Sampler:
 
     def __init__(self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
         self.scene, self.view_layer, self.obj = scene, view_layer, obj
-        self._modifiers: list[str] = []
-        self._keys: list[str] = []
-        self._absolute = 0
+        self._muted_modifiers: list[str] = []
+        self._muted_keys: list[str] = []
+        self._absolute_keys_uid = 0
         self._frame = (scene.frame_current, scene.frame_subframe)
-        self.makes, self.thickener = False, ""
-        self.counts: Counts | None = None
+        self.changes_topology, self.trailing_solidify = False, ""
+        self.counts: MeshCounts | None = None
 
     def __enter__(self) -> Sampler:
         self._frame = (self.scene.frame_current, self.scene.frame_subframe)
-        SAMPLING.append(self)
+        ACTIVE_SAMPLERS.append(self)
         self.mute()
         return self
 
@@ -90,68 +90,68 @@ class Sampler:
         try:
             self.scene.frame_set(self._frame[0], subframe=self._frame[1])
         finally:
-            SAMPLING.remove(self)
+            ACTIVE_SAMPLERS.remove(self)
 
     def mute(self) -> None:
         """Switch off the modifiers and shape keys that must not be sampled."""
-        self.makes = bool(simulated_makers(self.obj))
-        thick = thickener(self.obj)
-        self.thickener = thick.name if thick else ""
-        kept = [m.name for m in base(self.obj) if self.makes or m.type in DEFORMING]
+        self.changes_topology = bool(simulated_topology_modifiers(self.obj))
+        solidify = trailing_solidify(self.obj)
+        self.trailing_solidify = solidify.name if solidify else ""
+        sampled_names = [m.name for m in deform_stack(self.obj) if self.changes_topology or m.type in DEFORMING]
         for modifier in self.obj.modifiers:
-            if modifier.show_viewport and modifier.name not in kept:
-                self._modifiers.append(modifier.name)
+            if modifier.show_viewport and modifier.name not in sampled_names:
+                self._muted_modifiers.append(modifier.name)
                 modifier.show_viewport = False
         for key in self._key_blocks():
-            if is_ours(key.name) and not key.mute:
-                self._keys.append(key.name)
+            if is_dampsim_name(key.name) and not key.mute:
+                self._muted_keys.append(key.name)
                 key.mute = True
         keys = self.obj.data.shape_keys
-        if keys is not None and not keys.use_relative and is_ours(keys.reference_key.name):
+        if keys is not None and not keys.use_relative and is_dampsim_name(keys.reference_key.name):
             # Muted absolute keys still play; muted relative keys do not.
-            self._absolute = keys.session_uid
+            self._absolute_keys_uid = keys.session_uid
             keys.use_relative = True
 
     @property
     def muted(self) -> tuple[str, ...]:
         """Names of the modifiers that are currently switched off."""
-        return tuple(self._modifiers)
+        return tuple(self._muted_modifiers)
 
     def unmute(self) -> None:
         """Undo mute()."""
-        for name in self._modifiers:
+        for name in self._muted_modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True
         for key in self._key_blocks():
-            if key.name in self._keys:
+            if key.name in self._muted_keys:
                 key.mute = False
         keys = self.obj.data.shape_keys
-        if keys is not None and keys.session_uid == self._absolute:
+        if keys is not None and keys.session_uid == self._absolute_keys_uid:
             keys.use_relative = False
-        self._absolute = 0
-        self._modifiers.clear()
-        self._keys.clear()
+        self._absolute_keys_uid = 0
+        self._muted_modifiers.clear()
+        self._muted_keys.clear()
 
     def _key_blocks(self) -> list[bpy.types.ShapeKey]:
         keys = self.obj.data.shape_keys
         return list(keys.key_blocks) if keys else []
 
     @property
-    def deforms(self) -> bool:
+    def has_deform_modifier(self) -> bool:
         """True if a modifier moves the vertices after the shape keys."""
-        return deforms(self.obj)
+        return has_deform_modifier(self.obj)
 
-    def go(self, frame: float) -> None:
+    def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, which may be fractional."""
         whole = math.floor(frame)
         self.scene.frame_set(whole, subframe=frame - whole)
 
-    def local(self) -> Array:
+    def local_positions(self) -> Array:
         """Return the evaluated vertices (v, 3) in the object's space at the current frame."""
         return local_vertices(self.obj, self.view_layer)
 
     @contextmanager
-    def _undeforming(self) -> Iterator[None]:
+    def _without_deformation(self) -> Iterator[None]:
         """Temporarily switch off the modifiers that move vertices."""
         deforming = [m for m in self.obj.modifiers if m.show_viewport and m.type in DEFORMING]
         try:
@@ -163,50 +163,50 @@ class Sampler:
             for modifier in deforming:
                 modifier.show_viewport = True
 
-    def undeformed(self) -> Array:
+    def undeformed_positions(self) -> Array:
         """Return the vertices (v, 3) in the object's space, with shape keys but without deforming modifiers."""
-        with self._undeforming():
-            return self.local()
+        with self._without_deformation():
+            return self.local_positions()
 
     def matrix(self) -> Array:
         """Return the object's matrix (4, 4) to world space at the current frame."""
         return world_matrix(self.obj, self.view_layer)
 
-    def world(self, frame: float) -> Array:
+    def world_positions_at(self, frame: float) -> Array:
         """Go to a frame and return the animated vertices (v, 3) m in world space."""
-        self.go(frame)
-        return self.here()
+        self.set_frame(frame)
+        return self.world_positions()
 
-    def here(self) -> Array:
+    def world_positions(self) -> Array:
         """Return the animated vertices (v, 3) m in world space at the current frame.
 
         Raises MeshError where the scale is zero or the topology differs from that at rest.
         """
         check_scale(self.obj, self.matrix(), f" at frame {self.scene.frame_current}")
         if self.counts is not None:
-            check_counts(self.obj, self.mesh(), self.counts, self.scene.frame_current_final)
+            check_mesh_counts(self.obj, self.evaluated_mesh(), self.counts, self.scene.frame_current_final)
         return world_vertices(self.obj, self.view_layer)
 
-    def mesh(self) -> bpy.types.Mesh:
+    def evaluated_mesh(self) -> bpy.types.Mesh:
         """Return the evaluated mesh at the current frame."""
-        mesh: bpy.types.Mesh = self.evaluated().data
+        mesh: bpy.types.Mesh = self.evaluated_object().data
         return mesh
 
-    def evaluated(self) -> bpy.types.Object:
+    def evaluated_object(self) -> bpy.types.Object:
         """Return the evaluated object at the current frame."""
         return self.obj.evaluated_get(self.view_layer.depsgraph)
 
     @contextmanager
-    def resting(self) -> Iterator[tuple[Array, bpy.types.Mesh]]:
+    def rest_pose(self) -> Iterator[tuple[Array, bpy.types.Mesh]]:
         """Provide the undeformed state at the first frame: vertices (v, 3) in world space, and their mesh.
 
         The mesh gives topology and vertex weights. Shape keys count, modifiers that move vertices do not.
         """
-        self.go(float(self.scene.frame_start))
-        with self._undeforming():
-            mesh = self.mesh() if self.makes else self.obj.data
-            self.counts = counts_of(mesh) if self.makes else None
-            yield transformed(self.matrix(), self.local()), mesh
+        self.set_frame(float(self.scene.frame_start))
+        with self._without_deformation():
+            mesh = self.evaluated_mesh() if self.changes_topology else self.obj.data
+            self.counts = count_elements(mesh) if self.changes_topology else None
+            yield transform_points(self.matrix(), self.local_positions()), mesh
 
 
 class GroupSampler:
@@ -220,22 +220,22 @@ class GroupSampler:
     ) -> None:
         self.scene, self.view_layer = scene, view_layer
         self.members = [Sampler(scene, view_layer, obj) for obj in objects]
-        self.obstacles: dict[str, Any] = {}
-        self._open = ExitStack()
-        self._at: float | None = None
+        self.collider_readers: dict[str, Any] = {}
+        self._exit_stack = ExitStack()
+        self._current_frame: float | None = None
 
     def __enter__(self) -> GroupSampler:
         with ExitStack() as entered:
             for member in self.members:
                 entered.enter_context(member)
-            entered.callback(_show_live, _hide_live())
-            self._open = entered.pop_all()
+            entered.callback(_show_live_modifiers, _hide_live_modifiers())
+            self._exit_stack = entered.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._open.__exit__(kind, error, trace)
+        self._exit_stack.__exit__(kind, error, trace)
 
     def mute(self) -> None:
         """Switch off the modifiers and shape keys that must not be sampled."""
@@ -247,39 +247,39 @@ class GroupSampler:
         for member in self.members:
             member.unmute()
 
-    def of(self, obj: bpy.types.Object) -> Sampler:
+    def member_for(self, obj: bpy.types.Object) -> Sampler:
         """Return the sampler of an object."""
         return next(member for member in self.members if member.obj == obj)
 
-    def go(self, frame: float) -> None:
+    def set_frame(self, frame: float) -> None:
         """Set the scene to a frame, unless it is there already."""
-        if frame != self._at:
-            self.members[0].go(frame)
-            self._at = frame
+        if frame != self._current_frame:
+            self.members[0].set_frame(frame)
+            self._current_frame = frame
 
-    def leave(self) -> None:
+    def invalidate_frame(self) -> None:
         """Forget the current frame, because other code may change it; the next visit sets it again."""
-        self._at = None
+        self._current_frame = None
 
 
-def _hide_live() -> set[int]:
+def _hide_live_modifiers() -> set[int]:
     """Hide all Live modifiers and return the session uids of their objects.
 
     Objects that follow a mesh with a Live modifier would otherwise follow a constant frame.
     """
     found = set[int]()
     for obj in bpy.data.objects:
-        modifier = obj.modifiers.get(LIVE)
+        modifier = obj.modifiers.get(LIVE_MODIFIER)
         if modifier is not None and modifier.show_viewport:
             modifier.show_viewport = False
             found.add(obj.session_uid)
     return found
 
 
-def _show_live(hidden: set[int]) -> None:
+def _show_live_modifiers(hidden: set[int]) -> None:
     for obj in bpy.data.objects if hidden else ():
-        if obj.session_uid in hidden and LIVE in obj.modifiers:
-            obj.modifiers[LIVE].show_viewport = True
+        if obj.session_uid in hidden and LIVE_MODIFIER in obj.modifiers:
+            obj.modifiers[LIVE_MODIFIER].show_viewport = True
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 from ...core.arrays import Array
 
 
-def weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
+def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
     """Return the weights (v,) of each vertex group; zero where a vertex is not in it. All groups must exist.
 
     mesh: the evaluated mesh, if its vertices are simulated instead of the object's own.
@@ -28,34 +28,34 @@ def weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | 
         layer = copy.verts.layers.deform.active
         if layer is None:
             return [np.zeros(count) for _ in names]
-        found = [vertex[layer] for vertex in copy.verts]
+        vertex_layers = [vertex[layer] for vertex in copy.verts]
         indices = [obj.vertex_groups[name].index for name in names]
         # Rounding turns single precision back into the number that the user typed.
-        return [np.round(np.array([one.get(index, 0.0) for one in found]), 6) for index in indices]
+        return [np.round(np.array([one.get(index, 0.0) for one in vertex_layers]), 6) for index in indices]
     finally:
         copy.free()
 
 
 # Weights are quantised to this many levels: one call per level is a thousand times faster than one per vertex.
-_LEVELS = 256
+_WEIGHT_LEVELS = 256
 
 
-def write(obj: bpy.types.Object, name: str, values: Array) -> bpy.types.VertexGroup:
+def write_weights(obj: bpy.types.Object, name: str, values: Array) -> bpy.types.VertexGroup:
     """Write the weights (v,) of a vertex group, created if needed. Works in any mode."""
     group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)
-    levels = np.round(np.clip(values, 0.0, 1.0) * _LEVELS).astype(int)
+    levels = np.round(np.clip(values, 0.0, 1.0) * _WEIGHT_LEVELS).astype(int)
     if obj.mode == "EDIT":
         mesh = bmesh.from_edit_mesh(obj.data)
         layer = mesh.verts.layers.deform.verify()
         for vertex, level in zip(mesh.verts, levels.tolist(), strict=True):
             if level:
-                vertex[layer][group.index] = level / _LEVELS
+                vertex[layer][group.index] = level / _WEIGHT_LEVELS
             elif group.index in vertex[layer]:
                 del vertex[layer][group.index]
         bmesh.update_edit_mesh(obj.data)
         return group
     group.remove(np.flatnonzero(levels == 0).tolist())
     for level in np.unique(levels[levels > 0]).tolist():
-        group.add(np.flatnonzero(levels == level).tolist(), level / _LEVELS, "REPLACE")
+        group.add(np.flatnonzero(levels == level).tolist(), level / _WEIGHT_LEVELS, "REPLACE")
     obj.data.update()
     return group

@@ -14,9 +14,9 @@ from typing import Any
 import bpy
 
 from ...core.errors import DampSimError, ParameterError
-from ..farm import record
-from ..work.stopping import Stopped
-from . import baking, comparing, farming, housekeeping, units, walking
+from ..farm import report_file
+from ..work.cancellation import Cancelled
+from . import bake_commands, cache_commands, compare_commands, farm_commands, walk_commands, work_unit
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
@@ -30,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="dampsim", description="Bake, compare and export DampSim objects of a .blend file.")
     commands = parser.add_subparsers(dest="command", required=True, parser_class=_Parser)
-    for group in (baking, comparing, farming, walking, housekeeping):
+    for group in (bake_commands, compare_commands, farm_commands, walk_commands, cache_commands):
         group.add_to(commands)
     return parser
 
@@ -38,26 +38,26 @@ def _parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Run a command. Returns the exit code: 0 success, 1 failure that the user can fix, 2 wrong usage, 3 bug."""
     options = argparse.Namespace(command="", report=None)
-    with contextlib.ExitStack() as around:
+    with contextlib.ExitStack() as exit_stack:
         try:
             options = _parser().parse_args(list(argv))
             _check_report(options.report)
             # `farm --only` runs further commands.
             options.main = main
-            if units.begin(options, around):
+            if work_unit.begin_unit(options, exit_stack):
                 return DONE
-            whole, entries = options.run(options)
-            if whole:
-                units.finish(options)
-            code = DONE if whole else FAILED
-            return _reported(options, code, entries, "")
+            is_complete, entries = options.run(options)
+            if is_complete:
+                work_unit.record_provenance(options)
+            code = DONE if is_complete else FAILED
+            return _report_and_exit_code(options, code, entries, "")
         except (UsageError, ParameterError) as error:
             print(f"{error}", file=sys.stderr)
-            return _reported(options, USAGE, [], str(error).removeprefix("dampsim: "))
+            return _report_and_exit_code(options, USAGE, [], str(error).removeprefix("dampsim: "))
         except SystemExit as stop:
             # argparse has printed its help.
             return int(stop.code or 0)
-        except Stopped as stopped:
+        except Cancelled as stopped:
             with contextlib.suppress(OSError):
                 print(
                     f"dampsim: cancelled because {stopped}; run the same command again to continue",
@@ -67,12 +67,12 @@ def main(argv: Sequence[str]) -> int:
             return FAILED
         except DampSimError as error:
             print(f"dampsim: {error}", file=sys.stderr)
-            return _reported(options, FAILED, [], str(error))
+            return _report_and_exit_code(options, FAILED, [], str(error))
         except Exception as error:
             traceback.print_exc()
             problem = f"This is a bug in DampSim, not an error in the scene ({type(error).__name__}: {error})"
             print(f"dampsim: {problem}. Please report it with the lines above", file=sys.stderr)
-            _report(options, BUG, [], problem)
+            _write_report(options, BUG, [], problem)
             return BUG
 
 
@@ -81,18 +81,18 @@ def _check_report(path: str | None) -> None:
         raise UsageError(f"dampsim: --report {path}: give a file in an existing folder")
 
 
-def _reported(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:
+def _report_and_exit_code(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> int:
     """Write the report and return the exit code, which is DONE for failures with --failures-in-report."""
-    written = _report(options, code, entries, problem)
+    written = _write_report(options, code, entries, problem)
     mendable = code in (FAILED, USAGE)
     return DONE if mendable and written and getattr(options, "failures_in_report", False) else code
 
 
-def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> bool:
+def _write_report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]], problem: str) -> bool:
     """Write the report if the options ask for one, and return whether it was written."""
     if not options.report:
         return False
-    whole = {
+    content = {
         "command": options.command,
         "file": bpy.data.filepath,
         "blender": bpy.app.version_string,
@@ -102,22 +102,22 @@ def _report(options: argparse.Namespace, code: int, entries: list[dict[str, Any]
     }
     for name in ("remarks", "made_from"):
         if getattr(options, name, None):
-            whole[name] = getattr(options, name)
+            content[name] = getattr(options, name)
     try:
-        record.write(Path(options.report), json.dumps(whole, indent=1, default=str))
+        report_file.write_atomically(Path(options.report), json.dumps(content, indent=1, default=str))
     except OSError as error:
         print(f"dampsim: the report {options.report} cannot be written ({error.strerror or error})", file=sys.stderr)
         return False
     return True
 
 
-_command: Any = None
+_command_handle: Any = None
 
 
 def register() -> None:
-    global _command  # Needed by unregister().
-    _command = bpy.utils.register_cli_command("dampsim", main)
+    global _command_handle  # Needed by unregister().
+    _command_handle = bpy.utils.register_cli_command("dampsim", main)
 
 
 def unregister() -> None:
-    bpy.utils.unregister_cli_command(_command)
+    bpy.utils.unregister_cli_command(_command_handle)

@@ -10,9 +10,9 @@ from typing import Any
 import bpy
 
 from ...core.scene.parameters import PARAMETERS
-from ..scene.objects import simulated_in
+from ..scene.objects import simulated_in_scene
+from ..work.cancellation import Cancelled
 from ..work.steps import Step
-from ..work.stopping import Stopped
 
 
 class UsageError(Exception):
@@ -40,20 +40,20 @@ def add_settings(parser: argparse.ArgumentParser, form: str) -> None:
     parser.add_argument("--set", action="append", default=[], metavar=form, help=", ".join(PARAMETERS))
 
 
-def objects(names: Sequence[str]) -> list[bpy.types.Object]:
+def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
     """Return the simulated objects of the scene with these names; all of them without names. Raises UsageError."""
-    ours = {obj.name: obj for obj in simulated_in(bpy.context.scene)}
-    missing = [name for name in names if name not in ours]
+    simulated = {obj.name: obj for obj in simulated_in_scene(bpy.context.scene)}
+    missing = [name for name in names if name not in simulated]
     if missing:
         raise UsageError(
-            f"dampsim: '{missing[0]}' is not a simulated object; simulated objects: {', '.join(ours) or 'none'}"
+            f"dampsim: '{missing[0]}' is not a simulated object; simulated objects: {', '.join(simulated) or 'none'}"
         )
-    if not ours:
+    if not simulated:
         raise UsageError("dampsim: the scene has no simulated objects; add one in the DampSim tab of the sidebar")
-    return [ours[name] for name in names] if names else list(ours.values())
+    return [simulated[name] for name in names] if names else list(simulated.values())
 
 
-def setting(entry: str) -> tuple[str, str]:
+def parse_setting(entry: str) -> tuple[str, str]:
     """Split NAME=VALUE. Raises UsageError if it is malformed or NAME is not a parameter."""
     name, found, value = entry.partition("=")
     if not found or name not in PARAMETERS:
@@ -73,33 +73,33 @@ def set_frames(frames: str | None) -> None:
     if end < start:
         raise UsageError(f"dampsim: --frames {frames}: the last frame must not precede the first")
     scene = bpy.context.scene
-    before = scene.frame_start, scene.frame_end
+    previous_range = scene.frame_start, scene.frame_end
     try:
         scene.frame_start, scene.frame_end = start, end
     except (ValueError, OverflowError):
         start = end + 1
     if (scene.frame_start, scene.frame_end) != (start, end):
-        scene.frame_start, scene.frame_end = before
+        scene.frame_start, scene.frame_end = previous_range
         raise UsageError(f"dampsim: --frames {frames}: Blender does not allow these frame numbers")
 
 
-def telling(name: str, options: argparse.Namespace) -> Callable[[Step], None]:
+def progress_printer(name: str, options: argparse.Namespace) -> Callable[[Step], None]:
     """Return a callback that prints each step of a job. name: name of the processed object.
 
     The callback raises Cancelled if the command was cancelled or its output pipe was closed.
     """
-    began = time.monotonic()
-    said: Step | None = None
+    start = time.monotonic()
+    last_step: Step | None = None
 
     def say(step: Step) -> None:
-        nonlocal said
+        nonlocal last_step
         options.watch.check()
-        if step != said:
-            took = time.monotonic() - began
+        if step != last_step:
+            took = time.monotonic() - start
             try:
-                print(f"dampsim: {name}: {step.text} {step.done}/{step.total} {took:.1f} s", flush=True)
+                print(f"dampsim: {name}: {step.text} {step.completed}/{step.total} {took:.1f} s", flush=True)
             except BrokenPipeError:
-                raise Stopped("its output was closed") from None
-        said = step
+                raise Cancelled("its output was closed") from None
+        last_step = step
 
     return say

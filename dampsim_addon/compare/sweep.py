@@ -23,21 +23,21 @@ from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
-from ..farm import record
-from ..live.liveness import check_shown
+from ..farm import report_file
+from ..live.liveness import check_displayable
 from ..scene.groups import group_of
-from ..scene.snapshot import check_object, take
-from ..work.steps import Step, paired
-from . import sheet
-from .kept import Kept
-from .variants import Variants, simulated
+from ..scene.scene_builder import build_scene, check_object
+from ..work.steps import Step, paired_steps
+from . import contact_sheet
+from .checkpoint import SweepCheckpoint
+from .variants import Variants, simulate_all_frames
 
 Values = Mapping[str, object]
 TABLE, PAGE, SHEET = "sweep.csv", "index.html", "contact_sheet.png"
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class SweepRow:
     """Result of one variant. Its fields are keys of the JSON report.
 
     number: from 1.  values: the varied parameters.  curve: settle curve of a release, or of the shot for bodies that
@@ -59,23 +59,23 @@ class Row:
     @property
     def label(self) -> str:
         """The varied parameters as text."""
-        return ", ".join(f"{name} {_text(value)}" for name, value in self.values.items())
+        return ", ".join(f"{name} {_value_text(value)}" for name, value in self.values.items())
 
 
-def grid(lists: Mapping[str, Sequence[object]]) -> list[Values]:
+def parameter_grid(lists: Mapping[str, Sequence[object]]) -> list[Values]:
     """Return all combinations of the values listed for each parameter. The last parameter changes fastest."""
     return [dict(zip(lists, chosen, strict=True)) for chosen in itertools.product(*lists.values())]
 
 
-def run(
+def simulate_sweep(
     scene: bpy.types.Scene,
     view_layer: bpy.types.ViewLayer,
     obj: bpy.types.Object,
     choices: Sequence[Values],
     folder: Path,
     pictures: int,
-    kept: Kept | None = None,
-) -> Generator[Step, None, list[Row]]:
+    checkpoint: SweepCheckpoint | None = None,
+) -> Generator[Step, None, list[SweepRow]]:
     """Simulate all variants and write the comparison into a folder. The object's bake and parameters stay unchanged.
 
     pictures: number of rendered frames of each variant.  checkpoint: stores finished variants, so that an interrupted
@@ -83,161 +83,167 @@ def run(
     """
     check_object(obj, view_layer)
     if pictures:
-        sheet.check(scene)
-        check_shown(obj)
+        contact_sheet.check_renderable(scene)
+        check_displayable(obj)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SceneError(
             f"{obj.name}: the folder {folder} cannot be created ({error.strerror or error}); choose another one."
         ) from error
-    rows: list[Row] = []
-    made: dict[int, list[Array]] = {}
+    rows: list[SweepRow] = []
+    shapes: dict[int, list[Array]] = {}
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        variants = Variants(take(sampler), obj.name)
+        variants = Variants(build_scene(sampler), obj.name)
         for number, values in enumerate(choices):
-            known = kept.read(number) if kept is not None else None
-            if known is not None:
-                facts, curve, made[number] = known
-                row = Row(values=values, curve=curve, **facts)
+            stored = checkpoint.read(number) if checkpoint is not None else None
+            if stored is not None:
+                facts, curve, shapes[number] = stored
+                row = SweepRow(values=values, curve=curve, **facts)
                 yield Step(number + 1, len(choices), "Already done")
             else:
                 try:
                     swing = obj.dampsim.swing / 100.0
-                    row, frames = yield from _measured(variants, values, number, len(choices), swing)
+                    row, frames = yield from _measure_variant(variants, values, number, len(choices), swing)
                 except DampSimError as error:
-                    rows.append(Row(number + 1, values, problem=str(error)))
+                    rows.append(SweepRow(number + 1, values, problem=str(error)))
                     continue
-                made[number] = [frame.shapes[obj.name].astype("<f4") for frame in frames]
-                if kept is not None:
+                shapes[number] = [frame.shapes[obj.name].astype("<f4") for frame in frames]
+                if checkpoint is not None:
                     facts = {name: value for name, value in vars(row).items() if name not in {"values", "curve"}}
-                    kept.write(number, facts, row.curve, made[number])
+                    checkpoint.write(number, facts, row.curve, shapes[number])
             rows.append(row)
             if row.curve is not None:
-                _write(folder / curve_name(row), picture.svg(row.curve, html.escape(row.label)), obj.name)
-        if made and pictures:
-            chosen = telling(list(made.values()), pictures)
-            yield from _pictured(
-                sampler.of(obj),
-                {rows[number]: [made[number][k] for k in chosen] for number in made},
+                _write_file(
+                    folder / curve_file_name(row), picture.curve_svg(row.curve, html.escape(row.label)), obj.name
+                )
+        if shapes and pictures:
+            chosen = representative_frames(list(shapes.values()), pictures)
+            yield from _render_pictures(
+                sampler.member_for(obj),
+                {rows[number]: [shapes[number][k] for k in chosen] for number in shapes},
                 [scene.frame_start + k for k in chosen],
                 folder,
             )
-    _write(folder / TABLE, _table(rows), obj.name)
-    _write(folder / PAGE, _page(rows, obj.name, bool(made and pictures)), obj.name)
-    if kept is not None:
-        kept.clear()
+    _write_file(folder / TABLE, _csv_table(rows), obj.name)
+    _write_file(folder / PAGE, _html_page(rows, obj.name, bool(shapes and pictures)), obj.name)
+    if checkpoint is not None:
+        checkpoint.clear()
     return rows
 
 
-def files(rows: Sequence[Row], folder: Path, pictures: bool) -> list[Path]:
+def sweep_files(rows: Sequence[SweepRow], folder: Path, pictures: bool) -> list[Path]:
     """Return the files that the sweep has written, except the single pictures."""
     seen = [SHEET] if pictures and not all(row.problem for row in rows) else []
-    return [folder / name for name in [TABLE, PAGE, *seen, *(curve_name(row) for row in rows if row.curve is not None)]]
+    return [
+        folder / name for name in [TABLE, PAGE, *seen, *(curve_file_name(row) for row in rows if row.curve is not None)]
+    ]
 
 
-def telling(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
+def representative_frames(variants: Sequence[Sequence[Array]], count: int) -> list[int]:
     """Return indices of at most count frames at which the variants differ or move most.
 
     variants: surfaces (v, 3) of each frame.  The frames are spread so that each covers the same share of difference.
     """
     first = variants[0]
-    differ = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
-    moved = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
+    difference = np.array([max(np.abs(one[k] - first[k]).max() for one in variants) for k in range(len(first))])
+    motion = np.array([0.0, *(np.abs(b - a).max() for a, b in itertools.pairwise(first))])
     # Weights of difference between variants, of motion, and of plain duration.
-    share = differ / (differ.sum() or 1.0) + 0.5 * moved / (moved.sum() or 1.0) + 0.5 / len(first)
-    reached = np.cumsum(share) / share.sum()
-    return sorted({int(np.searchsorted(reached, (k + 0.5) / count)) for k in range(count)})
+    share = difference / (difference.sum() or 1.0) + 0.5 * motion / (motion.sum() or 1.0) + 0.5 / len(first)
+    cumulative = np.cumsum(share) / share.sum()
+    return sorted({int(np.searchsorted(cumulative, (k + 0.5) / count)) for k in range(count)})
 
 
-def _pictured(
-    sampler: Sampler, surfaces: Mapping[Row, Sequence[Array]], frames: Sequence[int], folder: Path
+def _render_pictures(
+    sampler: Sampler, surfaces: Mapping[SweepRow, Sequence[Array]], frames: Sequence[int], folder: Path
 ) -> Generator[Step]:
     strips: list[list[Path]] = []
     total = len(surfaces) * len(frames)
     pictures = folder / "frames"
-    for row, there in surfaces.items():
+    for row, row_surfaces in surfaces.items():
         strip = []
-        for path in sheet.render(sampler, dict(zip(frames, there, strict=True)), pictures, row.number, row.label):
+        for path in contact_sheet.render_frames(
+            sampler, dict(zip(frames, row_surfaces, strict=True)), pictures, row.number, row.label
+        ):
             strip.append(path)
             yield Step(len(strips) * len(frames) + len(strip), total, "Rendering")
         strips.append(strip)
-    sheet.assemble(strips, folder / SHEET)
+    contact_sheet.assemble_sheet(strips, folder / SHEET)
 
 
-def curve_name(row: Row) -> str:
+def curve_file_name(row: SweepRow) -> str:
     return f"curve_{row.number:02d}.svg"
 
 
-def _measured(
-    variants: Variants, values: Values, which: int, of: int, swing: float
-) -> Generator[Step, None, tuple[Row, list[Frame]]]:
-    simulation = yield from variants.prepared(values)
-    began = time.perf_counter()
-    frames = yield from simulated(simulation, which, of)
-    pace = (time.perf_counter() - began) / len(frames)
+def _measure_variant(
+    variants: Variants, values: Values, index: int, count: int, swing: float
+) -> Generator[Step, None, tuple[SweepRow, list[Frame]]]:
+    simulation = yield from variants.prepare(values)
+    start = time.perf_counter()
+    frames = yield from simulate_all_frames(simulation, index, count)
+    pace = (time.perf_counter() - start) / len(frames)
     scene = simulation.scene
     name, last = variants.name, float(scene.last)
-    settings = scene.body(name).at(last)
-    dials = tuple(body.at(last) for body in scene.bodies)
+    settings = scene.body(name).settings_at(last)
+    dials = tuple(body.settings_at(last) for body in scene.bodies)
     shot = simulation_curve(simulation, name, frames, settings)
-    curve, held = shot, simulation.is_held(name)
-    if held and settings.by_settle:
-        curve = yield from _released(simulation, name, swing)
-    row = Row(
-        which + 1, values, curve, shot.rest if shot else None, _offset(simulation, name, frames),
-        simulation.young(name, dials), simulation.sag(name, dials) if held else None, pace,
+    curve, is_pinned = shot, simulation.is_constrained(name)
+    if is_pinned and settings.is_settle_controlled:
+        curve = yield from _measure_release(simulation, name, swing)
+    row = SweepRow(
+        index + 1, values, curve, shot.rest if shot else None, _max_offset(simulation, name, frames),
+        simulation.young(name, dials), simulation.sag(name, dials) if is_pinned else None, pace,
     )  # fmt: skip
     return row, frames
 
 
-def _released(simulation: Simulation, name: str, swing: float) -> Generator[Step, None, SettleCurve]:
-    return paired(release_test(simulation, name, swing), "Releasing")
+def _measure_release(simulation: Simulation, name: str, swing: float) -> Generator[Step, None, SettleCurve]:
+    return paired_steps(release_test(simulation, name, swing), "Releasing")
 
 
-def _offset(simulation: Simulation, name: str, frames: Sequence[Frame]) -> float:
+def _max_offset(simulation: Simulation, name: str, frames: Sequence[Frame]) -> float:
     body = simulation.scene.body(name)
     far = [np.linalg.norm(frame.shapes[name] - body.motion(float(frame.number)), axis=1).max() for frame in frames]
     return float(max(far)) / body.surface.size
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def _cells(row: Row) -> dict[str, str]:
+def _cells(row: SweepRow) -> dict[str, str]:
     """Return the cells of a row by column; a cell is empty if its value could not be measured."""
 
-    def of(value: float | None, scale: float = 1.0) -> str:
+    def number_text(value: float | None, scale: float = 1.0) -> str:
         return "" if value is None or not np.isfinite(value) else f"{scale * value:.4g}"
 
     curve = row.curve
     return {
         "number": str(row.number),
-        **{name: _text(value) for name, value in row.values.items()},
-        "rest_frames": of(curve.rest if curve else None),
-        "dialled_frames": of(curve.dial if curve else None),
-        "bounce_percent": of(curve.overshoot if curve else None, 100.0),
-        "dialled_bounce_percent": of(curve.bounce if curve else None, 100.0),
-        "shot_rest_frames": of(row.shot_rest),
-        "largest_offset_percent": of(row.offset, 100.0),
-        "young_kpa": of(row.young, 1e-3),
-        "sag_percent": of(row.sag, 100.0),
-        "ms_per_frame": of(row.pace, 1e3),
+        **{name: _value_text(value) for name, value in row.values.items()},
+        "rest_frames": number_text(curve.rest if curve else None),
+        "dialled_frames": number_text(curve.dial if curve else None),
+        "bounce_percent": number_text(curve.overshoot if curve else None, 100.0),
+        "dialled_bounce_percent": number_text(curve.bounce if curve else None, 100.0),
+        "shot_rest_frames": number_text(row.shot_rest),
+        "largest_offset_percent": number_text(row.offset, 100.0),
+        "young_kpa": number_text(row.young, 1e-3),
+        "sag_percent": number_text(row.sag, 100.0),
+        "ms_per_frame": number_text(row.pace, 1e3),
         "problem": row.problem,
     }
 
 
-def _write(path: Path, text: str, name: str) -> None:
+def _write_file(path: Path, text: str, name: str) -> None:
     try:
-        record.write(path, text)
+        report_file.write_atomically(path, text)
     except OSError as error:
         raise SceneError(
             f"{name}: {path} cannot be written ({error.strerror or error}); choose another folder or free some space."
         ) from error
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _csv_table(rows: Sequence[SweepRow]) -> str:
     cells = [_cells(row) for row in rows]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
@@ -246,11 +252,13 @@ def _table(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:
+def _html_page(rows: Sequence[SweepRow], name: str, pictures: bool) -> str:
     cells = [_cells(row) for row in rows]
-    heads = "".join(f"<th>{html.escape(_head(key))}</th>" for key in cells[0])
+    heads = "".join(f"<th>{html.escape(_heading(key))}</th>" for key in cells[0])
     lines = ["".join(f"<td>{html.escape(value)}</td>" for value in row.values()) for row in cells]
-    curves = "".join(f'<img src="{curve_name(row)}" alt="{html.escape(row.label)}">\n' for row in rows if row.curve)
+    curves = "".join(
+        f'<img src="{curve_file_name(row)}" alt="{html.escape(row.label)}">\n' for row in rows if row.curve
+    )
     seen = f'<h2>Pictures</h2>\n<img src="{SHEET}" alt="One row for each variant">\n' if pictures else ""
     title = html.escape(f"{name}: variants: {len(rows)}")
     return (
@@ -264,7 +272,7 @@ def _page(rows: Sequence[Row], name: str, pictures: bool) -> str:
     )
 
 
-def _head(key: str) -> str:
+def _heading(key: str) -> str:
     """Return the heading of a column."""
     if key in PARAMETERS:
         unit = PARAMETERS[key].unit

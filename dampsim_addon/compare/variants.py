@@ -13,10 +13,10 @@ from ...core.scene.parameters import PARAMETERS
 from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
-from ..jobs.prepare import prepared
+from ..jobs.prepare import prepare_simulation
 from ..work.steps import Step
 
-Read = TypeVar("Read")
+Value = TypeVar("Value")
 
 
 class Variants:
@@ -25,73 +25,73 @@ class Variants:
     Keyframed parameters that are not varied keep their animation.
     """
 
-    def __init__(self, taken: Scene, name: str) -> None:
+    def __init__(self, core_scene: Scene, name: str) -> None:
         """name: the body whose parameters vary."""
         self.name = name
         bodies = []
-        for body in taken.bodies:
-            motion = _Once(body.motion)
-            dials = None if body.dials is None else _Once(body.dials)
-            outside = None if body.outside is None else _Once(body.outside)
+        for body in core_scene.bodies:
+            motion = _CachedReader(body.motion)
+            dials = None if body.settings_by_frame is None else _CachedReader(body.settings_by_frame)
+            outside = None if body.external_forces is None else _CachedReader(body.external_forces)
             # Parameters, external forces and sensors can be read only at the frame at which the motion was just read.
-            watched = None if body.watched is None else _Once(body.watched)
-            motion.then = tuple(one for one in (dials, outside, watched) if one is not None)
-            bodies.append(replace(body, motion=motion, dials=dials, outside=outside, watched=watched))
-        colliders = tuple(replace(one, motion=_Once(one.motion)) for one in taken.colliders)
-        obstacles = []
-        for one in taken.obstacles:
-            motion = _Once(one.motion)
-            numbers = None if one.dials is None else _Once(one.dials)
-            motion.then = () if numbers is None else (numbers,)
-            obstacles.append(replace(one, motion=motion, dials=numbers))
-        self.taken = replace(taken, bodies=tuple(bodies), colliders=colliders, obstacles=tuple(obstacles))
-        self._known: dict[str, Assembly] = {}
+            watched = None if body.sensor_inputs is None else _CachedReader(body.sensor_inputs)
+            motion.dependents = tuple(one for one in (dials, outside, watched) if one is not None)
+            bodies.append(replace(body, motion=motion, settings_by_frame=dials, external_forces=outside, sensor_inputs=watched))
+        anchors = tuple(replace(one, motion=_CachedReader(one.motion)) for one in core_scene.anchors)
+        colliders = []
+        for one in core_scene.colliders:
+            motion = _CachedReader(one.motion)
+            numbers = None if one.settings_by_frame is None else _CachedReader(one.settings_by_frame)
+            motion.dependents = () if numbers is None else (numbers,)
+            colliders.append(replace(one, motion=motion, settings_by_frame=numbers))
+        self.core_scene = replace(core_scene, bodies=tuple(bodies), anchors=anchors, colliders=tuple(colliders))
+        self._assemblies: dict[str, Assembly] = {}
 
-    def prepared(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
+    def prepare(self, values: Mapping[str, object]) -> Generator[Step, None, Simulation]:
         """Return the simulation with these parameter values. Raises DampSimError."""
-        changed = {name: PARAMETERS[name].checked(value) for name, value in values.items()}
+        checked_values = {name: PARAMETERS[name].validate(value) for name, value in values.items()}
 
-        def varied(body: Body) -> Body:
+        def with_values(body: Body) -> Body:
             if body.name != self.name:
                 return body
-            asked = body.dials
-            dials = None if asked is None else lambda frame: replace(asked(frame), **changed)
-            return replace(body, settings=replace(body.settings, **changed), dials=dials)
+            read_dials = body.settings_by_frame
+            dials = None if read_dials is None else lambda frame: replace(read_dials(frame), **checked_values)
+            return replace(body, settings=replace(body.settings, **checked_values), settings_by_frame=dials)
 
-        scene = replace(self.taken, bodies=tuple(varied(body) for body in self.taken.bodies))
-        mark = model_fingerprint(scene)
-        simulation = yield from prepared(scene, self._known.get(mark))
-        self._known[mark] = simulation.assembly
+        scene = replace(self.core_scene, bodies=tuple(with_values(body) for body in self.core_scene.bodies))
+        fingerprint = model_fingerprint(scene)
+        simulation = yield from prepare_simulation(scene, self._assemblies.get(fingerprint))
+        self._assemblies[fingerprint] = simulation.assembly
         return simulation
 
 
-class _Once(Generic[Read]):
+class _CachedReader(Generic[Value]):
     """Reader that caches its values by frame.
 
     dependents: readers that must read at the same visit of a frame.
     """
 
-    def __init__(self, ask: Callable[[float], Read]) -> None:
-        self._ask = ask
-        self._found: dict[float, Read] = {}
-        self.then: tuple[Callable[[float], object], ...] = ()
+    def __init__(self, read: Callable[[float], Value]) -> None:
+        self._read = read
+        self._values: dict[float, Value] = {}
+        self.dependents: tuple[Callable[[float], object], ...] = ()
 
-    def __call__(self, frame: float) -> Read:
-        if frame not in self._found:
-            self._found[frame] = self._ask(frame)
-            for other in self.then:
+    def __call__(self, frame: float) -> Value:
+        if frame not in self._values:
+            self._values[frame] = self._read(frame)
+            for other in self.dependents:
                 other(frame)
-        return self._found[frame]
+        return self._values[frame]
 
 
-def simulated(simulation: Simulation, which: int, of: int) -> Generator[Step, None, list[Frame]]:
+def simulate_all_frames(simulation: Simulation, index: int, count: int) -> Generator[Step, None, list[Frame]]:
     """Simulate all frames and return them. index, count: position among several simulations, for the progress."""
     scene = simulation.scene
     total = scene.last - scene.first + 1
-    for done, parts in simulation.warm_up():
+    for done, parts in simulation.prepare_first_frame():
         yield Step(done, parts, "Preparing")
     frames = []
     for frame in simulation.frames():
         frames.append(frame)
-        yield Step(which * total + len(frames), of * total, "Simulating")
+        yield Step(index * total + len(frames), count * total, "Simulating")
     return frames

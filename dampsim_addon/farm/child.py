@@ -15,21 +15,21 @@ from pathlib import Path
 from typing import Any
 
 # Time that a cancelled child has to finish its step before it is killed, s.
-PATIENCE = 45.0
+GRACE_PERIOD = 45.0
 _PAUSE = 0.2
 # Shortest interval of progress events from a Dask worker, s.
-_TELL = 1.0
+_EVENT_INTERVAL = 1.0
 # Exit code of shells for a program that cannot be run.
-_NONE = 127
+_NOT_RUNNABLE = 127
 # Number of the last output lines that are kept to explain a failure.
-_LAST = 12
+_LAST_LINE_COUNT = 12
 
 
-def run(
+def run_command(
     command: Sequence[str],
     log: str,
-    say: Callable[[str], None],
-    is_over: Callable[[], bool],
+    on_line: Callable[[str], None],
+    is_cancelled: Callable[[], bool],
 ) -> dict[str, Any]:
     """Run a command until it ends or is_cancelled() returns True. Its standard input closes when this process dies.
 
@@ -38,51 +38,57 @@ def run(
     whether it was cancelled; seconds, the duration; last, the last lines of the output.
     """
     try:
-        return _run(command, log, say, is_over)
+        return _run_process(command, log, on_line, is_cancelled)
     except OSError as error:
-        said = f"{error.filename or command[0]}: {error.strerror or error}"
-        return {"code": _NONE, "ended": False, "seconds": 0.0, "last": [said]}
+        message = f"{error.filename or command[0]}: {error.strerror or error}"
+        return {"code": _NOT_RUNNABLE, "ended": False, "seconds": 0.0, "last": [message]}
 
 
-def _run(command: Sequence[str], log: str, say: Callable[[str], None], is_over: Callable[[], bool]) -> dict[str, Any]:
-    began, lines, last = time.monotonic(), queue.SimpleQueue[str | None](), collections.deque[str](maxlen=_LAST)
+def _run_process(
+    command: Sequence[str], log: str, on_line: Callable[[str], None], is_cancelled: Callable[[], bool]
+) -> dict[str, Any]:
+    start, lines, last = (
+        time.monotonic(),
+        queue.SimpleQueue[str | None](),
+        collections.deque[str](maxlen=_LAST_LINE_COUNT),
+    )
     # Its own session, so that Ctrl+C does not reach it. It is cancelled by closing its standard input.
-    own: dict[str, Any] = {"start_new_session": True}
+    session_options: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":
-        own = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined, unused-ignore]
+        session_options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined, unused-ignore]
     Path(log).parent.mkdir(parents=True, exist_ok=True)
     with Path(log).open("a", encoding="utf-8", errors="replace") as file:
         file.write(f"\n$ {subprocess.list2cmdline(command)}\n")
         file.flush()
         child = subprocess.Popen(
             list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, encoding="utf-8", errors="replace", **own,
+            text=True, encoding="utf-8", errors="replace", **session_options,
         )  # fmt: skip
-        threading.Thread(target=_hear, args=(child, lines), daemon=True).start()
-        ended = False
+        threading.Thread(target=_read_lines, args=(child, lines), daemon=True).start()
+        was_cancelled = False
         try:
             while True:
-                line = _next(lines)
+                line = _next_line(lines)
                 if line is None:
                     break
                 if line:
                     file.write(line)
                     file.flush()
                     last.append(line.rstrip())
-                    say(line.rstrip())
-                if not ended and is_over():
-                    ended = True
-                    _end(child)
+                    on_line(line.rstrip())
+                if not was_cancelled and is_cancelled():
+                    was_cancelled = True
+                    _terminate(child)
         finally:
             # Never leave a child process behind.
             if child.poll() is None:
-                _end(child, patience=0.0 if not ended else PATIENCE)
+                _terminate(child, grace_period=0.0 if not was_cancelled else GRACE_PERIOD)
             code = child.wait()
             file.write(f"ended with {code}\n")
-    return {"code": code, "ended": ended, "seconds": time.monotonic() - began, "last": list(last)}
+    return {"code": code, "ended": was_cancelled, "seconds": time.monotonic() - start, "last": list(last)}
 
 
-def _hear(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
+def _read_lines(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) -> None:
     assert child.stdout is not None
     with contextlib.suppress(ValueError, OSError):
         for line in child.stdout:
@@ -90,7 +96,7 @@ def _hear(child: subprocess.Popen[str], lines: queue.SimpleQueue[str | None]) ->
     lines.put(None)
 
 
-def _next(lines: queue.SimpleQueue[str | None]) -> str | None:
+def _next_line(lines: queue.SimpleQueue[str | None]) -> str | None:
     """Return the next line; '' if there is none yet, None after the last."""
     try:
         return lines.get(timeout=_PAUSE)
@@ -98,13 +104,13 @@ def _next(lines: queue.SimpleQueue[str | None]) -> str | None:
         return ""
 
 
-def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
+def _terminate(child: subprocess.Popen[str], grace_period: float = GRACE_PERIOD) -> None:
     """Close the standard input, which the child watches. After patience (s), kill it and its child processes."""
     assert child.stdin is not None
     with contextlib.suppress(OSError):
         child.stdin.close()
     try:
-        child.wait(patience)
+        child.wait(grace_period)
     except subprocess.TimeoutExpired:
         if os.name == "nt":
             child.kill()
@@ -113,10 +119,10 @@ def _end(child: subprocess.Popen[str], patience: float = PATIENCE) -> None:
                 os.killpg(child.pid, signal.SIGKILL)
 
 
-def why(result: dict[str, Any]) -> str:
+def exit_reason(result: dict[str, Any]) -> str:
     """Return as a clause how a child without a report ended."""
     code, last = int(result["code"]), [line for line in result["last"] if line]
-    if code == _NONE and last:
+    if code == _NOT_RUNNABLE and last:
         return f"Blender cannot be run ({last[-1]})"
     # Shells add 128 to the number of a signal.
     number = -code if code < 0 else code - 128 if code > 128 else 0
@@ -128,22 +134,22 @@ def why(result: dict[str, Any]) -> str:
     return f"Blender {how}{said}"
 
 
-def on_dask_worker(command: Sequence[str], log: str, topic: str, number: int) -> dict[str, Any]:
+def run_on_dask_worker(command: Sequence[str], log: str, topic: str, number: int) -> dict[str, Any]:
     """Run a command as a Dask task. It is cancelled if the scheduler withdraws the task or loses its client."""
     # Dask is installed only on workers.
     from distributed import get_worker
 
     worker: Any = get_worker()
-    key, told = worker.get_current_task(), -_TELL
+    key, last_event = worker.get_current_task(), -_EVENT_INTERVAL
 
-    def say(line: str) -> None:
-        nonlocal told
-        if time.monotonic() - told >= _TELL:
-            told = time.monotonic()
+    def log_line(line: str) -> None:
+        nonlocal last_event
+        if time.monotonic() - last_event >= _EVENT_INTERVAL:
+            last_event = time.monotonic()
             worker.log_event(topic, [number, line])
 
-    def is_over() -> bool:
+    def is_cancelled() -> bool:
         task = worker.state.tasks.get(key)
         return task is None or task.state == "cancelled"
 
-    return run(command, log, say, is_over)
+    return run_command(command, log, log_line, is_cancelled)

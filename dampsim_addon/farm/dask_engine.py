@@ -14,12 +14,12 @@ from typing import Any
 
 from ...core.errors import DampSimError
 from . import child
-from .ledger import Ledger
-from .local import command
+from .job_queue import JobQueue
+from .local_engine import unit_command
 from .shots import LOG, Unit
 
 # Module name of child.py on the workers.
-_NAME = "dampsim_farm_child"
+_MODULE_NAME = "dampsim_farm_child"
 _PAUSE = 0.5
 
 
@@ -27,8 +27,8 @@ class SchedulerError(DampSimError):
     """Dask or its scheduler is not available."""
 
 
-def run(
-    ledger: Ledger, scheduler: str | None, blender: Sequence[str], output: Path, is_over: Callable[[], bool]
+def run_on_dask(
+    job_queue: JobQueue, scheduler: str | None, blender: Sequence[str], output: Path, is_cancelled: Callable[[], bool]
 ) -> None:
     """Run all units of a queue on the workers of a scheduler, until they are done or is_cancelled() returns True.
 
@@ -49,24 +49,26 @@ def run(
             f"{scheduler}: no Dask scheduler answers ({error}); start one, or check the address."
         ) from error
     with client:
-        _Round(ledger, client, distributed.wait, [*blender], output).run(is_over)
+        _DaskRun(job_queue, client, distributed.wait, [*blender], output).run(is_cancelled)
 
 
-class _Round:
+class _DaskRun:
     """Tasks submitted by one client."""
 
-    def __init__(self, ledger: Ledger, client: Any, wait: Callable[..., Any], blender: list[str], output: Path) -> None:
-        self._ledger, self._client, self._wait = ledger, client, wait
+    def __init__(
+        self, job_queue: JobQueue, client: Any, wait: Callable[..., Any], blender: list[str], output: Path
+    ) -> None:
+        self._job_queue, self._client, self._wait = job_queue, client, wait
         self._blender, self._output = blender, output
         self._units: dict[int, Unit] = {}
         self._futures: dict[Any, Unit] = {}
         self._topic = f"dampsim-farm-{uuid.uuid4().hex[:12]}"
-        self._module = _sent(client)
+        self._module = _upload_child_module(client)
 
-    def run(self, is_over: Callable[[], bool]) -> None:
-        self._client.subscribe_topic(self._topic, self._hear)
-        while not is_over():
-            while (unit := self._ledger.next()) is not None:
+    def run(self, is_cancelled: Callable[[], bool]) -> None:
+        self._client.subscribe_topic(self._topic, self._on_event)
+        while not is_cancelled():
+            while (unit := self._job_queue.next_unit()) is not None:
                 self._submit(unit)
             if not self._futures:
                 return
@@ -75,25 +77,25 @@ class _Round:
             except TimeoutError:
                 continue
             for future in [future for future in self._futures if future.done()]:
-                self._end(self._futures.pop(future), future)
+                self._complete(self._futures.pop(future), future)
         # The workers notice this and cancel Blender; see child.run_on_dask_worker.
         self._client.cancel(list(self._futures), force=True)
 
     def _submit(self, unit: Unit) -> None:
         self._units[unit.number] = unit
-        said = command(self._blender, unit, self._output)
+        command_line = unit_command(self._blender, unit, self._output)
         future = self._client.submit(
-            self._module.on_dask_worker, said, str(unit.folder / LOG), self._topic, unit.number,
+            self._module.on_dask_worker, command_line, str(unit.folder / LOG), self._topic, unit.number,
             key=f"dampsim {unit.label} {uuid.uuid4().hex[:8]}", pure=False,
         )  # fmt: skip
         self._futures[future] = unit
 
-    def _hear(self, event: Any) -> None:
+    def _on_event(self, event: Any) -> None:
         # The event is (time, content).
         number, line = event[1]
-        self._ledger.hear(self._units[number], line)
+        self._job_queue.on_output(self._units[number], line)
 
-    def _end(self, unit: Unit, future: Any) -> None:
+    def _complete(self, unit: Unit, future: Any) -> None:
         if future.status == "finished":
             result = future.result()
             if result["ended"]:
@@ -101,24 +103,24 @@ class _Round:
                 result = {**result, "code": -15}
         else:
             # The worker has died more often than the scheduler allows.
-            said = str(future.exception()) if future.status == "error" else f"the task was {future.status}"
-            result = {"code": -9, "seconds": 0.0, "last": said.splitlines()[:1]}
-        self._ledger.end(unit, result)
+            message = str(future.exception()) if future.status == "error" else f"the task was {future.status}"
+            result = {"code": -9, "seconds": 0.0, "last": message.splitlines()[:1]}
+        self._job_queue.complete(unit, result)
 
 
-def _sent(client: Any) -> ModuleType:
+def _upload_child_module(client: Any) -> ModuleType:
     """Upload child.py to all current and future workers, and return it as a module of the same name."""
     folder = tempfile.mkdtemp(prefix="dampsim_farm_")
     try:
-        path = Path(folder) / f"{_NAME}.py"
+        path = Path(folder) / f"{_MODULE_NAME}.py"
         shutil.copyfile(child.__file__, path)
         client.upload_file(str(path))
-        spec = importlib.util.spec_from_file_location(_NAME, path)
+        spec = importlib.util.spec_from_file_location(_MODULE_NAME, path)
         assert spec is not None
         assert spec.loader is not None
         module = importlib.util.module_from_spec(spec)
         # Functions of an importable module are pickled by name, which works with any Python version of the workers.
-        sys.modules[_NAME] = module
+        sys.modules[_MODULE_NAME] = module
         spec.loader.exec_module(module)
         return module
     finally:

@@ -14,13 +14,13 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core.errors import DampSimError
-from . import record
-from .ledger import problem_of
-from .shots import AS_IT_IS, LOG, REPORT, UNITS
+from . import report_file
+from .job_queue import problem_text
+from .shots import LOG, NO_WEDGE, REPORT, UNITS
 
 PAGE, TABLE = "index.html", "farm.csv"
 # Deviations above which a value is highlighted: settle time relative to Settle, and overshoot (absolute).
-_REST, _BOUNCE = 0.2, 0.1
+_SETTLE_TOLERANCE, _BOUNCE_TOLERANCE = 0.2, 0.1
 
 
 class FolderError(DampSimError):
@@ -28,7 +28,7 @@ class FolderError(DampSimError):
 
 
 @dataclass(frozen=True)
-class Row:
+class FarmRow:
     """Row of the page: one object of a unit. Its fields are keys of the JSON report.
 
     Lengths in m; rest and frames in frames; seconds in s; size in bytes. '' or None: unknown.
@@ -52,26 +52,28 @@ class Row:
     remarks: Sequence[str] = field(default_factory=tuple)
 
     @property
-    def badness(self) -> tuple[float, float]:
+    def sort_key(self) -> tuple[float, float]:
         """Sort key, worst first: failures, then the largest deviation from the requested values."""
-        off = [0.0]
+        deviations = [0.0]
         if self.dialled_rest is not None:
-            off.append(2.0 if self.rest is None else abs(self.rest - self.dialled_rest) / max(self.dialled_rest, 1.0))
+            deviations.append(
+                2.0 if self.rest is None else abs(self.rest - self.dialled_rest) / max(self.dialled_rest, 1.0)
+            )
         if self.overshoot is not None and self.dialled_overshoot is not None:
-            off.append(abs(self.overshoot - self.dialled_overshoot))
+            deviations.append(abs(self.overshoot - self.dialled_overshoot))
         if self.error is not None and self.bound:
-            off.append(max(self.error / self.bound - 1.0, 0.0))
-        return (0.0 if self.problem else 1.0, -max(off) - (0.1 if self.remarks else 0.0))
+            deviations.append(max(self.error / self.bound - 1.0, 0.0))
+        return (0.0 if self.problem else 1.0, -max(deviations) - (0.1 if self.remarks else 0.0))
 
 
-def write(folder: Path) -> list[Row]:
+def write_page(folder: Path) -> list[FarmRow]:
     """Write index.html and farm.csv for a farm's folder, and return the rows in their order. Raises FolderError."""
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; give the output folder of a farm.")
-    rows = sorted((row for unit in _units(folder) for row in _rows(*unit)), key=lambda row: row.badness)
+    rows = sorted((row for unit in _listed_units(folder) for row in _unit_rows(*unit)), key=lambda row: row.sort_key)
     try:
-        record.write(folder / TABLE, _table(rows))
-        record.write(folder / PAGE, _page(rows, folder))
+        report_file.write_atomically(folder / TABLE, _csv_table(rows))
+        report_file.write_atomically(folder / PAGE, _html_page(rows, folder))
     except OSError as error:
         raise FolderError(
             f"{folder} cannot be written ({error.strerror or error}); free some space, or check the permissions."
@@ -79,7 +81,7 @@ def write(folder: Path) -> list[Row]:
     return rows
 
 
-def _units(folder: Path) -> list[tuple[str, Path]]:
+def _listed_units(folder: Path) -> list[tuple[str, Path]]:
     """Return label and folder of each unit, from the farm's list; without a list, from all reports in the folder."""
     try:
         listed = json.loads((folder / UNITS).read_text(encoding="utf-8"))
@@ -87,45 +89,49 @@ def _units(folder: Path) -> list[tuple[str, Path]]:
     except (OSError, ValueError, KeyError, TypeError):
         places = sorted(report.parent for report in folder.rglob(REPORT))
     parts = {place: place.relative_to(folder).parts for place in places}
-    return [(" · ".join(part for part in parts[place] if part != AS_IT_IS), place) for place in places]
+    return [(" · ".join(part for part in parts[place] if part != NO_WEDGE), place) for place in places]
 
 
-def _rows(label: str, folder: Path) -> list[Row]:
-    report = record.read(folder / REPORT)
+def _unit_rows(label: str, folder: Path) -> list[FarmRow]:
+    report = report_file.read_report(folder / REPORT)
     if report is None:
-        return [Row(label, folder, "No report, because it was ended too early. Run the farm again.")]
-    found = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
+        return [FarmRow(label, folder, "No report, because it was ended too early. Run the farm again.")]
+    output_paths = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
     # The folder may have been moved, or a worker may have mounted it under another path.
-    outputs = [path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in found]
+    outputs = [
+        path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in output_paths
+    ]
     output = next((path for path in outputs if path.suffix == ".blend"), None)
     picture = next((path for path in outputs if path.suffix == ".png"), None)
     remarks = tuple(str(text) for text in report.get("remarks") or ())
     entries = [entry for entry in report.get("objects") or [] if isinstance(entry, dict)]
-    whole = problem_of(report)
-    if whole or not entries:
+    problem = problem_text(report)
+    if problem or not entries:
         named = [str(entry.get("name")) for entry in entries if entry.get("problem")]
-        return [Row(label, folder, whole or "nothing was baked", ", ".join(named), remarks=remarks)]
-    return [_row(Row(label, folder, output=output, picture=picture, remarks=remarks), entry) for entry in entries]
+        return [FarmRow(label, folder, problem or "nothing was baked", ", ".join(named), remarks=remarks)]
+    return [
+        _object_row(FarmRow(label, folder, output=output, picture=picture, remarks=remarks), entry) for entry in entries
+    ]
 
 
-def _row(row: Row, entry: Mapping[str, Any]) -> Row:
-    said = [*row.remarks, *(str(text) for text in entry.get("touched") or ())]
+def _object_row(row: FarmRow, entry: Mapping[str, Any]) -> FarmRow:
+    remarks = [*row.remarks, *(str(text) for text in entry.get("touched") or ())]
     if entry.get("helped"):
-        said.append(f"violent motion; steps computed with a fallback: {entry['helped']}")
-    return Row(
+        remarks.append(f"violent motion; steps computed with a fallback: {entry['helped']}")
+    return FarmRow(
         row.label, row.folder, "", str(entry.get("name", "")), entry.get("rest"), entry.get("dialled_rest"),
         entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"), entry.get("bound"),
         int(entry.get("last", 0)) - int(entry.get("first", 0)) + 1, int(entry.get("size", 0)),
-        float(entry.get("seconds", 0.0)), row.output, row.picture, said,
+        float(entry.get("seconds", 0.0)), row.output, row.picture, remarks,
     )  # fmt: skip
 
 
-def _number(value: float | None, scale: float = 1.0) -> str:
+def _number_text(value: float | None, scale: float = 1.0) -> str:
     # Adding 0.0 turns -0.0 into 0.0.
     return "" if value is None else f"{scale * value + 0.0:.3g}"
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _csv_table(rows: Sequence[FarmRow]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([
@@ -134,9 +140,9 @@ def _table(rows: Sequence[Row]) -> str:
     ])  # fmt: skip
     for row in rows:
         writer.writerow([
-            row.label, row.object, _number(row.rest), _number(row.dialled_rest), _number(row.overshoot, 100.0),
-            _number(row.dialled_overshoot, 100.0), _number(row.error, 1e3), _number(row.bound, 1e3), row.frames,
-            row.size, _number(row.seconds), row.problem, " ".join(row.remarks),
+            row.label, row.object, _number_text(row.rest), _number_text(row.dialled_rest), _number_text(row.overshoot, 100.0),
+            _number_text(row.dialled_overshoot, 100.0), _number_text(row.error, 1e3), _number_text(row.bound, 1e3), row.frames,
+            row.size, _number_text(row.seconds), row.problem, " ".join(row.remarks),
         ])  # fmt: skip
     return text.getvalue()
 
@@ -161,18 +167,18 @@ tr.has td{border-bottom:0}a{color:LinkText}
 """
 
 
-def _page(rows: Sequence[Row], folder: Path) -> str:
+def _html_page(rows: Sequence[FarmRow], folder: Path) -> str:
     failed = [row for row in rows if row.problem]
     good = [row for row in rows if not row.problem]
     size, seconds = sum(row.size for row in good), sum(row.seconds for row in good)
     count = f"{len(good)} baked" + (f", <span class=bad>{len(failed)} failed</span>" if failed else ", none failed")
-    said = f"{count} · {_size(size)} · {_time(seconds)} computing time · worst first"
+    summary = f"{count} · {_size_text(size)} · {_time_text(seconds)} computing time · worst first"
     title = html.escape(folder.resolve().name)
     parts = [
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
         f"<title>{title}: {len(rows)} shots</title><style>{_STYLE}</style>",
-        f'<h1>{title}</h1><p class="sum">{said}</p>',
+        f'<h1>{title}</h1><p class="sum">{summary}</p>',
     ]
     for row in failed:
         log = row.folder / LOG
@@ -182,19 +188,19 @@ def _page(rows: Sequence[Row], folder: Path) -> str:
     if good:
         heads = ("Shot", "Settle", "Bounce", "Largest error", "Frames", "Size", "Time")
         parts.append("<table><thead><tr>" + "".join(f"<th>{head}</th>" for head in heads) + "</tr></thead><tbody>")
-        shown: set[Path] = set()
+        pictures: set[Path] = set()
         for row in good:
-            fresh = row.picture is not None and row.picture not in shown
-            parts.append(_line(row, folder, fresh))
+            fresh = row.picture is not None and row.picture not in pictures
+            parts.append(_table_row(row, folder, fresh))
             if fresh and row.picture is not None:
-                shown.add(row.picture)
+                pictures.add(row.picture)
                 seen = f'<img loading="lazy" src="{_link(row.picture, folder)}" alt="{html.escape(row.label)}">'
                 parts.append(f'<tr class="strip"><td colspan="{len(heads)}">{seen}</td></tr>')
         parts.append("</tbody></table>")
     return "\n".join([*parts, f'<p class="note">As a table: <a href="{TABLE}">{TABLE}</a></p></html>\n'])
 
 
-def _line(row: Row, folder: Path, has_picture: bool) -> str:
+def _table_row(row: FarmRow, folder: Path, has_picture: bool) -> str:
     name = html.escape(row.label)
     if row.output is not None:
         name = f'<a href="{_link(row.output, folder)}">{name}</a>'
@@ -202,14 +208,24 @@ def _line(row: Row, folder: Path, has_picture: bool) -> str:
     notes = "".join(f'<div class="note">{html.escape(text)}</div>' for text in row.remarks)
     rest = bounce = '<span class="dial">not measured:<br>it moves until the end</span>'
     if row.dialled_rest is not None:
-        off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_REST * row.dialled_rest, 1.0)
+        off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_SETTLE_TOLERANCE * row.dialled_rest, 1.0)
         said = "not at rest" if row.rest is None else f"{row.rest:.1f} frames"
-        rest = _measured(said, f"{row.dialled_rest:.4g}", off)
+        rest = _measured_cell(said, f"{row.dialled_rest:.4g}", off)
         swing, dialled = row.overshoot or 0.0, row.dialled_overshoot or 0.0
-        bounce = _measured(f"{100 * swing:.0f}%", f"{100 * dialled:.0f}%", abs(swing - dialled) > _BOUNCE)
-    allowed = "exact" if row.bound is None else f"allowed {_length(row.bound)}"
-    error = f'{_length(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
-    cells = [f"{name}{other}{notes}", rest, bounce, error, str(row.frames), _size(row.size), _time(row.seconds)]
+        bounce = _measured_cell(
+            f"{100 * swing:.0f}%", f"{100 * dialled:.0f}%", abs(swing - dialled) > _BOUNCE_TOLERANCE
+        )
+    allowed = "exact" if row.bound is None else f"allowed {_length_text(row.bound)}"
+    error = f'{_length_text(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
+    cells = [
+        f"{name}{other}{notes}",
+        rest,
+        bounce,
+        error,
+        str(row.frames),
+        _size_text(row.size),
+        _time_text(row.seconds),
+    ]
     return f"<tr{' class=has' if has_picture else ''}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
 
 
@@ -221,24 +237,26 @@ def _link(path: Path, folder: Path) -> str:
         return html.escape(path.as_uri())
 
 
-def _length(metres: float) -> str:
+def _length_text(metres: float) -> str:
     if metres < 1e-6:
         return "0" if metres == 0.0 else "< 0.001 mm"
     return f"{1e3 * metres:.2g} mm" if metres < 0.1 else f"{metres:.2g} m"
 
 
-def _measured(said: str, dialled: str, is_off: bool) -> str:
-    return f'<span class="{"warn" if is_off else "good"}">{said}</span><br><span class="dial">set to {dialled}</span>'
+def _measured_cell(text: str, dialled_text: str, is_off: bool) -> str:
+    return (
+        f'<span class="{"warn" if is_off else "good"}">{text}</span><br><span class="dial">set to {dialled_text}</span>'
+    )
 
 
-def _size(count: int) -> str:
+def _size_text(count: int) -> str:
     for unit, scale in (("GB", 1e9), ("MB", 1e6)):
         if count >= scale:
             return f"{count / scale:.3g} {unit}"
     return f"{count / 1e3:.3g} kB"
 
 
-def _time(seconds: float) -> str:
+def _time_text(seconds: float) -> str:
     if seconds < 100.0:
         return f"{seconds:.2g} s" if seconds < 10.0 else f"{seconds:.0f} s"
     minutes = round(seconds / 60.0)

@@ -14,14 +14,14 @@ from typing import Any
 
 from ...core.errors import DampSimError, ParameterError
 from ...core.scene.parameters import PARAMETERS
-from . import record
+from . import report_file
 
 UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"
 # Options that a shot may set, or the list for all of its shots.
-OF_BAKE = ("frames", "target", "bound", "pictures")
-_OF_SHOT = ("objects", "set", "wedges", *OF_BAKE)
-_PLAIN = re.compile(r"[^A-Za-z0-9.,=+-]+")
-AS_IT_IS = "as_it_is"
+BAKE_OPTIONS = ("frames", "target", "bound", "pictures")
+_SHOT_OPTIONS = ("objects", "set", "wedges", *BAKE_OPTIONS)
+_FORBIDDEN = re.compile(r"[^A-Za-z0-9.,=+-]+")
+NO_WEDGE = "as_it_is"
 
 
 class ListError(DampSimError):
@@ -59,21 +59,21 @@ class Unit:
     @property
     def output(self) -> Path:
         """Path of the baked .blend file."""
-        return self.folder / f"{_plain(self.shot)}.blend"
+        return self.folder / f"{_folder_name(self.shot)}.blend"
 
     def arguments(self, cancel: Path) -> list[str]:
         """Return the arguments of the command that bakes the unit unless it is done. cancel: the cancel file."""
-        said = ["bake", "--skip-done", "--cancel", str(cancel), "--report", str(self.report)]
-        said += ["--output", str(self.output), "--cache", str(self.folder / "cache")]
+        words = ["bake", "--skip-done", "--cancel", str(cancel), "--report", str(self.report)]
+        words += ["--output", str(self.output), "--cache", str(self.folder / "cache")]
         if self.object:
-            said += ["--object", self.object]
+            words += ["--object", self.object]
         for name, value in self.settings:
-            said += ["--set", f"{name}={value}"]
+            words += ["--set", f"{name}={value}"]
         for name, value in self.options.items():
-            said += [f"--{name}", value]
-        return said
+            words += [f"--{name}", value]
+        return words
 
-    def asked(self) -> dict[str, Any]:
+    def requested_options(self) -> dict[str, Any]:
         """Return the options as the report of the bake contains them; see cli.work_unit."""
         return {
             "command": "bake",
@@ -89,48 +89,48 @@ class Unit:
     @property
     def is_done(self) -> bool:
         """Return whether the unit was baked with the same options and files."""
-        return record.holds(record.read(self.report), self.asked())
+        return report_file.is_up_to_date(report_file.read_report(self.report), self.requested_options())
 
 
-def from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Path) -> list[Unit]:
+def units_from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Path) -> list[Unit]:
     """Return the units of a TOML list. Its paths are relative to its folder. wedges: added to all shots.
 
     Raises ListError and ParameterError.
     """
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ListError(f"{path} cannot be read ({error}); give a list of shots as TOML, or a folder.") from error
-    shots = said.pop("shots", None)
+    shots = content.pop("shots", None)
     if not isinstance(shots, list) or not shots or not all(isinstance(shot, dict) for shot in shots):
         raise ListError(f'{path} lists no shots; write [[shots]] and file = "….blend" for each.')
-    _check_names(said, _OF_SHOT, f"{path}")
-    found = []
+    _check_names(content, _SHOT_OPTIONS, f"{path}")
+    entries = []
     for shot in shots:
         file = shot.get("file")
         if not isinstance(file, str) or not file:
             raise ListError(f'{path}: a shot has no file; write file = "….blend" under its [[shots]].')
-        where = f"{path}: {file}"
-        _check_names(shot, (*_OF_SHOT, "file", "name"), where)
-        whole = {**said, **shot}
+        location = f"{path}: {file}"
+        _check_names(shot, (*_SHOT_OPTIONS, "file", "name"), location)
+        merged = {**content, **shot}
         for name in ("set", "wedges"):
-            whole[name] = {**_table(said, name, where), **_table(shot, name, where)}
-        whole["wedges"] = {**whole["wedges"], **wedges}
-        found.append((str(shot.get("name", Path(file).stem)), (path.parent / file).absolute(), whole))
-    return _units(found, output)
+            merged[name] = {**_table_entry(content, name, location), **_table_entry(shot, name, location)}
+        merged["wedges"] = {**merged["wedges"], **wedges}
+        entries.append((str(shot.get("name", Path(file).stem)), (path.parent / file).absolute(), merged))
+    return _make_units(entries, output)
 
 
-def from_folder(
+def units_from_folder(
     folder: Path, wedges: Mapping[str, Sequence[str]], output: Path, options: Mapping[str, Any]
 ) -> list[Unit]:
     """Return the units of all .blend files in a folder. options: options of `bake`.  Raises ListError."""
     files = sorted(path for path in folder.absolute().glob("*.blend") if path.is_file())
     if not files:
         raise ListError(f"{folder} contains no .blend files; give another folder, or a list of shots as TOML.")
-    return _units([(file.stem, file, {**options, "wedges": wedges}) for file in files], output)
+    return _make_units([(file.stem, file, {**options, "wedges": wedges}) for file in files], output)
 
 
-def wedges_of(entries: Sequence[str]) -> dict[str, list[str]]:
+def parse_wedges(entries: Sequence[str]) -> dict[str, list[str]]:
     """Return the values by name of NAME=VALUE,VALUE,… entries. Raises ListError."""
     found = {}
     for entry in entries:
@@ -143,26 +143,26 @@ def wedges_of(entries: Sequence[str]) -> dict[str, list[str]]:
 
 def write_units(units: Sequence[Unit], output: Path) -> None:
     """Write the list of all units, which the page needs. Raises ListError."""
-    said = [{"label": unit.label, "folder": unit.folder.relative_to(output).as_posix()} for unit in units]
+    entries = [{"label": unit.label, "folder": unit.folder.relative_to(output).as_posix()} for unit in units]
     try:
         output.mkdir(parents=True, exist_ok=True)
-        record.write(output / UNITS, json.dumps(said, indent=1))
+        report_file.write_atomically(output / UNITS, json.dumps(entries, indent=1))
     except OSError as error:
         raise ListError(
             f"{output} cannot be written ({error.strerror or error}); choose another folder with --output."
         ) from error
 
 
-def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:
+def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:
     units: list[Unit] = []
     taken: set[Path] = set()
-    for name, file, said in shots:
-        lists = {key: _values(value) for key, value in said.get("wedges", {}).items()}
-        fixed = {key: _values(value)[0] for key, value in said.get("set", {}).items()}
-        objects = said.get("objects", [""])
+    for name, file, entry in shots:
+        lists = {key: _value_texts(value) for key, value in entry.get("wedges", {}).items()}
+        fixed = {key: _value_texts(value)[0] for key, value in entry.get("set", {}).items()}
+        objects = entry.get("objects", [""])
         if not isinstance(objects, list) or not objects or not all(isinstance(one, str) for one in objects):
             raise ListError(f'{name}: objects must be a list of names, such as ["Tail", "Ears"].')
-        options = {key: str(said[key]) for key in OF_BAKE if key in said}
+        options = {key: str(entry[key]) for key in BAKE_OPTIONS if key in entry}
         if not options.get("pictures", "0").isdigit():
             raise ListError(f"{name}: pictures must be the number of frames to render, 0 or more.")
         for chosen in itertools.product(*lists.values()):
@@ -173,10 +173,14 @@ def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -
                     raise ParameterError(
                         f"{name}: '{key}' is not a parameter; docs/reference/parameters.md lists them all."
                     )
-                PARAMETERS[key].checked(value)
+                PARAMETERS[key].validate(value)
             for obj in objects:
-                folder = output / _plain(name) / _plain(",".join(f"{k}={v}" for k, v in wedge.items()) or AS_IT_IS)
-                folder = folder / _plain(obj) if obj else folder
+                folder = (
+                    output
+                    / _folder_name(name)
+                    / _folder_name(",".join(f"{k}={v}" for k, v in wedge.items()) or NO_WEDGE)
+                )
+                folder = folder / _folder_name(obj) if obj else folder
                 if folder in taken:
                     raise ListError(f'{name}: two shots have this name; change one of them with name = "…".')
                 taken.add(folder)
@@ -185,15 +189,15 @@ def _units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -
     return units
 
 
-def _plain(name: str) -> str:
+def _folder_name(name: str) -> str:
     """Return a unique folder name that every file system accepts."""
-    plain = _PLAIN.sub("_", name)
+    plain = _FORBIDDEN.sub("_", name)
     if plain == name and len(name) <= 100 and not name.startswith("."):
         return name
     return f"{plain[:80].strip('.')}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
 
 
-def _values(value: object) -> list[str]:
+def _value_texts(value: object) -> list[str]:
     """Return a value or a list of values as strings."""
     found = value if isinstance(value, list) else [value]
     if not found or any(isinstance(one, (dict, list)) for one in found):
@@ -201,14 +205,14 @@ def _values(value: object) -> list[str]:
     return [str(one) for one in found]
 
 
-def _table(said: Mapping[str, Any], name: str, where: str) -> dict[str, Any]:
-    found = said.get(name, {})
+def _table_entry(entries: Mapping[str, Any], name: str, location: str) -> dict[str, Any]:
+    found = entries.get(name, {})
     if not isinstance(found, dict):
-        raise ListError(f"{where}: {name} must be a table, such as {name} = {{ settle = 12 }}.")
+        raise ListError(f"{location}: {name} must be a table, such as {name} = {{ settle = 12 }}.")
     return found
 
 
-def _check_names(said: Mapping[str, Any], known: Sequence[str], where: str) -> None:
-    for name in said:
-        if name not in known:
-            raise ListError(f"{where}: '{name}' is unknown; choose one of {', '.join(known)}.")
+def _check_names(entries: Mapping[str, Any], allowed: Sequence[str], location: str) -> None:
+    for name in entries:
+        if name not in allowed:
+            raise ListError(f"{location}: '{name}' is unknown; choose one of {', '.join(allowed)}.")

@@ -12,29 +12,29 @@ import numpy as np
 
 from ...core.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
-from ...core.measure.contacts import tells, touched
+from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.measure.report import Report, Touched
+from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.scene import Scene
-from ...core.simulation.record import bake
+from ...core.simulation.bake import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import GroupSampler, Sampler
 from ..scene import colliders, force_fields, overlaps
-from ..scene.caches import own_cache, target_folder
+from ..scene.bake_changes import record_bake_inputs
+from ..scene.cache_status import locked_cache
+from ..scene.caches import ensure_own_cache, target_folder
 from ..scene.groups import Group, group_of, groups_of
-from ..scene.measured import note
-from ..scene.on_disk import held
-from ..scene.outdated import remember
-from ..scene.results import keep_curve
-from ..scene.snapshot import check_object, take
-from ..scene.touched import sentences
-from ..targets import TARGETS, Shot, target
-from ..targets.keys import check_alone
-from ..work.steps import Step, each
-from . import led_curves
-from .prepare import prepared
-from .write import write
+from ..scene.measurements import store_measurements
+from ..scene.results import store_curve
+from ..scene.scene_builder import build_scene, check_object
+from ..scene.shot_messages import report_messages
+from ..targets import TARGETS, Shot, get_target
+from ..targets.keys import check_shared_mesh
+from ..work.steps import Step, map_steps
+from . import curve_bake
+from .prepare import prepare_simulation
+from .write import write_target
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class Result:
     problem: str = ""
 
 
-def retried(steps: int) -> str:
+def fallback_message(steps: int) -> str:
     """Return a warning about the number of steps that used a fallback; '' for zero."""
     if not steps:
         return ""
-    where, they = ("1 step", "it") if steps == 1 else (f"{steps} steps", "they")
+    step_text, pronoun = ("1 step", "it") if steps == 1 else (f"{steps} steps", "they")
     return (
-        f"In {where} the motion was too violent, so {they} had to be computed again with a fallback; "
+        f"In {step_text} the motion was too violent, so {pronoun} had to be computed again with a fallback; "
         "if the result looks wrong, slow down the motion that drives or hits the object, or raise Substeps"
     )
 
 
-def run(
+def bake_object(
     scene: bpy.types.Scene,
     view_layer: bpy.types.ViewLayer,
     obj: bpy.types.Object,
@@ -91,57 +91,59 @@ def run(
     start: int | None = None,
 ) -> Generator[Step, None, Result]:
     """Bake an object together with its simulation group; see bake_group."""
-    results = yield from run_group(scene, view_layer, group_of(obj), restart, start)
-    own = next(result for result in results if result.name == obj.name)
-    if own.problem:
-        raise SceneError(own.problem)
-    return own
+    results = yield from bake_group(scene, view_layer, group_of(obj), restart, start)
+    own_result = next(result for result in results if result.name == obj.name)
+    if own_result.problem:
+        raise SceneError(own_result.problem)
+    return own_result
 
 
-def run_group(
+def bake_group(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group, restart: bool, start: int | None = None
 ) -> Generator[Step, None, list[Result]]:
     """Simulate a group into its cache and write the target of every member.
 
     Cancelling leaves the frames that are done in the cache. If the target of a member cannot be written, its result
     contains the problem; in a group of a single object, the error is raised. restart, start: see
-    core.simulation.record.bake.
+    core.simulation.bake.bake.
     """
     began = time.monotonic()
     # Edits by scripts may not have triggered a depsgraph update yet.
-    force_fields.forget()
-    colliders.forget()
+    force_fields.clear_field_index()
+    colliders.clear_collider_index()
     for obj in group.members:
-        live.drop(obj)
+        live.drop_session(obj)
         check_object(obj, view_layer)
         check_scene(scene, obj)
-        check_alone(obj)
-        target(obj.dampsim.target).check(obj)
-        led_curves.check(obj)
+        check_shared_mesh(obj)
+        get_target(obj.dampsim.target).check(obj)
+        curve_bake.check_following_curve(obj)
     with GroupSampler(scene, view_layer, group.members) as sampler:
-        taken = take(sampler)
-        overlaps.note(taken, group.members)
-        simulation = yield from prepared(taken)
+        core_scene = build_scene(sampler)
+        overlaps.record_overlaps(core_scene, group.members)
+        simulation = yield from prepare_simulation(core_scene)
         for obj in group.members:
-            note(obj, scene, simulation)
-        for done, total in own_cache(group):
+            store_measurements(obj, scene, simulation)
+        for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")
-        helped = 0
-        with held(group.members[0]) as cache:
+        fallback_steps = 0
+        with locked_cache(group.members[0]) as cache:
             # Close the generator before the lock is released, so that nothing is written afterwards.
             with closing(bake(simulation, cache, restart, start)) as steps:
                 for progress in steps:
-                    helped = max(helped, progress.helped)
+                    fallback_steps = max(fallback_steps, progress.fallback_count)
                     yield Step(progress.done, progress.total, progress.stage)
-            cache.claim()
-            sampler.leave()
-            results, reports = [], (yield from _touched(simulation, cache))
+            cache.take_ownership()
+            sampler.invalidate_frame()
+            results, reports = [], (yield from _contact_reports(simulation, cache))
             for obj in group.members:
                 before, report = time.monotonic() - began, reports[obj.name]
                 try:
-                    result = yield from _written(sampler.of(obj), simulation, cache, helped, before, report)
+                    result = yield from _write_member(
+                        sampler.member_for(obj), simulation, cache, fallback_steps, before, report
+                    )
                 except DampSimError as error:
-                    if group.alone:
+                    if group.is_single:
                         raise
                     result = Result(obj.name, obj.dampsim.target, problem=str(error))
                 results.append(result)
@@ -151,58 +153,68 @@ def run_group(
     return results
 
 
-def _written(
-    sampler: Sampler, simulation: Simulation, cache: FrameCache, helped: int, before: float, report: Report
+def _write_member(
+    sampler: Sampler, simulation: Simulation, cache: FrameCache, fallback_steps: int, elapsed: float, report: ShotReport
 ) -> Generator[Step, None, Result]:
     """Write the target of one member. helped: see Result.  elapsed: time already spent, s.  report: contact report."""
     began = time.monotonic()
-    obj, taken = sampler.obj, simulation.scene
-    kind = target(obj.dampsim.target)
+    obj, core_scene = sampler.obj, simulation.scene
+    kind = get_target(obj.dampsim.target)
     folder = target_folder(obj)
-    numbers = list(range(taken.first, taken.last + 1))
-    body = taken.body(obj.name)
-    shot = Shot(sampler, cache, numbers, folder, bound_of(sampler.scene, obj, body.surface.size))
-    cost, error = yield from write(shot, kind)
-    yield from led_curves.lead(shot)
+    numbers = list(range(core_scene.first, core_scene.last + 1))
+    body = core_scene.body(obj.name)
+    shot = Shot(sampler, cache, numbers, folder, error_bound(sampler.scene, obj, body.surface.size))
+    cost, error = yield from write_target(shot, kind)
+    yield from curve_bake.bake_following_curve(shot)
     for other in TARGETS:
         if other is not kind:
-            other.forget(folder)
-    curve = _curve(simulation, obj.name, cache, numbers)
-    keep_curve(obj, curve, "bake")
+            other.remove_files(folder)
+    curve = _shot_curve(simulation, obj.name, cache, numbers)
+    store_curve(obj, curve, "bake")
     bound = None if kind.exact else shot.bound
-    seconds = before + time.monotonic() - began
-    said = tuple(sentences(report, obj, sampler.scene))
+    seconds = elapsed + time.monotonic() - began
+    messages = tuple(report_messages(report, obj, sampler.scene))
     result = Result(
-        obj.name, kind.name, taken.first, taken.last, cost.keys, cost.size, error, bound, seconds, helped, said
+        obj.name,
+        kind.name,
+        core_scene.first,
+        core_scene.last,
+        cost.keys,
+        cost.size,
+        error,
+        bound,
+        seconds,
+        fallback_steps,
+        messages,
     )
     # If the animation stopped long before the end of the shot, measure the settling after that stop.
-    curve = curve or _curve(simulation, obj.name, cache, numbers, earlier=True)
+    curve = curve or _shot_curve(simulation, obj.name, cache, numbers, earlier=True)
     if curve is not None:
         result = replace(
             result,
             rest=float(curve.rest) if np.isfinite(curve.rest) else None, dialled_rest=float(curve.dial),
-            overshoot=float(curve.overshoot), dialled_overshoot=float(curve.bounce), settling=curve.text,
+            overshoot=float(curve.overshoot), dialled_overshoot=float(curve.bounce), settling=curve.summary,
         )  # fmt: skip
-    _keep(obj, result, taken)
-    remember(obj, sampler.scene)
+    _store_result(obj, result, core_scene)
+    record_bake_inputs(obj, sampler.scene)
     return result
 
 
-def _touched(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, Report]]:
+def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, ShotReport]]:
     """Read all cached frames and return the contact report of each body by name."""
-    taken, bodies = simulation.scene, [body.name for body in simulation.scene.bodies]
-    if not any(tells(island.system) for island in simulation.islands):
-        return {name: Report() for name in bodies}
-    said: dict[str, list[tuple[int, Touched]]] = {name: [] for name in bodies}
-    for number in range(taken.first, taken.last + 1):
+    core_scene, bodies = simulation.scene, [body.name for body in simulation.scene.bodies]
+    if not any(has_contact_findings(island.system) for island in simulation.islands):
+        return {name: ShotReport() for name in bodies}
+    contacts: dict[str, list[tuple[int, BodyContactSummary]]] = {name: [] for name in bodies}
+    for number in range(core_scene.first, core_scene.last + 1):
         state = cache.read(number).state
         for name in bodies:
-            said[name].append((number, touched(simulation, state, name)))
-        yield Step(number - taken.first + 1, taken.last - taken.first + 1, "Checking contacts")
-    return {name: Report.of(found) for name, found in said.items()}
+            contacts[name].append((number, contact_summary(simulation, state, name)))
+        yield Step(number - core_scene.first + 1, core_scene.last - core_scene.first + 1, "Checking contacts")
+    return {name: ShotReport.from_frames(found) for name, found in contacts.items()}
 
 
-def run_all(
+def bake_all(
     scene: bpy.types.Scene,
     view_layer: bpy.types.ViewLayer,
     objects: Iterable[bpy.types.Object],
@@ -212,16 +224,16 @@ def run_all(
     """Bake one group after the other. A group that fails is skipped; its results contain the problem."""
     groups, results = groups_of(objects), []
     for number, group in enumerate(groups, 1):
-        steps = run_group(scene, view_layer, group, restart, start)
+        steps = bake_group(scene, view_layer, group, restart, start)
         where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
         try:
-            results += yield from each(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
+            results += yield from map_steps(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
         except DampSimError as error:
             results += [Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
     return results
 
 
-def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
+def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
     """Return the largest allowed error of a compressed bake, in the unit of size, the object's size."""
     group = obj.dampsim
     if group.bound_by == "PERCENT":
@@ -229,24 +241,24 @@ def bound_of(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> floa
     return 0.001 * float(group.bound_length) / float(scene.unit_settings.scale_length)
 
 
-def _keep(obj: bpy.types.Object, result: Result, taken: Scene) -> None:
+def _store_result(obj: bpy.types.Object, result: Result, core_scene: Scene) -> None:
     """Store the result in the object's properties, which the panel shows."""
     group = obj.dampsim
-    group.baked, group.baked_fps = result.target, taken.fps
+    group.baked, group.baked_fps = result.target, core_scene.fps
     group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
     group.baked_error, group.baked_helped, group.exported = result.error, result.helped, ""
     group.baked_touched = "\n".join(result.touched)
-    group.baked_part = 100.0 * result.error / taken.body(obj.name).surface.size
+    group.baked_part = 100.0 * result.error / core_scene.body(obj.name).surface.size
 
 
-def _curve(
+def _shot_curve(
     simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], earlier: bool = False
 ) -> SettleCurve | None:
     """Return the settle curve at the end of the shot, or None.
 
     earlier: measure after the last motion of the animation instead, however long before the end it stopped.
     """
-    settings = simulation.scene.body(body).at(float(numbers[-1]))
+    settings = simulation.scene.body(body).settings_at(float(numbers[-1]))
     # The window that the measurement of Settle needs, including the stop before it.
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]

@@ -12,34 +12,34 @@ from ...core.measure.calibrate import calibrate as core_calibrate
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler
 from ..scene.groups import group_of
-from ..scene.measured import note
-from ..scene.results import keep_curve
-from ..scene.snapshot import check_object, take
-from ..work.steps import Step, paired
-from .prepare import prepared
+from ..scene.measurements import store_measurements
+from ..scene.results import store_curve
+from ..scene.scene_builder import build_scene, check_object
+from ..work.steps import Step, paired_steps
+from .prepare import prepare_simulation
 
 
-def measure(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
+def measure_sag(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
     """Measure the sag of the object under its own weight. Raises PinError if it is not completely pinned."""
     check_object(obj, view_layer)
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        simulation = Simulation(take(sampler))
-        if not simulation.is_held(obj.name):
+        simulation = Simulation(build_scene(sampler))
+        if not simulation.is_constrained(obj.name):
             raise PinError(f"{obj.name}: not all of it is pinned, so it would fall; choose a vertex group under Pins.")
-        note(obj, scene, simulation)
+        store_measurements(obj, scene, simulation)
 
 
-def calibrate(
+def calibrate_settle(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object
 ) -> Generator[Step, None, None]:
     """Find the correction of Settle for swings of the size in obj.dampsim.swing. Cancelling changes nothing."""
     check_object(obj, view_layer)
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        taken = take(sampler)
-        simulation = yield from prepared(taken)
-        note(obj, scene, simulation)
+        core_scene = build_scene(sampler)
+        simulation = yield from prepare_simulation(core_scene)
+        store_measurements(obj, scene, simulation)
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)
-        result: Calibration = yield from paired(test, "Releasing")
+        result: Calibration = yield from paired_steps(test, "Releasing")
     obj.dampsim.calibration = result.correction
-    meant = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
-    keep_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%{meant}")
+    suffix = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
+    store_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%{suffix}")

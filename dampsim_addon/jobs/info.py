@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import bpy
 
 from ...core.errors import CacheError, DampSimError
-from ...core.scene.fingerprint import changes, inputs
+from ...core.scene.fingerprint import cache_inputs, describe_changes
 from ..blender.sampler import GroupSampler
 from ..scene.caches import frame_cache
-from ..scene.colliders import stopping
+from ..scene.colliders import active_colliders
 from ..scene.groups import group_of
-from ..scene.snapshot import check_object, take
-from ..targets.cache_file import fault, played
+from ..scene.scene_builder import build_scene, check_object
+from ..targets.cache_file import baked_file, file_fault
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Info:
         return "; ".join(parts)
 
 
-def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Info:
+def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> Info:
     """Return the state of an object. Reads all cached frames and changes nothing."""
     group = obj.dampsim
     numbers, damaged, changed, problem, folder = [], [], [], "", ""
@@ -75,8 +75,8 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
         cache = frame_cache(obj)
         folder = str(cache.folder)
         try:
-            header = cache.own_header()
-            numbers = cache.numbers()
+            header = cache.compatible_header()
+            numbers = cache.frame_numbers()
             for number in numbers:
                 try:
                     cache.read(number)
@@ -85,10 +85,10 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
             if header is not None:
                 check_object(obj, view_layer)
                 with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-                    changed = changes(header.inputs, inputs(take(sampler)))
+                    changed = describe_changes(header.inputs, cache_inputs(build_scene(sampler)))
         except DampSimError as error:
             problem = str(error)
-    path = played(obj) if group.baked else None
+    path = baked_file(obj) if group.baked else None
     return Info(
         name=obj.name,
         target=group.target,
@@ -99,10 +99,10 @@ def of(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.O
         changed=tuple(changed),
         damaged=tuple(damaged),
         file=str(path or ""),
-        file_fault=fault(path) if path else "",
+        file_fault=file_fault(path) if path else "",
         keys=group.baked_keys if group.baked else 0,
         size=round(1e6 * group.baked_size) if group.baked else 0,
         error=group.baked_error if group.baked else 0.0,
         problem=problem,
-        colliders=tuple(str(other.name_full) for other in stopping(obj, view_layer)),
+        colliders=tuple(str(other.name_full) for other in active_colliders(obj, view_layer)),
     )

@@ -7,82 +7,83 @@ from dataclasses import replace
 from typing import Generic, TypeVar
 
 from ...core.scene.body import Body
-from ...core.scene.collider import Obstacle
+from ...core.scene.collider import Collider
 from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.simulation import Simulation
-from ..work.background import computed
-from ..work.steps import Step, each
+from ..work.background_thread import run_in_thread
+from ..work.steps import Step, map_steps
 
-Read = TypeVar("Read")
+Value = TypeVar("Value")
 
 
-class _Recalled(Generic[Read]):
+class _FirstFrameReader(Generic[Value]):
     """Reader that returns the value of one frame while a thread runs that must not access Blender.
 
     live: once True, it reads from Blender.
     """
 
-    def __init__(self, ask: Callable[[float], Read], frame: float) -> None:
-        self._ask, self._frame = ask, frame
-        self._first = ask(frame)
-        self.aloud = False
+    def __init__(self, read: Callable[[float], Value], frame: float) -> None:
+        self._read, self._frame = read, frame
+        self._first = read(frame)
+        self.live = False
 
-    def __call__(self, frame: float) -> Read:
-        if self.aloud:
-            return self._ask(frame)
+    def __call__(self, frame: float) -> Value:
+        if self.live:
+            return self._read(frame)
         assert frame == self._frame
         return self._first
 
 
-def prepared(taken: Scene, known: Assembly | None = None) -> Generator[Step, None, Simulation]:
+def prepare_simulation(core_scene: Scene, assembly: Assembly | None = None) -> Generator[Step, None, Simulation]:
     """Build a simulation and its first frame in a background thread.
 
     assembly: assembly of a scene with the same model fingerprint, to be reused.
     """
     yield Step(0, 1, "Preparing")
-    first = float(taken.first)
-    recalled: list[_Recalled[object]] = []
+    first = float(core_scene.first)
+    readers: list[_FirstFrameReader[object]] = []
 
-    def recall(ask: Callable[[float], Read]) -> _Recalled[Read]:
-        one = _Recalled(ask, first)
-        recalled.append(one)  # type: ignore[arg-type]
-        return one
+    def first_frame_reader(read: Callable[[float], Value]) -> _FirstFrameReader[Value]:
+        reader = _FirstFrameReader(read, first)
+        readers.append(reader)  # type: ignore[arg-type]
+        return reader
 
-    def still(body: Body) -> Body:
-        motion = recall(body.motion)
+    def freeze_body(body: Body) -> Body:
+        motion = first_frame_reader(body.motion)
         # Parameters, external forces and sensors can be read only at the frame at which the motion was just read.
-        dials = None if body.dials is None else recall(body.dials)
-        outside = None if body.outside is None else recall(body.outside)
-        watched = None if body.watched is None else recall(body.watched)
-        return replace(body, motion=motion, dials=dials, outside=outside, watched=watched)
+        dials = None if body.settings_by_frame is None else first_frame_reader(body.settings_by_frame)
+        outside = None if body.external_forces is None else first_frame_reader(body.external_forces)
+        watched = None if body.sensor_inputs is None else first_frame_reader(body.sensor_inputs)
+        return replace(body, motion=motion, settings_by_frame=dials, external_forces=outside, sensor_inputs=watched)
 
-    def standing(obstacle: Obstacle) -> Obstacle:
-        motion = recall(obstacle.motion)
-        return replace(obstacle, motion=motion, dials=None if obstacle.dials is None else recall(obstacle.dials))
+    def freeze_collider(collider: Collider) -> Collider:
+        motion = first_frame_reader(collider.motion)
+        dials = None if collider.settings_by_frame is None else first_frame_reader(collider.settings_by_frame)
+        return replace(collider, motion=motion, settings_by_frame=dials)
 
     scene = replace(
-        taken,
-        bodies=tuple(still(body) for body in taken.bodies),
-        colliders=tuple(replace(collider, motion=recall(collider.motion)) for collider in taken.colliders),
-        obstacles=tuple(standing(obstacle) for obstacle in taken.obstacles),
+        core_scene,
+        bodies=tuple(freeze_body(body) for body in core_scene.bodies),
+        anchors=tuple(replace(anchor, motion=first_frame_reader(anchor.motion)) for anchor in core_scene.anchors),
+        colliders=tuple(freeze_collider(collider) for collider in core_scene.colliders),
     )
 
-    begun: list[str] = []
+    stages: list[str] = []
     # Each body needs a simulation mesh and its natural frequency; then follow the hanging shape and the first frame.
-    total = (0 if known else 2 * len(scene.bodies)) + 2 + any(body.settings.keep_shape for body in scene.bodies)
+    total = (0 if assembly else 2 * len(scene.bodies)) + 2 + any(body.settings.keep_shape for body in scene.bodies)
 
-    def ready() -> Simulation:
-        made = Simulation(scene, known, tell=begun.append)
-        begun.append("the first frame")
-        made.prime()
-        return made
+    def build_simulation() -> Simulation:
+        result = Simulation(scene, assembly, report_progress=stages.append)
+        stages.append("the first frame")
+        result.precompute()
+        return result
 
-    def told(_: None) -> Step:
-        done = min(max(len(begun) - 1, 0), total - 1)
-        return Step(done, total, f"Preparing: {begun[-1]}" if begun else "Preparing")
+    def progress_step(_: None) -> Step:
+        done = min(max(len(stages) - 1, 0), total - 1)
+        return Step(done, total, f"Preparing: {stages[-1]}" if stages else "Preparing")
 
-    simulation = yield from each(computed(ready), told)
-    for one in recalled:
-        one.aloud = True
+    simulation = yield from map_steps(run_in_thread(build_simulation), progress_step)
+    for one in readers:
+        one.live = True
     return simulation

@@ -10,46 +10,48 @@ import bpy
 import numpy as np
 
 from ...core.errors import DampSimError
-from ...core.measure.walks import Search, Walk, find_walks
+from ...core.measure.gait_search import Walk, WalkSearch, find_walks
 from ...core.scene.muscles import Controller
 from ..blender.sampler import GroupSampler
 from ..scene.groups import group_of
-from ..scene.results import drop_ghosts
-from ..scene.snapshot import check_object, take
-from ..work.steps import Step, each
+from ..scene.results import remove_ghosts
+from ..scene.scene_builder import build_scene, check_object
+from ..work.steps import Step, map_steps
 
 
-def find(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, search: Search
+def search_walks(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, search: WalkSearch
 ) -> Generator[Step, None, tuple[Walk, ...]]:
     """Search for walks and store them with the object. Cancelling keeps its earlier walks. Raises DampSimError."""
     check_object(obj, view_layer)
     group = obj.dampsim
     try:
         with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-            taken = take(sampler)
-            found: tuple[Walk, ...] = yield from each(find_walks(taken, obj.name, search), lambda told: Step(*told))
+            core_scene = build_scene(sampler)
+            found: tuple[Walk, ...] = yield from map_steps(
+                find_walks(core_scene, obj.name, search), lambda told: Step(*told)
+            )
     except DampSimError as error:
         # The panel shows the error after the report has disappeared.
         group.walk_said = str(error)
         raise
     # Ghosts may show walks that are about to be removed.
-    drop_ghosts(obj)
+    remove_ghosts(obj)
     group.walks.clear()
     for walk in found:
-        kept = group.walks.add()
-        kept.way, kept.name = walk.way, f"{walk.way:.2f} m in {search.seconds:g} s"
-        kept.numbers = json.dumps(numbers(walk.controller))
+        entry = group.walks.add()
+        entry.way, entry.name = walk.distance, f"{walk.distance:.2f} m in {search.seconds:g} s"
+        entry.numbers = json.dumps(muscle_values(walk.controller))
     group.active_walk = 0
-    group.walk_said = f"{_counted(len(found))}. The best walks {group.walks[0].name}. Choose one under Muscles"
+    group.walk_said = f"{_count_text(len(found))}. The best walks {group.walks[0].name}. Choose one under Muscles"
     return found
 
 
-def _counted(walks: int) -> str:
+def _count_text(walks: int) -> str:
     return "Found 1 walk" if walks == 1 else f"Found {walks} walks"
 
 
-def numbers(controller: Controller) -> list[dict[str, object]]:
+def muscle_values(controller: Controller) -> list[dict[str, object]]:
     """Return the values that a search chooses for each muscle, as JSON can hold them."""
     return [
         {"weights": list(one.weights), "threshold": one.threshold, "delay": one.delay, "fps": one.fps}
@@ -57,44 +59,44 @@ def numbers(controller: Controller) -> list[dict[str, object]]:
     ]
 
 
-def fits(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
+def is_compatible_walk(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
     """Return whether an object still has the muscles and sensors that a walk was found for."""
     group, kept = obj.dampsim, json.loads(walk.numbers)
     return len(kept) == len(group.muscles) and all(len(one["weights"]) == len(group.sensors) for one in kept)
 
 
-def _kept(value: float) -> float:
+def _single_precision(value: float) -> float:
     """Return a number in single precision, as Blender's properties store it."""
     return float(np.float32(value))
 
 
-def walking(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:
+def with_walk(controller: Controller, walk: bpy.types.PropertyGroup) -> Controller:
     """Return a controller with the weights, thresholds and delays of a compatible walk, in single precision."""
     muscles = tuple(
         replace(
             one,
-            weights=tuple(_kept(w) for w in kept["weights"]),
-            threshold=_kept(kept["threshold"]),
+            weights=tuple(_single_precision(w) for w in kept["weights"]),
+            threshold=_single_precision(kept["threshold"]),
             delay=int(kept["delay"]),
-            fps=_kept(kept["fps"]),
+            fps=_single_precision(kept["fps"]),
         )
         for one, kept in zip(controller.muscles, json.loads(walk.numbers), strict=True)
     )
     return replace(controller, muscles=muscles)
 
 
-def use(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
+def apply_walk(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
     """Set the weights, thresholds and delays of the object's muscles to those of a compatible walk."""
     for muscle, one in zip(obj.dampsim.muscles, json.loads(walk.numbers), strict=True):
         while len(muscle.weights) < len(one["weights"]):
             muscle.weights.add()
-        _weigh(muscle, one["weights"])
+        _set_weights(muscle, one["weights"])
         muscle.threshold, muscle.delay = one["threshold"], one["delay"]
         # A delay counts frames at the rate at which the walk was found.
         muscle.fps = one["fps"]
     obj.dampsim.walk_said = ""
 
 
-def _weigh(muscle: bpy.types.PropertyGroup, weights: Sequence[float]) -> None:
+def _set_weights(muscle: bpy.types.PropertyGroup, weights: Sequence[float]) -> None:
     for kept, value in zip(muscle.weights, weights, strict=False):
         kept.weight = value

@@ -8,30 +8,30 @@ from __future__ import annotations
 
 import bpy
 
-from . import lone_render
-from .display import displayed, drafted, drop
-from .draft import in_draft, sizes
-from .handlers import install, installed, uninstall
-from .kept import Standing
-from .liveness import hindrance, is_live, steady
-from .session import SESSIONS, Session, find, played
+from . import background_render
+from .display import displayed_vertices, drop_session, is_displayed_in_draft
+from .draft import is_in_draft, resolutions
+from .handlers import install, is_installed, uninstall
+from .live_frame import FrameStatus
+from .liveness import blocking_reason, is_live, static_inputs
+from .session import SESSIONS, Session, find_session, has_session
 
 __all__ = [
     "SESSIONS",
+    "FrameStatus",
     "Session",
-    "Standing",
-    "displayed",
-    "drafted",
-    "drop",
-    "find",
-    "hindrance",
-    "in_draft",
+    "blocking_reason",
+    "displayed_vertices",
+    "drop_session",
+    "find_session",
+    "has_session",
     "install",
-    "installed",
+    "is_displayed_in_draft",
+    "is_in_draft",
+    "is_installed",
     "is_live",
-    "played",
-    "sizes",
-    "steady",
+    "resolutions",
+    "static_inputs",
     "uninstall",
 ]
 
@@ -39,11 +39,11 @@ __all__ = [
 def register() -> None:
     # There is no playback without a window. Only renders are handled, so that bakes and farms are not slowed down.
     if bpy.app.background:
-        lone_render.register()
+        background_render.register()
     else:
         install()
 
 
 def unregister() -> None:
-    lone_render.unregister()
+    background_render.unregister()
     uninstall()

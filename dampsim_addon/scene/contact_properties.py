@@ -10,14 +10,14 @@ from bpy.types import Collection, Object, PropertyGroup
 
 from ...core.scene.parameters import COLLIDER_PARAMETERS
 from . import colliders
-from .parameter_properties import property_of
+from .parameter_properties import blender_property
 
 
-def _marked(group: PropertyGroup, context: object) -> None:
-    colliders.note(group.id_data)
+def _on_collider_changed(group: PropertyGroup, context: object) -> None:
+    colliders.add_collider(group.id_data)
 
 
-class HasContact:
+class ContactProperties:
     """Contact properties of a simulated object that are not core parameters."""
 
     collider_collection: PointerProperty(
@@ -42,7 +42,7 @@ class DampSimCollider(PropertyGroup):
         name="Collider",
         description="Let simulated objects collide with this object",
         options=set(),
-        update=_marked,
+        update=_on_collider_changed,
     )
     plane: BoolProperty(
         name="Infinite Plane",
@@ -52,7 +52,7 @@ class DampSimCollider(PropertyGroup):
 
 
 for _name, _parameter in COLLIDER_PARAMETERS.items():
-    DampSimCollider.__annotations__[_name] = property_of(_parameter)
+    DampSimCollider.__annotations__[_name] = blender_property(_parameter)
 
 # Without this, values set on a library override are lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimCollider).items():

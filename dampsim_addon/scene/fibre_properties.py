@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpy.props import StringProperty
 
 
-class HasFibres:
+class FibreProperties:
     """Fibre properties of a simulated object that are not core parameters: location and direction."""
 
     fibre_group: StringProperty(

@@ -6,8 +6,8 @@ import bpy
 import numpy as np
 
 from ..blender.animation import animated_paths
-from ..blender.fields import has_field, unfollowed
-from .asked import Asked
+from ..blender.fields import has_field, unsupported_feature
+from .object_index import ObjectIndex
 
 # Settings of a field, with the property names by which they may be animated.
 _SETTINGS = {
@@ -20,15 +20,15 @@ _SETTINGS = {
     "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
 }  # fmt: skip
 _DIGITS = 4
-_asked = Asked(has_field)
+_index = ObjectIndex(has_field)
 
 
-def known() -> list[bpy.types.Object]:
+def all_force_fields() -> list[bpy.types.Object]:
     """Return all objects of the file that are force fields, or have particles that are force fields."""
-    return _asked.now()
+    return _index.current()
 
 
-def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
+def fields_acting_on(obj: bpy.types.Object, scope: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
     """Return the force fields of a scene or view layer that may act on a simulated object.
 
     An effector collection limits them. An object's own field never acts on it.
@@ -36,25 +36,25 @@ def reaching(obj: bpy.types.Object, where: bpy.types.Scene | bpy.types.ViewLayer
     limit = obj.dampsim.field_collection
     return [
         other
-        for other in known()
+        for other in all_force_fields()
         if other != obj
-        and where.objects.get(other.name) == other
+        and scope.objects.get(other.name) == other
         and any(not collection.hide_viewport for collection in other.users_collection)
         and (limit is None or limit.all_objects.get(other.name) == other)
     ]
 
 
-def unfollowed_here(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+def unsupported_features(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the unsupported features of the force fields that act on an object, in words; '' if there are none."""
     if not obj.dampsim.field_weight > 0.0:
         return ""
-    found = [(other.name, what) for other in reaching(obj, scene) if (what := unfollowed(other))]
+    found = [(other.name, what) for other in fields_acting_on(obj, scene) if (what := unsupported_feature(other))]
     return ", ".join(f"{what} of {name}" for name, what in found)
 
 
-def settings_of_fields(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+def force_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
     """Return the force fields that act on an object and their settings that are not animated, without evaluation."""
-    others = [other for other in reaching(obj, scene) if not other.hide_viewport]
+    others = [other for other in fields_acting_on(obj, scene) if not other.hide_viewport]
     return {
         "Force Fields of the Scene": ", ".join(other.name for other in others),
         **{f"Force Field {other.name}": _settings(other) for other in others},
@@ -81,6 +81,6 @@ def _settings(other: bpy.types.Object) -> str:
 
 
 # For edits by scripts, which have not triggered handlers yet.
-forget = _asked.forget
-register = _asked.watch
-unregister = _asked.unwatch
+clear_field_index = _index.clear
+register = _index.start_tracking
+unregister = _index.stop_tracking

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import bpy
 
-from .objects import simulated
-from .registry import seen
+from .objects import filter_simulated
+from .registry import scan_objects
 
 # Identifier of the only object in a cache.
-_ALONE = "object"
+_SINGLE_ID = "object"
 # Messages list at most this many objects by name.
-_NAMED = 3
+_MAX_NAMES = 3
 
 
 @dataclass(frozen=True)
@@ -29,63 +29,63 @@ class Group:
     @property
     def name(self) -> str:
         """Name for messages about the whole group."""
-        return named(self.members)
+        return format_names(self.members)
 
     @property
-    def alone(self) -> bool:
+    def is_single(self) -> bool:
         """True if the group has only one member."""
         return len(self.members) == 1
 
     @property
     def key(self) -> str:
         """Key that identifies the group during the session, independently of object names."""
-        return key_of(self.members[0])
+        return group_key(self.members[0])
 
 
-def named(objects: Iterable[bpy.types.Object]) -> str:
+def format_names(objects: Iterable[bpy.types.Object]) -> str:
     """Return the names of objects for messages; long lists are abbreviated."""
     names = [str(obj.name) for obj in objects]
-    if len(names) <= _NAMED:
+    if len(names) <= _MAX_NAMES:
         return ", ".join(names)
-    return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} others"
+    return f"{', '.join(names[: _MAX_NAMES - 1])} and {len(names) - _MAX_NAMES + 1} others"
 
 
-def key_of(obj: bpy.types.Object) -> str:
+def group_key(obj: bpy.types.Object) -> str:
     """Return the session key of an object's group."""
     return str(obj.dampsim.together) or f"object {obj.session_uid}"
 
 
 def group_of(obj: bpy.types.Object) -> Group:
     """Return an object's group: all objects with its group id that share a scene with it."""
-    mark = obj.dampsim.together
-    if not mark:
+    group_id = obj.dampsim.together
+    if not group_id:
         return Group((obj,))
-    now = seen()
-    marked = {other for other in now.objects if other.dampsim.together == mark}
+    scan = scan_objects()
+    marked = {other for other in scan.objects if other.dampsim.together == group_id}
     members = {obj}
     for scene in (bpy.data.scenes if obj in marked else obj.users_scene) if marked - {obj} else ():
-        there = marked & set(now.within(scene))
-        if obj in there or obj not in marked:
-            members |= there
+        scene_members = marked & set(scan.in_scene(scene))
+        if obj in scene_members or obj not in marked:
+            members |= scene_members
     return Group(tuple(sorted(members, key=lambda member: member.name_full)))
 
 
 def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
     """Return the groups of some objects without repetition."""
     found: dict[str, Group] = {}
-    for obj in simulated(objects):
-        if key_of(obj) not in found:
-            found[key_of(obj)] = group_of(obj)
+    for obj in filter_simulated(objects):
+        if group_key(obj) not in found:
+            found[group_key(obj)] = group_of(obj)
     return list(found.values())
 
 
-def marks(group: Group) -> dict[str, str]:
+def cache_ids(group: Group) -> dict[str, str]:
     """Return the identifiers of the members in caches, by object name. They do not change when objects are renamed.
 
     Duplicated objects have the same identifier and are distinguished by name.
     """
-    if group.alone:
-        return {group.members[0].name: _ALONE}
+    if group.is_single:
+        return {group.members[0].name: _SINGLE_ID}
     known = [str(obj.dampsim.member) for obj in group.members]
     return {
         obj.name: mark if mark and known.count(mark) == 1 else f"{mark}:{obj.name}"
@@ -93,18 +93,18 @@ def marks(group: Group) -> dict[str, str]:
     }
 
 
-def join(objects: Iterable[bpy.types.Object]) -> Group:
+def join_group(objects: Iterable[bpy.types.Object]) -> Group:
     """Simulate objects, and all members of their groups, together from now on."""
-    chosen = list(objects)
-    members = {member for obj in chosen for member in group_of(obj).members}
-    mark = next((obj.dampsim.together for obj in chosen if obj.dampsim.together), "") or uuid.uuid4().hex[:16]
+    joined = list(objects)
+    members = {member for obj in joined for member in group_of(obj).members}
+    group_id = next((obj.dampsim.together for obj in joined if obj.dampsim.together), "") or uuid.uuid4().hex[:16]
     for member in members:
-        member.dampsim.together = mark
+        member.dampsim.together = group_id
         member.dampsim.member = member.dampsim.member or uuid.uuid4().hex[:16]
-    return group_of(chosen[0])
+    return group_of(joined[0])
 
 
-def leave(obj: bpy.types.Object) -> None:
+def leave_group(obj: bpy.types.Object) -> None:
     """Remove an object from its group. A group with a single remaining member is dissolved."""
     rest = [member for member in group_of(obj).members if member != obj]
     obj.dampsim.together = ""

@@ -14,20 +14,24 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
-from ...core.geometry.affine import transformed
-from .anchors import has_bone, standing
+from ...core.geometry.affine import transform_points
+from .links import anchor_matrix, has_bone
 
 
-def _led_elsewhere(link: PropertyGroup, context: object) -> None:
+def _on_target_changed(link: PropertyGroup, context: object) -> None:
     """Update the points' positions in the target's space, which are only drawn; the simulation uses the first frame."""
     obj, other, layer = link.id_data, link.other, bpy.context.view_layer
-    found = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
-    way = np.linalg.inv(standing(layer, other, link.bone)) @ standing(layer, obj, "") if found else np.eye(4)
+    has_target = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
+    to_target = (
+        np.linalg.inv(anchor_matrix(layer, other, link.bone)) @ anchor_matrix(layer, obj, "")
+        if has_target
+        else np.eye(4)
+    )
     for point in link.points:
-        point.there = transformed(way, np.array([point.place], dtype=float))[0]
+        point.there = transform_points(to_target, np.array([point.place], dtype=float))[0]
 
 
-def _not_itself(link: PropertyGroup, other: Object) -> bool:
+def _is_other_object(link: PropertyGroup, other: Object) -> bool:
     return bool(other != link.id_data)
 
 
@@ -49,13 +53,13 @@ class DampSimLink(PropertyGroup):
         type=Object,
         name="To",
         description="Choose the object to link to: simulated together with this one, or not simulated with DampSim",
-        poll=_not_itself,
-        update=_led_elsewhere,
+        poll=_is_other_object,
+        update=_on_target_changed,
     )
     bone: StringProperty(
         name="Bone",
         description="Choose a bone of the armature to link to. Leave empty to link to the object itself",
-        update=_led_elsewhere,
+        update=_on_target_changed,
     )
     rigid: BoolProperty(
         name="Rigid", description="Hold the points together without any give", default=True, options=set()

@@ -14,11 +14,11 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
-from ...core.scene.muscles import Force, Sense
+from ...core.scene.muscles import MuscleOverride, SensorType
 from ..blender.sampler import frame_rate
 
 
-def _delay_dialled(muscle: PropertyGroup, context: bpy.types.Context) -> None:
+def _on_delay_changed(muscle: PropertyGroup, context: bpy.types.Context) -> None:
     """Store the frame rate to which the delay in frames refers."""
     muscle.fps = frame_rate(context.scene)
 
@@ -65,16 +65,16 @@ class DampSimMuscle(PropertyGroup):
     )  # fmt: skip
     delay: IntProperty(
         name="Delay", description="Switch only after this many frames in a row above (on) or below (off) the threshold",
-        min=0, soft_max=24, max=1000, update=_delay_dialled, options=set(),
+        min=0, soft_max=24, max=1000, update=_on_delay_changed, options=set(),
     )  # fmt: skip
     fps: FloatProperty(options={"HIDDEN"})
     force: EnumProperty(
         name="Force",
         description="Let the sensors switch the muscle, or force it on or off. This can be keyframed",
         items=[
-            (Force.AUTO, "Auto", "Let its sensors switch it", "AUTO", 0),
-            (Force.OFF, "Off", "Keep it off and ignore its sensors", "RADIOBUT_OFF", 1),
-            (Force.ON, "On", "Keep it on and ignore its sensors", "RADIOBUT_ON", 2),
+            (MuscleOverride.AUTO, "Auto", "Let its sensors switch it", "AUTO", 0),
+            (MuscleOverride.OFF, "Off", "Keep it off and ignore its sensors", "RADIOBUT_OFF", 1),
+            (MuscleOverride.ON, "On", "Keep it on and ignore its sensors", "RADIOBUT_ON", 2),
         ],
     )
     weights: CollectionProperty(type=DampSimWeight)
@@ -87,9 +87,9 @@ class DampSimSensor(PropertyGroup):
         name="Sense",
         description="Choose the quantity that the sensor measures",
         items=[
-            (Sense.LENGTH, "Length", "Read 1 while the length of its edges is within the limits"),
-            (Sense.CONTACT, "Contact", "Read 1 while a vertex of its group touches something"),
-            (Sense.DISTANCE, "Distance", "Read 1 while the distance of its group's centre to an object is in range"),
+            (SensorType.LENGTH, "Length", "Read 1 while the length of its edges is within the limits"),
+            (SensorType.CONTACT, "Contact", "Read 1 while a vertex of its group touches something"),
+            (SensorType.DISTANCE, "Distance", "Read 1 while the distance of its group's centre to an object is in range"),
         ],
         options=set(),
     )  # fmt: skip
@@ -125,7 +125,7 @@ class DampSimWalk(PropertyGroup):
     shown: BoolProperty(name="Show", description="Draw this walk with Show as Ghosts", default=True, options=set())
 
 
-class HasMuscles:
+class MuscleProperties:
     """Muscles, sensors and found walks of a simulated object."""
 
     muscles: CollectionProperty(type=DampSimMuscle)

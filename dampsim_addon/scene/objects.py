@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 from bpy.types import Context
 
-from .registry import seen
+from .registry import scan_objects
 
 
 def is_simulated(obj: bpy.types.Object | None) -> bool:
@@ -16,47 +16,47 @@ def is_simulated(obj: bpy.types.Object | None) -> bool:
     return obj is not None and obj.type == "MESH" and obj.dampsim.enabled
 
 
-def chosen(context: Context) -> bpy.types.Object | None:
+def active_simulated(context: Context) -> bpy.types.Object | None:
     """Return the active object if DampSim simulates it; otherwise None."""
     return context.object if is_simulated(context.object) else None
 
 
-def simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+def filter_simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
     """Return those of some objects that DampSim simulates."""
     return [obj for obj in objects if is_simulated(obj)]
 
 
-def simulated_in(scene: bpy.types.Scene) -> list[bpy.types.Object]:
+def simulated_in_scene(scene: bpy.types.Scene) -> list[bpy.types.Object]:
     """Return the simulated objects of a scene."""
-    return list(seen().within(scene))
+    return list(scan_objects().in_scene(scene))
 
 
-def everywhere() -> list[bpy.types.Object]:
+def all_simulated() -> list[bpy.types.Object]:
     """Return all simulated objects of the file, in a scene or not."""
-    return list(seen().objects)
+    return list(scan_objects().objects)
 
 
-def selected(context: Context) -> list[bpy.types.Object]:
+def selected_simulated(context: Context) -> list[bpy.types.Object]:
     """Return the selected simulated objects of the scene."""
-    ours = simulated_in(context.scene)
+    ours = simulated_in_scene(context.scene)
     # Scripts may override selected_objects, so that it differs from the selection of the view layer.
-    there = set(context.selected_objects) if ours else set()
-    return [obj for obj in ours if obj in there]
+    selection = set(context.selected_objects) if ours else set()
+    return [obj for obj in ours if obj in selection]
 
 
-def visible(context: Context) -> list[bpy.types.Object]:
+def visible_simulated(context: Context) -> list[bpy.types.Object]:
     """Return the simulated objects of the scene that are visible in the view layer."""
-    return [obj for obj in simulated_in(context.scene) if obj.visible_get(view_layer=context.view_layer)]
+    return [obj for obj in simulated_in_scene(context.scene) if obj.visible_get(view_layer=context.view_layer)]
 
 
-def working(context: Context) -> bool:
+def is_job_running(context: Context) -> bool:
     """Return whether a job is running."""
     return bool(context.window_manager.dampsim_progress.object_name)
 
 
-def free(cls: Any, context: Context) -> bool:
+def can_start_job(cls: Any, context: Context) -> bool:
     """Return whether no job is running; otherwise set the poll message of an operator class."""
-    if working(context):
+    if is_job_running(context):
         cls.poll_message_set("DampSim is busy. Press Esc to stop it")
         return False
     return True

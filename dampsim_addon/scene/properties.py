@@ -20,58 +20,58 @@ from ...core.bodies.registry import KINDS
 from ...core.errors import ParameterError
 from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
-from . import new_dials
-from .contact_properties import HasContact
-from .fibre_properties import HasFibres
+from . import default_settings
+from .cache_status import refresh_status
+from .contact_properties import ContactProperties
+from .fibre_properties import FibreProperties
 from .link_properties import DampSimLink, DampSimPoint
-from .muscle_properties import HasMuscles
-from .on_disk import look
-from .parameter_properties import property_of
-from .registry import switched
-from .shown_properties import IsShown
+from .muscle_properties import MuscleProperties
+from .overlay_properties import OverlayProperties
+from .parameter_properties import blender_property
+from .registry import mark_enabled
 
 # Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
 SAVED_VERSION = 1
 # Dials that each ghost has.
-VARIED = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
+VARIANT_DIALS = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
 
 
-def _look(group: PropertyGroup, context: object) -> None:
+def _on_cache_folder_changed(group: PropertyGroup, context: object) -> None:
     """Refresh the cache status after a change of the cache folder."""
-    look(group.id_data)
+    refresh_status(group.id_data)
 
 
-def _switched(group: PropertyGroup, context: object) -> None:
+def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
     """Stamp the version of the saved properties, and enter the object in the registry."""
     group.version = SAVED_VERSION
-    switched(group.id_data)
+    mark_enabled(group.id_data)
 
 
-def _shown_otherwise(group: PropertyGroup, context: object) -> None:
+def _on_draft_changed(group: PropertyGroup, context: object) -> None:
     """Tag the object for an update, since Blender sends none for these properties."""
     group.id_data.update_tag()
 
 
-def _kind_chosen(group: PropertyGroup, context: bpy.types.Context) -> None:
+def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
     """Discard Add's explanation of its choice, and replace its defaults where the new kind is thin."""
     group.kind_note = ""
-    if not group.enabled or group.kind not in (*new_dials.THIN, "WEAVE"):
+    if not group.enabled or group.kind not in (*default_settings.MAX_RELATIVE_THICKNESS, "WEAVE"):
         return
     if group.stiffness_by == StiffnessBy.SAG:
-        new_dials.dial(group.id_data, context.scene)
+        default_settings.set_defaults(group.id_data, context.scene)
     elif group.kind != "SPRINGS":
-        new_dials.thin(group.id_data)
+        default_settings.limit_thickness(group.id_data)
 
 
 class DampSimVariant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, PropertyGroup):
+class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, OverlayProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(
-        name="DampSim", description="Simulate this object with DampSim", options=set(), update=_switched
+        name="DampSim", description="Simulate this object with DampSim", options=set(), update=_on_enabled_changed
     )
     version: IntProperty(options={"HIDDEN"})
     pin_group: StringProperty(
@@ -94,10 +94,10 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
     kind: EnumProperty(
         name="Kind",
         description="Choose how the object is simulated",
-        items=[(kind.name, kind.label, kind.text) for kind in KINDS],
+        items=[(kind.name, kind.label, kind.description) for kind in KINDS],
         default=KINDS[0].name,
         options=set(),
-        update=_kind_chosen,
+        update=_on_kind_changed,
     )
     kind_note: StringProperty(options={"HIDDEN"})
     length_group: StringProperty(
@@ -129,7 +129,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
         name="Draft",
         description="Play with fewer tetrahedra, or fewer vertices of cloth. The dials keep their meaning. "
         "Bakes, renders and ghosts never use Draft",
-        options=set(), update=_shown_otherwise,
+        options=set(), update=_on_draft_changed,
     )  # fmt: skip
     draft_part: FloatProperty(
         name="Draft Detail",
@@ -178,7 +178,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
         description="Choose the folder of simulated frames. If empty, use DampSim's folder in your user files",
         subtype="DIR_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
-        update=_look,
+        update=_on_cache_folder_changed,
     )
     cache_id: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
@@ -212,7 +212,7 @@ class DampSimObject(HasTarget, HasContact, HasMuscles, HasFibres, IsShown, Prope
 
 
 for _name, _parameter in PARAMETERS.items():
-    DampSimObject.__annotations__[_name] = property_of(_parameter)
+    DampSimObject.__annotations__[_name] = blender_property(_parameter)
 
 
 class DampSimProgress(PropertyGroup):
@@ -233,8 +233,8 @@ def read_settings(obj: Object) -> Settings:
         raise ParameterError(f"{obj.name}: {error}") from None
 
 
-for _name in VARIED:
-    DampSimVariant.__annotations__[_name] = property_of(PARAMETERS[_name], keyed=False)
+for _name in VARIANT_DIALS:
+    DampSimVariant.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
 
 # Without this, values set on a library override are lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimObject).items():

@@ -12,9 +12,9 @@ from mathutils.bvhtree import BVHTree
 from mathutils.kdtree import KDTree
 
 from ...core.arrays import Array
-from ...core.bodies.registry import kind
+from ...core.bodies.registry import kind_by_name
 from ..blender.sampler import Sampler
-from .anchors import standing
+from .links import anchor_matrix
 from .objects import is_simulated
 from .properties import read_settings
 
@@ -34,7 +34,7 @@ class RestShape:
     vertices: Array
     matrix: Array
     nearest: Nearest
-    bare: bool = False
+    vertices_only: bool = False
     bone: str = ""
 
     @property
@@ -43,24 +43,24 @@ class RestShape:
         return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
 
 
-def rest_shape(
+def read_rest_shape(
     scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str = ""
 ) -> RestShape:
     """Return the rest shape of an object or bone. Visits the first frame and restores the current one."""
     if obj.type != "MESH":
         # Other types than meshes are represented by their origin.
-        shown = (scene.frame_current, scene.frame_subframe)
+        current_frame = (scene.frame_current, scene.frame_subframe)
         scene.frame_set(scene.frame_start)
-        matrix = standing(view_layer, obj, bone)
-        scene.frame_set(shown[0], subframe=shown[1])
+        matrix = anchor_matrix(view_layer, obj, bone)
+        scene.frame_set(current_frame[0], subframe=current_frame[1])
         vertices = matrix[None, :3, 3]
-        return RestShape(obj, vertices, matrix, _nearest(vertices, []), bone=bone)
+        return RestShape(obj, vertices, matrix, _nearest_point_search(vertices, []), bone=bone)
     with Sampler(scene, view_layer, obj) as sampler:
-        bare = is_simulated(obj) and "tets" not in kind(obj.dampsim.kind).sections(read_settings(obj))
-        with sampler.resting() as (vertices, mesh):
-            faces = [] if bare else _faces(mesh)
+        vertices_only = is_simulated(obj) and "tets" not in kind_by_name(obj.dampsim.kind).sections(read_settings(obj))
+        with sampler.rest_pose() as (vertices, mesh):
+            faces = [] if vertices_only else _faces(mesh)
         matrix = sampler.matrix()
-    return RestShape(obj, vertices, matrix, _nearest(vertices, faces), bare)
+    return RestShape(obj, vertices, matrix, _nearest_point_search(vertices, faces), vertices_only)
 
 
 def _faces(mesh: bpy.types.Mesh) -> list[list[int]]:
@@ -70,44 +70,44 @@ def _faces(mesh: bpy.types.Mesh) -> list[list[int]]:
     return [face.tolist() for face in np.split(corners, starts[1:])] if len(starts) else []
 
 
-def _nearest(vertices: Array, faces: list[list[int]]) -> Nearest:
+def _nearest_point_search(vertices: Array, faces: list[list[int]]) -> Nearest:
     """Return a function for the nearest point on the faces, or of the vertices without faces, and its distance."""
     if faces:
         tree = BVHTree.FromPolygons(vertices.tolist(), faces)
 
-        def on_faces(point: Vector) -> tuple[Array, float]:
+        def nearest_on_faces(point: Vector) -> tuple[Array, float]:
             place, _, _, distance = tree.find_nearest(point)
             # Only an empty tree returns None.
             assert place is not None
             assert distance is not None
             return np.array(place, dtype=float), distance
 
-        return on_faces
+        return nearest_on_faces
     points = KDTree(len(vertices))
     for number, vertex in enumerate(vertices.tolist()):
         points.insert(vertex, number)
     points.balance()
 
-    def among(point: Vector) -> tuple[Array, float]:
+    def nearest_vertex(point: Vector) -> tuple[Array, float]:
         place, _, distance = points.find(point)
         assert place is not None
         assert distance is not None
         return np.array(place, dtype=float), distance
 
-    return among
+    return nearest_vertex
 
 
-def _between(shape: RestShape, other: RestShape, vertex: Array, place: Array) -> Array:
+def _link_position(shape: RestShape, other: RestShape, vertex: Array, place: Array) -> Array:
     """Return the link point for a vertex of a shape and a point of the other: halfway, or at the vertex of springs.
 
     Otherwise a short stiff rod would connect point and vertex, which makes the system ill-conditioned.
     """
-    if shape.bare or other.bare:
-        return vertex if shape.bare else place
+    if shape.vertices_only or other.vertices_only:
+        return vertex if shape.vertices_only else place
     return np.asarray(0.5 * (vertex + place))
 
 
-def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
+def nearby_link_points(shape: RestShape, other: RestShape, reach: float) -> Array:
     """Return the link points (k, 3) of the shape's vertices that are within reach of the other shape."""
     found = []
     low, high = other.vertices.min(axis=0) - reach, other.vertices.max(axis=0) + reach
@@ -115,23 +115,23 @@ def near_vertices(shape: RestShape, other: RestShape, reach: float) -> Array:
     for vertex in shape.vertices[inside].tolist():
         place, distance = other.nearest(Vector(vertex))
         if distance <= reach:
-            found.append(_between(shape, other, np.array(vertex), place))
+            found.append(_link_position(shape, other, np.array(vertex), place))
     return np.array(found).reshape(-1, 3)
 
 
-def meeting(shape: RestShape, other: RestShape) -> Array:
+def closest_link_point(shape: RestShape, other: RestShape) -> Array:
     """Return the link point (3,) of two shapes at the vertex of either one that is nearest to the other."""
-    _, vertex, place, own = _closest(shape, other)
-    ends = (shape, other) if own else (other, shape)
-    return _between(*ends, np.array(vertex), np.array(place))
+    _, vertex, place, is_own_vertex = _closest_pair(shape, other)
+    ends = (shape, other) if is_own_vertex else (other, shape)
+    return _link_position(*ends, np.array(vertex), np.array(place))
 
 
-def gap(shape: RestShape, other: RestShape) -> float:
+def distance_between(shape: RestShape, other: RestShape) -> float:
     """Return the distance of two shapes at the vertex of either one that is nearest to the other."""
-    return _closest(shape, other)[0]
+    return _closest_pair(shape, other)[0]
 
 
-def _closest(shape: RestShape, other: RestShape) -> tuple[float, list[float], list[float], bool]:
+def _closest_pair(shape: RestShape, other: RestShape) -> tuple[float, list[float], list[float], bool]:
     """Return the distance, the vertex of one shape, the point on the other, and whether the first has the vertex."""
     found = []
     for one, two in ((shape, other), (other, shape)):

@@ -16,7 +16,7 @@ from ...core.measure.curve import SettleCurve
 
 
 @dataclass
-class Shown:
+class DisplayedCurve:
     """Settle curve shown in the panel. source: the measurement.  pictures: names of icons by theme, drawn on demand."""
 
     curve: SettleCurve
@@ -33,37 +33,37 @@ class Ghosts:
     direction: (3,) in world space along which the ghosts stand beside the object; None for the screen's horizontal.
     """
 
-    first: int
+    first_frame: int
     surfaces: list[Array]
     triangles: Index
     edges: Index
     labels: list[str]
-    stale: bool = False
-    lane: Array | None = None
+    is_stale: bool = False
+    direction: Array | None = None
 
 
 # By session uid of the object, which survives undo and renaming.
-_curves: dict[int, Shown] = {}
+_curves: dict[int, DisplayedCurve] = {}
 _ghosts: dict[int, Ghosts] = {}
 _icons: Any = None
-_made = 0
+_icon_count = 0
 
 
-def keep_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
+def store_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
     """Store the curve to show for an object; None removes the previous one of the same source."""
     key = obj.session_uid
     if curve is not None:
-        _curves[key] = Shown(curve, source, {})
+        _curves[key] = DisplayedCurve(curve, source, {})
     elif key in _curves and _curves[key].source == source:
         del _curves[key]
 
 
-def curve_of(obj: bpy.types.Object) -> Shown | None:
+def displayed_curve(obj: bpy.types.Object) -> DisplayedCurve | None:
     """Return the curve shown for an object."""
     return _curves.get(obj.session_uid)
 
 
-def keep_ghosts(obj: bpy.types.Object, ghosts: Ghosts) -> None:
+def store_ghosts(obj: bpy.types.Object, ghosts: Ghosts) -> None:
     """Store the ghosts of an object."""
     _ghosts[obj.session_uid] = ghosts
 
@@ -73,39 +73,39 @@ def ghosts_of(obj: bpy.types.Object) -> Ghosts | None:
     return _ghosts.get(obj.session_uid)
 
 
-def drop_ghosts(obj: bpy.types.Object) -> None:
+def remove_ghosts(obj: bpy.types.Object) -> None:
     """Remove the ghosts of an object."""
     _ghosts.pop(obj.session_uid, None)
 
 
-def mark_stale() -> None:
+def mark_ghosts_stale() -> None:
     """Mark all ghosts as stale after a change of the scene."""
     for ghosts in _ghosts.values():
-        ghosts.stale = True
+        ghosts.is_stale = True
 
 
-def icon(shown: Shown, dark: bool) -> int:
+def curve_icon(displayed: DisplayedCurve, dark: bool) -> int:
     """Return the icon id of a curve's picture, drawn on first use."""
-    global _made
-    if dark not in shown.pictures:
-        _made += 1
-        name = f"curve {_made}"
-        pixels = picture.draw(shown.curve, picture.DARK if dark else picture.LIGHT)
+    global _icon_count
+    if dark not in displayed.pictures:
+        _icon_count += 1
+        name = f"curve {_icon_count}"
+        pixels = picture.draw_curve(displayed.curve, picture.DARK if dark else picture.LIGHT)
         preview = _icons.new(name)
         preview.image_size = (picture.WIDTH, picture.HEIGHT)
         preview.image_pixels_float.foreach_set(pixels.astype(np.float32).ravel())
-        shown.pictures[dark] = name
-    return int(_icons[shown.pictures[dark]].icon_id)
+        displayed.pictures[dark] = name
+    return int(_icons[displayed.pictures[dark]].icon_id)
 
 
-def is_dark(theme: bpy.types.Theme) -> bool:
+def is_dark_theme(theme: bpy.types.Theme) -> bool:
     """Return whether the theme has light text on a dark background."""
     red, green, blue = theme.view_3d.space.text[:]
     return bool(red + green + blue > 1.5)
 
 
 @persistent
-def forget(*_: object) -> None:
+def clear_results(*_: object) -> None:
     """Discard all results: objects of another file may have the same session uids."""
     _curves.clear()
     _ghosts.clear()
@@ -116,12 +116,12 @@ def forget(*_: object) -> None:
 def register() -> None:
     global _icons
     _icons = bpy.utils.previews.new()
-    bpy.app.handlers.load_pre.append(forget)
+    bpy.app.handlers.load_pre.append(clear_results)
 
 
 def unregister() -> None:
     global _icons
-    bpy.app.handlers.load_pre.remove(forget)
-    forget()
+    bpy.app.handlers.load_pre.remove(clear_results)
+    clear_results()
     bpy.utils.previews.remove(_icons)
     _icons = None

@@ -17,14 +17,14 @@ from .target import Cost, Shot, Storage, Target
 TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic)
 
 
-def find(name: str) -> type[Target] | None:
+def find_target(name: str) -> type[Target] | None:
     """Return a target by name; None if this version does not have it."""
     return next((cls for cls in TARGETS if cls.name == name), None)
 
 
-def target(name: str) -> type[Target]:
+def get_target(name: str) -> type[Target]:
     """Return a target by name. Raises SceneError if this version does not have it."""
-    found = find(name)
+    found = find_target(name)
     if found is None:
         raise SceneError(f"The bake target '{name}' is unknown; choose another target, or update DampSim.")
     return found
@@ -38,13 +38,24 @@ class HasTarget:
     @property
     def bakes_to_keys(self) -> bool:
         """Return whether the bake creates shape keys, which deform the mesh before its modifiers."""
-        found = find(self.target)
+        found = find_target(self.target)
         return found is not None and found.storage is Storage.KEYS
 
 
-def clear(obj: bpy.types.Object, storage: Storage) -> None:
+def clear_storage(obj: bpy.types.Object, storage: Storage) -> None:
     """Remove the bake in a storage, whichever target made it."""
     next(cls for cls in TARGETS if cls.storage is storage).clear(obj)
 
 
-__all__ = ["TARGETS", "Cost", "HasTarget", "PointCache", "Shot", "Storage", "Target", "clear", "find", "target"]
+__all__ = [
+    "TARGETS",
+    "Cost",
+    "HasTarget",
+    "PointCache",
+    "Shot",
+    "Storage",
+    "Target",
+    "clear_storage",
+    "find_target",
+    "get_target",
+]

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import bpy
 
-from ...core.arrays import Single
+from ...core.arrays import SinglePrecisionArray
 from ...core.errors import SceneError
-from ..blender.marks import frame_name, is_ours
+from ..blender.dampsim_names import frame_name, is_dampsim_name
 from . import keys
 from .target import Cost, Shot
 
@@ -21,24 +21,26 @@ class AbsoluteKeys(keys.KeyTarget):
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
         super().check(obj)
-        there = obj.data.shape_keys
-        if there is not None and any(not is_ours(key.name) for key in there.key_blocks):
+        shape_keys = obj.data.shape_keys
+        if shape_keys is not None and any(not is_dampsim_name(key.name) for key in shape_keys.key_blocks):
             raise SceneError(
                 f"{obj.name}: absolute shape keys cannot be combined with its own shape keys; bake to another target."
             )
 
     @classmethod
-    def store(cls, shot: Shot, fitted: Single) -> Cost:
+    def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj = shot.sampler.obj
-        basis = keys.begin(obj)
-        made = []
-        for number, move in zip(shot.numbers, fitted, strict=True):
-            key = keys.add(obj, frame_name(number), basis + move)
+        basis = keys.prepare_basis(obj)
+        new_keys = []
+        for number, move in zip(shot.numbers, compressed, strict=True):
+            key = keys.add_key(obj, frame_name(number), basis + move)
             key.interpolation = "KEY_LINEAR"
-            made.append(key)
+            new_keys.append(key)
         block = obj.data.shape_keys
         block.reference_key.interpolation = "KEY_LINEAR"
         block.use_relative = False
         # Read the positions that Blender has assigned to the keys; rounding makes them slightly uneven.
-        keys.animate(obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, made, strict=True)]})
-        return keys.cost(len(basis), len(shot.numbers))
+        keys.animate_keys(
+            obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, new_keys, strict=True)]}
+        )
+        return keys.key_cost(len(basis), len(shot.numbers))

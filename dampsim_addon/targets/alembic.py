@@ -10,10 +10,10 @@ from typing import ClassVar
 import bpy
 
 from ...core.errors import CacheError, SceneError
-from ..blender.marks import MODIFIER, PREFIX
-from ..blender.mesh_cache import attach, pc2_header, play
-from ..blender.own_operators import called
-from ..work.background import computed
+from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
+from ..blender.mesh_cache import add_cache_modifier, pc2_header, play_file
+from ..blender.operator_calls import call_operator
+from ..work.background_thread import run_in_thread
 from . import cache_file
 from .target import Cost, Shot
 
@@ -35,7 +35,7 @@ class Alembic(cache_file.FileTarget):
             )
 
     @classmethod
-    def record(cls, shot: Shot) -> Generator[int, None, cache_file.Recorded]:
+    def collect(cls, shot: Shot) -> Generator[int, None, cache_file.RecordedFile]:
         try:
             str(shot.folder).encode()
         except UnicodeEncodeError:
@@ -45,34 +45,34 @@ class Alembic(cache_file.FileTarget):
             ) from None
         # Blender's exporter needs an animated mesh, which plays the vertices from a temporary point cache.
         header = pc2_header(shot.vertices, float(shot.numbers[0]), len(shot.numbers))
-        return (yield from cache_file.record(shot, _POINTS, header, "<f4"))
+        return (yield from cache_file.write_vertices(shot, _POINTS, header, "<f4"))
 
     @classmethod
-    def fit(cls, shot: Shot, record: cache_file.Recorded) -> Generator[None, None, cache_file.Recorded]:
+    def compress(cls, shot: Shot, collected: cache_file.RecordedFile) -> Generator[None, None, cache_file.RecordedFile]:
         yield
         part = shot.folder / f"{cls.file}.part"
         try:
-            with cache_file.saying_why(shot, part):
-                _export(shot, record.part, part)
+            with cache_file.os_errors_as_cache_errors(shot, part):
+                _export_alembic(shot, collected.part, part)
         finally:
-            record.part.unlink(missing_ok=True)
-        with cache_file.saying_why(shot, part), part.open("rb") as file:
-            found = yield from computed(lambda: hashlib.file_digest(file, "sha256").hexdigest())
-        return cache_file.Recorded(part, record.before, found)
+            collected.part.unlink(missing_ok=True)
+        with cache_file.os_errors_as_cache_errors(shot, part), part.open("rb") as file:
+            checksum = yield from run_in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest())
+        return cache_file.RecordedFile(part, collected.before_modifiers, checksum)
 
     @classmethod
-    def store(cls, shot: Shot, fitted: cache_file.Recorded) -> Cost:
-        def attached(path: str) -> None:
+    def write(cls, shot: Shot, compressed: cache_file.RecordedFile) -> Cost:
+        def attach_modifier(path: str) -> None:
             obj = shot.sampler.obj
-            modifier = attach(obj, MODIFIER, "MESH_SEQUENCE_CACHE", fitted.before)
-            known = set(bpy.data.cache_files)
-            called(
+            modifier = add_cache_modifier(obj, CACHE_MODIFIER, "MESH_SEQUENCE_CACHE", compressed.before_modifiers)
+            files_before = set(bpy.data.cache_files)
+            call_operator(
                 bpy.ops.cachefile.open,
                 f"{obj.name}: Blender cannot open the Alembic file {path}",
                 "bake to another target",
                 filepath=path,
             )
-            file = next(file for file in bpy.data.cache_files if file not in known)
+            file = next(file for file in bpy.data.cache_files if file not in files_before)
             file.name = f"{PREFIX}{obj.name}"
             modifier.cache_file, modifier.read_data = file, {"VERT"}
             # Without interpolation, subframes repeat the previous frame, also for motion blur.
@@ -83,29 +83,33 @@ class Alembic(cache_file.FileTarget):
                 raise CacheError(f"{obj.name}: Blender cannot read the Alembic file {path}; bake to another target.")
             modifier.object_path = file.object_paths[0].path
 
-        return cache_file.store(shot, fitted, cls.file, attached)
+        return cache_file.install_file(shot, compressed, cls.file, attach_modifier)
 
     @classmethod
-    def forget(cls, folder: Path) -> None:
-        super().forget(folder)
-        cache_file.forget(folder, _POINTS)
+    def remove_files(cls, folder: Path) -> None:
+        super().remove_files(folder)
+        cache_file.remove_cache_files(folder, _POINTS)
 
 
-def _export(shot: Shot, points: Path, path: Path) -> None:
+def _export_alembic(shot: Shot, points: Path, path: Path) -> None:
     """Export a temporary object that plays the points, in a scratch scene."""
     source, first, last = shot.sampler.scene, shot.numbers[0], shot.numbers[-1]
     scene = bpy.data.scenes.new(f"{PREFIX}Alembic")
     sampler = shot.sampler
-    mesh = bpy.data.meshes.new_from_object(sampler.evaluated()) if sampler.makes else sampler.obj.data.copy()
+    mesh = (
+        bpy.data.meshes.new_from_object(sampler.evaluated_object())
+        if sampler.changes_topology
+        else sampler.obj.data.copy()
+    )
     stand_in = bpy.data.objects.new(f"{PREFIX}Alembic", mesh)
     try:
         scene.render.fps, scene.render.fps_base = source.render.fps, source.render.fps_base
         scene.frame_start, scene.frame_end = first, last
         scene.collection.objects.link(stand_in)
         mesh.materials.clear()
-        play(stand_in.modifiers.new(MODIFIER, "MESH_CACHE"), "PC2", str(points), float(first))
+        play_file(stand_in.modifiers.new(CACHE_MODIFIER, "MESH_CACHE"), "PC2", str(points), float(first))
         with bpy.context.temp_override(scene=scene, view_layer=scene.view_layers[0]):
-            called(
+            call_operator(
                 bpy.ops.wm.alembic_export,
                 f"{shot.sampler.obj.name}: the Alembic file cannot be written to {path.parent}",
                 "choose another folder or free some space",

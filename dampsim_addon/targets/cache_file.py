@@ -14,34 +14,34 @@ import bpy
 import numpy as np
 
 from ...core.errors import CacheError
-from ...core.frames.part import begun
-from ..blender.marks import MODIFIER, PREFIX, is_ours
-from ..blender.mesh_cache import attach, detach, play
-from .motion import NoShapeError, can_precede, places
+from ...core.frames.partial_file import open_new_file
+from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_dampsim_name
+from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
+from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 # Suffix of the file with the checksum of a bake.
-_SUM = ".sha256"
+_CHECKSUM_SUFFIX = ".sha256"
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedFile:
     """Complete file under its temporary name. part: its path.  checksum: its SHA-256.
 
     before_modifiers: whether it holds the vertices before the object's modifiers, else after them.
     """
 
     part: Path
-    before: bool
-    sum: str
+    before_modifiers: bool
+    checksum: str
 
 
-def cost(vertices: int, frames: int) -> Cost:
+def file_cost(vertices: int, frames: int) -> Cost:
     """Return the cost of a file with uncompressed single-precision vertices."""
     return Cost(0, VERTEX_BYTES * vertices * frames)
 
 
-def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, None, Recorded]:
+def write_vertices(shot: Shot, file: str, header: bytes, dtype: str) -> Generator[int, None, RecordedFile]:
     """Write the header and the vertices of all frames. dtype: numpy dtype of the vertices.
 
     The vertices are those before the modifiers, so that a rig can still move them. They are those after the modifiers
@@ -49,38 +49,40 @@ def record(shot: Shot, file: str, header: bytes, kind: str) -> Generator[int, No
     """
     obj = shot.sampler.obj
     part = shot.folder / f"{file}.part"
-    if can_precede(obj) and not shot.sampler.makes:
+    if can_edit_before_modifiers(obj) and not shot.sampler.changes_topology:
         try:
-            found = yield from _written(shot, part, header, kind, before=True)
-            return Recorded(part, True, found)
+            checksum = yield from _write_part_file(shot, part, header, dtype, before_modifiers=True)
+            return RecordedFile(part, True, checksum)
         except NoShapeError:
             pass
-    found = yield from _written(shot, part, header, kind, before=False)
-    return Recorded(part, False, found)
+    checksum = yield from _write_part_file(shot, part, header, dtype, before_modifiers=False)
+    return RecordedFile(part, False, checksum)
 
 
-def _written(shot: Shot, part: Path, header: bytes, kind: str, before: bool) -> Generator[int, None, str]:
-    shapes = places(shot.sampler, shot.cache, shot.numbers, before)
-    whole, total = False, hashlib.sha256(header)
-    with contextlib.closing(shapes), saying_why(shot, part):
+def _write_part_file(
+    shot: Shot, part: Path, header: bytes, dtype: str, before_modifiers: bool
+) -> Generator[int, None, str]:
+    shapes = pre_modifier_positions(shot.sampler, shot.cache, shot.numbers, before_modifiers)
+    is_complete, digest = False, hashlib.sha256(header)
+    with contextlib.closing(shapes), os_errors_as_cache_errors(shot, part):
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
-            with begun(part) as out:
+            with open_new_file(part) as out:
                 out.write(header)
                 for done, shape in enumerate(shapes, 1):
-                    content = np.asarray(shape).astype(kind).tobytes()
+                    content = np.asarray(shape).astype(dtype).tobytes()
                     out.write(content)
-                    total.update(content)
+                    digest.update(content)
                     yield done
-            whole = True
+            is_complete = True
         finally:
-            if not whole:
+            if not is_complete:
                 part.unlink(missing_ok=True)
-    return total.hexdigest()
+    return digest.hexdigest()
 
 
 @contextlib.contextmanager
-def saying_why(shot: Shot, path: Path) -> Generator[None]:
+def os_errors_as_cache_errors(shot: Shot, path: Path) -> Generator[None]:
     """Context that converts OSError to a CacheError with a message for the user."""
     try:
         yield
@@ -91,34 +93,34 @@ def saying_why(shot: Shot, path: Path) -> Generator[None]:
         ) from error
 
 
-def store(shot: Shot, recorded: Recorded, file: str, attached: Callable[[str], None]) -> Cost:
+def install_file(shot: Shot, recorded: RecordedFile, file: str, attach_modifier: Callable[[str], None]) -> Cost:
     """Move the file to its final path and attach a modifier. attach_modifier: creates it, given the path."""
     path = shot.folder / file
     # No modifier may read the file while it is replaced.
-    clear(shot.sampler.obj)
-    with saying_why(shot, path):
+    remove_cache_modifiers(shot.sampler.obj)
+    with os_errors_as_cache_errors(shot, path):
         recorded.part.replace(path)
-        with begun(_sum_file(path)) as file_of_sum:
-            file_of_sum.write(recorded.sum.encode())
+        with open_new_file(_checksum_file(path)) as file_of_sum:
+            file_of_sum.write(recorded.checksum.encode())
         size = path.stat().st_size
     relative = shot.sampler.obj.dampsim.cache_folder.startswith("//") and bpy.data.filepath
-    attached(bpy.path.relpath(str(path)) if relative else str(path))
+    attach_modifier(bpy.path.relpath(str(path)) if relative else str(path))
     return Cost(0, size)
 
 
-def clear(obj: bpy.types.Object) -> None:
+def remove_cache_modifiers(obj: bpy.types.Object) -> None:
     """Remove the modifiers and Blender's cache files of a bake."""
-    for modifier in [m for m in obj.modifiers if is_ours(m.name)]:
-        used = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
-        detach(obj, modifier)
+    for modifier in [m for m in obj.modifiers if is_dampsim_name(m.name)]:
+        cache_file = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
+        remove_modifier(obj, modifier)
         # An open cache file counts as one user.
-        if used is not None and used.name.startswith(PREFIX) and used.users <= 1:
-            bpy.data.batch_remove([used])
+        if cache_file is not None and cache_file.name.startswith(PREFIX) and cache_file.users <= 1:
+            bpy.data.batch_remove([cache_file])
 
 
-def forget(folder: Path, file: str) -> None:
+def remove_cache_files(folder: Path, file: str) -> None:
     """Remove a file, its temporary file and its checksum. Raises CacheError."""
-    for path in (folder / name for name in (file, f"{file}.part", f"{file}{_SUM}")):
+    for path in (folder / name for name in (file, f"{file}.part", f"{file}{_CHECKSUM_SUFFIX}")):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -127,27 +129,27 @@ def forget(folder: Path, file: str) -> None:
             ) from error
 
 
-def played(obj: bpy.types.Object) -> Path | None:
+def baked_file(obj: bpy.types.Object) -> Path | None:
     """Return the file of the object's bake; None if it is not baked to a file."""
     for modifier in obj.modifiers:
-        if modifier.name == MODIFIER:
+        if modifier.name == CACHE_MODIFIER:
             file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
             return Path(bpy.path.abspath(file))
     return None
 
 
-def _sum_file(path: Path) -> Path:
-    return path.with_name(path.name + _SUM)
+def _checksum_file(path: Path) -> Path:
+    return path.with_name(path.name + _CHECKSUM_SUFFIX)
 
 
-def fault(path: Path) -> str:
+def file_fault(path: Path) -> str:
     """Return 'gone' or 'damaged' for a missing or damaged file of a bake; '' if it is intact."""
     if not path.is_file():
         return "gone"
     try:
-        known = _sum_file(path).read_text(encoding="utf-8")
+        checksum = _checksum_file(path).read_text(encoding="utf-8")
         with path.open("rb") as file:
-            return "" if hashlib.file_digest(file, "sha256").hexdigest() == known else "damaged"
+            return "" if hashlib.file_digest(file, "sha256").hexdigest() == checksum else "damaged"
     except (OSError, UnicodeDecodeError):
         return "damaged"
 
@@ -167,15 +169,15 @@ class FileTarget(Target):
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
-        return cost(vertices, frames)
+        return file_cost(vertices, frames)
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
-        clear(obj)
+        remove_cache_modifiers(obj)
 
     @classmethod
-    def forget(cls, folder: Path) -> None:
-        forget(folder, cls.file)
+    def remove_files(cls, folder: Path) -> None:
+        remove_cache_files(folder, cls.file)
 
 
 class MeshCacheTarget(FileTarget):
@@ -193,13 +195,13 @@ class MeshCacheTarget(FileTarget):
         """Return the bytes before the vertices."""
 
     @classmethod
-    def record(cls, shot: Shot) -> Generator[int, None, Recorded]:
-        return record(shot, cls.file, cls.header(shot), cls.floats)
+    def collect(cls, shot: Shot) -> Generator[int, None, RecordedFile]:
+        return write_vertices(shot, cls.file, cls.header(shot), cls.floats)
 
     @classmethod
-    def store(cls, shot: Shot, fitted: Recorded) -> Cost:
-        def attached(path: str) -> None:
-            modifier = attach(shot.sampler.obj, MODIFIER, "MESH_CACHE", fitted.before)
-            play(modifier, cls.form, path, float(shot.numbers[0]))
+    def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
+        def attach_modifier(path: str) -> None:
+            modifier = add_cache_modifier(shot.sampler.obj, CACHE_MODIFIER, "MESH_CACHE", compressed.before_modifiers)
+            play_file(modifier, cls.form, path, float(shot.numbers[0]))
 
-        return store(shot, fitted, cls.file, attached)
+        return install_file(shot, compressed, cls.file, attach_modifier)

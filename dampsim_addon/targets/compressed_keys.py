@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...core.arrays import Single
-from ...core.frames.compression import Compressed, compress
-from ..blender.marks import OFFSET, shape_name
-from ..work.background import computed
+from ...core.arrays import SinglePrecisionArray
+from ...core.frames.compression import CompressedMotion, compress_motion
+from ..blender.dampsim_names import OFFSET, shape_name
+from ..work.background_thread import run_in_thread
 from . import keys
 from .target import Cost, Shot
 
@@ -26,26 +26,26 @@ class CompressedKeys(keys.KeyTarget):
     exports_morphs: ClassVar[bool] = True
 
     @classmethod
-    def fit(cls, shot: Shot, record: Single) -> Generator[None, None, Compressed]:
+    def compress(cls, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:
         stretch = float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
-        return (yield from computed(lambda: compress(record, shot.bound / stretch)))
+        return (yield from run_in_thread(lambda: compress_motion(collected, shot.bound / stretch)))
 
     @classmethod
-    def store(cls, shot: Shot, fitted: Compressed) -> Cost:
+    def write(cls, shot: Shot, compressed: CompressedMotion) -> Cost:
         obj = shot.sampler.obj
-        basis = keys.begin(obj)
-        offset = keys.add(obj, OFFSET, basis + fitted.offset)
+        basis = keys.prepare_basis(obj)
+        offset = keys.add_key(obj, OFFSET, basis + compressed.offset)
         offset.value = 1.0
-        made = [keys.add(obj, shape_name(k), basis + shape) for k, shape in enumerate(fitted.shapes, 1)]
-        keys.animate(
+        new_keys = [keys.add_key(obj, shape_name(k), basis + shape) for k, shape in enumerate(compressed.shapes, 1)]
+        keys.animate_keys(
             obj,
             {
                 # The offset is keyed too, because FBX treats keys without animation as zero.
                 keys.value_path(offset): [(number, 1.0) for number in shot.numbers],
                 **{
                     keys.value_path(key): zip(shot.numbers, values, strict=True)
-                    for key, values in zip(made, fitted.weights.T, strict=True)
+                    for key, values in zip(new_keys, compressed.weights.T, strict=True)
                 },
             },
         )
-        return keys.cost(len(basis), 1 + len(made))
+        return keys.key_cost(len(basis), 1 + len(new_keys))

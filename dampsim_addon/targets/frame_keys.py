@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...core.arrays import Single
-from ..blender.marks import frame_name
+from ...core.arrays import SinglePrecisionArray
+from ..blender.dampsim_names import frame_name
 from . import keys
 from .target import Cost, Shot
 
@@ -17,15 +17,15 @@ class FrameKeys(keys.KeyTarget):
     exports_morphs: ClassVar[bool] = True
 
     @classmethod
-    def store(cls, shot: Shot, fitted: Single) -> Cost:
+    def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj = shot.sampler.obj
-        basis = keys.begin(obj)
+        basis = keys.prepare_basis(obj)
         first, last = shot.numbers[0], shot.numbers[-1]
         curves = {}
-        for number, move in zip(shot.numbers, fitted, strict=True):
-            key = keys.add(obj, frame_name(number), basis + move)
+        for number, move in zip(shot.numbers, compressed, strict=True):
+            key = keys.add_key(obj, frame_name(number), basis + move)
             points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
             # The first and last shape hold outside the frame range.
             curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
-        keys.animate(obj, curves)
-        return keys.cost(len(basis), len(shot.numbers))
+        keys.animate_keys(obj, curves)
+        return keys.key_cost(len(basis), len(shot.numbers))

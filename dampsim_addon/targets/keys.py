@@ -9,26 +9,35 @@ from typing import ClassVar
 import bpy
 import numpy as np
 
-from ...core.arrays import Array, Single
+from ...core.arrays import Array, SinglePrecisionArray
 from ...core.errors import SceneError
-from ..blender.marks import BASIS, PREFIX, TRACK, is_marked, is_our_curve, is_ours, mark, unmark
-from ..blender.modifiers import simulated_makers
-from .motion import can_precede, moves, points, set_points
+from ..blender.dampsim_names import (
+    BAKE_TRACK,
+    BASIS,
+    PREFIX,
+    is_dampsim_fcurve,
+    is_dampsim_name,
+    is_tagged_action,
+    tag_action,
+    untag_action,
+)
+from ..blender.modifiers import simulated_topology_modifiers
+from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 
-def check(obj: bpy.types.Object) -> None:
+def check_shape_keys(obj: bpy.types.Object) -> None:
     """Raise SceneError if shape keys cannot hold the bake, or would be overridden."""
-    made = simulated_makers(obj)
-    if made:
+    makers = simulated_topology_modifiers(obj)
+    if makers:
         raise SceneError(
-            f"{obj.name}: shape keys cannot move vertices that {made[0].name} creates; apply it or bake to PC2 Cache."
+            f"{obj.name}: shape keys cannot move vertices that {makers[0].name} creates; apply it or bake to PC2 Cache."
         )
-    if not can_precede(obj):
+    if not can_edit_before_modifiers(obj):
         raise SceneError(
             f"{obj.name}: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make it local."
         )
-    users = _users(obj.data)
+    users = _user_count(obj.data)
     if users > 1:
         raise SceneError(
             f"{obj.name}: its mesh is shared by {users} objects; make it a single-user copy or bake to PC2 Cache."
@@ -38,7 +47,7 @@ def check(obj: bpy.types.Object) -> None:
     keys = obj.data.shape_keys
     if keys is None:
         return
-    if not keys.use_relative and not is_ours(keys.reference_key.name):
+    if not keys.use_relative and not is_dampsim_name(keys.reference_key.name):
         raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to PC2 Cache.")
     data = keys.animation_data
     if data is None:
@@ -52,49 +61,49 @@ def check(obj: bpy.types.Object) -> None:
         )
 
 
-def record(shot: Shot) -> Generator[int, None, Single]:
+def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
     """Collect the offsets (f, v, 3) of the shape keys in object space, in single precision."""
     count = len(shot.sampler.obj.data.vertices)
-    found = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
-    for done, move in enumerate(moves(shot.sampler, shot.cache, shot.numbers)):
-        found[done] = move
+    offsets = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
+    for done, move in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
+        offsets[done] = move
         yield done + 1
-    return found
+    return offsets
 
 
-def cost(vertices: int, keys: int) -> Cost:
+def key_cost(vertices: int, keys: int) -> Cost:
     """Return the cost of a number of shape keys."""
     return Cost(keys, VERTEX_BYTES * vertices * keys)
 
 
-def check_alone(obj: bpy.types.Object) -> None:
+def check_shared_mesh(obj: bpy.types.Object) -> None:
     """Raise SceneError if removing the keys of a bake would remove them from another object too."""
-    keys, users = obj.data.shape_keys, _users(obj.data)
-    if users > 1 and keys is not None and any(is_ours(key.name) for key in keys.key_blocks):
+    keys, users = obj.data.shape_keys, _user_count(obj.data)
+    if users > 1 and keys is not None and any(is_dampsim_name(key.name) for key in keys.key_blocks):
         raise SceneError(
             f"{obj.name}: its mesh is baked and shared by {users} objects; make it a single-user copy first."
         )
 
 
-def _users(mesh: bpy.types.Mesh) -> int:
+def _user_count(mesh: bpy.types.Mesh) -> int:
     return mesh.users - int(mesh.use_fake_user)
 
 
-def begin(obj: bpy.types.Object) -> Array:
+def prepare_basis(obj: bpy.types.Object) -> Array:
     """Remove the previous bake and create a basis key if needed. Returns the basis (v, 3)."""
-    clear(obj)
+    clear_keys(obj)
     if obj.data.shape_keys is None:
         # Our name for the basis tells clear_keys() that the mesh had no keys before.
         obj.shape_key_add(name=BASIS, from_mix=False)
         obj.active_shape_key_index = 0
-    return points(obj.data.shape_keys.reference_key)
+    return key_vertices(obj.data.shape_keys.reference_key)
 
 
-def add(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
+def add_key(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
     """Add a shape key with vertices (v, 3) and keep the active key."""
     index = obj.active_shape_key_index
     key = obj.shape_key_add(name=name, from_mix=False)
-    set_points(key, shape)
+    set_key_vertices(key, shape)
     obj.active_shape_key_index = index
     return key
 
@@ -104,23 +113,23 @@ def value_path(key: bpy.types.ShapeKey) -> str:
     return f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
 
 
-def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
+def animate_keys(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
     """Create an action with the points (frame, value) of F-curves by data path.
 
     It is placed on an NLA track above the user's tracks, so that its keyframes do not clutter the timeline.
     """
     keys = obj.data.shape_keys
     action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
-    mark(action)
+    tag_action(action)
     slot = action.slots.new(id_type="KEY", name=keys.name)
     strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
-    made = strip.channelbag(slot, ensure=True).fcurves
+    fcurves = strip.channelbag(slot, ensure=True).fcurves
     # Linear, because constant interpolation would repeat frames at subframes.
     linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
     first, last = np.inf, -np.inf
     for path, values in curves.items():
         flat = np.array(list(values), dtype=np.float32)
-        curve = made.new(path)
+        curve = fcurves.new(path)
         curve.keyframe_points.add(len(flat))
         curve.keyframe_points.foreach_set("co", flat.ravel())
         curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
@@ -128,24 +137,24 @@ def animate(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, fl
         first, last = min(first, flat[0, 0]), max(last, flat[-1, 0])
     data = keys.animation_data or keys.animation_data_create()
     track = data.nla_tracks.new()
-    track.name = TRACK
-    bar = track.strips.new(action.name, int(first), action)
-    bar.action_slot = slot
-    bar.extrapolation = "HOLD"
+    track.name = BAKE_TRACK
+    nla_strip = track.strips.new(action.name, int(first), action)
+    nla_strip.action_slot = slot
+    nla_strip.extrapolation = "HOLD"
 
 
-def clear(obj: bpy.types.Object) -> None:
+def clear_keys(obj: bpy.types.Object) -> None:
     """Remove the bake's keys and their animation."""
     keys = obj.data.shape_keys
-    if keys is None or not can_precede(obj):
+    if keys is None or not can_edit_before_modifiers(obj):
         return
     index = int(obj.active_shape_key_index or 0)
     _remove_animation(keys)
-    ours = [key for key in keys.key_blocks if is_ours(key.name)]
+    ours = [key for key in keys.key_blocks if is_dampsim_name(key.name)]
     if len(ours) == len(keys.key_blocks):
         obj.shape_key_clear()
         return
-    if is_ours(keys.reference_key.name):
+    if is_dampsim_name(keys.reference_key.name):
         # Keys that the user added after the bake need their basis.
         ours.remove(keys.reference_key)
         keys.reference_key.name = "Basis"
@@ -161,28 +170,28 @@ def _remove_animation(keys: bpy.types.Key) -> None:
         return
     for track in list(data.nla_tracks):
         actions = {strip.action for strip in track.strips if strip.action is not None}
-        if is_ours(track.name) and all(is_marked(action) for action in actions):
+        if is_dampsim_name(track.name) and all(is_tagged_action(action) for action in actions):
             data.nla_tracks.remove(track)
             for action in actions:
-                _remove(action)
+                _remove_unused_action(action)
     action = data.action
-    if action is not None and is_marked(action):
+    if action is not None and is_tagged_action(action):
         bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-        if all(is_our_curve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
+        if all(is_dampsim_fcurve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
             data.action = None
-            _remove(action)
+            _remove_unused_action(action)
         else:
             # The user has added keyframes to the action, so keep it without our curves.
             for bag in bags:
-                for curve in [curve for curve in bag.fcurves if is_our_curve(action, curve.data_path)]:
+                for curve in [curve for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]:
                     bag.fcurves.remove(curve)
-            unmark(action)
+            untag_action(action)
             action.name = f"{keys.name}Action"
     if data.action is None and not data.nla_tracks and not data.drivers:
         keys.animation_data_clear()
 
 
-def _remove(action: bpy.types.Action) -> None:
+def _remove_unused_action(action: bpy.types.Action) -> None:
     # A duplicate of the object may use it too.
     if action.users == 0:
         bpy.data.actions.remove(action)
@@ -195,20 +204,20 @@ class KeyTarget(Target):
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
-        check(obj)
+        check_shape_keys(obj)
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
-        return cost(vertices, frames)
+        return key_cost(vertices, frames)
 
     @classmethod
-    def record(cls, shot: Shot) -> Generator[int, None, Single]:
-        return record(shot)
+    def collect(cls, shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
+        return collect_offsets(shot)
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
-        clear(obj)
+        clear_keys(obj)
 
     @classmethod
-    def forget(cls, folder: Path) -> None:
+    def remove_files(cls, folder: Path) -> None:
         """Do nothing: shape keys are stored in the .blend file."""

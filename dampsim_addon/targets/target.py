@@ -45,7 +45,7 @@ class Shot:
     @property
     def vertices(self) -> int:
         """Number of simulated vertices, including those created by modifiers."""
-        return len(self.cache.shape(self.numbers[0], self.sampler.obj.name))
+        return len(self.cache.read_shape(self.numbers[0], self.sampler.obj.name))
 
 
 class Storage(enum.Enum):
@@ -82,18 +82,18 @@ class Target(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def record(cls, shot: Shot) -> Generator[int, None, Any]:
+    def collect(cls, shot: Shot) -> Generator[int, None, Any]:
         """Read the frames, yield the number of those read, and return the data. Changes no user data."""
 
     @classmethod
-    def fit(cls, shot: Shot, record: Any) -> Generator[None, None, Any]:
+    def compress(cls, shot: Shot, collected: Any) -> Generator[None, None, Any]:
         """Compress the collected data within the bound and return the result. Changes no user data."""
         yield
-        return record
+        return collected
 
     @classmethod
     @abc.abstractmethod
-    def store(cls, shot: Shot, fitted: Any) -> Cost:
+    def write(cls, shot: Shot, compressed: Any) -> Cost:
         """Replace any previous bake in one step and return the cost."""
 
     @classmethod
@@ -103,5 +103,5 @@ class Target(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def forget(cls, folder: Path) -> None:
+    def remove_files(cls, folder: Path) -> None:
         """Remove the files of collect() and write() from the folder. Raises CacheError."""

@@ -14,8 +14,8 @@ from ...core.errors import SceneError
 from ..jobs import bake as job
 from ..jobs import export
 from ..scene.groups import groups_of
-from ..scene.objects import free, selected, simulated, simulated_in
-from ..scene.registry import trusting
+from ..scene.objects import can_start_job, filter_simulated, selected_simulated, simulated_in_scene
+from ..scene.registry import reuse_last_scan
 from ..work.modal import ModalJob
 from ..work.steps import Step
 
@@ -53,17 +53,17 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        with trusting():
-            none = not simulated_in(context.scene)
+        with reuse_last_scan():
+            none = not simulated_in_scene(context.scene)
         if none:
             cls.poll_message_set("Select an object that DampSim simulates")
             return False
-        return free(cls, context)
+        return can_start_job(cls, context)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         if self.which == "ACTIVE":
-            return simulated([context.object] if context.object else [])
-        return selected(context) if self.which == "SELECTED" else simulated_in(context.scene)
+            return filter_simulated([context.object] if context.object else [])
+        return selected_simulated(context) if self.which == "SELECTED" else simulated_in_scene(context.scene)
 
     def subject(self, context: Context) -> str:
         return ", ".join(group.name for group in groups_of(self.objects(context)))
@@ -76,14 +76,14 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         restart, start = not (self.resume or self.rebake), self.frame if self.rebake else None
         scene, layer = context.scene, context.view_layer
         if len(groups) == 1:
-            results = yield from job.run_group(scene, layer, groups[0], restart, start)
+            results = yield from job.bake_group(scene, layer, groups[0], restart, start)
         else:
-            results = yield from job.run_all(scene, layer, objects, restart, start)
+            results = yield from job.bake_all(scene, layer, objects, restart, start)
         for result in results:
             if result.problem:
                 self.report({"ERROR"}, result.problem)
 
-    def said(self, context: Context) -> tuple[str, str]:
+    def completion_messages(self, context: Context) -> tuple[str, str]:
         return "baked", "bake stopped. Resume continues after the last simulated frame"
 
 
@@ -108,27 +108,29 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         default={form.name for form in export.FORMATS},
     )
 
-    _exported: Sequence[export.Exported] = ()
+    _exported: Sequence[export.ExportResult] = ()
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        with trusting():
-            baked = any(obj.dampsim.baked for obj in selected(context))
+        with reuse_last_scan():
+            baked = any(obj.dampsim.baked for obj in selected_simulated(context))
         if not baked:
             cls.poll_message_set("Select a baked object")
             return False
-        return free(cls, context)
+        return can_start_job(cls, context)
 
     def subject(self, context: Context) -> str:
-        return ", ".join(obj.name for obj in self._objects(context))
+        return ", ".join(obj.name for obj in self._baked_objects(context))
 
-    def _objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in selected(context) if obj.dampsim.baked]
+    def _baked_objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in selected_simulated(context) if obj.dampsim.baked]
 
-    def _base(self, context: Context) -> Path:
-        given = Path(bpy.path.abspath(self.filepath)) if self.filepath else None
-        if given is not None:
-            return given.with_suffix("") if given.suffix in {form.suffix for form in export.FORMATS} else given
+    def _base_path(self, context: Context) -> Path:
+        user_path = Path(bpy.path.abspath(self.filepath)) if self.filepath else None
+        if user_path is not None:
+            return (
+                user_path.with_suffix("") if user_path.suffix in {form.suffix for form in export.FORMATS} else user_path
+            )
         if not bpy.data.filepath:
             raise SceneError(
                 "The scene is not saved yet. Save it first: the export is written next to the .blend file."
@@ -137,10 +139,10 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
 
     def work(self, context: Context) -> Generator[Step]:
-        objects = self._objects(context)
+        objects = self._baked_objects(context)
         formats = [form for form in export.FORMATS if form.name in self.format]
         scene, layer = context.scene, context.view_layer
-        self._exported = yield from export.run(scene, layer, objects, self._base(context), formats)
+        self._exported = yield from export.export_objects(scene, layer, objects, self._base_path(context), formats)
         for one in self._exported:
             if one.problem:
                 self.report({"ERROR"}, one.problem)
@@ -149,7 +151,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
                 f"{one.format} {100.0 * one.part:.2g}%" for one in self._exported if one.name == obj.name
             )
 
-    def said(self, context: Context) -> tuple[str, str]:
+    def completion_messages(self, context: Context) -> tuple[str, str]:
         errors = ", ".join(f"{Path(one.path).name} {100.0 * one.part:.2g}%" for one in self._exported)
         return f"largest error, relative to the object's size: {errors}", "export stopped"
 

@@ -8,37 +8,37 @@ import bpy
 from bpy.types import Context, Operator
 
 from ...core.errors import DampSimError
-from ..scene.colliders import has_collision, is_collider, note
-from ..scene.floors import existing, made, under
-from ..scene.groups import group_of, named
-from ..scene.objects import chosen, is_simulated, selected, working
-from ..scene.registry import trusting
-from ..scene.snapshot import check_object
+from ..scene.colliders import add_collider, has_collision, is_collider
+from ..scene.floors import create_floor, existing_floor, floor_placement
+from ..scene.groups import format_names, group_of
+from ..scene.objects import active_simulated, is_job_running, is_simulated, selected_simulated
+from ..scene.registry import reuse_last_scan
+from ..scene.scene_builder import check_object
 from .doctor import is_linked
 
 
-def _limits(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Collection]:
+def _collider_collections(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Collection]:
     """Return the distinct collider collections of objects."""
     found = [obj.dampsim.collider_collection for obj in objects]
     return list(dict.fromkeys(one for one in found if one is not None))
 
 
-def _included(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> None:
+def _include_collider(collider: bpy.types.Object, objects: Sequence[bpy.types.Object]) -> None:
     """Add a collider to the collider collections of objects, and enable their collisions with colliders."""
-    for collection in _limits(objects):
+    for collection in _collider_collections(objects):
         if collection.all_objects.get(collider.name) != collider:
             collection.objects.link(collider)
     for obj in objects:
         obj.dampsim.collide = True
 
 
-def _landing(objects: Sequence[bpy.types.Object]) -> None:
+def _mark_unpinned_on_purpose(objects: Sequence[bpy.types.Object]) -> None:
     """Mark unpinned objects as unpinned on purpose, because they now have a collider to land on."""
     for obj in objects:
-        obj.dampsim.let_fall = obj.dampsim.let_fall or _falls(obj)
+        obj.dampsim.let_fall = obj.dampsim.let_fall or _is_unheld(obj)
 
 
-def _falls(obj: bpy.types.Object) -> bool:
+def _is_unheld(obj: bpy.types.Object) -> bool:
     return not obj.dampsim.pin_group and not is_linked(obj)
 
 
@@ -52,38 +52,38 @@ class DAMPSIM_OT_floor(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if working(context):
+        if is_job_running(context):
             return False
-        if chosen(context) is None or context.mode != "OBJECT":
+        if active_simulated(context) is None or context.mode != "OBJECT":
             cls.poll_message_set("Select a simulated object in Object Mode")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         assert obj is not None
-        objects = list(dict.fromkeys([obj, *selected(context)]))
-        there = existing(context.scene)
-        if there is not None:
-            _included(there, objects)
-            _landing(objects)
-            self.report({"INFO"}, f"{there.name}: the scene already has this floor. Move it where you need it")
+        objects = list(dict.fromkeys([obj, *selected_simulated(context)]))
+        floor = existing_floor(context.scene)
+        if floor is not None:
+            _include_collider(floor, objects)
+            _mark_unpinned_on_purpose(objects)
+            self.report({"INFO"}, f"{floor.name}: the scene already has this floor. Move it where you need it")
             return {"FINISHED"}
         try:
             for one in objects:
                 check_object(one, context.view_layer)
-            place = under(context.scene, context.view_layer, {one: _falls(one) for one in objects})
+            position = floor_placement(context.scene, context.view_layer, {one: _is_unheld(one) for one in objects})
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
-        floor = made(context.collection, place, _limits(objects))
-        _included(floor, objects)
-        _landing(objects)
-        self.report({"INFO"}, f"{floor.name}: added at height {place[2]:.4g}")
+        floor = create_floor(context.collection, position, _collider_collections(objects))
+        _include_collider(floor, objects)
+        _mark_unpinned_on_purpose(objects)
+        self.report({"INFO"}, f"{floor.name}: added at height {position[2]:.4g}")
         return {"FINISHED"}
 
 
-def collidable(obj: bpy.types.Object, active: bpy.types.Object | None) -> bool:
+def can_be_collider(obj: bpy.types.Object, active: bpy.types.Object | None) -> bool:
     """Return whether an object can become a collider of the active simulated object."""
     if obj.type != "MESH" or obj.library is not None or obj.dampsim_collider.is_collider:
         return False
@@ -101,11 +101,11 @@ class DAMPSIM_OT_collider(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if working(context):
+        if is_job_running(context):
             return False
-        with trusting():
-            active = chosen(context)
-            if not any(collidable(obj, active) for obj in context.selected_objects):
+        with reuse_last_scan():
+            active = active_simulated(context)
+            if not any(can_be_collider(obj, active) for obj in context.selected_objects):
                 cls.poll_message_set(
                     "Select a mesh that is not a collider. If it is simulated, bake it separately first"
                 )
@@ -113,15 +113,17 @@ class DAMPSIM_OT_collider(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
-        active = chosen(context)
-        made_now = [obj for obj in context.selected_objects if collidable(obj, active)]
-        for obj in made_now:
+        active = active_simulated(context)
+        new_colliders = [obj for obj in context.selected_objects if can_be_collider(obj, active)]
+        for obj in new_colliders:
             obj.dampsim_collider.is_collider = True
-            note(obj)
+            add_collider(obj)
             if active is not None:
-                _included(obj, [active])
-                _landing([active])
-        self.report({"INFO"}, f"{'Collider' if len(made_now) == 1 else 'Colliders'} added: {named(made_now)}")
+                _include_collider(obj, [active])
+                _mark_unpinned_on_purpose([active])
+        self.report(
+            {"INFO"}, f"{'Collider' if len(new_colliders) == 1 else 'Colliders'} added: {format_names(new_colliders)}"
+        )
         return {"FINISHED"}
 
 
@@ -134,7 +136,7 @@ class DAMPSIM_OT_no_collider(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if working(context):
+        if is_job_running(context):
             return False
         if not any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects):
             cls.poll_message_set("Select a collider. Remove Blender's own Collision in the Physics properties")
@@ -142,17 +144,17 @@ class DAMPSIM_OT_no_collider(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
-        found = [obj for obj in context.selected_objects if is_collider(obj) and obj.dampsim_collider.is_collider]
-        for obj in found:
+        colliders = [obj for obj in context.selected_objects if is_collider(obj) and obj.dampsim_collider.is_collider]
+        for obj in colliders:
             obj.dampsim_collider.is_collider = False
-        rest = [obj for obj in found if has_collision(obj)]
-        if rest:
+        still_colliders = [obj for obj in colliders if has_collision(obj)]
+        if still_colliders:
             self.report(
                 {"WARNING"},
-                f"{named(rest)}: still a collider. Remove Blender's own Collision in the Physics properties",
+                f"{format_names(still_colliders)}: still a collider. Remove Blender's own Collision in the Physics properties",
             )
         else:
-            self.report({"INFO"}, f"Colliders removed: {named(found)}")
+            self.report({"INFO"}, f"Colliders removed: {format_names(colliders)}")
         return {"FINISHED"}
 
 

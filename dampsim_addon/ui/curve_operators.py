@@ -5,14 +5,14 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Operator
 
-from ..blender.curve_points import middle_line
-from ..scene.objects import everywhere, free
-from .add_operators import added
+from ..blender.curve_points import centre_line
+from ..scene.objects import all_simulated, can_start_job
+from .add_operators import enable_simulation
 
 
-def led_by(curve: bpy.types.Object) -> bpy.types.Object | None:
+def rope_of_curve(curve: bpy.types.Object) -> bpy.types.Object | None:
     """Return the rope that a curve already follows, or None."""
-    return next((obj for obj in everywhere() if obj.dampsim.curve == curve), None)
+    return next((obj for obj in all_simulated() if obj.dampsim.curve == curve), None)
 
 
 class DAMPSIM_OT_curve_rope(Operator):
@@ -25,15 +25,19 @@ class DAMPSIM_OT_curve_rope(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         curve = context.object
-        there = curve is not None and curve.type == "CURVE" and curve.library is None and context.mode == "OBJECT"
-        return there and free(cls, context)
+        is_local_curve = (
+            curve is not None and curve.type == "CURVE" and curve.library is None and context.mode == "OBJECT"
+        )
+        return is_local_curve and can_start_job(cls, context)
 
     def execute(self, context: Context) -> set[str]:
         curve = context.object
-        if led_by(curve) is not None:
-            self.report({"ERROR"}, f"{curve.name}: it already follows {led_by(curve).name}. Simulate that object.")
+        if rope_of_curve(curve) is not None:
+            self.report(
+                {"ERROR"}, f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object."
+            )
             return {"CANCELLED"}
-        line = middle_line(curve.data)
+        line = centre_line(curve.data)
         if not len(line.edges):
             self.report({"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
             return {"CANCELLED"}
@@ -43,15 +47,15 @@ class DAMPSIM_OT_curve_rope(Operator):
         for collection in curve.users_collection:
             collection.objects.link(rope)
         rope.parent, rope.hide_render, rope.display_type = curve, True, "WIRE"
-        if line.first:
-            rope.vertex_groups.new(name="Pin").add(line.first, 1.0, "REPLACE")
+        if line.open_starts:
+            rope.vertex_groups.new(name="Pin").add(line.open_starts, 1.0, "REPLACE")
         for other in context.selected_objects:
             other.select_set(False)
         rope.select_set(True)
         context.view_layer.objects.active = rope
         context.view_layer.update()
         rope.dampsim.curve = curve
-        text = added(rope, context.scene)
+        text = enable_simulation(rope, context.scene)
         if curve.data.bevel_depth > 0.0:
             rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
         self.report({"INFO"}, f"{rope.name}: {text}; {curve.name} follows its bake")

@@ -10,16 +10,16 @@ from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
 
 from ...core.bodies.cloth import FABRICS
 from ...core.scene.parameters import StiffnessBy
-from ..scene.objects import chosen, free, simulated
+from ..scene.objects import active_simulated, can_start_job, filter_simulated
 
 # Blender stores properties in single precision.
-_SAME = 1e-6
+_TOLERANCE = 1e-6
 
 
-def standing(group: PropertyGroup) -> str:
+def current_fabric(group: PropertyGroup) -> str:
     """Return the name of the fabric that the object's settings match, or ''."""
-    for name, dials in FABRICS.items():
-        if all(math.isclose(getattr(group, key), value, rel_tol=_SAME) for key, value in dials.items()):
+    for name, values in FABRICS.items():
+        if all(math.isclose(getattr(group, key), value, rel_tol=_TOLERANCE) for key, value in values.items()):
             return name if group.stiffness_by == StiffnessBy.MODULUS else ""
     return ""
 
@@ -43,22 +43,22 @@ class DAMPSIM_OT_fabric(Operator):
 
     @classmethod
     def description(cls, context: Context, properties: object) -> str:
-        dials = FABRICS.get(getattr(properties, "fabric", ""))
-        if dials is None:
+        values = FABRICS.get(getattr(properties, "fabric", ""))
+        if values is None:
             return str(cls.__doc__)
-        area = 1e-3 * dials["density"] * dials["thickness"]
-        return f"{1000.0 * area:.0f} g/m², stretch stiffness {dials['stiffness'] * dials['thickness']:g} N/m"
+        area = 1e-3 * values["density"] * values["thickness"]
+        return f"{1000.0 * area:.0f} g/m², stretch stiffness {values['stiffness'] * values['thickness']:g} N/m"
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        return obj is not None and obj.dampsim.kind == "CLOTH" and free(cls, context)
+        obj = active_simulated(context)
+        return obj is not None and obj.dampsim.kind == "CLOTH" and can_start_job(cls, context)
 
     def execute(self, context: Context) -> set[str]:
         if self.fabric not in FABRICS:
             self.report({"ERROR"}, f"'{self.fabric}' is not a fabric. Choose one of {', '.join(FABRICS)}.")
             return {"CANCELLED"}
-        for obj in {chosen(context), *simulated(context.selected_objects)}:
+        for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
             if obj.dampsim.kind == "CLOTH":
                 obj.dampsim.stiffness_by = StiffnessBy.MODULUS
                 for key, value in FABRICS[self.fabric].items():
@@ -68,7 +68,7 @@ class DAMPSIM_OT_fabric(Operator):
 
 def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
     """Draw the menu of fabrics."""
-    layout.menu(DAMPSIM_MT_fabrics.__name__, text=standing(group) or "Fabrics", icon="MATERIAL")
+    layout.menu(DAMPSIM_MT_fabrics.__name__, text=current_fabric(group) or "Fabrics", icon="MATERIAL")
 
 
 CLASSES = (DAMPSIM_MT_fabrics, DAMPSIM_OT_fabric)

@@ -8,16 +8,20 @@ import numpy as np
 
 from ...core.arrays import Array
 from ...core.frames.frame import Frame
-from ...core.measure.fibres import fibres_at
+from ...core.measure.fibres import fibre_state
 from ...core.simulation.simulation import Simulation
 
-_LONG, _REST, _SHORT = np.array([0.3, 0.6, 1.0]), np.array([1.0, 0.9, 0.75]), np.array([1.0, 0.15, 0.1])
+_STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = (
+    np.array([0.3, 0.6, 1.0]),
+    np.array([1.0, 0.9, 0.75]),
+    np.array([1.0, 0.15, 0.1]),
+)
 # Relative change of length, in both directions, at which the colour is saturated.
-_FULL = 0.4
+_SATURATED_STRAIN = 0.4
 
 
 @dataclass(frozen=True)
-class Shown:
+class FibreOverlay:
     """Fibres of a body at a frame.
 
     points: (2k, 3) m, both ends of each line.  colors: (2k, 4).  label: mean change of length as text.
@@ -25,23 +29,23 @@ class Shown:
 
     points: Array
     colors: Array
-    words: str
+    label: str
 
 
-def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
+def fibre_overlay(simulation: Simulation, frame: Frame, name: str) -> FibreOverlay | None:
     """Return the overlay data of a body's fibres, or None without fibres."""
-    found = fibres_at(simulation, frame, name)
-    if found is None:
+    fibres = fibre_state(simulation, frame, name)
+    if fibres is None:
         return None
-    part = np.clip((1.0 - found.stretches) / _FULL, -1.0, 1.0)
-    end = np.where((part > 0.0)[:, None], _SHORT, _LONG)
-    tints = _REST + np.abs(part)[:, None] * (end - _REST)
+    saturation = np.clip((1.0 - fibres.stretches) / _SATURATED_STRAIN, -1.0, 1.0)
+    end_color = np.where((saturation > 0.0)[:, None], _CONTRACTED_COLOR, _STRETCHED_COLOR)
+    tints = _REST_COLOR + np.abs(saturation)[:, None] * (end_color - _REST_COLOR)
     # Weaker fibres are fainter.
-    colors = np.column_stack([tints, 0.25 + 0.75 * found.strengths])
-    return Shown(found.lines.reshape(-1, 3), colors.repeat(2, axis=0), words(found.mean))
+    colors = np.column_stack([tints, 0.25 + 0.75 * fibres.strengths])
+    return FibreOverlay(fibres.lines.reshape(-1, 3), colors.repeat(2, axis=0), mean_stretch_text(fibres.mean))
 
 
-def words(mean: float) -> str:
+def mean_stretch_text(mean: float) -> str:
     """Return the mean stretch of fibres as text. mean: current length over modelled length."""
     if abs(mean - 1.0) < 5e-4:
         return "as long as modelled"

@@ -6,58 +6,58 @@ import bpy
 import numpy as np
 from bpy.types import Context, Operator, Panel
 
-from ...core.scene.parameters import PARAMETERS, Along
+from ...core.scene.parameters import PARAMETERS, FibreDirection
 from ..blender.animation import animated_paths
-from ..blender.vertex_groups import write
-from ..scene.objects import chosen, working
+from ..blender.vertex_groups import write_weights
+from ..scene.objects import active_simulated, is_job_running
 from . import overlay
-from .finding import Finding
-from .layout import Child, dial, field, sections, wrapped
+from .issue import Issue
+from .layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
 
 # Name of the vertex group that the operator creates.
-NAME = "Fibres"
+FIBRE_GROUP_NAME = "Fibres"
 
 
-def has_fibres(obj: bpy.types.Object | None) -> bool:
+def supports_fibres(obj: bpy.types.Object | None) -> bool:
     """Return whether the object's kind supports fibres."""
-    return obj is not None and "fibres" in sections(obj.dampsim)
+    return obj is not None and "fibres" in parameter_sections(obj.dampsim)
 
 
-class DAMPSIM_PT_fibres(Child, Panel):
+class DAMPSIM_PT_fibres(ChildPanel, Panel):
     bl_label = "Fibres"
     bl_idname = "DAMPSIM_PT_fibres"
     bl_options = {"DEFAULT_CLOSED"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return has_fibres(chosen(context))
+        return supports_fibres(active_simulated(context))
 
     def draw(self, context: Context) -> None:
-        layout, obj = self.layout, chosen(context)
+        layout, obj = self.layout, active_simulated(context)
         group, search = obj.dampsim, (obj, "vertex_groups")
         column = layout.column()
-        column.enabled = not working(context)
-        field(column, group, "fibre_group", "Fibre Group", context, search=search)
+        column.enabled = not is_job_running(context)
+        draw_property(column, group, "fibre_group", "Fibre Group", context, search=search)
         column.operator(DAMPSIM_OT_fibres.bl_idname, icon="GROUP_VERTEX")
-        part = column.column(align=True)
+        fibre_column = column.column(align=True)
         # Without a group, these settings have no effect.
-        part.active = bool(group.fibre_group)
+        fibre_column.active = bool(group.fibre_group)
         for name in ("contraction", "fibre_stiffness"):
-            dial(part, group, PARAMETERS[name])
-        field(part, group, "fibres_along", "Direction", context)
-        if group.fibres_along == Along.PAINTED:
-            field(part, group, "direction_group", "Direction Group", context, search=search)
-        wrapped(column, said(obj, context.scene), "INFO", context)
+            draw_slider(fibre_column, group, PARAMETERS[name])
+        draw_property(fibre_column, group, "fibres_along", "Direction", context)
+        if group.fibres_along == FibreDirection.PAINTED:
+            draw_property(fibre_column, group, "direction_group", "Direction Group", context, search=search)
+        draw_wrapped(column, fibre_status_text(obj, context.scene), "INFO", context)
 
 
-def said(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+def fibre_status_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the state of the fibres at the displayed frame, or a hint on the next step."""
     if not obj.dampsim.fibre_group:
         return "Select the vertices of a muscle in Edit Mode, or paint a vertex group for it"
-    found = overlay.drawn(obj, scene)
-    if found is None or found.fibres is None:
+    overlay_now = overlay.overlay_data(obj, scene)
+    if overlay_now is None or overlay_now.fibres is None:
         return "Keyframe Contraction: free fibres shorten by this much, as fast as Settle and Bounce allow"
-    return f"At this frame, the fibres are {found.fibres.words}"
+    return f"At this frame, the fibres are {overlay_now.fibres.label}"
 
 
 class DAMPSIM_OT_fibres(Operator):
@@ -70,8 +70,8 @@ class DAMPSIM_OT_fibres(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if not has_fibres(obj) or working(context):
+        obj = active_simulated(context)
+        if not supports_fibres(obj) or is_job_running(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
             cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
@@ -79,7 +79,7 @@ class DAMPSIM_OT_fibres(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         obj.update_from_editmode()
         selected = np.ones(len(obj.data.vertices), dtype=np.bool_)
         if obj.mode == "EDIT":
@@ -88,38 +88,42 @@ class DAMPSIM_OT_fibres(Operator):
             self.report({"ERROR"}, f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
             return {"CANCELLED"}
         group = obj.dampsim
-        group.fibre_group = write(obj, group.fibre_group or NAME, selected.astype(float)).name
+        group.fibre_group = write_weights(obj, group.fibre_group or FIBRE_GROUP_NAME, selected.astype(float)).name
         self.report({"INFO"}, f"{obj.name}: vertices in fibre group '{group.fibre_group}': {selected.sum()}")
         return {"FINISHED"}
 
 
-def undirected(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+def missing_fibre_direction(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Bake check: report fibres along a painted direction without a Direction Group."""
     group = obj.dampsim
-    if not has_fibres(obj) or not group.fibre_group:
+    if not supports_fibres(obj) or not group.fibre_group:
         return None
-    if group.fibres_along != Along.PAINTED or group.direction_group:
+    if group.fibres_along != FibreDirection.PAINTED or group.direction_group:
         return None
     tip = "Align the fibres with the longest axis of their group"
-    return Finding("The fibre direction is Painted, but no Direction Group is chosen", "Use Longest Axis", _length, tip)
+    return Issue(
+        "The fibre direction is Painted, but no Direction Group is chosen", "Use Longest Axis", _use_longest_axis, tip
+    )
 
 
-def _length(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.fibres_along = Along.LENGTH
+def _use_longest_axis(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibres_along = FibreDirection.LENGTH
 
 
-def unplaced(obj: bpy.types.Object, scene: bpy.types.Scene) -> Finding | None:
+def contraction_without_fibres(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Bake check: report a Contraction without a Fibre Group."""
     group = obj.dampsim
-    if not has_fibres(obj) or group.fibre_group:
+    if not supports_fibres(obj) or group.fibre_group:
         return None
     if group.contraction == 0.0 and "dampsim.contraction" not in animated_paths(obj):
         return None
-    return Finding("Contraction has no effect, because no Fibre Group is chosen", "Add Fibres Everywhere", _everywhere)
+    return Issue(
+        "Contraction has no effect, because no Fibre Group is chosen", "Add Fibres Everywhere", _add_fibres_everywhere
+    )
 
 
-def _everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.fibre_group = write(obj, NAME, np.ones(len(obj.data.vertices))).name
+def _add_fibres_everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibre_group = write_weights(obj, FIBRE_GROUP_NAME, np.ones(len(obj.data.vertices))).name
 
 
 CLASSES = (DAMPSIM_OT_fibres,)

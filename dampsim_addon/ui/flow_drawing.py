@@ -8,19 +8,19 @@ import numpy as np
 
 from ...core.arrays import Array, Index
 from ...core.frames.frame import Frame
-from ...core.measure.flow import flowed_at
+from ...core.measure.flow import plastic_strain
 from ...core.simulation.simulation import Simulation
-from .ghost_drawing import normals
+from .ghost_drawing import vertex_normals
 
 # Offset in front of the surface, relative to the size, so that the surface does not hide the colours.
-_BEFORE = 2e-3
-_LEAST, _MOST = np.array([1.0, 0.85, 0.1]), np.array([0.95, 0.05, 0.02])
+_SURFACE_OFFSET = 2e-3
+_LOW_COLOR, _HIGH_COLOR = np.array([1.0, 0.85, 0.1]), np.array([0.95, 0.05, 0.02])
 # Opacity where the flow is largest.
-_COVER = 0.85
+_MAX_OPACITY = 0.85
 
 
 @dataclass(frozen=True)
-class Shown:
+class FlowOverlay:
     """Plastic flow of a body at a frame.
 
     points: (v, 3) m.  colors: (v, 4).  triangles: (t, 3).  edges: (e, 2), only for bodies without triangles.
@@ -31,22 +31,22 @@ class Shown:
     colors: Array
     triangles: Index
     edges: Index
-    words: str
-    place: Array
+    label: str
+    label_position: Array
 
 
-def shown(simulation: Simulation, frame: Frame, name: str) -> Shown | None:
+def flow_overlay(simulation: Simulation, frame: Frame, name: str) -> FlowOverlay | None:
     """Return the overlay data of a body's plastic flow, or None if nothing has flowed."""
-    found = flowed_at(simulation, frame, name)
-    if found is None:
+    flow = plastic_strain(simulation, frame, name)
+    if flow is None:
         return None
     body, points = simulation.scene.body(name), frame.shapes[name]
     triangles, edges = body.surface.triangles, body.edges
-    part = found.strains / max(float(found.strains.max()), 1e-30)
-    tint = _LEAST + part[:, None] * (_MOST - _LEAST)
-    colors = np.column_stack([tint, _COVER * np.sqrt(np.maximum(part, 0.0))])
+    fraction = flow.strains / max(float(flow.strains.max()), 1e-30)
+    tint = _LOW_COLOR + fraction[:, None] * (_HIGH_COLOR - _LOW_COLOR)
+    colors = np.column_stack([tint, _MAX_OPACITY * np.sqrt(np.maximum(fraction, 0.0))])
     if len(triangles):
-        points = points + _BEFORE * body.surface.size * normals(points, triangles)
+        points = points + _SURFACE_OFFSET * body.surface.size * vertex_normals(points, triangles)
         edges = edges[:0]
-    words = f"plastic strain up to {100.0 * found.most:.3g}%"
-    return Shown(points, colors, triangles, edges, words, points[int(found.strains.argmax())])
+    label = f"plastic strain up to {100.0 * flow.largest:.3g}%"
+    return FlowOverlay(points, colors, triangles, edges, label, points[int(flow.strains.argmax())])

@@ -8,11 +8,11 @@ import bpy
 from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
-from ..compare.ghosts import MOST, NAMES, dials, simulate
-from ..scene.objects import chosen
-from ..scene.results import drop_ghosts
+from ..compare.ghosts import GHOST_LETTERS, MAX_GHOSTS, simulate_ghosts, variant_values
+from ..scene.objects import active_simulated
+from ..scene.results import remove_ghosts
 from ..work.steps import Step
-from .chosen_job import ChosenJob
+from .active_object_job import ActiveObjectJob
 
 
 class DAMPSIM_OT_ghost_add(Operator):
@@ -24,30 +24,30 @@ class DAMPSIM_OT_ghost_add(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if obj is not None and len(obj.dampsim.variants) >= MOST:
-            cls.poll_message_set(f"The limit of {MOST} ghosts is reached")
+        obj = active_simulated(context)
+        if obj is not None and len(obj.dampsim.variants) >= MAX_GHOSTS:
+            cls.poll_message_set(f"The limit of {MAX_GHOSTS} ghosts is reached")
             return False
         return obj is not None
 
     def execute(self, context: Context) -> set[str]:
-        group = chosen(context).dampsim
+        group = active_simulated(context).dampsim
         variant = group.variants.add()
-        for name, value in dials(group).items():
+        for name, value in variant_values(group).items():
             setattr(variant, name, value)
         return {"FINISHED"}
 
 
-class _OnGhost:
-    number: IntProperty(name="Ghost", min=0, max=MOST - 1, options={"SKIP_SAVE"})
+class _GhostOperator:
+    number: IntProperty(name="Ghost", min=0, max=MAX_GHOSTS - 1, options={"SKIP_SAVE"})
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
+        obj = active_simulated(context)
         return obj is not None and len(obj.dampsim.variants) > 0
 
 
-class DAMPSIM_OT_ghost_remove(_OnGhost, Operator):
+class DAMPSIM_OT_ghost_remove(_GhostOperator, Operator):
     """Remove this ghost from the comparison"""
 
     bl_idname = "dampsim.ghost_remove"
@@ -55,13 +55,13 @@ class DAMPSIM_OT_ghost_remove(_OnGhost, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         obj.dampsim.variants.remove(self.number)
-        drop_ghosts(obj)
+        remove_ghosts(obj)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_ghost_pick(_OnGhost, Operator):
+class DAMPSIM_OT_ghost_pick(_GhostOperator, Operator):
     """Apply the settings of this ghost to the object and remove all ghosts"""
 
     bl_idname = "dampsim.ghost_pick"
@@ -69,18 +69,20 @@ class DAMPSIM_OT_ghost_pick(_OnGhost, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         if self.number >= len(obj.dampsim.variants):
-            self.report({"ERROR"}, f"{obj.name}: there is no ghost {NAMES[self.number]}. Choose one from the list.")
+            self.report(
+                {"ERROR"}, f"{obj.name}: there is no ghost {GHOST_LETTERS[self.number]}. Choose one from the list."
+            )
             return {"CANCELLED"}
-        for name, value in dials(obj.dampsim.variants[self.number]).items():
+        for name, value in variant_values(obj.dampsim.variants[self.number]).items():
             setattr(obj.dampsim, name, value)
         obj.dampsim.variants.clear()
-        drop_ghosts(obj)
+        remove_ghosts(obj)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_compare(ChosenJob, Operator):
+class DAMPSIM_OT_compare(ActiveObjectJob, Operator):
     """Simulate all ghosts and draw them next to the object. They play with the animation"""
 
     bl_idname = "dampsim.compare"
@@ -89,16 +91,16 @@ class DAMPSIM_OT_compare(ChosenJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
+        obj = active_simulated(context)
         if obj is not None and not obj.dampsim.variants:
             cls.poll_message_set("Add a ghost first")
             return False
         return super().poll(context)
 
     def work(self, context: Context) -> Generator[Step]:
-        return simulate(context.scene, context.view_layer, chosen(context))
+        return simulate_ghosts(context.scene, context.view_layer, active_simulated(context))
 
-    def said(self, context: Context) -> tuple[str, str]:
+    def completion_messages(self, context: Context) -> tuple[str, str]:
         return "ghosts are ready. Play the animation, then use one of them", "comparison stopped; nothing was changed"
 
 

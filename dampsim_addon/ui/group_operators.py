@@ -7,57 +7,57 @@ from collections.abc import Iterable
 import bpy
 from bpy.types import Context, Operator
 
-from ...core.bodies.registry import kind
+from ...core.bodies.registry import kind_by_name
 from .. import live
-from ..scene.groups import Group, group_of, join, leave
-from ..scene.objects import chosen, selected, simulated, working
-from ..scene.on_disk import look
-from ..scene.registry import trusting
+from ..scene.cache_status import refresh_status
+from ..scene.groups import Group, group_of, join_group, leave_group
+from ..scene.objects import active_simulated, filter_simulated, is_job_running, selected_simulated
+from ..scene.registry import reuse_last_scan
 
 
-def together(objects: Iterable[bpy.types.Object], touch: bool = False) -> Group:
+def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:
     """Join objects in one simulation group, and drop the live frames of their former groups.
 
     collide: also enable Other Bodies for the kinds that support it.
     """
-    chosen = list(objects)
-    for obj in chosen:
-        _drop(group_of(obj))
-    group = join(chosen)
-    for obj in chosen if touch else ():
+    members = list(objects)
+    for obj in members:
+        _drop_live_frames(group_of(obj))
+    group = join_group(members)
+    for obj in members if collide else ():
         # Not all kinds support it.
-        obj.dampsim.touch_together = kind(obj.dampsim.kind).joins
-    _look(group)
+        obj.dampsim.touch_together = kind_by_name(obj.dampsim.kind).supports_links
+    _refresh_cache_status(group)
     return group
 
 
-def alone(obj: bpy.types.Object) -> None:
+def simulate_separately(obj: bpy.types.Object) -> None:
     """Remove an object from its simulation group, and drop the group's live frames."""
     group = group_of(obj)
-    _drop(group)
-    leave(obj)
+    _drop_live_frames(group)
+    leave_group(obj)
     for member in group.members:
         if not member.dampsim.together:
             # The last member has nothing left to collide with.
             member.dampsim.touch_together = False
-    _look(group)
+    _refresh_cache_status(group)
 
 
-def apart(objects: Iterable[bpy.types.Object]) -> bool:
+def in_different_groups(objects: Iterable[bpy.types.Object]) -> bool:
     """Return whether objects belong to more than one simulation group."""
-    chosen = simulated(objects)
-    return len(chosen) > 1 and not set(chosen) <= set(group_of(chosen[0]).members)
+    simulated_objects = filter_simulated(objects)
+    return len(simulated_objects) > 1 and not set(simulated_objects) <= set(group_of(simulated_objects[0]).members)
 
 
-def _drop(group: Group) -> None:
+def _drop_live_frames(group: Group) -> None:
     for obj in group.members:
-        live.drop(obj)
+        live.drop_session(obj)
 
 
-def _look(group: Group) -> None:
+def _refresh_cache_status(group: Group) -> None:
     """Refresh the cache status of a group's objects, whose frames have a new location."""
     for obj in group.members:
-        look(obj)
+        refresh_status(obj)
 
 
 class DAMPSIM_OT_together(Operator):
@@ -69,20 +69,20 @@ class DAMPSIM_OT_together(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        if working(context):
+        if is_job_running(context):
             return False
-        with trusting():
-            objects = selected(context)
+        with reuse_last_scan():
+            objects = selected_simulated(context)
             if len(objects) < 2:
                 cls.poll_message_set("Select two or more simulated objects")
                 return False
-            if not apart(objects):
+            if not in_different_groups(objects):
                 cls.poll_message_set("The selected objects are already simulated together")
                 return False
         return True
 
     def execute(self, context: Context) -> set[str]:
-        group = together(selected(context), touch=True)
+        group = simulate_together(selected_simulated(context), collide=True)
         self.report({"INFO"}, f"Simulated together: {group.name}")
         return {"FINISHED"}
 
@@ -96,8 +96,8 @@ class DAMPSIM_OT_alone(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if obj is None or working(context):
+        obj = active_simulated(context)
+        if obj is None or is_job_running(context):
             return False
         if not obj.dampsim.together:
             cls.poll_message_set("The object is already simulated separately")
@@ -105,7 +105,7 @@ class DAMPSIM_OT_alone(Operator):
         return True
 
     def execute(self, context: Context) -> set[str]:
-        alone(chosen(context))
+        simulate_separately(active_simulated(context))
         return {"FINISHED"}
 
 
@@ -118,16 +118,18 @@ class DAMPSIM_OT_select_group(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
+        obj = active_simulated(context)
         return obj is not None and bool(obj.dampsim.together) and obj.mode == "OBJECT"
 
     def execute(self, context: Context) -> set[str]:
-        members = group_of(chosen(context)).members
-        there = [obj for obj in members if obj.visible_get(view_layer=context.view_layer)]
-        for obj in there:
+        members = group_of(active_simulated(context)).members
+        visible_members = [obj for obj in members if obj.visible_get(view_layer=context.view_layer)]
+        for obj in visible_members:
             obj.select_set(True, view_layer=context.view_layer)
-        hidden = len(members) - len(there)
-        self.report({"INFO"}, f"Selected objects: {len(there)}" + (f"; hidden objects: {hidden}" if hidden else ""))
+        hidden = len(members) - len(visible_members)
+        self.report(
+            {"INFO"}, f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else "")
+        )
         return {"FINISHED"}
 
 

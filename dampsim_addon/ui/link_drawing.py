@@ -11,14 +11,14 @@ from mathutils import Vector
 from mathutils.kdtree import KDTree
 
 from ...core.arrays import Array, Index
-from ...core.geometry.affine import transformed
+from ...core.geometry.affine import transform_points
 from .. import live
-from ..blender.modifiers import DEFORMING, simulated_makers
-from ..blender.sampler import positions
-from ..scene.anchors import gone, has_bone, standing
+from ..blender.modifiers import DEFORMING, simulated_topology_modifiers
+from ..blender.sampler import mesh_positions
+from ..scene.links import anchor_matrix, has_bone, is_target_deleted
 
 # Modifiers that keep the mesh's own vertices first, in their order.
-_IN_FRONT = DEFORMING | {
+_ORDER_PRESERVING = DEFORMING | {
     "EDGE_SPLIT",
     "MULTIRES",
     "NORMAL_EDIT",
@@ -30,7 +30,7 @@ _IN_FRONT = DEFORMING | {
 
 
 @dataclass(frozen=True)
-class Shown:
+class LinkOverlay:
     """Link as drawn, in world space.
 
     points: (k, 3) on the object.  segments: (2k, 3), each of them followed by its partner on the target.
@@ -38,49 +38,54 @@ class Shown:
     (0, 3) for other targets.
     """
 
-    here: Array
-    ends: Array
+    points: Array
+    segments: Array
     ties: Array
-    rigid: bool
-    chosen: bool
+    is_rigid: bool
+    is_active: bool
 
 
 # Nearest vertices and offsets of a link's points. Key: session UID of the object, index of the link, and whether the
 # points are the object's own. The first value identifies the inputs.
-_carried: dict[tuple[int, int, bool], tuple[bytes, Index, Array]] = {}
+_bindings: dict[tuple[int, int, bool], tuple[bytes, Index, Array]] = {}
 
 
-def shown(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[Shown]:
+def link_overlays(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[LinkOverlay]:
     """Yield the overlay data of an object's links that have a target."""
     if not obj.dampsim.show_links:
         return
     for number, link in enumerate(obj.dampsim.links):
-        if gone(link) or not len(link.points) or (link.bone and not has_bone(link.other, link.bone)):
+        if is_target_deleted(link) or not len(link.points) or (link.bone and not has_bone(link.other, link.bone)):
             continue
-        own, far = (np.empty(3 * len(link.points), dtype=np.float32) for _ in range(2))
-        link.points.foreach_get("place", own)
-        link.points.foreach_get("there", far)
-        here = _moved((obj.session_uid, number, True), obj, "", own, view_layer)
-        there = _moved((obj.session_uid, number, False), link.other, link.bone, far, view_layer)
+        own_points, target_points = (np.empty(3 * len(link.points), dtype=np.float32) for _ in range(2))
+        link.points.foreach_get("place", own_points)
+        link.points.foreach_get("there", target_points)
+        own_positions = _displayed_points((obj.session_uid, number, True), obj, "", own_points, view_layer)
+        target_positions = _displayed_points(
+            (obj.session_uid, number, False), link.other, link.bone, target_points, view_layer
+        )
         # An end whose displayed position is unknown is drawn at the other end.
-        here, there = there if here is None else here, here if there is None else there
-        if here is None or there is None:
+        own_positions, target_positions = (
+            target_positions if own_positions is None else own_positions,
+            own_positions if target_positions is None else target_positions,
+        )
+        if own_positions is None or target_positions is None:
             continue
         ties = np.zeros((0, 3))
         if link.other.type != "MESH":
-            middle = _middle(link.other, link.bone, view_layer)
-            ties = np.stack([there, np.broadcast_to(middle, there.shape)], axis=1).reshape(-1, 3)
-        ends = np.stack([here, there], axis=1).reshape(-1, 3)
-        yield Shown(here, ends, ties, bool(link.rigid), number == obj.dampsim.active_link)
+            centre = _anchor_centre(link.other, link.bone, view_layer)
+            ties = np.stack([target_positions, np.broadcast_to(centre, target_positions.shape)], axis=1).reshape(-1, 3)
+        segments = np.stack([own_positions, target_positions], axis=1).reshape(-1, 3)
+        yield LinkOverlay(own_positions, segments, ties, bool(link.rigid), number == obj.dampsim.active_link)
 
 
-def _middle(obj: bpy.types.Object, bone: str, view_layer: bpy.types.ViewLayer) -> Array:
+def _anchor_centre(obj: bpy.types.Object, bone: str, view_layer: bpy.types.ViewLayer) -> Array:
     """Return the centre (3,) of a bone, or the origin of an object, in world space."""
     length = obj.pose.bones[bone].length if bone else 0.0
-    return np.asarray(transformed(standing(view_layer, obj, bone), np.array([[0.0, 0.5 * length, 0.0]]))[0])
+    return np.asarray(transform_points(anchor_matrix(view_layer, obj, bone), np.array([[0.0, 0.5 * length, 0.0]]))[0])
 
 
-def _moved(
+def _displayed_points(
     key: tuple[int, int, bool], obj: bpy.types.Object, bone: str, flat: Array, view_layer: bpy.types.ViewLayer
 ) -> Array | None:
     """Return the displayed world positions (k, 3) of points, which follow the nearest vertices of a mesh.
@@ -88,56 +93,60 @@ def _moved(
     flat: (3k,) in the space of the object or bone. Returns None where the displayed positions are unknown.
     """
     points = flat.reshape(-1, 3).astype(float)
-    matrix = standing(view_layer, obj, bone)
+    matrix = anchor_matrix(view_layer, obj, bone)
     if obj.type != "MESH" or not len(obj.data.vertices):
-        return transformed(matrix, points)
-    session, made = live.find(obj), bool(simulated_makers(obj))
-    playing = live.displayed(obj, bpy.context.scene)
-    at_rest = session.rests.get(obj.session_uid) if session and made else None
-    if made and (at_rest is None or playing is None or len(at_rest) != len(playing)):
+        return transform_points(matrix, points)
+    session, is_generated = live.find_session(obj), bool(simulated_topology_modifiers(obj))
+    live_vertices = live.displayed_vertices(obj, bpy.context.scene)
+    rest_vertices = session.rest_vertices.get(obj.session_uid) if session and is_generated else None
+    if is_generated and (rest_vertices is None or live_vertices is None or len(rest_vertices) != len(live_vertices)):
         # Only live frames give the positions of generated vertices.
-        return transformed(matrix, points)
-    count = len(obj.data.vertices) if at_rest is None else len(at_rest)
-    mark = flat.tobytes() + repr((obj.session_uid, count, made)).encode()
-    if key not in _carried or _carried[key][0] != mark:
-        rest = positions(obj.data).astype(float) if at_rest is None else at_rest
-        near = _nearest(points, rest)
-        _carried[key] = (mark, near, points - rest[near])
-    _, near, offsets = _carried[key]
-    there = playing[near].astype(float) if made and playing is not None else _places(obj, near, view_layer)
-    return None if there is None else transformed(matrix, there + offsets)
+        return transform_points(matrix, points)
+    count = len(obj.data.vertices) if rest_vertices is None else len(rest_vertices)
+    inputs = flat.tobytes() + repr((obj.session_uid, count, is_generated)).encode()
+    if key not in _bindings or _bindings[key][0] != inputs:
+        rest = mesh_positions(obj.data).astype(float) if rest_vertices is None else rest_vertices
+        nearest = _nearest_vertices(points, rest)
+        _bindings[key] = (inputs, nearest, points - rest[nearest])
+    _, nearest, offsets = _bindings[key]
+    vertices = (
+        live_vertices[nearest].astype(float)
+        if is_generated and live_vertices is not None
+        else _displayed_vertices(obj, nearest, view_layer)
+    )
+    return None if vertices is None else transform_points(matrix, vertices + offsets)
 
 
-def _places(obj: bpy.types.Object, numbers: Index, view_layer: bpy.types.ViewLayer) -> Array | None:
+def _displayed_vertices(obj: bpy.types.Object, indices: Index, view_layer: bpy.types.ViewLayer) -> Array | None:
     """Return the displayed positions (k, 3) of some mesh vertices (k,), in object space; None if unknown."""
-    if all(modifier.type in _IN_FRONT for modifier in obj.modifiers if modifier.show_viewport):
+    if all(modifier.type in _ORDER_PRESERVING for modifier in obj.modifiers if modifier.show_viewport):
         vertices = obj.evaluated_get(view_layer.depsgraph).data.vertices
         if len(vertices) >= len(obj.data.vertices):
-            return np.array([vertices[k].co for k in numbers.tolist()])
+            return np.array([vertices[k].co for k in indices.tolist()])
     # Skin, Bevel and others renumber the vertices. Live frames still have the mesh's own ones.
-    playing = live.displayed(obj, bpy.context.scene)
-    if playing is not None:
-        return playing[numbers].astype(float)
+    live_vertices = live.displayed_vertices(obj, bpy.context.scene)
+    if live_vertices is not None:
+        return live_vertices[indices].astype(float)
     if any(modifier.type in DEFORMING for modifier in obj.modifiers if modifier.show_viewport):
         return None
-    return _mixed(obj, numbers)
+    return _shape_key_mix(obj, indices)
 
 
-def _mixed(obj: bpy.types.Object, numbers: Index) -> Array | None:
+def _shape_key_mix(obj: bpy.types.Object, indices: Index) -> Array | None:
     """Return some mesh vertices (k, 3) as mixed from the shape keys; None if the mix cannot be computed."""
-    keys, chosen = obj.data.shape_keys, numbers.tolist()
+    keys, index_list = obj.data.shape_keys, indices.tolist()
     if keys is None:
-        return np.array([obj.data.vertices[k].co for k in chosen])
+        return np.array([obj.data.vertices[k].co for k in index_list])
     if not keys.use_relative or obj.show_only_shape_key or any(key.vertex_group for key in keys.key_blocks):
         return None
-    mixed = np.array([keys.reference_key.points[k].co for k in chosen])
+    mixed = np.array([keys.reference_key.points[k].co for k in index_list])
     for key in keys.key_blocks:
         if not key.mute and key.value and key != keys.reference_key:
-            mixed += key.value * np.array([key.points[k].co - key.relative_key.points[k].co for k in chosen])
+            mixed += key.value * np.array([key.points[k].co - key.relative_key.points[k].co for k in index_list])
     return mixed
 
 
-def _nearest(points: Array, vertices: Array) -> Index:
+def _nearest_vertices(points: Array, vertices: Array) -> Index:
     tree = KDTree(len(vertices))
     for number, vertex in enumerate(vertices.tolist()):
         tree.insert(vertex, number)
@@ -145,5 +154,5 @@ def _nearest(points: Array, vertices: Array) -> Index:
     return np.array([tree.find(Vector(point))[1] for point in points.tolist()], dtype=np.int64)
 
 
-def forget() -> None:
-    _carried.clear()
+def clear_bindings() -> None:
+    _bindings.clear()

@@ -7,10 +7,10 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ..scene.anchors import anchor_name, gone
-from ..scene.groups import group_of, named
-from ..scene.objects import chosen
-from .layout import Child, split, wrapped
+from ..scene.groups import format_names, group_of
+from ..scene.links import anchor_name, is_target_deleted
+from ..scene.objects import active_simulated
+from .layout import ChildPanel, draw_wrapped, labelled_column
 from .link_operators import DAMPSIM_OT_link, DAMPSIM_OT_unlink, DAMPSIM_OT_weld
 
 
@@ -18,27 +18,27 @@ class DAMPSIM_UL_links(UIList):
     def draw_item(
         self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
     ) -> None:
-        if gone(item):
+        if is_target_deleted(item):
             layout.label(text=f"{item.other.name} is missing" if item.other else "Missing", icon="ERROR")
             return
         layout.label(text=anchor_name(item.other, item.bone), icon="BONE_DATA" if item.bone else "OBJECT_DATA")
         layout.label(text=f"{len(item.points)} {'rigid' if item.rigid else 'soft'}")
 
 
-class DAMPSIM_PT_links(Child, Panel):
+class DAMPSIM_PT_links(ChildPanel, Panel):
     bl_label = "Links"
     bl_idname = "DAMPSIM_PT_links"
     bl_options = {"DEFAULT_CLOSED"}
 
     def draw(self, context: Context) -> None:
-        layout, obj = self.layout, chosen(context)
+        layout, obj = self.layout, active_simulated(context)
         group = obj.dampsim
         row = layout.row()
         row.template_list(DAMPSIM_UL_links.__name__, "", group, "links", group, "active_link", rows=3)
         row.column().operator(DAMPSIM_OT_unlink.bl_idname, text="", icon="REMOVE")
         if 0 <= group.active_link < len(group.links):
             link = group.links[group.active_link]
-            column = split(layout.column(), context)
+            column = labelled_column(layout.column(), context)
             column.prop(link, "other")
             if link.other is not None and link.other.type == "ARMATURE":
                 column.prop_search(link, "bone", link.other.data, "bones")
@@ -53,12 +53,12 @@ class DAMPSIM_PT_links(Child, Panel):
             if member != obj and any(link.other == obj for link in member.dampsim.links)
         ]
         if linked:
-            wrapped(layout, f"Also linked to it: {named(linked)}", "LINKED", context)
+            draw_wrapped(layout, f"Also linked to it: {format_names(linked)}", "LINKED", context)
         column = layout.column(align=True)
         column.operator(DAMPSIM_OT_link.bl_idname, icon="LINKED")
         column.operator(DAMPSIM_OT_weld.bl_idname, icon="AUTOMERGE_ON")
         if not len(group.links) and not linked:
-            wrapped(layout, "Select another object as well, then press Link Selected", "INFO", context)
+            draw_wrapped(layout, "Select another object as well, then press Link Selected", "INFO", context)
 
 
 CLASSES = (DAMPSIM_UL_links,)

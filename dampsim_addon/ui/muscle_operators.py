@@ -8,40 +8,42 @@ import bpy
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
-from ...core.bodies.registry import kind
-from ...core.scene.muscles import Force, Sense
-from ..blender.edge_attributes import mark, remove, selected
+from ...core.bodies.registry import kind_by_name
+from ...core.scene.muscles import MuscleOverride, SensorType
+from ..blender.edge_attributes import mark_edges, remove_edge_attribute, selected_edges
 from ..blender.sampler import frame_rate
-from ..scene.muscles import MARK
-from ..scene.objects import chosen, working
+from ..scene.muscles import ATTRIBUTE_PREFIX
+from ..scene.objects import active_simulated, is_job_running
 
-_WHAT = EnumProperty(items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")], options={"HIDDEN", "SKIP_SAVE"})
+_LIST_PROPERTY = EnumProperty(
+    items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")], options={"HIDDEN", "SKIP_SAVE"}
+)
 
 
-def lists(group: bpy.types.PropertyGroup, what: str) -> tuple[Any, str]:
+def collection_and_index_name(group: bpy.types.PropertyGroup, what: str) -> tuple[Any, str]:
     """Return the muscles or sensors of an object, and the name of the property with the active index."""
     return (group.muscles, "active_muscle") if what == "MUSCLE" else (group.sensors, "active_sensor")
 
 
-def active(group: bpy.types.PropertyGroup, what: str) -> bpy.types.PropertyGroup | None:
+def active_item(group: bpy.types.PropertyGroup, what: str) -> bpy.types.PropertyGroup | None:
     """Return the active muscle or sensor of an object, or None."""
-    items, place = lists(group, what)
-    number = getattr(group, place)
-    return items[number] if 0 <= number < len(items) else None
+    items, index_name = collection_and_index_name(group, what)
+    index = getattr(group, index_name)
+    return items[index] if 0 <= index < len(items) else None
 
 
-def _fresh(start: str, known: set[str]) -> str:
+def _unique_name(start: str, known: set[str]) -> str:
     number = 1
     while f"{start} {number}" in known:
         number += 1
     return f"{start} {number}"
 
 
-class _Switched:
+class _MuscleOperator:
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if obj is None or not kind(obj.dampsim.kind).switched or working(context):
+        obj = active_simulated(context)
+        if obj is None or not kind_by_name(obj.dampsim.kind).supports_muscles or is_job_running(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
             cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
@@ -49,7 +51,7 @@ class _Switched:
         return True
 
 
-class DAMPSIM_OT_muscle_add(_Switched, Operator):
+class DAMPSIM_OT_muscle_add(_MuscleOperator, Operator):
     """Add a muscle or a sensor. In Edit Mode, the selected edges are assigned to it. A new sensor switches the active
     muscle if no other sensor does"""
 
@@ -57,65 +59,65 @@ class DAMPSIM_OT_muscle_add(_Switched, Operator):
     bl_label = "Add"
     bl_options = {"REGISTER", "UNDO"}
 
-    what: _WHAT
+    what: _LIST_PROPERTY
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         group = obj.dampsim
-        items, place = lists(group, self.what)
-        name = _fresh("Muscle" if self.what == "MUSCLE" else "Sensor", {one.name for one in items})
-        one = items.add()
-        one.name = name
+        items, index_name = collection_and_index_name(group, self.what)
+        name = _unique_name("Muscle" if self.what == "MUSCLE" else "Sensor", {one.name for one in items})
+        item = items.add()
+        item.name = name
         if self.what == "MUSCLE":
-            one.fps = frame_rate(context.scene)
+            item.fps = frame_rate(context.scene)
             for _ in group.sensors:
-                one.weights.add()
+                item.weights.add()
         else:
             for muscle in group.muscles:
                 while len(muscle.weights) < len(group.sensors):
                     muscle.weights.add()
-            source = active(group, "MUSCLE")
-            one.attribute = source.attribute if source is not None else ""
+            source = active_item(group, "MUSCLE")
+            item.attribute = source.attribute if source is not None else ""
             if source is not None and not any(weight.weight for weight in source.weights):
                 # A weight of 0 would move nothing: switch the muscle on while the sensor reads 1.
                 source.weights[-1].weight = max(source.threshold, 0.0) + 1.0
-        setattr(group, place, len(items) - 1)
-        if obj.mode == "EDIT" and selected(obj).any():
-            _assign(obj, one)
+        setattr(group, index_name, len(items) - 1)
+        if obj.mode == "EDIT" and selected_edges(obj).any():
+            _assign_edges(obj, item)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_muscle_remove(_Switched, Operator):
+class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
     """Remove the active muscle or sensor, and its edge attribute if nothing else uses it"""
 
     bl_idname = "dampsim.muscle_remove"
     bl_label = "Remove"
     bl_options = {"REGISTER", "UNDO"}
 
-    what: _WHAT
+    what: _LIST_PROPERTY
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         group = obj.dampsim
-        one = active(group, self.what)
-        if one is None:
+        item = active_item(group, self.what)
+        if item is None:
             return {"CANCELLED"}
-        items, place = lists(group, self.what)
-        number, attribute = getattr(group, place), one.attribute
-        items.remove(number)
+        items, index_name = collection_and_index_name(group, self.what)
+        index, attribute = getattr(group, index_name), item.attribute
+        items.remove(index)
         if self.what == "SENSOR":
             for muscle in group.muscles:
-                if number < len(muscle.weights):
-                    muscle.weights.remove(number)
-        setattr(group, place, max(0, min(number, len(items) - 1)))
-        if attribute.startswith(MARK) and all(
+                if index < len(muscle.weights):
+                    muscle.weights.remove(index)
+        setattr(group, index_name, max(0, min(index, len(items) - 1)))
+        if attribute.startswith(ATTRIBUTE_PREFIX) and all(
             other.attribute != attribute for other in (*group.muscles, *group.sensors)
         ):
-            remove(obj, attribute)
+            remove_edge_attribute(obj, attribute)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_muscle_assign(_Switched, Operator):
+class DAMPSIM_OT_muscle_assign(_MuscleOperator, Operator):
     """Assign the edges selected in Edit Mode, and no others, to the active muscle or sensor. It is kept when the mesh
     is edited"""
 
@@ -123,33 +125,33 @@ class DAMPSIM_OT_muscle_assign(_Switched, Operator):
     bl_label = "Assign Selected Edges"
     bl_options = {"REGISTER", "UNDO"}
 
-    what: _WHAT
+    what: _LIST_PROPERTY
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
-        one = active(obj.dampsim, self.what)
-        if one is None:
+        obj = active_simulated(context)
+        item = active_item(obj.dampsim, self.what)
+        if item is None:
             self.report({"ERROR"}, f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
             return {"CANCELLED"}
-        if not selected(obj).any():
-            self.report({"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {one.name} in Edit Mode.")
+        if not selected_edges(obj).any():
+            self.report({"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {item.name} in Edit Mode.")
             return {"CANCELLED"}
-        count = _assign(obj, one)
-        self.report({"INFO"}, f"{obj.name}: edges assigned to {one.name}: {count}")
+        count = _assign_edges(obj, item)
+        self.report({"INFO"}, f"{obj.name}: edges assigned to {item.name}: {count}")
         return {"FINISHED"}
 
 
-def _assign(obj: bpy.types.Object, one: bpy.types.PropertyGroup) -> int:
+def _assign_edges(obj: bpy.types.Object, item: bpy.types.PropertyGroup) -> int:
     """Store the selected edges of a muscle or sensor in an attribute of its own. Return their number."""
-    group, edges = obj.dampsim, selected(obj)
-    others = [other.attribute for other in (*group.muscles, *group.sensors) if other != one]
-    if not one.attribute or one.attribute in others:
-        one.attribute = _fresh(f"{MARK}edges", {*others, *obj.data.attributes.keys()})
-    mark(obj, one.attribute, edges)
+    group, edges = obj.dampsim, selected_edges(obj)
+    others = [other.attribute for other in (*group.muscles, *group.sensors) if other != item]
+    if not item.attribute or item.attribute in others:
+        item.attribute = _unique_name(f"{ATTRIBUTE_PREFIX}edges", {*others, *obj.data.attributes.keys()})
+    mark_edges(obj, item.attribute, edges)
     return int(edges.sum())
 
 
-class DAMPSIM_OT_muscle_key(_Switched, Operator):
+class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
     """Keyframe the active muscle at this frame: on, off, or switched by its sensors"""
 
     bl_idname = "dampsim.muscle_key"
@@ -157,18 +159,18 @@ class DAMPSIM_OT_muscle_key(_Switched, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     force: EnumProperty(
-        items=[(Force.ON, "On", "Switch it on from this frame"), (Force.OFF, "Off", "Switch it off from this frame"),
-               (Force.AUTO, "Auto", "Let the sensors switch the muscle from this frame")],
+        items=[(MuscleOverride.ON, "On", "Switch it on from this frame"), (MuscleOverride.OFF, "Off", "Switch it off from this frame"),
+               (MuscleOverride.AUTO, "Auto", "Let the sensors switch the muscle from this frame")],
         options={"SKIP_SAVE"},
     )  # fmt: skip
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
-        one = active(obj.dampsim, "MUSCLE")
-        if one is None:
+        obj = active_simulated(context)
+        muscle = active_item(obj.dampsim, "MUSCLE")
+        if muscle is None:
             self.report({"ERROR"}, f"{obj.name}: there is no muscle yet. Add one first.")
             return {"CANCELLED"}
-        one.force = self.force
+        muscle.force = self.force
         obj.keyframe_insert(f"dampsim.muscles[{obj.dampsim.active_muscle}].force", frame=context.scene.frame_current)
         return {"FINISHED"}
 
@@ -178,6 +180,6 @@ CLASSES = (DAMPSIM_OT_muscle_add, DAMPSIM_OT_muscle_remove, DAMPSIM_OT_muscle_as
 register, unregister = bpy.utils.register_classes_factory(CLASSES)
 
 
-def needs_edges(one: bpy.types.PropertyGroup) -> bool:
+def is_edge_based(item: bpy.types.PropertyGroup) -> bool:
     """Return whether a muscle or sensor uses edges."""
-    return getattr(one, "sense", Sense.LENGTH) == Sense.LENGTH
+    return getattr(item, "sense", SensorType.LENGTH) == SensorType.LENGTH

@@ -15,255 +15,261 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Vector
 
 from ...core.arrays import Array, Index
-from ...core.elements.assembly import edges_of
+from ...core.elements.assembly import element_edges
 from ...core.errors import DampSimError
 from ...core.frames.frame import Frame
-from ...core.geometry.rigid import rigid_motion
+from ...core.geometry.rigid_motion import fit_rigid_motion
 from ...core.simulation.simulation import Simulation
 from ...core.system.state import State
 from .. import live
-from ..scene.objects import visible
-from ..scene.registry import trusting
+from ..scene.objects import visible_simulated
+from ..scene.registry import reuse_last_scan
 from ..scene.results import ghosts_of
 from . import contact_drawing, fibre_drawing, flow_drawing, ghost_drawing, link_drawing
-from .worst_drawing import stretches
+from .element_stretch import element_stretches
 
 Color = tuple[float, float, float, float]
-_CAGE: Color = (0.35, 0.75, 1.0, 0.35)
-_REST: Color = (0.55, 1.0, 0.45, 0.5)
-_HARD: Color = (1.0, 0.25, 0.2, 0.9)
-_SOFT: Color = (1.0, 0.8, 0.2, 0.8)
-_WORST: Color = (1.0, 0.1, 0.7, 1.0)
-_RIGID: Color = (1.0, 0.4, 0.15, 1.0)
-_ELASTIC: Color = (0.5, 0.8, 1.0, 1.0)
-_PRESSED: Color = (0.2, 1.0, 0.85, 0.9)
-_DEEP: Color = (1.0, 0.1, 0.1, 1.0)
-_WORDS: Color = (1.0, 1.0, 1.0, 1.0)
+_CAGE_COLOR: Color = (0.35, 0.75, 1.0, 0.35)
+_REST_COLOR: Color = (0.55, 1.0, 0.45, 0.5)
+_HARD_PIN_COLOR: Color = (1.0, 0.25, 0.2, 0.9)
+_SOFT_PIN_COLOR: Color = (1.0, 0.8, 0.2, 0.8)
+_WORST_COLOR: Color = (1.0, 0.1, 0.7, 1.0)
+_RIGID_LINK_COLOR: Color = (1.0, 0.4, 0.15, 1.0)
+_ELASTIC_LINK_COLOR: Color = (0.5, 0.8, 1.0, 1.0)
+_CONTACT_COLOR: Color = (0.2, 1.0, 0.85, 0.9)
+_PENETRATION_COLOR: Color = (1.0, 0.1, 0.1, 1.0)
+_TEXT_COLOR: Color = (1.0, 1.0, 1.0, 1.0)
 # Pixels: size of points, small enough for many pins; width of a ghost's wires.
-_POINT, _WIRE = 3.0, 2.0
+_POINT_SIZE, _WIRE_WIDTH = 3.0, 2.0
 # Pixels: link points, larger for the active link. A dark outline separates them from Blender's selection outline.
-_LINKED, _CHOSEN = 5.0, 8.0
-_AROUND: Color = (0.05, 0.05, 0.05, 0.8)
+_LINK_POINT_SIZE, _ACTIVE_LINK_POINT_SIZE = 5.0, 8.0
+_OUTLINE_COLOR: Color = (0.05, 0.05, 0.05, 0.8)
 _handles: list[Any] = []
 
 
-class Drawn:
+class OverlayData:
     """Overlay data of a body at a frame, computed once and cached for all redraws."""
 
     def __init__(self, session: live.Session, simulation: Simulation, name: str, frame: Frame) -> None:
         self.session, self.simulation, self.name, self.frame = session, simulation, name, frame
         self.block = simulation.model_of(name).block
-        self.nodes = simulation.nodes(frame.state, name)
+        self.nodes = simulation.node_positions(frame.state, name)
 
     @property
     def state(self) -> State:
         return self.frame.state
 
     @functools.cached_property
-    def cage(self) -> Index:
+    def cage_edges(self) -> Index:
         """Edges (e, 2) of the elements."""
-        return edges_of(self.block.groups[0])
+        return element_edges(self.block.groups[0])
 
     @functools.cached_property
-    def rest(self) -> tuple[Array, Index]:
+    def rest_shape(self) -> tuple[Array, Index]:
         """Rest shape (v, 3), moved rigidly with the pins or else with the whole body, and its edges (e, 2)."""
         block, body = self.block, self.simulation.scene.body(self.name)
-        nodes = block.hard if len(block.hard) > 2 else np.arange(len(block.rest))
-        turn, shift = rigid_motion(block.rest[nodes], self.nodes[nodes])
-        lines = body.edges if len(body.edges) else edges_of(body.surface.triangles)
+        nodes = block.hard_pins if len(block.hard_pins) > 2 else np.arange(len(block.rest))
+        turn, shift = fit_rigid_motion(block.rest[nodes], self.nodes[nodes])
+        lines = body.edges if len(body.edges) else element_edges(body.surface.triangles)
         return body.surface.vertices @ turn.T + shift, lines
 
     @functools.cached_property
-    def worst(self) -> tuple[Index, float]:
+    def worst_element(self) -> tuple[Index, float]:
         """Nodes (k,) of the most stretched or compressed element, and its stretch."""
-        found = stretches(self.simulation, self.name, self.nodes)
-        place = int(found.argmax())
-        return self.block.groups[0][place], float(found[place])
+        element_stretch_values = element_stretches(self.simulation, self.name, self.nodes)
+        index = int(element_stretch_values.argmax())
+        return self.block.groups[0][index], float(element_stretch_values[index])
 
     @functools.cached_property
-    def contacts(self) -> contact_drawing.Shown | None:
+    def contacts(self) -> contact_drawing.ContactOverlay | None:
         """Contacts; None if the scene is not at this frame or the colliders cannot be read."""
         context, number = bpy.context, self.frame.number
         if context.scene.frame_current != number:
             return None
         try:
-            obstacles = self.session.obstacles_here(context.view_layer, float(number))
+            obstacles = self.session.collider_vertices(context.view_layer, float(number))
         except DampSimError:
             return None
-        return contact_drawing.shown(self.simulation, self.frame, self.name, obstacles)
+        return contact_drawing.contact_overlay(self.simulation, self.frame, self.name, obstacles)
 
     @functools.cached_property
-    def flow(self) -> flow_drawing.Shown | None:
+    def flow(self) -> flow_drawing.FlowOverlay | None:
         """Plastic flow, or None if nothing has flowed."""
-        return flow_drawing.shown(self.simulation, self.frame, self.name)
+        return flow_drawing.flow_overlay(self.simulation, self.frame, self.name)
 
     @functools.cached_property
-    def fibres(self) -> fibre_drawing.Shown | None:
+    def fibres(self) -> fibre_drawing.FibreOverlay | None:
         """Fibres, or None without fibres."""
-        return fibre_drawing.shown(self.simulation, self.frame, self.name)
+        return fibre_drawing.fibre_overlay(self.simulation, self.frame, self.name)
 
 
 # Overlay data that were drawn last, by the session UID of the object.
-_drawn: dict[int, Drawn] = {}
+_overlay_cache: dict[int, OverlayData] = {}
 
 
-def drawn(obj: bpy.types.Object, scene: bpy.types.Scene) -> Drawn | None:
+def overlay_data(obj: bpy.types.Object, scene: bpy.types.Scene) -> OverlayData | None:
     """Return the overlay data of the live state at the current frame, or None if it is not valid."""
-    session = live.find(obj)
-    number = min(scene.frame_current, scene.frame_end)
+    session = live.find_session(obj)
+    frame_number = min(scene.frame_current, scene.frame_end)
     if session is None or session.simulation is None:
-        _drawn.pop(obj.session_uid, None)
+        _overlay_cache.pop(obj.session_uid, None)
         return None
-    if session.standing(obj, scene, number) is not live.Standing.VALID:
+    if session.frame_status(obj, scene, frame_number) is not live.FrameStatus.VALID:
         return None
-    frame = session.frames[number - scene.frame_start].frame
-    last = _drawn.get(obj.session_uid)
+    frame = session.frames[frame_number - scene.frame_start].frame
+    last = _overlay_cache.get(obj.session_uid)
     if last is None or last.state is not frame.state or last.simulation is not session.simulation:
-        last = _drawn[obj.session_uid] = Drawn(session, session.simulation, session.body_of(obj), frame)
+        last = _overlay_cache[obj.session_uid] = OverlayData(session, session.simulation, session.body_name(obj), frame)
     return last
 
 
-@trusting()
-def draw_view() -> None:
+@reuse_last_scan()
+def draw_in_scene() -> None:
     """Draw the overlays in world space."""
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
     gpu.state.blend_set("ALPHA")
-    objects = visible(context)
-    for key in _drawn.keys() - {obj.session_uid for obj in objects}:
-        del _drawn[key]
+    objects = visible_simulated(context)
+    for key in _overlay_cache.keys() - {obj.session_uid for obj in objects}:
+        del _overlay_cache[key]
     for obj in objects:
-        found = drawn(obj, context.scene)
-        if found is not None:
-            _draw_parts(obj.dampsim, found)
+        overlay = overlay_data(obj, context.scene)
+        if overlay is not None:
+            _draw_body_overlay(obj.dampsim, overlay)
         gpu.state.depth_test_set("NONE")
-        for link in link_drawing.shown(obj, context.view_layer):
-            color = _RIGID if link.rigid else _ELASTIC
-            size = _CHOSEN if link.chosen and obj == context.object else _LINKED
-            _points(link.here, _AROUND, size + 3.0)
-            _points(link.here, color, size)
-            _segments(link.ends, color, 2.0)
-            _segments(link.ties, (*color[:3], 0.5))
+        for link in link_drawing.link_overlays(obj, context.view_layer):
+            color = _RIGID_LINK_COLOR if link.is_rigid else _ELASTIC_LINK_COLOR
+            size = _ACTIVE_LINK_POINT_SIZE if link.is_active and obj == context.object else _LINK_POINT_SIZE
+            _draw_points(link.points, _OUTLINE_COLOR, size + 3.0)
+            _draw_points(link.points, color, size)
+            _draw_segments(link.segments, color, 2.0)
+            _draw_segments(link.ties, (*color[:3], 0.5))
         _draw_ghosts(context, obj)
     gpu.state.blend_set("NONE")
     gpu.state.depth_test_set("NONE")
 
 
-def _draw_parts(group: bpy.types.PropertyGroup, found: Drawn) -> None:
-    block, positions = found.block, found.nodes
+def _draw_body_overlay(group: bpy.types.PropertyGroup, overlay: OverlayData) -> None:
+    block, positions = overlay.block, overlay.nodes
     gpu.state.depth_test_set("LESS_EQUAL")
     if group.show_cage:
-        _lines(positions, found.cage, _CAGE)
+        _draw_lines(positions, overlay.cage_edges, _CAGE_COLOR)
     if group.show_rest:
-        _lines(*found.rest, _REST)
+        _draw_lines(*overlay.rest_shape, _REST_COLOR)
     gpu.state.depth_test_set("NONE")
     if group.show_pins:
         hard = np.isinf(block.pin_stiffness)
-        _points(positions[block.pinned[hard]], _HARD)
-        _points(positions[block.pinned[~hard]], _SOFT)
+        _draw_points(positions[block.pinned[hard]], _HARD_PIN_COLOR)
+        _draw_points(positions[block.pinned[~hard]], _SOFT_PIN_COLOR)
     if group.show_worst:
-        _lines(positions, edges_of(found.worst[0][None]), _WORST, width=3.0)
-    if group.show_contacts and found.contacts is not None:
-        _segments(found.contacts.lines, _PRESSED, 2.0)
-        _points(found.contacts.points, _PRESSED, 2.0 * _POINT)
-        _points(found.contacts.deep, _DEEP, 2.0 * _POINT)
-    if group.show_flow and found.flow is not None:
+        _draw_lines(positions, element_edges(overlay.worst_element[0][None]), _WORST_COLOR, width=3.0)
+    if group.show_contacts and overlay.contacts is not None:
+        _draw_segments(overlay.contacts.lines, _CONTACT_COLOR, 2.0)
+        _draw_points(overlay.contacts.points, _CONTACT_COLOR, 2.0 * _POINT_SIZE)
+        _draw_points(overlay.contacts.deep_points, _PENETRATION_COLOR, 2.0 * _POINT_SIZE)
+    if group.show_flow and overlay.flow is not None:
         gpu.state.depth_test_set("LESS_EQUAL")
-        _colored(found.flow.points, found.flow.colors, found.flow.triangles, "TRIS")
-        _colored(found.flow.points, found.flow.colors, found.flow.edges, "LINES")
-    if group.show_fibres and found.fibres is not None:
+        _draw_colored(overlay.flow.points, overlay.flow.colors, overlay.flow.triangles, "TRIS")
+        _draw_colored(overlay.flow.points, overlay.flow.colors, overlay.flow.edges, "LINES")
+    if group.show_fibres and overlay.fibres is not None:
         gpu.state.depth_test_set("NONE")
-        pairs = np.arange(len(found.fibres.points)).reshape(-1, 2)
-        _colored(found.fibres.points, found.fibres.colors, pairs, "LINES")
+        pairs = np.arange(len(overlay.fibres.points)).reshape(-1, 2)
+        _draw_colored(overlay.fibres.points, overlay.fibres.colors, pairs, "LINES")
 
 
-def _colored(points: Array, colors: Array, corners: Index, what: str) -> None:
+def _draw_colored(points: Array, colors: Array, corners: Index, primitive: str) -> None:
     if len(corners):
         shader = gpu.shader.from_builtin("SMOOTH_COLOR")
-        values = {"pos": _buffer(points), "color": _buffer(colors)}
-        batch_for_shader(shader, what, values, indices=corners.astype(np.int32)).draw(shader)
+        values = {"pos": _float32(points), "color": _float32(colors)}
+        batch_for_shader(shader, primitive, values, indices=corners.astype(np.int32)).draw(shader)
 
 
-def _segments(ends: Array, color: Color, width: float = 1.0) -> None:
+def _draw_segments(ends: Array, color: Color, width: float = 1.0) -> None:
     """Draw separate line segments. ends: (2k, 3), start and end of each segment in turn."""
     if len(ends):
-        _lines(ends, np.arange(len(ends)).reshape(-1, 2), color, width)
+        _draw_lines(ends, np.arange(len(ends)).reshape(-1, 2), color, width)
 
 
-def _lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
+def _draw_lines(points: Array, pairs: Index, color: Color, width: float = 1.0) -> None:
     shader = gpu.shader.from_builtin("POLYLINE_UNIFORM_COLOR")
-    batch = batch_for_shader(shader, "LINES", {"pos": _buffer(points[pairs].reshape(-1, 3))})
+    batch = batch_for_shader(shader, "LINES", {"pos": _float32(points[pairs].reshape(-1, 3))})
     shader.uniform_float("viewportSize", gpu.state.viewport_get()[2:])
     shader.uniform_float("lineWidth", width)
     shader.uniform_float("color", color)
     batch.draw(shader)
 
 
-def _buffer(values: Array) -> Any:
+def _float32(values: Array) -> Any:
     return values.astype(np.float32)
 
 
-def _points(points: Array, color: Color, size: float = _POINT) -> None:
+def _draw_points(points: Array, color: Color, size: float = _POINT_SIZE) -> None:
     if len(points) == 0:
         return
     shader = gpu.shader.from_builtin("UNIFORM_COLOR")
     gpu.state.point_size_set(size * bpy.context.preferences.system.ui_scale)
-    batch = batch_for_shader(shader, "POINTS", {"pos": _buffer(points)})
+    batch = batch_for_shader(shader, "POINTS", {"pos": _float32(points)})
     shader.uniform_float("color", color)
     batch.draw(shader)
 
 
 def _draw_ghosts(context: bpy.types.Context, obj: bpy.types.Object) -> None:
-    shown = ghosts_of(obj)
-    if shown is None:
+    results = ghosts_of(obj)
+    if results is None:
         return
     gpu.state.depth_test_set("LESS_EQUAL")
     gpu.state.depth_mask_set(True)
-    turn = ghost_drawing.screen(context)
-    for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, turn):
-        if len(shown.triangles):
-            _colored(ghost.points, ghost.colors(shown.triangles, turn), shown.triangles, "TRIS")
-        if len(shown.edges):
-            _lines(ghost.points, shown.edges, ghost.color, width=_WIRE)
+    axes = ghost_drawing.screen_axes(context)
+    for ghost in ghost_drawing.ghosts_at_frame(results, context.scene.frame_current, axes):
+        if len(results.triangles):
+            _draw_colored(ghost.points, ghost.shaded_colors(results.triangles, axes), results.triangles, "TRIS")
+        if len(results.edges):
+            _draw_lines(ghost.points, results.edges, ghost.wire_color, width=_WIRE_WIDTH)
     gpu.state.depth_mask_set(False)
 
 
-@trusting()
-def draw_pixels() -> None:
+@reuse_last_scan()
+def draw_labels() -> None:
     """Draw the labels of the overlays in region pixels."""
     context = bpy.context
     if not context.space_data.overlay.show_overlays:
         return
     scale = context.preferences.system.ui_scale
-    for obj in visible(context):
-        shown = ghosts_of(obj)
-        if shown is not None:
-            for ghost in ghost_drawing.ghosts(shown, context.scene.frame_current, ghost_drawing.screen(context)):
+    for obj in visible_simulated(context):
+        results = ghosts_of(obj)
+        if results is not None:
+            for ghost in ghost_drawing.ghosts_at_frame(
+                results, context.scene.frame_current, ghost_drawing.screen_axes(context)
+            ):
                 red, green, blue = ghost.tint
-                for row, line in enumerate(ghost.lines):
-                    _text(context, ghost.foot, line, (red, green, blue, 1.0), scale, down=1.3 * row + 1.5)
-        found = drawn(obj, context.scene)
-        if found is not None and obj.dampsim.show_worst:
-            tet, much = found.worst
-            words = f"stretched {much:.2f}×" if np.isfinite(much) else "inverted"
-            _text(context, found.nodes[tet].mean(axis=0), words, _WORDS, scale, down=-1.0)
-        if found is not None and obj.dampsim.show_contacts and found.contacts is not None:
-            for words, place in found.contacts.words:
-                _text(context, place, words, _WORDS, scale, down=1.5)
-        if found is not None and obj.dampsim.show_flow and found.flow is not None:
-            _text(context, found.flow.place, found.flow.words, _WORDS, scale, down=-1.0)
+                for row, line in enumerate(ghost.labels):
+                    _draw_text(
+                        context, ghost.label_position, line, (red, green, blue, 1.0), scale, lines_down=1.3 * row + 1.5
+                    )
+        overlay = overlay_data(obj, context.scene)
+        if overlay is not None and obj.dampsim.show_worst:
+            tet, stretch = overlay.worst_element
+            label = f"stretched {stretch:.2f}×" if np.isfinite(stretch) else "inverted"
+            _draw_text(context, overlay.nodes[tet].mean(axis=0), label, _TEXT_COLOR, scale, lines_down=-1.0)
+        if overlay is not None and obj.dampsim.show_contacts and overlay.contacts is not None:
+            for label, position in overlay.contacts.labels:
+                _draw_text(context, position, label, _TEXT_COLOR, scale, lines_down=1.5)
+        if overlay is not None and obj.dampsim.show_flow and overlay.flow is not None:
+            _draw_text(context, overlay.flow.label_position, overlay.flow.label, _TEXT_COLOR, scale, lines_down=-1.0)
 
 
-def _text(context: bpy.types.Context, place: Array, text: str, color: Color, scale: float, down: float) -> None:
-    spot = location_3d_to_region_2d(context.region, context.region_data, Vector(place))
-    if spot is None:
+def _draw_text(
+    context: bpy.types.Context, position: Array, text: str, color: Color, scale: float, lines_down: float
+) -> None:
+    screen_position = location_3d_to_region_2d(context.region, context.region_data, Vector(position))
+    if screen_position is None:
         return
     blf.size(0, 12.0 * scale)
     width, _ = blf.dimensions(0, text)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 6, 0.0, 0.0, 0.0, 1.0)
-    blf.position(0, spot.x - 0.5 * width, spot.y - down * 13.0 * scale, 0.0)
+    blf.position(0, screen_position.x - 0.5 * width, screen_position.y - lines_down * 13.0 * scale, 0.0)
     blf.color(0, *color)
     blf.draw(0, text)
     blf.disable(0, blf.SHADOW)
@@ -272,13 +278,13 @@ def _text(context: bpy.types.Context, place: Array, text: str, color: Color, sca
 def register() -> None:
     if bpy.app.background:
         return
-    draws: tuple[tuple[Callable[[], None], str], ...] = ((draw_view, "POST_VIEW"), (draw_pixels, "POST_PIXEL"))
-    for draw, when in draws:
+    handlers: tuple[tuple[Callable[[], None], str], ...] = ((draw_in_scene, "POST_VIEW"), (draw_labels, "POST_PIXEL"))
+    for draw, when in handlers:
         _handles.append(bpy.types.SpaceView3D.draw_handler_add(draw, (), "WINDOW", when))
 
 
 def unregister() -> None:
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
-    _drawn.clear()
-    link_drawing.forget()
+    _overlay_cache.clear()
+    link_drawing.clear_bindings()

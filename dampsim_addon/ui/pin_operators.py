@@ -8,29 +8,35 @@ from bpy.props import EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
 from ...core.arrays import Array
-from ..blender.vertex_groups import weights, write
-from ..scene.objects import chosen, working
-from ..scene.proposed_pins import along, from_bones, near, pulls, vertices_in_world
+from ..blender.vertex_groups import read_weights, write_weights
+from ..scene.objects import active_simulated, is_job_running
+from ..scene.pin_proposals import (
+    bone_influences,
+    linear_weights,
+    modelled_world_vertices,
+    radial_weights,
+    weights_from_bones,
+)
 
 # Name of the vertex group that the operators create.
-NAME = "Pin"
+PIN_GROUP_NAME = "Pin"
 # An object lies flat if its height is below this fraction of its longest side.
-_FLAT = 0.02
-_SIDES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
+_FLAT_RATIO = 0.02
+_SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
-def pinned(obj: bpy.types.Object, values: Array) -> int:
+def set_pins(obj: bpy.types.Object, values: Array) -> int:
     """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
-    obj.dampsim.pin_group = write(obj, obj.dampsim.pin_group or NAME, values).name
+    obj.dampsim.pin_group = write_weights(obj, obj.dampsim.pin_group or PIN_GROUP_NAME, values).name
     obj.dampsim.let_fall = False
     return int((values > 0.0).sum())
 
 
-class _Pinning:
+class _PinOperator:
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if obj is None or working(context):
+        obj = active_simulated(context)
+        if obj is None or is_job_running(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
             cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
@@ -38,7 +44,7 @@ class _Pinning:
         return True
 
 
-class DAMPSIM_OT_pin(_Pinning, Operator):
+class DAMPSIM_OT_pin(_PinOperator, Operator):
     """Pin the vertices selected in Edit Mode: set their weight to 1 in the pin group, which is created if needed"""
 
     bl_idname = "dampsim.pin"
@@ -46,7 +52,7 @@ class DAMPSIM_OT_pin(_Pinning, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         assert obj is not None
         obj.update_from_editmode()
         selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
@@ -55,13 +61,13 @@ class DAMPSIM_OT_pin(_Pinning, Operator):
             self.report({"ERROR"}, f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
             return {"CANCELLED"}
         name = obj.dampsim.pin_group
-        before = weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(selected))
-        pinned(obj, np.where(selected, 1.0, before))
+        before = read_weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(selected))
+        set_pins(obj, np.where(selected, 1.0, before))
         self.report({"INFO"}, f"{obj.name}: vertices pinned in group '{obj.dampsim.pin_group}': {selected.sum()}")
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_pin_bones(_Pinning, Operator):
+class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
     """Pin the vertices near the bones that move the object, and leave the rest free. You can repaint the group"""
 
     bl_idname = "dampsim.pin_bones"
@@ -72,30 +78,30 @@ class DAMPSIM_OT_pin_bones(_Pinning, Operator):
     def poll(cls, context: Context) -> bool:
         if not super().poll(context):
             return False
-        if not pulls(chosen(context)):
+        if not bone_influences(active_simulated(context)):
             cls.poll_message_set("No bone moves the object. Parent it to a bone, or add an Armature modifier")
             return False
         return True
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         assert obj is not None
-        values = from_bones(obj)
+        values = weights_from_bones(obj)
         if values is None:
             self.report({"ERROR"}, f"{obj.name}: no vertex has a weight of its bones. Paint weights, or pin by hand.")
             return {"CANCELLED"}
-        pinned(obj, values)
-        self.report({"INFO"}, f"{obj.name}: pinned from {named_bones(obj)} in group '{obj.dampsim.pin_group}'")
+        set_pins(obj, values)
+        self.report({"INFO"}, f"{obj.name}: pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'")
         return {"FINISHED"}
 
 
-def named_bones(obj: bpy.types.Object) -> str:
+def bones_text(obj: bpy.types.Object) -> str:
     """Return the name of the bone that moves an object, or the number of bones, as text."""
-    names = [pull.name for pull in pulls(obj)]
+    names = [pull.name for pull in bone_influences(obj)]
     return f"bone {names[0]}" if len(names) == 1 else f"{len(names)} bones"
 
 
-class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
+class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
     """Pin one end with weights that fade towards the other end: from the top, the 3D cursor, a bone or a side"""
 
     bl_idname = "dampsim.pin_gradient"
@@ -110,7 +116,7 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
             ("CURSOR", "3D Cursor", "From the 3D cursor outwards"),
             ("BONE", "Bone", "From the head to the tail of the bone that moves the object"),
             *((side, f"{side} Side", f"From the end in the local {side} direction")
-              for side in _SIDES),
+              for side in _SIDE_AXES),
         ],
         default="TOP",
     )  # fmt: skip
@@ -130,40 +136,45 @@ class DAMPSIM_OT_pin_gradient(_Pinning, Operator):
     )
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         assert obj is not None
-        vertices = vertices_in_world(obj)
+        vertices = modelled_world_vertices(obj)
         held, free = min(self.held, self.free), max(self.held, self.free)
         if self.begin == "CURSOR":
             point = np.array(context.scene.cursor.location, dtype=float)
-            far = float(np.linalg.norm(vertices - point, axis=1).max())
-            values = near(vertices, point, held * far, free * far)
+            max_distance = float(np.linalg.norm(vertices - point, axis=1).max())
+            values = radial_weights(vertices, point, held * max_distance, free * max_distance)
         elif self.begin == "BONE":
-            found = pulls(obj)
-            if not found:
+            influences = bone_influences(obj)
+            if not influences:
                 self.report({"ERROR"}, f"{obj.name}: no bone moves the object. Choose another option under From.")
                 return {"CANCELLED"}
-            values = along(vertices, found[0].ends(), held, free)
+            values = linear_weights(vertices, influences[0].ends(), held, free)
         else:
             if self.begin == "TOP":
                 sizes = np.ptp(vertices, axis=0)
-                lies = sizes[2] < _FLAT * sizes.max()
-                if lies:
+                is_flat = sizes[2] < _FLAT_RATIO * sizes.max()
+                if is_flat:
                     # All of it is at the top. If pinned completely, it would not move.
                     self.report(
                         {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. From has its other ends"
                     )
-                places = vertices[:, int(sizes.argmax()) if lies else 2]
+                coordinates = vertices[:, int(sizes.argmax()) if is_flat else 2]
             else:
-                axis, sign = _SIDES[self.begin]
-                places = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
-            values = near((places.max() - places)[:, None], np.zeros(1), held * np.ptp(places), free * np.ptp(places))
+                axis, sign = _SIDE_AXES[self.begin]
+                coordinates = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
+            values = radial_weights(
+                (coordinates.max() - coordinates)[:, None],
+                np.zeros(1),
+                held * np.ptp(coordinates),
+                free * np.ptp(coordinates),
+            )
         if not values.any():
             self.report(
                 {"ERROR"}, f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another From."
             )
             return {"CANCELLED"}
-        pinned(obj, values)
+        set_pins(obj, values)
         return {"FINISHED"}
 
 
@@ -176,10 +187,10 @@ class DAMPSIM_OT_let_fall(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return chosen(context) is not None
+        return active_simulated(context) is not None
 
     def execute(self, context: Context) -> set[str]:
-        chosen(context).dampsim.let_fall = True
+        active_simulated(context).dampsim.let_fall = True
         return {"FINISHED"}
 
 

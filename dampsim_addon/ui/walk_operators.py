@@ -8,17 +8,17 @@ from typing import Any
 import bpy
 from bpy.types import Context, Operator, UILayout, UIList
 
-from ...core.measure.walks import Search
-from ..compare.walks import simulate, ticked
-from ..jobs.walk import find, fits, use
-from ..scene.objects import chosen, working
-from ..scene.results import drop_ghosts, ghosts_of
+from ...core.measure.gait_search import WalkSearch
+from ..compare.walks import selected_walks, simulate_walks
+from ..jobs.walk import apply_walk, is_compatible_walk, search_walks
+from ..scene.objects import active_simulated, is_job_running
+from ..scene.results import ghosts_of, remove_ghosts
 from ..work.steps import Step
-from .chosen_job import ChosenJob
-from .layout import split, wrapped
+from .active_object_job import ActiveObjectJob
+from .layout import draw_wrapped, labelled_column
 
 
-class DAMPSIM_OT_find_walk(ChosenJob, Operator):
+class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):
     """Search for sensor weights, thresholds and delays that make the object walk: random ones first, then variations of
     the best. The found walks are simulated at bake quality and listed"""
 
@@ -28,24 +28,24 @@ class DAMPSIM_OT_find_walk(ChosenJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
+        obj = active_simulated(context)
         if obj is None or not len(obj.dampsim.muscles) or not len(obj.dampsim.sensors):
             cls.poll_message_set("Add muscles, and sensors that switch them")
             return False
         return super().poll(context)
 
     def work(self, context: Context) -> Generator[Step, None, object]:
-        obj = chosen(context)
-        search = Search(seed=obj.dampsim.walk_seed, seconds=obj.dampsim.walk_seconds)
-        return find(context.scene, context.view_layer, obj, search)
+        obj = active_simulated(context)
+        search = WalkSearch(seed=obj.dampsim.walk_seed, seconds=obj.dampsim.walk_seconds)
+        return search_walks(context.scene, context.view_layer, obj, search)
 
-    def said(self, context: Context) -> tuple[str, str]:
-        obj = chosen(context)
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        obj = active_simulated(context)
         walks = obj.dampsim.walks if obj else ()
         if not len(walks):
             return "no walk was found", "search stopped; nothing was changed"
-        best = f"the best walk: {walks[0].name}. Choose one under Muscles and press Use"
-        return best, "search stopped; nothing was changed"
+        message = f"the best walk: {walks[0].name}. Choose one under Muscles and press Use"
+        return message, "search stopped; nothing was changed"
 
 
 class DAMPSIM_OT_use_walk(Operator):
@@ -57,21 +57,21 @@ class DAMPSIM_OT_use_walk(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        return obj is not None and 0 <= obj.dampsim.active_walk < len(obj.dampsim.walks) and not working(context)
+        obj = active_simulated(context)
+        return obj is not None and 0 <= obj.dampsim.active_walk < len(obj.dampsim.walks) and not is_job_running(context)
 
     def execute(self, context: Context) -> set[str]:
-        obj = chosen(context)
+        obj = active_simulated(context)
         walk = obj.dampsim.walks[obj.dampsim.active_walk]
-        if not fits(obj, walk):
+        if not is_compatible_walk(obj, walk):
             self.report({"ERROR"}, f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
             return {"CANCELLED"}
-        use(obj, walk)
-        drop_ghosts(obj)
+        apply_walk(obj, walk)
+        remove_ghosts(obj)
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_show_walks(ChosenJob, Operator):
+class DAMPSIM_OT_show_walks(ActiveObjectJob, Operator):
     """Simulate the walks with the eye on at bake quality, and draw them next to the object, each in its own lane. They
     play with the animation. Use applies the selected walk and removes the ghosts"""
 
@@ -81,17 +81,17 @@ class DAMPSIM_OT_show_walks(ChosenJob, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        if obj is not None and not ticked(obj):
+        obj = active_simulated(context)
+        if obj is not None and not selected_walks(obj):
             cls.poll_message_set("Turn on the eye of a walk in the list first")
             return False
         return super().poll(context)
 
     def work(self, context: Context) -> Generator[Step]:
-        obj = chosen(context)
-        return simulate(context.scene, context.view_layer, obj, ticked(obj))
+        obj = active_simulated(context)
+        return simulate_walks(context.scene, context.view_layer, obj, selected_walks(obj))
 
-    def said(self, context: Context) -> tuple[str, str]:
+    def completion_messages(self, context: Context) -> tuple[str, str]:
         return "ghosts are ready. Play the animation, then use a walk", "stopped; nothing was changed"
 
 
@@ -104,11 +104,11 @@ class DAMPSIM_OT_hide_walks(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = chosen(context)
-        return obj is not None and ghosts_of(obj) is not None and not working(context)
+        obj = active_simulated(context)
+        return obj is not None and ghosts_of(obj) is not None and not is_job_running(context)
 
     def execute(self, context: Context) -> set[str]:
-        drop_ghosts(chosen(context))
+        remove_ghosts(active_simulated(context))
         return {"FINISHED"}
 
 
@@ -124,12 +124,12 @@ class DAMPSIM_UL_walks(UIList):
 def draw_walks(context: Context, layout: UILayout, group: bpy.types.PropertyGroup) -> None:
     """Draw the settings of the search, its button and the found walks."""
     # In a row, the second property would have no label.
-    column = split(layout.column(align=True), context)
+    column = labelled_column(layout.column(align=True), context)
     column.prop(group, "walk_seed")
     column.prop(group, "walk_seconds")
     layout.operator(DAMPSIM_OT_find_walk.bl_idname, icon="VIEWZOOM")
     if not len(group.walks):
-        wrapped(layout, group.walk_said, "INFO", context)
+        draw_wrapped(layout, group.walk_said, "INFO", context)
     else:
         layout.template_list(DAMPSIM_UL_walks.__name__, "", group, "walks", group, "active_walk", rows=2)
         row = layout.row(align=True)

@@ -8,26 +8,26 @@ from bpy.props import BoolProperty, FloatProperty, IntProperty
 from bpy.types import Context, Operator, UILayout
 
 from ...core.arrays import Array, Index
-from ...core.bodies.vertices import Moved
-from ...core.bodies.weave import Weave
+from ...core.bodies.vertex_nodes import VertexSkin
+from ...core.bodies.weave import WeaveKind
 from ...core.errors import DampSimError
 from ...core.geometry.surface import Surface
 from ...core.scene.body import Body
 from ...core.scene.parameters import Settings
-from ...core.system.weave import weave_of
-from ...core.weave.sides import sides
-from ...core.weave.woven import Woven
-from ..blender.hair import guides_of
-from ..blender.modifiers import simulated_makers
-from ..blender.sampler import Sampler, positions
-from ..blender.yarns import dropped, left_behind, threads, woven_by
-from ..scene import new_dials
-from ..scene.objects import free, is_simulated
-from ..scene.snapshot import edges, triangles
-from ..scene.woven import Yarns, drawn_by, standing
-from .add_operators import addable, added
-from .curve_operators import led_by
-from .layout import wrapped
+from ...core.system.weave_term import find_weave_term
+from ...core.weave.over_under import over_under_pattern
+from ...core.weave.woven_cloth import WovenCloth
+from ..blender.hair import guide_object
+from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.sampler import Sampler, mesh_positions
+from ..blender.yarns import create_yarn_object, delete_yarn_object, is_orphaned_yarn, yarn_source
+from ..scene import default_settings
+from ..scene.objects import can_start_job, is_simulated
+from ..scene.scene_builder import mesh_edges, mesh_triangles
+from ..scene.woven_yarns import YarnStatus, yarn_digest, yarn_status
+from .add_operators import can_add, enable_simulation
+from .curve_operators import rope_of_curve
+from .layout import draw_wrapped
 
 
 class DAMPSIM_OT_weave(Operator):
@@ -51,30 +51,32 @@ class DAMPSIM_OT_weave(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.mode == "OBJECT" and free(cls, context)
+        return context.mode == "OBJECT" and can_start_job(cls, context)
 
     def execute(self, context: Context) -> set[str]:
-        obj, made = context.object, None
-        if obj is None or not obj.select_get() or not (addable(obj) or is_simulated(obj)):
-            made = obj = _swatch(context, self.across, self.along, self.size)
-        self.swatch = made is not None
+        obj, new_swatch = context.object, None
+        if obj is None or not obj.select_get() or not (can_add(obj) or is_simulated(obj)):
+            new_swatch = obj = _create_swatch(context, self.across, self.along, self.size)
+        self.swatch = new_swatch is not None
         try:
-            cloth, vertices, places = _woven(obj, context)
+            cloth, vertices, point_positions = _weave_object(obj, context)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         if not is_simulated(obj):
-            added(obj, context.scene)
-        if obj.dampsim.kind != "WEAVE" or made is not None:
+            enable_simulation(obj, context.scene)
+        if obj.dampsim.kind != "WEAVE" or new_swatch is not None:
             obj.dampsim.kind = "WEAVE"
-            new_dials.dial(obj, context.scene)
+            default_settings.set_defaults(obj, context.scene)
         obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns that slide on each other"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
-        yarns = threads(obj, places, cloth.segments, vertices, sides(cloth), thickness, drawn_by(obj))
+        yarns = create_yarn_object(
+            obj, point_positions, cloth.segments, vertices, over_under_pattern(cloth), thickness, yarn_digest(obj)
+        )
         obj.hide_render, obj.display_type = True, "WIRE"
         text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are displayed by {yarns.name}"
-        self.report({"INFO"}, text if made is None else f"{text}; it is pinned at its upper yarn ends")
+        self.report({"INFO"}, text if new_swatch is None else f"{text}; it is pinned at its upper yarn ends")
         return {"FINISHED"}
 
     def draw(self, context: Context) -> None:
@@ -84,11 +86,11 @@ class DAMPSIM_OT_weave(Operator):
             self.layout.prop(self, name)
 
 
-def simulated_for(obj: bpy.types.Object) -> bpy.types.Object | None:
+def simulated_source(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the simulated object that an object follows as its yarns, hair or curve, or None."""
     if obj.type == "CURVES":
-        return guides_of(obj)
-    return led_by(obj) if obj.type == "CURVE" else woven_by(obj)
+        return guide_object(obj)
+    return rope_of_curve(obj) if obj.type == "CURVE" else yarn_source(obj)
 
 
 class DAMPSIM_OT_select_woven(Operator):
@@ -100,19 +102,19 @@ class DAMPSIM_OT_select_woven(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.mode == "OBJECT" and context.object is not None and simulated_for(context.object) is not None
+        return context.mode == "OBJECT" and context.object is not None and simulated_source(context.object) is not None
 
     def execute(self, context: Context) -> set[str]:
-        woven = simulated_for(context.object)
-        if woven is None or woven.name not in context.view_layer.objects:
+        source = simulated_source(context.object)
+        if source is None or source.name not in context.view_layer.objects:
             self.report(
                 {"ERROR"}, f"{context.object.name}: its simulated mesh is not in this view layer. Add it there."
             )
             return {"CANCELLED"}
         for other in context.selected_objects:
             other.select_set(False)
-        woven.select_set(True)
-        context.view_layer.objects.active = woven
+        source.select_set(True)
+        context.view_layer.objects.active = source
         return {"FINISHED"}
 
 
@@ -125,55 +127,71 @@ class DAMPSIM_OT_drop_yarns(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        return context.mode == "OBJECT" and any(left_behind(one, context.scene) for one in context.selected_objects)
+        return context.mode == "OBJECT" and any(
+            is_orphaned_yarn(one, context.scene) for one in context.selected_objects
+        )
 
     def execute(self, context: Context) -> set[str]:
-        alone = [obj for obj in context.selected_objects if left_behind(obj, context.scene)]
-        for obj in alone:
-            dropped(obj)
-        self.report({"INFO"}, f"Deleted yarn objects: {len(alone)}")
+        orphans = [obj for obj in context.selected_objects if is_orphaned_yarn(obj, context.scene)]
+        for obj in orphans:
+            delete_yarn_object(obj)
+        self.report({"INFO"}, f"Deleted yarn objects: {len(orphans)}")
         return {"FINISHED"}
 
 
-def _woven(obj: bpy.types.Object, context: Context) -> tuple[Woven, Index, Array]:
+def _weave_object(obj: bpy.types.Object, context: Context) -> tuple[WovenCloth, Index, Array]:
     """Return the cloth, and the mesh vertices and positions (p, 3) of its points (crossings and yarn ends).
 
     Raises DampSimError if the mesh cannot be woven.
     """
-    if not simulated_makers(obj):
-        return _woven_of(obj.name, obj.data)
-    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.resting() as (_, mesh):
-        return _woven_of(obj.name, mesh)
+    if not simulated_topology_modifiers(obj):
+        return _weave_mesh(obj.name, obj.data)
+    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
+        return _weave_mesh(obj.name, mesh)
 
 
-def _woven_of(name: str, mesh: bpy.types.Mesh) -> tuple[Woven, Index, Array]:
-    surface = Surface(name, positions(mesh).astype(float), triangles(mesh))
-    body = Body(surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", edges(mesh))
-    model = Weave.build(body)
-    term = weave_of(model.block.terms)
-    assert term is not None
-    assert isinstance(model.skin, Moved)
-    vertices = model.skin.vertices[term.cloth.node]
-    return term.cloth, vertices, surface.vertices[vertices]
+def _weave_mesh(name: str, mesh: bpy.types.Mesh) -> tuple[WovenCloth, Index, Array]:
+    surface = Surface(name, mesh_positions(mesh).astype(float), mesh_triangles(mesh))
+    body = Body(
+        surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", mesh_edges(mesh)
+    )
+    model = WeaveKind.build(body)
+    weave_term = find_weave_term(model.block.terms)
+    assert weave_term is not None
+    assert isinstance(model.skin, VertexSkin)
+    vertices = model.skin.vertices[weave_term.cloth.node]
+    return weave_term.cloth, vertices, surface.vertices[vertices]
 
 
-def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types.Object:
+def _create_swatch(context: Context, column_count: int, row_count: int, size: float) -> bpy.types.Object:
     """Create a vertical swatch at the 3D cursor with loose yarn ends, pinned at the upper ones."""
-    rows, columns = along + 2, across + 2
+    rows, columns = row_count + 2, column_count + 2
     pitch = size / (columns - 1)
-    number = np.full((rows, columns), -1)
-    there = [(i, j) for i in range(rows) for j in range(columns) if not (i in (0, rows - 1) and j in (0, columns - 1))]
-    number[tuple(np.array(there).T)] = np.arange(len(there))
-    places = [((j - 0.5 * (columns - 1)) * pitch, 0.0, -i * pitch) for i, j in there]
-    loose = [(number[a, j], number[b, j]) for j in range(1, columns - 1) for a, b in ((0, 1), (rows - 2, rows - 1))]
-    loose += [(number[i, a], number[i, b]) for i in range(1, rows - 1) for a, b in ((0, 1), (columns - 2, columns - 1))]
+    vertex_indices = np.full((rows, columns), -1)
+    grid_points = [
+        (i, j) for i in range(rows) for j in range(columns) if not (i in (0, rows - 1) and j in (0, columns - 1))
+    ]
+    vertex_indices[tuple(np.array(grid_points).T)] = np.arange(len(grid_points))
+    point_positions = [((j - 0.5 * (columns - 1)) * pitch, 0.0, -i * pitch) for i, j in grid_points]
+    tail_edges = [
+        (vertex_indices[a, j], vertex_indices[b, j])
+        for j in range(1, columns - 1)
+        for a, b in ((0, 1), (rows - 2, rows - 1))
+    ]
+    tail_edges += [
+        (vertex_indices[i, a], vertex_indices[i, b])
+        for i in range(1, rows - 1)
+        for a, b in ((0, 1), (columns - 2, columns - 1))
+    ]
     quads = [
-        (number[i, j], number[i + 1, j], number[i + 1, j + 1], number[i, j + 1])
+        (vertex_indices[i, j], vertex_indices[i + 1, j], vertex_indices[i + 1, j + 1], vertex_indices[i, j + 1])
         for i in range(1, rows - 2)
         for j in range(1, columns - 2)
     ]
     mesh = bpy.data.meshes.new("Swatch")
-    mesh.from_pydata(places, [tuple(map(int, pair)) for pair in loose], [tuple(map(int, quad)) for quad in quads])
+    mesh.from_pydata(
+        point_positions, [tuple(map(int, pair)) for pair in tail_edges], [tuple(map(int, quad)) for quad in quads]
+    )
     mesh.update()
     obj = bpy.data.objects.new("Swatch", mesh)
     context.collection.objects.link(obj)
@@ -187,12 +205,12 @@ def _swatch(context: Context, across: int, along: int, size: float) -> bpy.types
     return obj
 
 
-def draw_yarns(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+def draw_yarn_status(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     """Draw the state of a woven object's yarns, and the button that rebuilds them, unless they are up to date."""
-    stands = standing(obj, context.scene)
-    if stands is not Yarns.DRAWN:
-        wrapped(layout, stands.value, "INFO", context)
-        text = "Create Yarns" if stands is Yarns.MISSING else "Rebuild Yarns"
+    status = yarn_status(obj, context.scene)
+    if status is not YarnStatus.DRAWN:
+        draw_wrapped(layout, status.value, "INFO", context)
+        text = "Create Yarns" if status is YarnStatus.MISSING else "Rebuild Yarns"
         layout.operator(DAMPSIM_OT_weave.bl_idname, text=text, icon="MESH_GRID")
 
 

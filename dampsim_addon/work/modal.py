@@ -10,30 +10,38 @@ import numpy as np
 from bpy.types import Context, Event
 
 from ...core.errors import DampSimError
-from ..blender.views import redraw, redraw_sidebars
+from ..blender.viewports import redraw_sidebars, redraw_viewports
 from .steps import Step
 
 # Ratio of work to redraw time, so that redraws of the viewports after frame changes do not dominate. The work between
 # two redraws takes at least and at most this long, s; Esc reacts after that time.
-_SHARE, _LEAST, _MOST = 3.5, 0.05, 0.5
+_WORK_RATIO, _MIN_WORK, _MAX_WORK = 3.5, 0.05, 0.5
 _TIMER = 0.01
 # Events that only navigate the view.
-_LOOKING = {"MIDDLEMOUSE", "MOUSEMOVE", "WHEELUPMOUSE", "WHEELDOWNMOUSE", "TRACKPADPAN", "TRACKPADZOOM", "MOUSEROTATE"}
+_NAVIGATION_EVENTS = {
+    "MIDDLEMOUSE",
+    "MOUSEMOVE",
+    "WHEELUPMOUSE",
+    "WHEELDOWNMOUSE",
+    "TRACKPADPAN",
+    "TRACKPADZOOM",
+    "MOUSEROTATE",
+}
 
 
-class Pace:
+class RateEstimate:
     """Estimate of the remaining time from the rate of the steps so far."""
 
     def __init__(self) -> None:
-        self._text, self._first, self._began = "", 0, 0.0
+        self._text, self._first, self._start_time = "", 0, 0.0
 
-    def left(self, step: Step) -> float | None:
+    def remaining_seconds(self, step: Step) -> float | None:
         """Return the estimated remaining time of the current stage, s; None if it is unknown yet."""
-        if step.text != self._text or step.done < self._first:
-            self._text, self._first, self._began = step.text, step.done, time.monotonic()
-        if step.done == self._first:
+        if step.text != self._text or step.completed < self._first:
+            self._text, self._first, self._start_time = step.text, step.completed, time.monotonic()
+        if step.completed == self._first:
             return None
-        return (time.monotonic() - self._began) / (step.done - self._first) * (step.total - step.done)
+        return (time.monotonic() - self._start_time) / (step.completed - self._first) * (step.total - step.completed)
 
 
 class ModalJob:
@@ -43,10 +51,10 @@ class ModalJob:
     ended_by_esc = "stops and changes nothing"
 
     _steps: Generator[Step, None, object]
-    _worked: float
-    _drawing: float
+    _work_end: float
+    _redraw_time: float
     _timer: bpy.types.Timer
-    _pace: Pace
+    _rate_estimate: RateEstimate
 
     def subject(self, context: Context) -> str:
         """Return the name of the object that the job processes."""
@@ -56,7 +64,7 @@ class ModalJob:
         """Return the steps of the job. Closing the generator cancels it."""
         raise NotImplementedError
 
-    def said(self, context: Context) -> tuple[str, str]:
+    def completion_messages(self, context: Context) -> tuple[str, str]:
         """Return the messages after completion and after cancellation."""
         raise NotImplementedError
 
@@ -74,78 +82,78 @@ class ModalJob:
         if context.screen.is_animation_playing:
             bpy.ops.screen.animation_cancel(restore_frame=False)
         self._steps = self.work(context)
-        self._pace = Pace()
-        self._worked, self._drawing = 0.0, 0.0
+        self._rate_estimate = RateEstimate()
+        self._work_end, self._redraw_time = 0.0, 0.0
         progress = context.window_manager.dampsim_progress
         progress.object_name = self.subject(context)
         progress.factor, progress.text, progress.ended_by_esc = 0.0, "Preparing", self.ended_by_esc
         self._timer = context.window_manager.event_timer_add(_TIMER, window=context.window)
         context.window_manager.modal_handler_add(self)
-        redraw()
+        redraw_viewports()
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Context, event: Event) -> set[str]:
         if event.type == "ESC" and event.value == "PRESS":
-            return self._end(context, stopped=True)
+            return self._finish(context, is_cancelled=True)
         if event.type != "TIMER":
             # The user must not change the scene while it is read, but may navigate the view.
-            return {"PASS_THROUGH"} if event.type in _LOOKING else {"RUNNING_MODAL"}
-        began = time.monotonic()
-        if self._worked:
-            self._drawing = 0.5 * (self._drawing + began - self._worked)
-        until = began + min(max(_SHARE * self._drawing, _LEAST), _MOST)
+            return {"PASS_THROUGH"} if event.type in _NAVIGATION_EVENTS else {"RUNNING_MODAL"}
+        start = time.monotonic()
+        if self._work_end:
+            self._redraw_time = 0.5 * (self._redraw_time + start - self._work_end)
+        deadline = start + min(max(_WORK_RATIO * self._redraw_time, _MIN_WORK), _MAX_WORK)
         try:
             for step in self._steps:
                 self._show(context, step)
-                if time.monotonic() >= until:
+                if time.monotonic() >= deadline:
                     break
             else:
-                return self._end(context, stopped=False)
+                return self._finish(context, is_cancelled=False)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
-            self._end(context, stopped=True, say=False)
+            self._finish(context, is_cancelled=True, is_reported=False)
             return {"CANCELLED"}
         except Exception:
-            self._end(context, stopped=True, say=False)
+            self._finish(context, is_cancelled=True, is_reported=False)
             raise
-        self._worked = time.monotonic()
+        self._work_end = time.monotonic()
         return {"RUNNING_MODAL"}
 
     def cancel(self, context: Context) -> None:
-        self._end(context, stopped=True)
+        self._finish(context, is_cancelled=True)
 
     def _show(self, context: Context, step: Step) -> None:
         progress = context.window_manager.dampsim_progress
-        progress.factor = step.done / step.total
-        progress.text = how_far(step)
-        left = self._pace.left(step)
-        if left is not None:
-            progress.text += f", {time_left(left)} left"
+        progress.factor = step.completed / step.total
+        progress.text = progress_text(step)
+        remaining = self._rate_estimate.remaining_seconds(step)
+        if remaining is not None:
+            progress.text += f", {format_duration(remaining)} left"
         context.workspace.status_text_set(f"DampSim: {progress.text}    ESC {self.ended_by_esc}")
         redraw_sidebars()
 
-    def _end(self, context: Context, stopped: bool, say: bool = True) -> set[str]:
+    def _finish(self, context: Context, is_cancelled: bool, is_reported: bool = True) -> set[str]:
         # Closing the generator restores the scene.
         self._steps.close()
         progress = context.window_manager.dampsim_progress
         name, progress.object_name = progress.object_name, ""
         context.window_manager.event_timer_remove(self._timer)
         context.workspace.status_text_set(None)
-        redraw()
-        done, ended = self.said(context)
-        if say:
-            self.report({"INFO"}, f"{name}: {ended if stopped else done}")
-        return {"CANCELLED"} if stopped else {"FINISHED"}
+        redraw_viewports()
+        done_message, cancelled_message = self.completion_messages(context)
+        if is_reported:
+            self.report({"INFO"}, f"{name}: {cancelled_message if is_cancelled else done_message}")
+        return {"CANCELLED"} if is_cancelled else {"FINISHED"}
 
 
-def how_far(step: Step) -> str:
+def progress_text(step: Step) -> str:
     """Return the progress of a step as text."""
     # Separate "Generation 1 of 5" and "2 / 6", else it reads "Generation 1 of 52 / 6".
     text = f"{step.text}," if step.text[-1:].isdigit() else step.text
-    return f"{text} {step.done} / {step.total}" if step.total > 1 else step.text
+    return f"{text} {step.completed} / {step.total}" if step.total > 1 else step.text
 
 
-def time_left(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Return a duration as minutes:seconds."""
     whole = int(np.ceil(seconds))
     return f"{whole // 60}:{whole % 60:02d}"

@@ -29,7 +29,7 @@ def test_switching_off_and_on_leaves_nothing_behind(load: Load) -> None:
 
 @pytest.mark.skipif(not os.environ.get("DAMPSIM_INSTALLED"), reason="the zip is not installed")
 def test_the_installed_extension_has_the_compiled_kernel_from_its_own_wheel(load: Load) -> None:
-    path = load("core.native.where").found()
+    path = load("core.native.paths").found()
     assert path is not None
     assert path.parent.name == "dampsim_kernel"
     assert load("core.native.library").library() is not None
@@ -87,7 +87,7 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     young = obj.dampsim.measured_young
-    holds, scene = load("dampsim_addon.scene.measured").holds, bpy.context.scene
+    holds, scene = load("dampsim_addon.scene.measurements").holds, bpy.context.scene
     assert holds(obj, scene)
     # The same modulus, dialled as such, hangs as low.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young

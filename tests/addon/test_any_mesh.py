@@ -262,7 +262,7 @@ MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
 @pytest.fixture
 def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
     """Simulates what Blender has; why it is refused, or '' where all vertices are somewhere at every frame."""
-    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     errors = load("core.errors")
 
     def simulate(obj: bpy.types.Object) -> str:

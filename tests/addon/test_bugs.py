@@ -75,7 +75,7 @@ def test_a_bug_in_the_commands_themselves_is_one_too(
     load: Load, scene: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = load("dampsim_addon.cli")
-    monkeypatch.setattr(load("dampsim_addon.cli.baking"), "objects", planted(RuntimeError))
+    monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), "objects", planted(RuntimeError))
     assert cli.main(["info"]) == 3
     assert "in blunder" in capfd.readouterr().err
 
@@ -111,7 +111,7 @@ def test_what_blenders_exporter_refuses_is_a_sentence(load: Load, scene: Path, f
 
 
 def test_an_operator_that_is_not_there_is_a_sentence(load: Load) -> None:
-    called = load("dampsim_addon.blender.own_operators").called
+    called = load("dampsim_addon.blender.operator_calls").called
     with pytest.raises(
         load("core.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
     ):

@@ -52,12 +52,12 @@ def test_it_keeps_its_length_goes_through_nothing_and_comes_to_rest(load: Load, 
     scene, shot = bpy.context.scene, SHOTS[name]
     assert 100 <= scene.frame_end <= 130
     objects = [obj for obj in scene.objects if obj.dampsim.enabled]
-    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, objects) as sampler:
         taken = snapshot.take(sampler)
         frames = list(simulation.Simulation(taken).frames())
     rest = {body.name: body.surface.vertices for body in taken.bodies}
-    crossings, proximity = load("core.geometry.crossings"), load("core.geometry.proximity")
+    crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
     for obj in objects:
         shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), free(obj)

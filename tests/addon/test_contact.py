@@ -61,7 +61,7 @@ def height(obj: bpy.types.Object, frame: int, value: float) -> None:
 @contextmanager
 def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
     """The core's scene, readable within."""
-    snapshot = load("dampsim_addon.scene.snapshot")
+    snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
         yield snapshot.take(sampler)
 
@@ -494,7 +494,7 @@ def test_who_makes_a_collider_means_what_nothing_holds_to_fall(load: Load, tmp_p
     obj, other = wobbler(tmp_path), box()
     obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
     other.select_set(True)
-    falls = load("dampsim_addon.ui.hold").falls
+    falls = load("dampsim_addon.ui.pin_panel").falls
     assert falls(obj, scene) != held
     assert bpy.ops.dampsim.collider() == {"FINISHED"}
     assert not falls(obj, scene)
@@ -605,7 +605,7 @@ def test_live_and_a_bake_have_the_same_inputs(load: Load, live: ModuleType, tmp_
     for frame in (2, 4):
         # What is keyframed differs from frame to frame, and is the same.
         bpy.context.scene.frame_set(frame)
-        assert load("dampsim_addon.scene.outdated").changed(obj, bpy.context.scene) == []
+        assert load("dampsim_addon.scene.bake_changes").changed(obj, bpy.context.scene) == []
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert [cache.read(number).inputs for number in cache.numbers()] == shown
 
@@ -662,7 +662,7 @@ def test_a_bake_names_the_collider_that_is_otherwise(
     obj, other = wobbler(tmp_path), collider()
     other.parent = bpy.data.objects.new("Parent", None)
     scene.collection.objects.link(other.parent)
-    outdated = load("dampsim_addon.scene.outdated")
+    outdated = load("dampsim_addon.scene.bake_changes")
     bake(obj)
     outdated.look(obj)
     assert outdated.changed(obj, scene) == []
@@ -675,7 +675,7 @@ def test_a_bake_names_the_collider_that_is_otherwise(
 def test_what_was_measured_beside_other_colliders_is_not_shown(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj = wobbler(tmp_path)
-    measured = load("dampsim_addon.scene.measured")
+    measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert measured.holds(obj, scene)
     other = collider()
@@ -710,7 +710,7 @@ def test_the_command_line_dials_contact(load: Load, tmp_path: Path) -> None:
     options = SimpleNamespace(
         set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None
     )
-    load("dampsim_addon.cli.baking")._apply(obj, options)
+    load("dampsim_addon.cli.bake_commands")._apply(obj, options)
     settings = load("dampsim_addon.scene.properties").read_settings(obj)
     assert (settings.friction, settings.front, settings.touch_self) == (0.2, "PLUS_X", True)
 

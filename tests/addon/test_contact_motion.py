@@ -271,7 +271,7 @@ def test_nothing_passes_through_a_collider_that_moves(
     move(other)
     obj = jelly(tmp_path, low=0.1)
     play(1, SHOT)
-    depth = load("core.geometry.crossings").depth_between
+    depth = load("core.geometry.intersections").depth_between
     own, its, made = triangles(obj), triangles(other), surfaces(frames(live, obj))
     if move is inside_out:
         its = its[:, ::-1]
@@ -289,7 +289,7 @@ def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, liv
     obj = jelly(tmp_path / "a", low=0.1)
     play(1, SHOT)
     made = surfaces(frames(live, obj))
-    depth = load("core.geometry.crossings").depth_between
+    depth = load("core.geometry.intersections").depth_between
     assert max(depth(one, triangles(obj), world(table, 1), triangles(table)) for one in made) <= SEEN * size(made[0])
     # Baked, it is a collider itself.
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -316,7 +316,7 @@ def test_what_is_simulated_together_stacks(load: Load, live: ModuleType, tmp_pat
     play(1, scene.frame_end)
     made = frames(live, lower)
     below, above = surfaces(made, "Lower"), surfaces(made, "Upper")
-    depth = load("core.geometry.crossings").depth_between
+    depth = load("core.geometry.intersections").depth_between
     deep = [depth(a, triangles(lower), b, triangles(upper)) for a, b in zip(below, above, strict=True)]
     assert max(deep) <= SEEN * size(below[0])
     assert below[:, :, 2].min() >= -SEEN

@@ -48,7 +48,7 @@ def test_nothing_passes_through_anything(load: Load, name: str, last: int, touch
         obj.dampsim.cache_folder = str(tmp_path)
     results = load("dampsim_addon.api").bake(objects, target="POINT_CACHE")
     assert [result.problem for result in results] == [""] * len(objects)
-    geometry = load("core.geometry.crossings")
+    geometry = load("core.geometry.intersections")
     surface = load("core.geometry.proximity").Triangles
     cache = load("dampsim_addon.scene.caches").frame_cache(objects[0])
     assert any(len(one) for key, one in cache.read(touched).state.memory.items() if key.endswith("\x1fcontacts"))

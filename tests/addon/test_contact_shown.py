@@ -46,7 +46,7 @@ def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    sentence = load("dampsim_addon.scene.touched").sentences(session.report(obj), obj, bpy.context.scene)[0]
+    sentence = load("dampsim_addon.scene.shot_messages").sentences(session.report(obj), obj, bpy.context.scene)[0]
     assert sentence == f"{told}; they move out slowly"
     with sealed():
         for _ in range(REDRAWS):
@@ -55,7 +55,7 @@ def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
     result = load("dampsim_addon.api").bake([obj])[0]
     assert sentence in result.touched
     assert obj.dampsim.baked_touched.splitlines() == list(result.touched)
-    told_there = load("dampsim_addon.cli.baking").told
+    told_there = load("dampsim_addon.cli.bake_commands").told
     assert sentence in told_there({**vars(result), "helped": 0})
     assert [text for text in redraw(load) if text.startswith(told[:20])]
     # A bake that touches nothing takes it back.
@@ -73,7 +73,7 @@ def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live:
     report = live.find(obj).report(obj)
     frames = report.soonest * 24.0
     assert frames > 2.0
-    sentences = load("dampsim_addon.scene.touched").sentences
+    sentences = load("dampsim_addon.scene.shot_messages").sentences
     said = f"Needs at least {np.ceil(frames):.0f} frames to come to rest, because it swings on its support"
     assert sentences(report, obj, scene) == [said]
     obj.dampsim.settle = frames

@@ -86,7 +86,7 @@ def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, th
 def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    snapshot = load("dampsim_addon.scene.snapshot")
+    snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         assert snapshot.take(sampler).bodies[0].reference == "PINS"
     armature(obj)
@@ -106,7 +106,7 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
         group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
         group.add(top, weight, "REPLACE")
         setattr(obj.dampsim, role, role)
-    snapshot = load("dampsim_addon.scene.snapshot")
+    snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         (body,) = snapshot.take(sampler).bodies
     assert body.settle_map[top] == pytest.approx(0.5)
@@ -117,7 +117,7 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
 def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.snapshot")
+    overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         simulation = load("core.simulation.simulation").Simulation(snapshot.take(sampler))
     block = simulation.model_of(obj.name).block
@@ -144,7 +144,7 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
 def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_line")
+    live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_status")
     live.install()
     try:
         assert line.standing(obj, bpy.context)[0] == "Live: press play"

@@ -46,7 +46,7 @@ def test_an_object_that_is_pinned_all_over_is_simulated_and_baked_as_it_is_anima
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
     plain = {frame: world(obj, frame) for frame in range(1, 6)}
     live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
-    standing = load("dampsim_addon.ui.live_line").standing
+    standing = load("dampsim_addon.ui.live_status").standing
     live.install()
     try:
         for frame, animated in plain.items():

@@ -23,7 +23,7 @@ SHOWN = "DampSim Live"
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # However slow the machine, a jump shows the frame.
-    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
     module.install()
     yield module
     module.uninstall()
@@ -72,7 +72,7 @@ def test_switching_draft_puts_no_bake_out_of_date(load: Load, tmp_path: Path) ->
     baked(load, obj)
     obj.dampsim.draft, obj.dampsim.draft_part = True, 5.0
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.scene.outdated").changed(obj, scene) == []
+    assert load("dampsim_addon.scene.bake_changes").changed(obj, scene) == []
     job, moments = load("dampsim_addon.jobs.bake"), []
     for step in job.run(scene, bpy.context.view_layer, obj, False):
         moments.append(step.text)

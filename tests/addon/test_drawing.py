@@ -141,7 +141,7 @@ def test_the_line_on_live_is_as_high_from_frame_to_frame(load: Load, live: Modul
     obj = wobbler(tmp_path)
     for number in range(1, 11):
         scene.frame_set(number)
-    layout, line = load("dampsim_addon.ui.layout"), load("dampsim_addon.ui.live_line")
+    layout, line = load("dampsim_addon.ui.layout"), load("dampsim_addon.ui.live_status")
     # In Blender's sidebar, and in a narrow and a wide one, at its scales of high resolutions too.
     for width, scale in ((280, 1.0), (230, 1.0), (500, 1.0), (560, 2.0)):
         heights = set()
@@ -212,7 +212,7 @@ def test_the_viewport_works_out_each_state_once(
 def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    on_disk = load("dampsim_addon.scene.on_disk")
+    on_disk = load("dampsim_addon.scene.cache_status")
     bake(obj, "POINT_CACHE")
     assert (on_disk.known(obj).frames, on_disk.known(obj).gone) == (LAST, "")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)

@@ -162,7 +162,7 @@ def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     bpy.ops.wm.open_mainfile(filepath=str(path))
-    assert load("dampsim_addon.blender.files").read() == [path, library]
+    assert load("dampsim_addon.blender.input_files").read() == [path, library]
 
 
 @pytest.mark.slow
@@ -345,7 +345,7 @@ def test_without_dask_or_its_scheduler_the_farm_says_so(
 
 
 def test_a_farm_waits_for_whoever_is_at_a_unit(load: Load, tmp_path: Path) -> None:
-    stopping, lock = load("dampsim_addon.work.stopping"), load("core.frames.lock")
+    stopping, lock = load("dampsim_addon.work.cancellation"), load("core.frames.lock")
     asked = 0
 
     def ask() -> None:

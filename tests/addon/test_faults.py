@@ -254,7 +254,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
     content = path.read_bytes()
     if damage == "gone":
         path.unlink()
-        load("dampsim_addon.scene.on_disk").look(obj)
+        load("dampsim_addon.scene.cache_status").look(obj)
         assert "is missing" in load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["file"].text
     else:
         middle = len(content) // 2

@@ -128,7 +128,7 @@ def test_cloth_has_no_fibres_and_a_group_left_with_it_changes_no_frame(load: Loa
     obj = tongue(tmp_path)
     obj.dampsim.kind = "CLOTH"
     assert not load("dampsim_addon.ui.fibre_panel").DAMPSIM_PT_fibres.poll(bpy.context)
-    snapshot = load("dampsim_addon.scene.snapshot")
+    snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         assert snapshot.take(sampler).body("Tongue").fibre_map is None
 

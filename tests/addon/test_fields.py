@@ -238,7 +238,7 @@ def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: M
     scene.frame_set(12)
     assert session.standing(obj, scene, 12).name == "VALID"
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    measured = load("dampsim_addon.scene.measured")
+    measured = load("dampsim_addon.scene.measurements")
     sag = obj.dampsim.measured_sag
     assert sag > 1.0
     for frame in (1, 20):
@@ -250,7 +250,7 @@ def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: M
     # As modelled, its lower side is at -0.075.
     assert hangs < -0.085
     assert rises == pytest.approx(-0.075, abs=2e-3)
-    assert load("dampsim_addon.scene.outdated").changed(obj, scene) == []
+    assert load("dampsim_addon.scene.bake_changes").changed(obj, scene) == []
 
 
 @pytest.mark.slow
@@ -327,7 +327,7 @@ def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
     edited(lambda: bpy.data.objects.remove(calm), 1)
     edited(lambda: effector("VORTEX", strength=1.0), 1)
     bake(obj)
-    changed = load("dampsim_addon.scene.outdated").changed
+    changed = load("dampsim_addon.scene.bake_changes").changed
     assert changed(obj, scene) == []
     scene.frame_set(3)
     assert changed(obj, scene) == []
@@ -350,7 +350,7 @@ def test_what_varies_dials_feels_the_wind_that_is_baked_and_no_thread_asks_for_i
     blowing()
     made = frames(load, obj)
     obj.dampsim.baked = ""
-    snapshot, threads = load("dampsim_addon.scene.snapshot"), set()
+    snapshot, threads = load("dampsim_addon.scene.scene_builder"), set()
     ask = snapshot.outside_now
     monkeypatch.setattr(snapshot, "outside_now", lambda *args: threads.add(threading.current_thread()) or ask(*args))
     sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")

@@ -144,7 +144,7 @@ def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -
     with load("dampsim_addon.blender.sampler").GroupSampler(
         bpy.context.scene, bpy.context.view_layer, [monkey]
     ) as sampler:
-        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.snapshot").take(sampler))
+        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.scene_builder").take(sampler))
 
 
 def test_a_tail_is_held_by_its_first_bone_and_its_tip_is_free(load: Load) -> None:
@@ -327,7 +327,7 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
 def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    standing = load("dampsim_addon.ui.live_line").standing
+    standing = load("dampsim_addon.ui.live_status").standing
     bpy.context.view_layer.update()
     assert standing(obj, bpy.context) == ("Live: press play", False)
     progress = bpy.context.window_manager.dampsim_progress
@@ -361,7 +361,7 @@ def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path
         obj.keyframe_insert("location", index=0, frame=frame)
     for frame in range(1, 7):
         scene.frame_set(frame)
-    assert says in load("dampsim_addon.ui.live_line").standing(obj, bpy.context)[0]
+    assert says in load("dampsim_addon.ui.live_status").standing(obj, bpy.context)[0]
 
 
 def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load: Load, tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_a_hundred_frames_leave_it_whole(load: Load, tmp_path: Path, name: str) 
     assert obj.dampsim.kind in ("CLOTH", "ROPE", "SOLID")
     for key, value in dials.items():
         setattr(obj.dampsim, key, value)
-    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         taken = snapshot.take(sampler)
         rest = taken.bodies[0].surface.vertices

@@ -23,7 +23,7 @@ def played(scene: bpy.types.Scene, last: int) -> None:
 def test_what_is_out_of_date_is_simulated_up_to_the_current_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    going_on = load("dampsim_addon.ui.going_on")
+    going_on = load("dampsim_addon.ui.idle_resimulation")
     # What nobody has played yet is not simulated of itself.
     assert going_on.waiting(bpy.context) == []
     played(scene, 8)
@@ -56,14 +56,14 @@ def test_nothing_waits_that_live_may_not_touch(load: Load, live: ModuleType, tmp
     else:
         obj.dampsim.live = False
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.ui.going_on").waiting(bpy.context) == []
+    assert load("dampsim_addon.ui.idle_resimulation").waiting(bpy.context) == []
 
 
 def test_a_change_of_keyframed_values_that_is_not_keyed_keeps_it_from_other_frames(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     rig = armature(obj)
-    unkeyed = load("dampsim_addon.live.unkeyed").unkeyed
+    unkeyed = load("dampsim_addon.live.unkeyed_changes").unkeyed
     for frame in (1, 4, 6):
         scene.frame_set(frame)
         assert unkeyed(scene.objects, frame) == ""
@@ -82,7 +82,7 @@ def test_a_change_of_keyframed_values_that_is_not_keyed_keeps_it_from_other_fram
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_a_render_s_thread_asks_for_is_done_by_the_window_s(load: Load, fails: bool) -> None:
-    waiting_render = load("dampsim_addon.live.waiting_render")
+    waiting_render = load("dampsim_addon.live.main_thread")
     where, ended = [], []
 
     def work(alive: Callable[[], None]) -> None:

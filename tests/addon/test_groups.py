@@ -165,7 +165,7 @@ def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_b
     # With the stiffness that it chooses itself.
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     obj.dampsim.kind = kind or obj.dampsim.kind
-    snapshot, sampler = load("dampsim_addon.scene.snapshot"), load("dampsim_addon.blender.sampler")
+    snapshot, sampler = load("dampsim_addon.scene.scene_builder"), load("dampsim_addon.blender.sampler")
     with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
         taken = snapshot.take(reading)
         frame = load("core.simulation.simulation").Simulation(taken).first_frame()
@@ -179,7 +179,9 @@ def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_b
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
     # mm, and no more than a fiftieth of its size, a hundredth of ropes', a thousandth of cloth's.
-    part = load("dampsim_addon.scene.new_dials").THIN["CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"]
+    part = load("dampsim_addon.scene.default_settings").THIN[
+        "CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"
+    ]
     assert obj.dampsim.thickness <= 1.0001 * min(10.0, 1000.0 * part * max(obj.dimensions))
 
 
@@ -203,7 +205,7 @@ def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path
         assert obj.dampsim.baked == "SHAPE_KEYS"
         assert len(before) == LAST
         assert shapes(load, obj) == before
-    known = load("dampsim_addon.scene.on_disk").known
+    known = load("dampsim_addon.scene.cache_status").known
     assert [known(obj).frames for obj in both] == [LAST, LAST]
     results = load("dampsim_addon.api").bake([both[1]])
     assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
@@ -231,7 +233,7 @@ def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path:
     fresh()
     both = pair(tmp_path)
     third = _kept(cube("Third", 2.0), tmp_path, resolution=100)
-    known = load("dampsim_addon.scene.on_disk").known
+    known = load("dampsim_addon.scene.cache_status").known
     join(*both)
     bpy.ops.dampsim.bake()
     join(both[0], third)
@@ -261,7 +263,7 @@ def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load
     join(a, b)
     join(c, d)
     assert members(load, d) == ["C", "D"]
-    known = load("dampsim_addon.scene.on_disk").known
+    known = load("dampsim_addon.scene.cache_status").known
     # Not by the operator, after which Blender tells of the change.
     load("dampsim_addon.ui.group_operators").together([b, c])
     for obj in (a, b, c, d):
@@ -451,7 +453,7 @@ def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path)
     scene = fresh()
     both = pair(tmp_path)
     join(*both)
-    said = load("dampsim_addon.ui.live_line").standing
+    said = load("dampsim_addon.ui.live_status").standing
     both[1].dampsim.live = False
     assert said(both[0], bpy.context) == ("Right is in the same group and Live is off for it; switch it on", True)
     scene.frame_set(2)

@@ -158,11 +158,11 @@ def test_skipped_frames_are_caught_up_with(
     obj = wobbler(tmp_path)
     scene.frame_set(1)
     # No patience at all: a jump shows nothing but says so.
-    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 0.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 0.0)
     plain = world(obj, 9)
     assert standing(live, obj, 9) == "MISSING"
     assert not obj.modifiers["DampSim Live"].show_viewport
-    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 60.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 60.0)
     for frame in (4, 9, 2, LAST):
         scene.frame_set(frame)
         assert standing(live, obj, frame) == "VALID"
@@ -217,7 +217,7 @@ def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_pa
     obj.dampsim.resolution, obj.dampsim.target = 150, "POINT_CACHE"
     edits = list(EDITS)
     chance.shuffle(edits)
-    simulate, snapshot = load("core.simulation.simulation"), load("dampsim_addon.scene.snapshot")
+    simulate, snapshot = load("core.simulation.simulation"), load("dampsim_addon.scene.scene_builder")
     for edit in edits:
         play(last=chance.randrange(3, LAST))
         scene.frame_set(chance.randrange(1, LAST))

@@ -190,7 +190,7 @@ def test_what_is_painted_on_the_half_is_painted_on_the_whole(load: Load, tmp_pat
     def pins(name: str) -> tuple[np.ndarray, np.ndarray]:
         obj.dampsim.pin_group = name
         with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-            body = load("dampsim_addon.scene.snapshot").take(sampler).body(obj.name)
+            body = load("dampsim_addon.scene.scene_builder").take(sampler).body(obj.name)
         return body.surface.vertices, body.pins
 
     where, left = pins("Pin.L")
@@ -480,7 +480,7 @@ def test_a_file_of_other_modifiers_than_now_is_called_out_of_date(load: Load, tm
     scene = fresh(LAST)
     obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
     bake(obj, "POINT_CACHE")
-    changed = load("dampsim_addon.scene.outdated").changed
+    changed = load("dampsim_addon.scene.bake_changes").changed
     assert changed(obj, scene) == []
     obj.modifiers["Subsurf"].levels = 0
     obj.modifiers["Mirror"].show_viewport = False

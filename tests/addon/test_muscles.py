@@ -282,7 +282,7 @@ def test_a_changed_muscle_is_out_of_date_and_said_so(load: Load, live: ModuleTyp
     obj.dampsim.target = "POINT_CACHE"
     load("dampsim_addon.api").bake([obj])
     obj.dampsim.muscles[0].length = 60.0
-    load("dampsim_addon.scene.outdated").look(obj)
+    load("dampsim_addon.scene.bake_changes").look(obj)
     assert [text for text in redraw(load) if "the muscles" in text]
 
 
@@ -290,7 +290,7 @@ def test_a_delay_lasts_as_long_at_another_frame_rate(load: Load, tmp_path: Path)
     scene = fresh(8)
     obj = looper(tmp_path)
     scene.render.fps = 48
-    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
         (body,) = take(group).bodies
     assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
@@ -360,7 +360,7 @@ def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     for sensor in obj.dampsim.sensors:
         sensor.target, sensor.vertex_group = target, "Feet"
-    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
     simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
     play(10)
     compared, done = 0, []
@@ -397,7 +397,7 @@ def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_
     for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
-    take, sampler = load("dampsim_addon.scene.snapshot").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
     variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
     with sampler(scene, bpy.context.view_layer, [obj]) as read:
         made = variants(take(read), obj.name)
@@ -424,7 +424,7 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     group.walk_seconds = 3.0
     before = [muscle.weights[0].weight for muscle in group.muscles]
     walk = load("dampsim_addon.jobs.walk")
-    search = load("core.measure.walks").Search
+    search = load("core.measure.gait_search").Search
     small = search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
     steps = walk.find(scene, bpy.context.view_layer, obj, small)
     for _ in range(5):

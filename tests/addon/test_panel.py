@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 
 
 def simulation(load: Load, obj: bpy.types.Object) -> object:
-    snapshot = load("dampsim_addon.scene.snapshot")
+    snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         return load("core.simulation.simulation").Simulation(snapshot.take(sampler))
 
@@ -42,7 +42,7 @@ def test_the_panel_knows_how_much_bounce_is_carried(
     if painted:
         paint(obj, "Settle", 0.1)
         obj.dampsim.settle_group = "Settle"
-    measured = load("dampsim_addon.scene.measured")
+    measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     found, wanted = measured.substeps(obj, scene), simulation(load, obj).substeps(obj.name, measured.read_settings(obj))
     assert (found.count, found.limited) == (wanted.count, wanted.limited)
@@ -118,7 +118,7 @@ def test_what_was_measured_of_something_else_is_not_shown(
     obj.animation_data_clear()
     if change is _pose:
         armature(obj)
-    measured, in_force = load("dampsim_addon.scene.measured"), load("dampsim_addon.ui.advanced_panel").in_force
+    measured, in_force = load("dampsim_addon.scene.measurements"), load("dampsim_addon.ui.advanced_panel").in_force
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert measured.holds(obj, scene)
@@ -136,7 +136,7 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    assert load("dampsim_addon.scene.measured").holds(obj, scene)
+    assert load("dampsim_addon.scene.measurements").holds(obj, scene)
     assert obj.dampsim.measured_young == 0.0
     assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").in_force(obj, scene)
 
@@ -239,7 +239,7 @@ def test_a_bake_of_other_dials_is_called_out_of_date_and_says_which(load: Load, 
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    changed = load("dampsim_addon.scene.outdated").changed
+    changed = load("dampsim_addon.scene.bake_changes").changed
 
     def said() -> str:
         texts: list[str] = []
@@ -282,7 +282,7 @@ def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path)
         obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     second.dampsim.follow_through = 0.5
-    changed = load("dampsim_addon.scene.outdated").changed
+    changed = load("dampsim_addon.scene.bake_changes").changed
     assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
     # What they share is said once.
     scene.render.fps = 30
@@ -346,7 +346,7 @@ def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
     obj.dampsim.target = "POINT_CACHE"
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.outdated")
+    outdated = load("dampsim_addon.scene.bake_changes")
     # Another frame, a save and another selection are no edits.
     scene.frame_set(3)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
@@ -368,7 +368,7 @@ def test_another_name_leaves_a_bake_in_date_and_a_copy_is_out_by_what_differs(lo
     obj.driver_add("scale", 1)
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.outdated")
+    outdated = load("dampsim_addon.scene.bake_changes")
     obj.name = "Jelly"
     bpy.context.view_layer.update()
     outdated.look(obj)
@@ -412,7 +412,7 @@ def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(
     obj.select_set(True)
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.outdated")
+    outdated = load("dampsim_addon.scene.bake_changes")
     # Of what is told by name, also what comes first becomes last.
     for name, other in [("Rig", rig), *others.items()]:
         other.name = f"Z {name}" if name != "Barrel" else "A Barrel"
@@ -456,7 +456,7 @@ def test_another_one_in_the_place_of_what_stopped_it_or_moved_it_is_no_other_nam
     crate.location.z, crate.dampsim_collider.is_collider = -5.0, True
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.outdated")
+    outdated = load("dampsim_addon.scene.bake_changes")
 
     def told() -> list[str]:
         bpy.context.view_layer.update()

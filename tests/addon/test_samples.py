@@ -33,7 +33,7 @@ DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
-    snapshot, simulate = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    snapshot, simulate = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
         taken = snapshot.take(sampler)
         (body,) = taken.bodies

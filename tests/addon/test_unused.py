@@ -38,7 +38,7 @@ def test_caches_of_files_that_are_gone_are_removed_and_no_others(
     load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = tmp_path / "own"
-    for name in ("scene.caches", "jobs.unused"):
+    for name in ("scene.caches", "jobs.cache_cleanup"):
         monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_folder", lambda: own)
     kept, gone = baked(load, tmp_path / "kept.blend"), baked(load, tmp_path / "gone.blend")
     away = baked(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
@@ -53,7 +53,7 @@ def test_caches_of_files_that_are_gone_are_removed_and_no_others(
     (own / "notes").mkdir()
     (gone / "mine.txt").write_text("the artist's")
     cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")
-    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.unused").unused()}
+    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.cache_cleanup").unused()}
     assert found == {
         gone: f"{tmp_path / 'gone.blend'} no longer exists",
         busy: f"{tmp_path / 'busy.blend'} no longer exists",

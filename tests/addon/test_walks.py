@@ -31,7 +31,7 @@ FEW = 10
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # However slow the machine, a walk goes the same way.
-    monkeypatch.setattr(load("dampsim_addon.live.catching_up"), "PATIENCE", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
     # A tenth of the time, of Live and of what it is compared with: a rough step has the same inputs as a good one.
     step, lbfgs, substeps = (load(f"core.{name}") for name in ("stepping.step", "solvers.lbfgs", "stepping.substeps"))
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
@@ -50,7 +50,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
-    monkeypatch.setattr(load("core.stepping.static"), "_MOST", 5)
+    monkeypatch.setattr(load("core.stepping.static_equilibrium"), "_MOST", 5)
     module.install()
     yield module
     module.uninstall()
@@ -173,7 +173,7 @@ class Walk:
 
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """The frames of a fresh simulation, with what each object then shows, and why there are no more."""
-        snapshot, simulation = self.load("dampsim_addon.scene.snapshot"), self.load("core.simulation.simulation")
+        snapshot, simulation = self.load("dampsim_addon.scene.scene_builder"), self.load("core.simulation.simulation")
         sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders", "woven")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
         known = [(one._all, dict(one._yes)) for one in sorts]

@@ -314,8 +314,8 @@ def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_alon
     obj.dampsim.cache_folder = str(tmp_path)
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
     assert result.problem == ""
-    crossings, proximity = load("core.geometry.crossings"), load("core.geometry.proximity")
-    sewn, others = load("core.simulation.contacts").sewn, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
+    crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
+    sewn, others = load("core.simulation.contact_setup").sewn, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
     edges = np.array([edge.vertices[:] for edge in obj.data.edges])
     parts, before = np.linspace(0.0, 1.0, 9)[:, None, None], None
     for frame in range(1, scene.frame_end + 1):
@@ -340,11 +340,11 @@ def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_alon
 def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
-    snapshot, simulation = load("dampsim_addon.scene.snapshot"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         made = simulation.Simulation(snapshot.take(sampler))
         frames = list(made.frames())
-    cloth = load("core.system.weave").weave_of(made.islands[0].system.blocks[0].terms).cloth
+    cloth = load("core.system.weave_term").weave_of(made.islands[0].system.blocks[0].terms).cloth
     places = [frame.state.memory["Sacking\x1fyarn places"] for frame in frames[1:]]
     slid = np.abs(places[-1] - places[0])
     # The ring goes 30 cm; some of them the cloth gives after. Its own 16 crossings slide, and no others so far.

@@ -125,9 +125,9 @@ def damped(frames: int, contact: bool, accuracy: str, collide: bool = True) -> I
     group.stiffness, group.bounce, group.collide = 300.0, 0.0, collide
     group.cache_folder = tempfile.mkdtemp()
     began = time.perf_counter()
-    for step in job.run(scene, scene.view_layers[0], obj, True):
+    for step in job.bake_object(scene, scene.view_layers[0], obj, True):
         if step.text == "Simulating":
-            if step.done == 1:
+            if step.completed == 1:
                 print(f"  {name}: set-up {time.perf_counter() - began:.2f} s", flush=True)
             yield
 

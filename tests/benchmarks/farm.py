@@ -100,7 +100,7 @@ def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
 
 def many(folder: Path, count: int) -> None:
     """The page and the ledger of a large night, from made-up reports."""
-    from dampsim.dampsim_addon.farm import ledger, page, record
+    from dampsim.dampsim_addon.farm import job_queue, page, report_file
     from dampsim.dampsim_addon.farm import shots as lists
 
     file = folder / "shots/sh.blend"
@@ -110,7 +110,7 @@ def many(folder: Path, count: int) -> None:
     (folder / "night.toml").write_text(text)
     output = folder / "night"
     began = time.perf_counter()
-    units = lists.from_list(folder / "night.toml", {}, output)
+    units = lists.units_from_list(folder / "night.toml", {}, output)
     listed = time.perf_counter() - began
     lists.write_units(units, output)
     entry = {
@@ -120,17 +120,17 @@ def many(folder: Path, count: int) -> None:
     for unit in units:
         unit.folder.mkdir(parents=True)
         unit.output.touch()
-        made = record.made_from(unit.asked(), [file], [unit.output])
+        made = report_file.provenance(unit.requested_options(), [file], [unit.output])
         whole = {"exit_code": 0, "problem": "", "objects": [entry], "made_from": made}
         unit.report.write_text(json.dumps(whole))
     began, out = time.perf_counter(), os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    done = ledger.Ledger(units, 3).done
+    done = job_queue.JobQueue(units, 3).done_count
     os.dup2(out, 1)
     skipped = time.perf_counter() - began
     assert done == count
     began = time.perf_counter()
-    page.write(output)
+    page.write_page(output)
     written = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(f"\n{count} shots: list read in {listed:.2f} s, all found done in {skipped:.1f} s")

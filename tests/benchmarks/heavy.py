@@ -118,11 +118,11 @@ def main() -> None:
     options = parser.parse_args()
     if len(options.tets) == len(options.bounce) == len(options.bodies) == 1:
         if options.superlu:
-            from dampsim.core.solvers import factor, modes
+            from dampsim.core.solvers import factorisation, modes
             from dampsim.core.stepping import step
 
-            step.metric_of = lambda matrix, places: factor.factorise(matrix)
-            modes._iterated = lambda block, root, places: None
+            step.build_preconditioner = lambda matrix, places: factorisation.factorise(matrix)
+            modes._smallest_by_iteration = lambda block, root, places: None
         measured(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
         return
     more = [name for name, wanted in (("--superlu", options.superlu), ("--exact", options.exact)) if wanted]

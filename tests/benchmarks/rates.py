@@ -12,12 +12,12 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
 import conftest  # noqa: E402, F401
-from dampsim.core.damping.damping import ByPotential  # noqa: E402
+from dampsim.core.damping.damping import PotentialDamping  # noqa: E402
 from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
-from dampsim.core.damping.rayleigh import StiffnessDrag  # noqa: E402
-from dampsim.core.elements.triangles import PlaneGreen  # noqa: E402
+from dampsim.core.damping.rayleigh import StiffnessDamping  # noqa: E402
+from dampsim.core.elements.triangles import SurfaceGreenStrain  # noqa: E402
 from dampsim.core.energies import Fabric, StVKMembrane  # noqa: E402
-from dampsim.core.energies.strain_energy import isotropic  # noqa: E402
+from dampsim.core.energies.strain_energy import isotropic_moduli  # noqa: E402
 from dampsim.core.papers.flat_scenes import cloth  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
 from dampsim.core.stepping.controls import Controls  # noqa: E402
@@ -35,10 +35,12 @@ def main() -> None:
     rest, (faces,) = flat.rest, flat.blocks[0].groups
     energy = StVKMembrane(rest, faces, Fabric(150.0, 0.5))
     held = np.arange(count), np.full(count, np.inf)
-    system = build_system(rest, faces, flat.blocks[0].mass, (energy,), flat.gravity, *held, modal=False)
-    drag = BETA * isotropic(energy.fabric.lam, energy.fabric.mu, 2)
-    rate = ByPotential(Dissipation(PlaneGreen(energy.shape, faces), drag, energy.weights, len(rest)))
-    rayleigh = ByPotential(StiffnessDrag((energy,), BETA))
+    system = build_system(rest, faces, flat.blocks[0].mass, (energy,), flat.gravity, *held, has_eigenvalues=False)
+    drag = BETA * isotropic_moduli(energy.fabric.lam, energy.fabric.mu, 2)
+    rate = PotentialDamping(
+        Dissipation(SurfaceGreenStrain(energy.shape_gradients, faces), drag, energy.weights, len(rest))
+    )
+    rayleigh = PotentialDamping(StiffnessDamping((energy,), BETA))
     dampings = {"rates of strain": rate.matrix, "Rayleigh": rayleigh.matrix, "none": None}
     upright = np.column_stack([np.zeros(len(rest)), rest[:, 1], -rest[:, 0]])
     for motion, start in (("hanging", upright), ("swinging", rest)):
@@ -49,7 +51,9 @@ def main() -> None:
         for _ in range(STEPS):
             for name, state in states.items():
                 begun = time.process_time()
-                states[name], report = steppers[name].step(state, system.still(state.positions), H, controls)
+                states[name], report = steppers[name].step(
+                    state, system.stationary_inputs(state.positions), H, controls
+                )
                 times[name] += time.process_time() - begun
                 iterations[name] += report.iterations
         for name, spent in times.items():

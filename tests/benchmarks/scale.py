@@ -72,9 +72,9 @@ def build(objects: int, ours: int, together: bool) -> list[bpy.types.Object]:
         obj = bpy.data.objects.new(f"Crowd{place:05d}", mesh if place % 2 else None)
         scene.collection.objects.link(obj)
     if together:
-        from dampsim.dampsim_addon.scene.groups import join
+        from dampsim.dampsim_addon.scene.groups import join_group
 
-        join(found)
+        join_group(found)
     bpy.context.view_layer.update()
     return found
 
@@ -88,8 +88,8 @@ def main() -> None:
     from test_drawing import redraw
 
     from dampsim.dampsim_addon import live
+    from dampsim.dampsim_addon.scene.cache_status import refresh_status
     from dampsim.dampsim_addon.scene.caches import frame_cache
-    from dampsim.dampsim_addon.scene.on_disk import look
 
     def load(name: str) -> object:
         return sys.modules[f"dampsim.{name}"]
@@ -112,7 +112,7 @@ def main() -> None:
         for frame in range(options.frames):
             (place / f"frame_{frame:06d}.frame").touch()
         began = time.perf_counter()
-        look(obj)
+        refresh_status(obj)
         print(f"{options.frames} cached frames: {1e3 * (time.perf_counter() - began):.0f} ms to look once")
         took = seconds(lambda: redraw(load))
         print(f"  a redraw of all panels {1e3 * took:.2f} ms, {took / bare:.2f} times one without frames")

@@ -79,9 +79,9 @@ def ours(side: int, frames: int, detail: int, fabric: str) -> Iterator[Points]:
     for name, value in FABRICS[fabric].items():
         setattr(group, name, value)
     group.detail, group.cache_folder = detail, tempfile.mkdtemp()
-    for step in job.run(scene, scene.view_layers[0], obj, True):
+    for step in job.bake_object(scene, scene.view_layers[0], obj, True):
         if step.text == "Simulating":
-            yield lambda number=step.done: frame_cache(obj).shape(number, obj.name)
+            yield lambda number=step.completed: frame_cache(obj).read_shape(number, obj.name)
 
 
 def errors(side: int, frames: int) -> list[float]:
@@ -97,8 +97,8 @@ def errors(side: int, frames: int) -> list[float]:
     for number in range(2, frames):
         # What was sampled has the settings, and the accuracy with them.
         (there, *_), (exact, *_) = (
-            one.step(frame.state, one.posing.pose(sampled.animated[-1]), sampled)
-            for one, sampled in ((one, one.sampled(number)) for one in (rough, tight))
+            one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
+            for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))
         )
         moved = np.linalg.norm(exact.positions - frame.state.positions, axis=1).max()
         found.append(float(np.linalg.norm(there.positions - exact.positions, axis=1).max() / moved))

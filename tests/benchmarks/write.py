@@ -41,8 +41,8 @@ def measure(name: str, vertices: int, frames: int) -> None:
     from dampsim.core.frames.frame import Frame
     from dampsim.core.system.state import State
     from dampsim.dampsim_addon.blender.sampler import Sampler
-    from dampsim.dampsim_addon.jobs.write import away
-    from dampsim.dampsim_addon.targets import Shot, target
+    from dampsim.dampsim_addon.jobs.write import max_error
+    from dampsim.dampsim_addon.targets import Shot, get_target
 
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
@@ -56,23 +56,23 @@ def measure(name: str, vertices: int, frames: int) -> None:
     with tempfile.TemporaryDirectory() as folder, Sampler(scene, bpy.context.view_layer, obj) as sampler:
         cache = FrameCache(Path(folder) / "cache", obj.name)
         cache.start({})
-        rest = sampler.here()
+        rest = sampler.world_positions()
         few = rest[:10]
         for number in range(1, frames + 1):
             state = State(number / 24.0, few, 0.0 * few, 0.0 * few)
             cache.append(Frame(number, state, {obj.name: swing(rest, number)}, {obj.name: ""}, 0))
         size = float(np.linalg.norm(np.ptp(rest, axis=0)))
-        kind = target(name)
+        kind = get_target(name)
         shot = Shot(sampler, cache, list(range(1, frames + 1)), cache.folder, 1e-3 * size)
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         times = [time.perf_counter()]
-        record = _run(kind.record(shot))
+        record = _run(kind.collect(shot))
         times.append(time.perf_counter())
-        fitted = _run(kind.fit(shot, record))
+        fitted = _run(kind.compress(shot, record))
         times.append(time.perf_counter())
-        cost = kind.store(shot, fitted)
+        cost = kind.write(shot, fitted)
         times.append(time.perf_counter())
-        error = _run(away(shot))
+        error = _run(max_error(shot))
         times.append(time.perf_counter())
         read, fit, store, check = np.diff(times)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0

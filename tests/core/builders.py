@@ -1,4 +1,4 @@
-"""Bodies and scenes for the tests of springs, links and scenes of many bodies."""
+"""Bodies and scenes for tests of springs, links and several bodies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body, Motion
-from dampsim.core.scene.link import Collider, Link, Place
+from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from shapes import sheet, tube
@@ -19,7 +19,7 @@ DOWN = np.array([0.0, 0.0, -9.81])
 
 
 def gridded(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:
-    """A box whose sides are cut into squares; vertices are shared by no two sides."""
+    """Return a box whose sides are grids of squares; no two sides share vertices."""
     low, high = np.array(list(low), dtype=float), np.array(list(high), dtype=float)
     ticks = [np.linspace(a, b, max(round((b - a) / spacing), 1) + 1) for a, b in zip(low, high, strict=True)]
     vertices, triangles, count = [], [], 0
@@ -39,30 +39,31 @@ def gridded(name: str, low: Iterable[float], high: Iterable[float], spacing: flo
 
 
 def still(surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any) -> Body:
-    """A body that its animation leaves in place. more: dials, and fields of Body."""
+    """Return a body whose animation does not move it. more: settings, and fields of Body."""
     fields = {name: more.pop(name) for name in list(more) if name in Body.__dataclass_fields__}
     weights = np.zeros(len(surface.vertices)) if pins is None else pins
     return Body(surface, weights, Settings(**more), motion or (lambda frame: surface.vertices), **fields)
 
 
 def bar(name: str, low: float, high: float, pinned: bool, **more: Any) -> Body:
-    """A piece of a bar along x, 0.1 m thick; pinned at its low end."""
+    """Return a part of a bar along x, 0.1 m thick; if pinned, by its low end."""
     surface = gridded(name, (low, 0.0, 0.0), (high, 0.1, 0.1), 0.05)
     pins = (surface.vertices[:, 0] < low + 1e-6).astype(float) if pinned else None
     return still(surface, pins, **{"stiffness": 300.0, "settle": 24.0, "bounce": 30.0, **more})
 
 
 def weld(name: str, first: str, second: str, x: float, stiffness: float | None = None) -> tuple[Link, ...]:
-    """Sixteen links over a bar's section at x."""
+    """Return sixteen links spread over a bar's cross-section at x."""
     ticks = np.linspace(0.0, 0.1, 4)
     points = [np.array([x, y, z]) for y in ticks for z in ticks]
     return tuple(
-        Link(f"{name} {k}", Place(first, point), Place(second, point), stiffness) for k, point in enumerate(points)
+        Link(f"{name} {k}", LinkPoint(first, point), LinkPoint(second, point), stiffness)
+        for k, point in enumerate(points)
     )
 
 
 def wire_cube(name: str = "Cube", **more: Any) -> Body:
-    """Twelve wires of a metre; the four upper corners are pinned."""
+    """Return a cube of twelve wires of 1 m, pinned at its four upper corners."""
     v = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
     edges = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if np.abs(v[i] - v[j]).sum() == 1])
     surface = Surface(name, v, np.zeros((0, 3), dtype=np.int64))
@@ -71,7 +72,7 @@ def wire_cube(name: str = "Cube", **more: Any) -> Body:
 
 
 def net(count: int = 9, name: str = "Net", **more: Any) -> Body:
-    """A square metre of quads without diagonals, pinned at one edge."""
+    """Return a net of 1 m x 1 m, of quads without diagonals, pinned along one edge."""
     surface = replace(sheet(count), name=name)
     k = np.arange(count * count).reshape(count, count)
     edges = np.concatenate(
@@ -82,7 +83,7 @@ def net(count: int = 9, name: str = "Net", **more: Any) -> Body:
 
 
 def strutted(name: str = "Strutted", **more: Any) -> Body:
-    """A rod that lies along x, 1 m long, pinned at its end and filled with springs."""
+    """Return a rod along x, 1 m long, pinned at its end and filled with springs."""
     surface = tube(1.0, 0.12, 16, 12)
     surface = Surface(name, surface.vertices[:, [2, 1, 0]] * np.array([1.0, -1.0, 1.0]), surface.triangles)
     pins = more.pop("pins", (surface.vertices[:, 0] < 0.06).astype(float))
@@ -91,7 +92,7 @@ def strutted(name: str = "Strutted", **more: Any) -> Body:
 
 
 def wire(name: str, points: np.ndarray, pinned: Iterable[int] = (0,), **more: Any) -> Body:
-    """A chain of wires through points (v, 3)."""
+    """Return a chain of wires through points (v, 3)."""
     k = np.arange(len(points))
     pins = np.isin(k, list(pinned)).astype(float)
     surface = Surface(name, np.asarray(points, dtype=float), np.zeros((0, 3), dtype=np.int64))
@@ -102,6 +103,6 @@ def scene(*bodies: Body, fps: float = 24.0, last: int = 12, gravity: np.ndarray 
     return Scene(bodies, fps, gravity, 1, last, **more)
 
 
-def fixed_frame(name: str, vertices: np.ndarray) -> Collider:
-    """Something that stands still."""
-    return Collider(name, vertices, lambda frame: vertices)
+def fixed_frame(name: str, vertices: np.ndarray) -> Anchor:
+    """Return an anchor that does not move."""
+    return Anchor(name, vertices, lambda frame: vertices)

@@ -1,4 +1,4 @@
-"""Bodies, states and comparisons for the tests against references/."""
+"""Bodies, states and comparisons for tests against references/."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from scipy.spatial.transform import Rotation
 
 from dampsim.core.damping.damping import DampedBody, Damping
 from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.energies import ELASTIC_MODELS, Material
+from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.system import System
 
-# Sums of a few hundred products lose two or three digits of sixteen; the papers' formulas are met to this part.
+# Relative tolerance: sums of a few hundred products lose two or three of sixteen digits.
 CLOSE = 1e-10
 
 
 POISSON, DENSITY = 0.37, 900.0
 
 
-ACTING = {method.name: method for method in DAMPINGS if method.velocities is not Damping.velocities}
+ACTING = {method.name: method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities}
 
 
 PUSHING = {method.name: method for method in DAMPINGS if method.matrix is not Damping.matrix}
@@ -33,16 +33,16 @@ def same(found: np.ndarray, wanted: np.ndarray, close: float = CLOSE) -> None:
 
 
 def made(name: str, system: System, stiffness: float = 1.0, eigenvalue: float = 90.0, **dials: object) -> Damping:
-    """With the stiffness as dialled, a factor on the block's own of 1e5 Pa."""
+    """Return a damping method on a block of 1e5 Pa. stiffness: factor on this modulus."""
     values = Settings(damping_by=name, poisson=POISSON, **dials).as_dict()  # type: ignore[arg-type]
     method = {**ACTING, **PUSHING}[name]
     chosen = {key: values[key] for key in method.parameters}
-    material = Material(1e5 * stiffness, POISSON, DENSITY)
+    material = ElasticMaterial(1e5 * stiffness, POISSON, DENSITY)
     return method(DampedBody(system.blocks[0], chosen, material, eigenvalue, stiffness))
 
 
 def deformed(system: System, count: int = 3, size: float = 0.06) -> list[np.ndarray]:
-    """Some of the elements are turned over."""
+    """Return randomly rotated and deformed positions (n, 3); some of the elements are inverted."""
     rng = np.random.default_rng(4)
     found = []
     for _ in range(count):
@@ -52,12 +52,13 @@ def deformed(system: System, count: int = 3, size: float = 0.06) -> list[np.ndar
 
 
 def solid(model: str) -> System:
+    """Return a free bar of a named elastic model."""
     kind = next(one for one in ELASTIC_MODELS if one.name == model)
-    return bar((2, 1, 1), clamped=False, material=Material(1e5, POISSON, DENSITY), model=kind)
+    return bar((2, 1, 1), clamped=False, material=ElasticMaterial(1e5, POISSON, DENSITY), model=kind)
 
 
 def chain() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Nodes, edges, lengths and W of a few springs, some of them compressed."""
+    """Return nodes, edges, rest lengths and W of a few springs, some of them compressed."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((5, 3))
     edges = np.array([[0, 1], [1, 2], [2, 3], [0, 3], [1, 3], [3, 4]])

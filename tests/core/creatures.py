@@ -1,4 +1,4 @@
-"""Creatures of springs and muscles, and how far they get."""
+"""Creatures of springs and muscles, and the distances that they walk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from builders import DOWN, still
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
+from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.muscles import Controller, Muscle, Sensor
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
@@ -29,10 +29,10 @@ def looper(
     strength: float = 0.1,
     **more: Any,
 ) -> Body:
-    """Arches on feet, one after the other along x; a muscle along the ground under each pulls its feet together.
+    """Return a chain of arches on feet along x, with muscles that pull each arch's feet together along the ground.
 
-    Each muscle wants to be on while it is nearly as long as at rest, and waits: it pulls, lets go, and pulls again.
-    more: dials, and fields of Body.
+    A muscle switches on, after a delay, while it is nearly as long as at rest, so that it contracts periodically.
+    more: settings, and fields of Body.
     """
     feet = [(STRIDE * k, y, 0.0) for k in range(arches + 1) for y in (0.0, WIDTH)]
     tops = [(STRIDE * (k + 0.5), y, HEIGHT) for k in range(arches) for y in (0.0, WIDTH)]
@@ -73,8 +73,8 @@ def looper(
     return still(surface, kind="SPRINGS", edges=np.array(edges), **{**dials, **more})
 
 
-def walk(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Obstacle | None = None) -> Scene:
-    return Scene((body,), fps, DOWN, 1, 1 + round(seconds * fps), obstacles=(floor or plane(),))
+def walk(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Collider | None = None) -> Scene:
+    return Scene((body,), fps, DOWN, 1, 1 + round(seconds * fps), colliders=(floor or plane(),))
 
 
 def frames(scene: Scene) -> list[Frame]:
@@ -82,10 +82,10 @@ def frames(scene: Scene) -> list[Frame]:
 
 
 def way(found: list[Frame]) -> float:
-    """m that the middle came along x."""
+    """Return the distance that the centre moved along x, m."""
     return float((found[-1].surface - found[0].surface).mean(axis=0)[0])
 
 
 def other(body: Body, **dials: Any) -> Body:
-    """With other dials."""
+    """Return the body with changed settings."""
     return replace(body, settings=replace(body.settings, **dials))

@@ -1,4 +1,4 @@
-"""Scenes in which something is pressed, bent or pulled, and let go, with what stays of it as an artist sees it."""
+"""Scenes of plastic bodies that are pressed, bent or pulled and released, with their permanent deformation."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from shapes import sphere, tube
 
 NOTHING = np.zeros(3)
 RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))
-"""Frames a second and substeps at which a dent has to be the same."""
+"""Frame rates and substeps at which a dent must be equal."""
 ON_FRAMES = (0.0, 1.0 / 3.0, 5.0 / 6.0, 1.0)
-"""Keys, s, that lie on frames at all of RATES; of the usual ones those at 0.25 and 0.75 s do not at 30 a second."""
+"""Keys, s, on whole frames at all of RATES, unlike the default keys at 0.25 and 0.75 s."""
 CLAY: dict[str, Any] = {"plastic_yield": 5.0}
 
 
 def volume(points: np.ndarray, triangles: np.ndarray) -> float:
-    """Inside of a closed surface, m^3."""
+    """Return the volume of a closed surface, m^3."""
     a, b, c = (points[triangles[:, k]] for k in range(3))
     return float(np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6.0)
 
 
 @dataclass(frozen=True)
 class Pressed:
-    """A ball of 20 cm that a smaller one presses, for half a second, from one side; its other side is held.
+    """A ball of 20 cm that a smaller ball presses from one side for half a second; its other side is pinned.
 
-    settle: s.  deep: parts of the radius.  keys: s, when it touches, is all in, is drawn back, and is away.
+    settle: s.  deep: fraction of the radius.  keys: times of touchdown, full depth, begin of retraction and its end, s.
     """
 
     fps: float = 24.0
@@ -49,7 +49,7 @@ class Pressed:
 
     @property
     def away(self) -> float:
-        """When nothing touches it any more, s."""
+        """Return the time of the end of contact, s."""
         return self.keys[-1]
 
     @property
@@ -68,7 +68,7 @@ class Pressed:
         return still(surface, pins, settle=self.settle * self.fps, substeps=self.substeps, **given)
 
     def scene(self, calm: float = 3.0, body: Body | None = None, **dials: Any) -> Scene:
-        """calm: how many settle times are watched after it is let go."""
+        """Return the scene. calm: number of Settle times after the release."""
         small = sphere(200)
         tool = Surface("Tool", 0.035 * small.vertices, small.triangles)
 
@@ -78,10 +78,10 @@ class Pressed:
 
         last = 1 + round((self.away + calm * self.settle) * self.fps)
         made = body or self.body(**dials)
-        return scene(made, fps=self.fps, last=last, gravity=NOTHING, obstacles=(collider(tool, path),))
+        return scene(made, fps=self.fps, last=last, gravity=NOTHING, colliders=(collider(tool, path),))
 
     def depth(self, surface: np.ndarray) -> float:
-        """Of the dent, m."""
+        """Return the depth of the dent, m."""
         return float(((self.surface().vertices - surface) @ self.along).max())
 
 
@@ -92,7 +92,10 @@ def last_frame(given: Scene) -> tuple[Simulation, Frame]:
 
 
 def carded(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> Scene:
-    """A clamped card that a rod bends down by more than a right angle, under its weight. turn: degrees about z."""
+    """Return a clamped card, with gravity, that a rod bends down by more than 90 degrees.
+
+    turn: rotation about z, degrees.
+    """
     wide = max(count // 2, 3)
     x, y = np.meshgrid(np.linspace(0.0, 0.18, count), np.linspace(0.0, 0.1, wide), indexing="ij")
     flat = np.stack([x.ravel(), y.ravel(), 0.0 * x.ravel()], 1)
@@ -115,11 +118,11 @@ def carded(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dial
     pins = (flat[:, 0] < 0.037).astype(float)
     body = still(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
     tool = collider(Surface("Rod", across @ R.T, rod.triangles), path)
-    return scene(body, fps=fps, last=1 + round(4.0 * fps), obstacles=(tool,))
+    return scene(body, fps=fps, last=1 + round(4.0 * fps), colliders=(tool,))
 
 
 def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
-    """Degrees by which the card of `carded` stays bent."""
+    """Return the permanent bend of the card of `card_scene`, degrees."""
     made = carded(fps, substeps, count, turn, **dials)
     _, frame = last_frame(made)
     R = Rotation.from_euler("z", turn, degrees=True).as_matrix()
@@ -129,7 +132,7 @@ def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials:
 
 
 def pulled_wire(fps: float, substeps: int, **dials: Any) -> Scene:
-    """A wire of a metre that is pulled to one and a half for half a second."""
+    """Return a wire of 1 m that is pulled to 1.5 m for half a second."""
     points = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], 9)
 
     def motion(frame: float) -> np.ndarray:
@@ -141,13 +144,13 @@ def pulled_wire(fps: float, substeps: int, **dials: Any) -> Scene:
 
 
 def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
-    """Length, m, of the wire of `pulled_wire` at the end."""
+    """Return the final length of the wire of `pulled_wire_scene`, m."""
     _, frame = last_frame(pulled_wire(fps, substeps, **dials))
     return float(np.linalg.norm(np.diff(frame.surface, axis=0), axis=1).sum())
 
 
 def pressed_frame(fps: float, substeps: int, **dials: Any) -> Scene:
-    """A rod filled with springs that a ball presses down."""
+    """Return a rod filled with springs that a ball presses down."""
     body = strutted(settle=fps, bounce=0.0, substeps=substeps, **{"plastic_yield": 3.0, **dials})
     ball = sphere(200)
 
@@ -156,11 +159,11 @@ def pressed_frame(fps: float, substeps: int, **dials: Any) -> Scene:
         return np.array([0.85, 0.0, 0.24 - 0.6 * part])
 
     tool = collider(Surface("Tool", 0.1 * ball.vertices, ball.triangles), path)
-    return scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, obstacles=(tool,))
+    return scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, colliders=(tool,))
 
 
 def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
-    """How far down, m, the end of the rod of `pressed_frame` stays."""
+    """Return the permanent deflection of the end of the rod of `pressed_rod_scene`, m."""
     made = pressed_frame(fps, substeps, **dials)
     _, frame = last_frame(made)
     rest = made.bodies[0].surface.vertices
@@ -168,6 +171,6 @@ def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
 
 
 def spread(values: Iterable[float]) -> float:
-    """How much the largest is larger than the least, in parts of it."""
+    """Return the relative excess of the largest value over the smallest."""
     found = list(values)
     return max(found) / min(found) - 1.0

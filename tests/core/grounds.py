@@ -1,4 +1,4 @@
-"""What bodies stand on and run into, and how far they are in it."""
+"""Colliders and blocks for tests of contact, and penetration depths."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from builders import gridded, still
-from dampsim.core.geometry.crossings import inside_depth
+from dampsim.core.geometry.intersections import depth_inside
 from dampsim.core.geometry.proximity import Triangles
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
-from dampsim.core.scene.parameters import ColliderDials
-from dampsim.core.simulation.contacts import sewn
+from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.parameters import ColliderSettings
+from dampsim.core.simulation.contact_setup import weld_coincident
 
 Path = Callable[[float], np.ndarray]
-"""Where something is moved to at a frame, (3,) m."""
+"""Translation at a frame, (3,) m."""
 
 
 def still_path(frame: float) -> np.ndarray:
     return np.zeros(3)
 
 
-def plane(height: float = 0.0, path: Path = still_path, **dials: float) -> Obstacle:
+def plane(height: float = 0.0, path: Path = still_path, **dials: float) -> Collider:
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
-    kept, none = ColliderDials(**dials), np.zeros((0, 3), dtype=np.int64)
-    return Obstacle("Floor", there + path(1.0), none, lambda frame: there + path(frame), lambda frame: kept, True)
+    kept, none = ColliderSettings(**dials), np.zeros((0, 3), dtype=np.int64)
+    return Collider("Floor", there + path(1.0), none, lambda frame: there + path(frame), lambda frame: kept, True)
 
 
-def collider(surface: Surface, path: Path = still_path) -> Obstacle:
-    """A mesh that is moved without being turned."""
-    return Obstacle(
+def collider(surface: Surface, path: Path = still_path) -> Collider:
+    """Return a mesh collider that moves without rotation."""
+    return Collider(
         surface.name, surface.vertices + path(1.0), surface.triangles, lambda frame: surface.vertices + path(frame)
     )
 
 
 def block(name: str = "Block", low: Iterable[float] = (-0.1, -0.1, 0.0), size: float = 0.2, **more: Any) -> Body:
-    """A cube of 1000 kg/m^3 that starts as it is placed."""
+    """Return a cube of 1000 kg/m^3 that starts in its modelled shape."""
     low = np.array(list(low), dtype=float)
     surface = gridded(name, low, low + size, more.pop("spacing", 0.25 * size))
     dials = {"stiffness": 100.0, "settle": 12.0, "bounce": 0.0, "resolution": 150, "density": 1000.0}
@@ -47,14 +47,14 @@ def block(name: str = "Block", low: Iterable[float] = (-0.1, -0.1, 0.0), size: f
 
 
 def turned(surface: Surface, degrees: Iterable[float], centre: Iterable[float]) -> Surface:
-    """About its middle, and moved there."""
+    """Return a surface rotated about its middle, which is moved to a place."""
     turn = Rotation.from_euler("xyz", list(degrees), degrees=True)
     middle = 0.5 * (surface.vertices.min(axis=0) + surface.vertices.max(axis=0))
     return Surface(surface.name, turn.apply(surface.vertices - middle) + np.array(list(centre)), surface.triangles)
 
 
 def waves(count: int, size: float, high: float, long: float) -> Surface:
-    """An open square sheet of waves around z = 0, with count by count vertices."""
+    """Return an open square sheet of waves around z = 0, with count by count vertices."""
     line = np.linspace(-0.5 * size, 0.5 * size, count)
     x, y = (one.ravel() for one in np.meshgrid(line, line, indexing="ij"))
     vertices = np.stack([x, y, high * np.sin(2 * np.pi * x / long) * np.cos(2 * np.pi * y / long)], axis=1)
@@ -65,6 +65,6 @@ def waves(count: int, size: float, high: float, long: float) -> Surface:
 
 
 def sunk(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> float:
-    """How deep the deepest of points is in a closed surface, m."""
-    triangles = sewn(vertices, triangles)
-    return float(inside_depth(points, Triangles(vertices, triangles)).max(initial=0.0))
+    """Return the largest depth of points inside a closed surface, m."""
+    triangles = weld_coincident(vertices, triangles)
+    return float(depth_inside(points, Triangles(vertices, triangles)).max(initial=0.0))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -41,4 +41,4 @@ def kill_bake(folder: Path, module: str, shot: str, frames: int) -> int:
             if int(line) == frames:
                 break
         process.kill()
-    return len(FrameCache(folder, "Killed").numbers())
+    return len(FrameCache(folder, "Killed").frame_numbers())

@@ -9,19 +9,19 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from builders import scene, still
-from dampsim.core.geometry.crossings import crossing_edges, depth_between
+from dampsim.core.geometry.intersections import intersecting_edges, penetration_depth
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.scene.collider import Obstacle
-from dampsim.core.scene.parameters import ColliderDials
+from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
 from shapes import _hull, box, ring
 
 
-def floor(height: float = 0.0, name: str = "Floor", **dials: float) -> Obstacle:
+def floor(height: float = 0.0, name: str = "Floor", **dials: float) -> Collider:
     """Return an infinite horizontal plane as a collider. height: m."""
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
-    kept = ColliderDials(**dials)
-    return Obstacle(name, there, np.zeros((0, 3), dtype=np.int64), lambda frame: there, lambda frame: kept, True)
+    kept = ColliderSettings(**dials)
+    return Collider(name, there, np.zeros((0, 3), dtype=np.int64), lambda frame: there, lambda frame: kept, True)
 
 
 def _ears(outline: np.ndarray) -> list[tuple[int, int, int]]:
@@ -192,7 +192,7 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
                 touch_together=True,
             )
         )
-    made = scene(*bodies, last=last, obstacles=(floor(),))
+    made = scene(*bodies, last=last, colliders=(floor(),))
     sizes = "/".join(f"{np.linalg.norm(np.ptp(one.surface.vertices, axis=0)):.2f}" for one in bodies)
     return Pair(made, f"{seed} {kinds[0]} under {kinds[1]} of {sizes} m, falling {drop[0]:.2f}/{drop[1]:.2f} m")
 
@@ -222,7 +222,7 @@ def visible_depth(pair: Pair, shapes: dict[str, np.ndarray]) -> float:
     """Return the deepest penetration of the bodies or the floor, relative to the size of a body."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
-    found = [depth_between(a, faces[0], b, faces[1]) / min(pair.sizes)]
+    found = [penetration_depth(a, faces[0], b, faces[1]) / min(pair.sizes)]
     found += [depth_in_floor(shape) / size for shape, size in zip((a, b), pair.sizes, strict=True)]
     return max(found)
 
@@ -231,4 +231,6 @@ def crosses(pair: Pair, shapes: dict[str, np.ndarray]) -> bool:
     """Return whether an edge of either body intersects a triangle of the other."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
-    return bool(len(crossing_edges(a, faces[0], b, faces[1])[0]) or len(crossing_edges(b, faces[1], a, faces[0])[0]))
+    return bool(
+        len(intersecting_edges(a, faces[0], b, faces[1])[0]) or len(intersecting_edges(b, faces[1], a, faces[0])[0])
+    )

@@ -15,21 +15,21 @@ from scipy.spatial.transform import Rotation
 from builders import still
 from dampsim.core.energies import DeadLoad
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.rigid import rigid_basis, rigid_motion
+from dampsim.core.geometry.rigid_motion import fit_rigid_motion, rigid_mode_basis
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.release import first_mode, unloaded
+from dampsim.core.measure.release import region_first_mode, without_gravity
 from dampsim.core.memo import Memo
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import model_fingerprint
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.assembly import Assembly, build_assembly
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.stepping.waveform import REST_FRACTION
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
-from dampsim.core.system.term import Factor, Potential
+from dampsim.core.system.term import Potential, StiffnessScaling
 
 NOTHING = np.zeros(3)
 Load = Callable[[System], np.ndarray]
@@ -105,14 +105,14 @@ def after_stop(
     nodes = _going(simulation, first, way, fps)
     frames = list(simulation.frames(replace(first, state=nodes)))
     shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOVING])
-    end = simulation.shapes(_hanging(simulation, way(_MOVING / fps)), simulation.sampled(1 + _MOVING).animated[-1])
+    end = simulation.shapes(_hanging(simulation, way(_MOVING / fps)), simulation.sample_frame(1 + _MOVING).samples[-1])
     counts = [frame.iterations for frame in frames]
     return shapes - end[body.name], counts, simulation.substeps(body.name, body.settings).count
 
 
 def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarray], fps: float) -> State:
     """Return the first frame's state with the velocities of a rigid motion."""
-    sub = simulation.dials.most_substeps(tuple(one.settings for one in simulation.scene.bodies))
+    sub = simulation.dials.max_substeps(tuple(one.settings for one in simulation.scene.bodies))
     h = 1.0 / (fps * sub)
     (turn, _), old = Rotation.align_vectors(way(0.0) - way(0.0).mean(0), way(-h) - way(-h).mean(0)), way(-h).mean(0)
     x = first.state.positions
@@ -122,27 +122,27 @@ def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarr
 
 
 def _hanging(simulation: Simulation, surface: np.ndarray) -> State:
-    animated = replace(simulation.sampled(1).animated[-1], bodies=(surface,))
-    return simulation.statics.settled_pose(0, animated, simulation.factors(0))
+    animated = replace(simulation.sample_frame(1).samples[-1], bodies=(surface,))
+    return simulation.statics.solve_equilibrium(0, animated, simulation.stiffness_factors(0))
 
 
 def released(body: Body, load: Load, part: float, fps: float) -> Outcome:
     """Deflect a body until its surface has moved by a fraction of its size, release it, and return the outcome."""
     simulation = simulated(body, fps, 1 + int(_WATCHED * body.settings.settle) + 6)
     force = load(simulation.islands[0].system)
-    mark = f"{model_fingerprint(simulation.scene)} {part} {simulation.factors(0)}".encode() + force.tobytes()
+    mark = f"{model_fingerprint(simulation.scene)} {part} {simulation.stiffness_factors(0)}".encode() + force.tobytes()
     return _let_go(simulation, _PULLS.get(mark, lambda: _pulled(simulation, force, part)))
 
 
 def _pulled(simulation: Simulation, force: np.ndarray, part: float) -> State:
     (body,), first, island = simulation.scene.bodies, simulation.first_frame(), simulation.islands[0]
-    animated, factors = simulation.sampled(1).animated[-1], simulation.factors(0)
-    inputs, rest = simulation.posing.held(island, animated), first.shapes[body.name]
+    animated, factors = simulation.sample_frame(1).samples[-1], simulation.stiffness_factors(0)
+    inputs, rest = simulation.pose_evaluator.stationary_inputs(island, animated), first.shapes[body.name]
     wanted, state = part * body.surface.size, first.state
     strength = wanted * float(factors[0]) * island.system.regions[0].eigenvalue
     for _ in range(12):
-        loaded = island.system.with_term(Potential(DeadLoad(strength * force), Factor.FIXED))
-        state = settled(Stepper(loaded), state, inputs, 1e-8, factors)
+        loaded = island.system.with_term(Potential(DeadLoad(strength * force), StiffnessScaling.FIXED))
+        state = solve_static_equilibrium(Stepper(loaded), state, inputs, 1e-8, factors)
         shape = simulation.shapes(state, animated)[body.name]
         reached = float(np.linalg.norm(shape - rest, axis=1).max())
         if abs(reached / wanted - 1.0) < 1e-2:
@@ -154,11 +154,11 @@ def _pulled(simulation: Simulation, force: np.ndarray, part: float) -> State:
 def _let_go(simulation: Simulation, state: State) -> Outcome:
     """Return the outcome of a release from a state; of a free body without its rigid motion."""
     (body,), first = simulation.scene.bodies, simulation.first_frame()
-    shape = simulation.shapes(state, simulation.sampled(1).animated[-1])
+    shape = simulation.shapes(state, simulation.sample_frame(1).samples[-1])
     frames = list(simulation.frames(Frame(1, state, shape, first.inputs, 0)))
     shapes = np.array([one[body.name] for one in (shape, *(frame.shapes for frame in frames))])
     rest = first.shapes[body.name]
-    if not simulation.is_held(body.name):
+    if not simulation.is_constrained(body.name):
         shapes = np.array([beside(rest, one) for one in shapes])
     counts = [frame.iterations for frame in frames]
     return Outcome.of(shapes - rest, counts, simulation.substeps(body.name, body.settings).count)
@@ -166,7 +166,7 @@ def _let_go(simulation: Simulation, state: State) -> Outcome:
 
 def beside(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
     """Return a shape (v, 3) m without its best-fit rigid motion from the rest shape."""
-    turn, shift = rigid_motion(rest, shape)
+    turn, shift = fit_rigid_motion(rest, shape)
     return np.asarray((shape - shift) @ turn)
 
 
@@ -181,11 +181,11 @@ def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outco
     offset = offset / np.abs(offset).max()
     linear, square = rng.standard_normal((3, 3)), rng.standard_normal((3, 3, 3))
     load = system.mass[:, None] * (offset @ linear.T + np.einsum("ijk,vj,vk->vi", square, offset, offset))
-    fields = rigid_basis(system.rest, np.zeros((0, 3)), system.mass).reshape(load.size, -1)
+    fields = rigid_mode_basis(system.rest, np.zeros((0, 3)), system.mass).reshape(load.size, -1)
     momenta = system.mass.repeat(3)[:, None] * fields
     load = load.ravel() - momenta @ (fields.T @ load.ravel())
     mark = f"{model_fingerprint(simulation.scene)} {part} bent".encode() + load.tobytes()
-    animated, rest = simulation.sampled(1).animated[-1], body.surface.vertices
+    animated, rest = simulation.sample_frame(1).samples[-1], body.surface.vertices
 
     def found() -> State:
         strength, state = system.regions[0].eigenvalue * part * size, State.at_rest(system.rest)
@@ -230,9 +230,9 @@ def along(way: np.ndarray) -> Load:
 
 def in_first_mode(system: System) -> np.ndarray:
     """Return a load that deflects a body into its first mode only."""
-    still = unloaded(system)
+    still = without_gravity(system)
     stiffness = system.tangent(still.state, still.factors)
-    return system.mass[:, None] * first_mode(still, system.regions[0], stiffness)
+    return system.mass[:, None] * region_first_mode(still, system.regions[0], stiffness)
 
 
 def poke(rng: np.random.Generator, surface: Surface) -> Load:

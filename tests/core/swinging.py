@@ -73,6 +73,6 @@ def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
     part = (distance[last] - 0.01) / (distance[last] - distance[last + 1])
     (controls,) = simulation.controls()
     (law,) = controls.laws
-    value = island.system.eigenvalue_at(island.system.regions[0], simulation.factors(0))
+    value = island.system.effective_eigenvalue(island.system.regions[0], simulation.stiffness_factors(0))
     count = simulation.dials.substeps(0, body.settings).count
     return Rest(last + part + law.lead * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]

@@ -16,21 +16,21 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.bodies.followers import Tied
-from dampsim.core.bodies.volume import Solid
+from dampsim.core.bodies.solid import SolidKind
+from dampsim.core.bodies.surface_binding import SurfaceBinding
 from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import inputs
+from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import Progress, bake
+from dampsim.core.simulation.bake import Progress, bake
 from dampsim.core.simulation.sag import stiffness_for_sag
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import StepReport
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.state import State
-from dampsim.core.system.system import assemble
+from dampsim.core.system.system import assemble_system
 from shapes import box, sphere, with_body
 
 ROOT = Path(__file__).parents[2]
@@ -60,9 +60,7 @@ def contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
-def test_fallback_count_across_resumed_bake(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_fallback_count_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count of fallback steps goes on where a stopped bake left it."""
     # Without overshoot a frame is one step.
     simulation, cache = Simulation(swaying(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
@@ -77,10 +75,10 @@ def test_fallback_count_across_resumed_bake(
 
     monkeypatch.setattr(Stepper, "step", helped)
     running = bake(simulation, cache)
-    assert [next(running).helped for _ in range(4)] == [0, 0, 1, 2]
+    assert [next(running).fallback_count for _ in range(4)] == [0, 0, 1, 2]
     running.close()
-    sums = [progress.helped for progress in bake(simulation, cache)]
-    assert [cache.read(number).helped for number in cache.numbers()] == [0, 0, 1, 1, 1, 0]
+    sums = [progress.fallback_count for progress in bake(simulation, cache)]
+    assert [cache.read(number).fallback_count for number in cache.frame_numbers()] == [0, 0, 1, 1, 1, 0]
     assert sums == [0, 0, 1, 2, 3, 3]
 
 
@@ -125,7 +123,7 @@ def test_sag_of_soft_pins_across_resolutions() -> None:
 def test_surface_binding_follows_rigid_motion() -> None:
     surface = sphere().vertices
     points = np.random.default_rng(0).standard_normal((50, 3))
-    follow = Tied.tie(points, surface, np.arange(len(surface)))
+    follow = SurfaceBinding.bind(points, surface, np.arange(len(surface)))
     c, s = np.cos(1.1), np.sin(1.1)
     turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
     shift = np.array([1.0, 2.0, 3.0])
@@ -135,17 +133,17 @@ def test_surface_binding_follows_rigid_motion() -> None:
 def test_surface_binding_rotations_local_or_common() -> None:
     """Bound points turn with the surface near them, and exactly alike if the surface moves rigidly."""
     surface = sphere().vertices
-    follow = Tied.tie(surface, surface, np.arange(len(surface)))
+    follow = SurfaceBinding.bind(surface, surface, np.arange(len(surface)))
     whole, shift = Rotation.from_rotvec([0.3, -0.8, 0.5]), np.array([1.0, 2.0, 3.0])
     moved = whole.apply(surface) + shift
     # Equal to the last bit: a rigid motion gives one common rotation.
-    assert np.ptp(follow.frames(moved)[0], axis=0).max() == 0.0
-    np.testing.assert_allclose(follow.frames(moved)[0][0], whole.as_matrix(), atol=1e-12)
+    assert np.ptp(follow.local_frames(moved)[0], axis=0).max() == 0.0
+    np.testing.assert_allclose(follow.local_frames(moved)[0][0], whole.as_matrix(), atol=1e-12)
     # Above z = 0.5 m it is twisted by 0.001 rad per metre.
     twisted = moved.copy()
     high = np.maximum(surface[:, 2] - 0.5, 0.0)
     twisted[:] = whole.apply(Rotation.from_rotvec(np.outer(1e-3 * high, [0.0, 0.0, 1.0])).apply(surface)) + shift
-    turns = follow.frames(twisted)[0]
+    turns = follow.local_frames(twisted)[0]
     low, top = surface[:, 2] < 0.0, np.argmax(surface[:, 2])
     assert np.abs(turns[low] - whole.as_matrix()).max() < 1e-6
     way = (whole.inv() * Rotation.from_matrix(turns[top])).as_rotvec()
@@ -156,13 +154,13 @@ def test_pinned_middle_separates_regions() -> None:
     """Two ears on a pinned head are two regions, each with its own first eigenvalue."""
     surface = box((3.0, 0.25, 0.25))
     settings = Settings(resolution=1500)
-    rest = Solid.build(Body(surface, np.zeros(8), settings, lambda frame: surface.vertices)).block.rest
+    rest = SolidKind.build(Body(surface, np.zeros(8), settings, lambda frame: surface.vertices)).block.rest
     # Long on the left, short on the right; separate vertices pin the middle.
     middle = np.array([(x, y, z) for x in (1.7, 2.2) for y in (0.0, 0.25) for z in (0.0, 0.25)])
     vertices = np.concatenate([surface.vertices, np.repeat(middle, 1, axis=0)])
     hull = replace(surface, vertices=vertices)
-    model = Solid.build(Body(hull, np.array([0.0] * 8 + [1.0] * 8), settings, lambda frame: vertices))
-    system = assemble((model.block,), DOWN, None)
+    model = SolidKind.build(Body(hull, np.array([0.0] * 8 + [1.0] * 8), settings, lambda frame: vertices))
+    system = assemble_system((model.block,), DOWN, None)
     assert len(system.rest) == len(rest)
     regions = [r for r in system.regions if len(r.free) > 20]
     assert len(regions) == 2
@@ -196,14 +194,12 @@ def test_killed_bake_resumes_bit_identically(tmp_path: Path) -> None:
             if int(line) == 9:
                 break
         process.kill()  # SIGKILL leaves no time for cleanup.
-    done = len(FrameCache(folder, "Bar").numbers())
+    done = len(FrameCache(folder, "Bar").frame_numbers())
     assert 9 <= done < LAST
     assert run(swaying(), folder) == run(swaying(), tmp_path / "whole")
 
 
-def test_background_writer_flushes_before_reporting(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_background_writer_flushes_before_reporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reported frame is on the disk, and the next frame is simulated during its flush."""
     simulation, cache = Simulation(swaying(last=6)), FrameCache(tmp_path, "Bar")
     flush, ahead, asked, flushed = os.fsync, threading.Event(), [0], [0]
@@ -227,15 +223,13 @@ def test_background_writer_flushes_before_reporting(
     for progress in bake(simulation, cache):
         if progress.stage == "Simulating":
             assert progress.done <= flushed[0]
-            assert cache.numbers()[: progress.done] == list(range(1, progress.done + 1))
+            assert cache.frame_numbers()[: progress.done] == list(range(1, progress.done + 1))
     assert (asked[0], flushed[0]) == (5, 6)
     monkeypatch.undo()
     assert contents(tmp_path) == run(swaying(last=6), tmp_path / "at once")
 
 
-def test_background_write_error_keeps_earlier_frames(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_background_write_error_keeps_earlier_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error of the background writer is raised; earlier frames stay and the bake can resume."""
     flush, count = os.fsync, [0]
     told: list[Progress] = []
@@ -252,7 +246,7 @@ def test_background_write_error_keeps_earlier_frames(
     with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written \(No space left"):
         told.extend(bake(Simulation(swaying(last=8)), cache))
     assert told[-1].done == 3
-    assert cache.numbers() == [1, 2, 3]
+    assert cache.frame_numbers() == [1, 2, 3]
     monkeypatch.undo()
     assert run(swaying(last=8), tmp_path) == run(swaying(last=8), tmp_path / "whole")
 
@@ -265,7 +259,7 @@ def test_closed_bake_finishes_pending_write(tmp_path: Path) -> None:
             break
     steps.close()
     # The next frame, simulated in the meantime, is kept too.
-    assert cache.numbers() == [1, 2, 3, 4, 5]
+    assert cache.frame_numbers() == [1, 2, 3, 4, 5]
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
 
 
@@ -365,17 +359,15 @@ def aged(folder: Path, made_from: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("start", [None, 3])
 @pytest.mark.parametrize("same", [False, True])
-def test_older_cache_refused_but_clearable(
-    tmp_path: Path, same: bool, start: int | None
-) -> None:
+def test_older_cache_refused_but_clearable(tmp_path: Path, same: bool, start: int | None) -> None:
     folder, scene = tmp_path / "old", swaying(last=6)
-    aged(folder, inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
+    aged(folder, cache_inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
     before = contents(folder)
     cache = FrameCache(folder, "Bar")
     header = cache.header()
     assert header is not None
-    assert header.older
-    assert cache.numbers() == []
+    assert header.is_older
+    assert cache.frame_numbers() == []
     with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by an older DampSim; clear it or bake"):
         list(bake(Simulation(scene), cache, start=start))
     assert contents(folder) == before
@@ -474,10 +466,9 @@ def test_frame_times_exact_with_substeps() -> None:
 @pytest.mark.parametrize("most", [1e-6, 0.3, 1e3])
 @pytest.mark.parametrize("power", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("guess", [1e-3, 1.0, 1e3])
-def test_stiffness_for_sag_within_reach(
-    most: float, power: float, guess: float
-) -> None:
+def test_stiffness_for_sag_within_reach(most: float, power: float, guess: float) -> None:
     """A reachable sag is met; otherwise the sag is as near as the body allows."""
+
     def sag(factor: float) -> float:
         """Return a sag that falls with a power of the stiffness and saturates at most for soft bodies."""
         free = factor**-power
@@ -500,7 +491,10 @@ def test_measured_sag_matches_setting(sag: float) -> None:
 
 def test_preparation_reports_its_stages() -> None:
     told: list[str] = []
-    Simulation(with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)), tell=told.append)
+    Simulation(
+        with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)),
+        report_progress=told.append,
+    )
     assert told == [
         "the simulation mesh of Box",
         "the natural frequency of Box",

@@ -36,7 +36,7 @@ def cache(tmp_path: Path) -> FrameCache:
     rng = np.random.default_rng(0)
     for number in (1, NUMBER, 3):
         arrays = rng.standard_normal((3, 2, 3))
-        state = State(number / 24.0, *arrays, memory={"Cape/stretched": rng.standard_normal(4)})
+        state = State(number / 24.0, *arrays, history={"Cape/stretched": rng.standard_normal(4)})
         shapes = {"Cape": rng.standard_normal((3, 3)), "Tail": rng.standard_normal((2, 3))}
         made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5, 2))
     return made
@@ -44,7 +44,7 @@ def cache(tmp_path: Path) -> FrameCache:
 
 @pytest.fixture(autouse=True)
 def soon() -> Iterator[None]:
-    """Fail a test that blocks for longer than SOON."""
+    """Fail a test that exceeds the time limit."""
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -94,25 +94,25 @@ def head_of(content: bytes) -> Any:
 
 def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
     rng = np.random.default_rng(0)
-    assert cache.numbers() == [1, NUMBER, 3]
-    for number in cache.numbers():
+    assert cache.frame_numbers() == [1, NUMBER, 3]
+    for number in cache.frame_numbers():
         frame = cache.read(number)
         state = frame.state
         np.testing.assert_array_equal(
             [state.positions, state.velocities, state.reference], rng.standard_normal((3, 2, 3))
         )
-        np.testing.assert_array_equal(state.memory["Cape/stretched"], rng.standard_normal(4))
-        assert (frame.number, state.time, frame.iterations, frame.helped) == (number, number / 24.0, 5, 2)
+        np.testing.assert_array_equal(state.history["Cape/stretched"], rng.standard_normal(4))
+        assert (frame.number, state.time, frame.iterations, frame.fallback_count) == (number, number / 24.0, 5, 2)
         assert frame.inputs == {"Cape": "a", "Tail": "b"}
         for name, count in (("Cape", 3), ("Tail", 2)):
             shape = rng.standard_normal((count, 3)).astype(np.float32)
             np.testing.assert_array_equal(frame.shapes[name], shape)
-            np.testing.assert_array_equal(cache.shape(number, name), shape)
+            np.testing.assert_array_equal(cache.read_shape(number, name), shape)
 
 
 def test_shape_of_missing_body_raises(cache: FrameCache) -> None:
     with pytest.raises(CacheError, match="Cape: frame 2 of the cache"):
-        cache.shape(NUMBER, "Ear")
+        cache.read_shape(NUMBER, "Ear")
 
 
 def endless(path: Path) -> None:
@@ -128,10 +128,10 @@ def test_special_files_refused_immediately(cache: FrameCache, made: Callable[[Pa
     made(cache.folder / name)
     if name == "header.json":
         refused_header(cache)
-        refused(cache.claim, "Cape: the cache in")
+        refused(cache.take_ownership, "Cape: the cache in")
     else:
         refused_frame(cache)
-        refused(lambda: cache.shape(NUMBER, "Tail"), "Cape: frame 2 of the cache")
+        refused(lambda: cache.read_shape(NUMBER, "Tail"), "Cape: frame 2 of the cache")
         copy = FrameCache(cache.folder.parent / "copy", "Cape")
         refused(lambda: list(copy.copy_from(cache)), "Cape: ")
 
@@ -148,14 +148,14 @@ def test_symlinks_do_not_redirect_writes(cache: FrameCache, tmp_path: Path) -> N
     copy.folder.mkdir()
     (copy.folder / f"frame_{NUMBER:06d}.frame.part").symlink_to(victims["nothing"])
     frame = cache.read(NUMBER)
-    with cache.held():
-        cache.claim()
+    with cache.write_lock():
+        cache.take_ownership()
         cache.append(frame)
-        FrameCache(cache.folder, "Cape", "another owner").claim()
+        FrameCache(cache.folder, "Cape", "another owner").take_ownership()
     list(copy.copy_from(cache))
     assert not victims["nothing"].exists()
     assert [victims[name].read_text() for name in names] == ["precious"] * 3
-    assert cache.numbers() == copy.numbers() == [1, NUMBER, 3]
+    assert cache.frame_numbers() == copy.frame_numbers() == [1, NUMBER, 3]
     cache.clear()
     assert [victims[name].read_text() for name in names] == ["precious"] * 3
 
@@ -213,7 +213,7 @@ def test_older_frame_without_fallback_count(cache: FrameCache) -> None:
     head = head_of(content)
     del head["facts"]["helped"]
     frame_file(cache).write_bytes(headed(content, json.dumps(head).encode()))
-    assert cache.read(NUMBER).helped == 0
+    assert cache.read(NUMBER).fallback_count == 0
 
 
 HUGE, ENDLESS, NAN = 10**18, float("inf"), float("nan")
@@ -326,15 +326,13 @@ def test_largest_parsed_json_memory_is_bounded(cache: FrameCache, name: str) -> 
 
 
 OLDER = r"Cape: the cache in .* was made by an older DampSim; clear it or bake again\.$"
-NEWER = (
-    r"Cape: the cache in .* was made by a newer DampSim; update DampSim to use it, or clear it or bake again\.$"
-)
+NEWER = r"Cape: the cache in .* was made by a newer DampSim; update DampSim to use it, or clear it or bake again\.$"
 # Headers of other DampSim versions, without their checksums.
 OTHERS: dict[str, tuple[dict[str, object], str]] = {
-    "the first": ({"inputs": {}, "owner": ""}, OLDER),
-    "an older": ({"format": 1, "inputs": {}, "owner": ""}, OLDER),
-    "a newer": ({"format": 3, "inputs": {}, "owner": ""}, NEWER),
-    "a newer with a header unlike ours": ({"format": 99, "inputs": "frames.sqlite", "owners": 5}, NEWER),
+    "first": ({"inputs": {}, "owner": ""}, OLDER),
+    "older": ({"format": 1, "inputs": {}, "owner": ""}, OLDER),
+    "newer": ({"format": 3, "inputs": {}, "owner": ""}, NEWER),
+    "newer with another header": ({"format": 99, "inputs": "frames.sqlite", "owners": 5}, NEWER),
 }
 
 
@@ -351,15 +349,13 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_version_cache_claim_and_copy(
-    cache: FrameCache, name: str, tmp_path: Path
-) -> None:
+def test_other_version_cache_claim_and_copy(cache: FrameCache, name: str, tmp_path: Path) -> None:
     """A cache of another DampSim version is neither claimed nor copied, and stays recognisable."""
     words = of_another(cache, name)
     before = contents(cache.folder)
     for one in (cache, FrameCache(cache.folder, "Cape", "/shots/cape.blend")):
         with pytest.raises(StaleCacheError, match=words):
-            one.claim()
+            one.take_ownership()
     there = FrameCache(tmp_path / "there", "Cape")
     there.start({"shared": {"Settle": 12.0}})
     kept = contents(there.folder)
@@ -371,7 +367,7 @@ def test_other_version_cache_claim_and_copy(
     assert not (tmp_path / "fresh").exists()
     header = cache.header()
     assert header is not None
-    assert (header.older, header.newer) == (words is OLDER, words is NEWER)
+    assert (header.is_older, header.is_newer) == (words is OLDER, words is NEWER)
 
 
 @pytest.mark.parametrize("version", ["2", 2.0, True, None, [2]], ids=str)
@@ -393,9 +389,7 @@ UNLIKE = {
 
 
 @pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in UNLIKE.items() for shape in shapes])
-def test_wrong_array_shape_is_refused(
-    cache: FrameCache, name: str, shape: list[int]
-) -> None:
+def test_wrong_array_shape_is_refused(cache: FrameCache, name: str, shape: list[int]) -> None:
     """An array of a wrong shape is refused although its checksum is right."""
     content = frame_file(cache).read_bytes()
     head = head_of(content)
@@ -412,7 +406,7 @@ def test_wrong_array_shape_is_refused(
     before = contents(cache.folder)
     refused_frame(cache)
     if name.startswith("shape/"):
-        refused(lambda: cache.shape(NUMBER, "Cape"), "Cape: frame 2 of the cache in .* re-bake from frame 2")
+        refused(lambda: cache.read_shape(NUMBER, "Cape"), "Cape: frame 2 of the cache in .* re-bake from frame 2")
     assert contents(cache.folder) == before
 
 

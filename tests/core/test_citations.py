@@ -1,4 +1,4 @@
-"""Citations in code and documents: physics pages, their headings and equations, decisions, papers and their equations."""
+"""Citations in code and documents exist: physics pages, headings, equations, decisions, papers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PHYSICS = r"\bphysics(?:/([\w.-]+\.(?:md|toml)))?\)?"
 PAGE = re.compile(r"\bphysics/([\w.-]+\.(?:md|toml))")
 TITLE = re.compile(_PHYSICS + r',? "([^"]+)"')
 EQUATION = re.compile(_PHYSICS + rf",? {_LABELS}")
-EQUATION_BEFORE = re.compile(rf"{_LABELS} (?:of|in) (?:the )?(?:\[?[\w./-]*/)?{_PHYSICS}")
+EQUATION_BEFORE = re.compile(rf"{_LABELS} of \[?(?:[\w./-]*/)?{_PHYSICS}")
 # The single page of earlier versions.
 RETIRED = re.compile(r"(?<![\w-])physics\.md")
 DECISION = re.compile(r"\b[Dd]ecisions?(?:/| )(\d{4})\b(?: and (\d{4}))?")
@@ -227,7 +227,8 @@ def test_wrong_citation_is_reported(text: str, found: list[str], tmp_path: Path)
     "text",
     [
         'docs/explanation/physics/02-settle-law.md, "From frames to (κ, s)", physics, "Frame-rate-independent gamma"',
-        "(docs/explanation/physics/07-contact.md (7.1) to (7.9) and (7.11)), physics (1.6b), (2.14) of docs/explanation/physics",
+        "(docs/explanation/physics/07-contact.md (7.1) to (7.9) and (7.11)), physics (1.6b)",
+        "(2.14) of docs/explanation/physics/02-settle-law.md; (7.7) of [physics](explanation/physics/07-contact.md)",
         "[Sch] (7), [SRD] (20) to (24), [You] 4.2, ([You] section 3.2), [SRD] 3.6: L = 2 m, docs/decisions/0005",
         "tuple[Any], a[Sch](7), list[Xyz]",
     ],

@@ -12,34 +12,34 @@ from scipy.optimize import brentq
 from swinging import flag
 
 from builders import scene, still
-from dampsim.core.bodies.cloth import FABRICS, POISSON, Cloth
+from dampsim.core.bodies.cloth import FABRICS, POISSON, ClothKind
 from dampsim.core.bodies.kind import BASE_YOUNG
-from dampsim.core.bodies.rope import Rope, following
-from dampsim.core.damping.damping import ByPotential
+from dampsim.core.bodies.rope import RopeKind, consecutive_edges
+from dampsim.core.damping.damping import PotentialDamping
 from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDrag
-from dampsim.core.damping.strain_rate import BendingRate
-from dampsim.core.elements.triangles import PlaneGreen
+from dampsim.core.damping.rayleigh import StiffnessDamping
+from dampsim.core.damping.strain_rate import BendingRateDamping
+from dampsim.core.elements.triangles import SurfaceGreenStrain
 from dampsim.core.energies import DeadLoad, Fabric, RodBending, ShellBending, StVKMembrane
-from dampsim.core.energies.strain_energy import isotropic
+from dampsim.core.energies.strain_energy import isotropic_moduli
 from dampsim.core.errors import MeshError
-from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.geometry.rigid_motion import rigid_mode_basis
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.papers.flat_scenes import cloth
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.simulation.steppers import stepper
+from dampsim.core.simulation.steppers import make_stepper
 from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
 from dampsim.core.stepping.step import Stepper
-from dampsim.core.system.block import Block
+from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.state import State
-from dampsim.core.system.system import assemble, build_system
-from dampsim.core.system.term import Factor, Potential
+from dampsim.core.system.system import assemble_system, build_system
+from dampsim.core.system.term import Potential, StiffnessScaling
 from shapes import sheet, sphere
 
 # A plate of 1 mm that is clamped at one end.
@@ -67,8 +67,8 @@ def rod(nodes: int, length: float = 0.3, clamped: bool = True, **more: Any) -> B
     return still(surface, pins, kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
 
 
-def built(body: Body) -> Block:
-    return (Cloth if body.kind == "CLOTH" else Rope).build(body).block
+def built(body: Body) -> BodyDiscretization:
+    return (ClothKind if body.kind == "CLOTH" else RopeKind).build(body).block
 
 
 def hung(body: Body) -> np.ndarray:
@@ -78,7 +78,7 @@ def hung(body: Body) -> np.ndarray:
 def frequency(body: Body) -> float:
     """Return the frequency of the first mode at rest, rad/s."""
     block = built(body)
-    free, factor = np.flatnonzero(~block.fixed), body.settings.young / BASE_YOUNG
+    free, factor = np.flatnonzero(~block.is_fixed), body.settings.young / BASE_YOUNG
     return float(np.sqrt(factor * smallest_eigenvalue(block.stiffness_at_rest(False), block.mass, free, 0)))
 
 
@@ -99,10 +99,10 @@ def test_fabric_presets_have_documented_rigidity(name: str, wanted: float) -> No
 def test_clamped_strip_matches_beam(segments: int, close: float) -> None:
     """With Poisson's ratio 0, B is a beam's E t^3/12 per width; the error falls with the square of the segments."""
     block, length = built(strip(segments)), 0.3
-    free = np.flatnonzero(~block.fixed)
-    bending = ShellBending(block.rest, block.groups[0], 1.0, block.fixed, 0.0)
-    assert bending.scalar is not None
-    stiffness, load = bending.scalar.toarray()[np.ix_(free, free)], block.mass[free].sum() / length
+    free = np.flatnonzero(~block.is_fixed)
+    bending = ShellBending(block.rest, block.groups[0], 1.0, block.is_fixed, 0.0)
+    assert bending.coordinate_hessian is not None
+    stiffness, load = bending.coordinate_hessian.toarray()[np.ix_(free, free)], block.mass[free].sum() / length
     # The last row of nodes before the clamp has the mass of half a segment.
     load = float(block.mass.sum() / (length + length / segments)) / 0.05
     sag = np.linalg.solve(stiffness, block.mass[free])[-3:].mean()
@@ -136,10 +136,12 @@ def test_large_rod_deflection_matches_elastica(segments: int, close: float) -> N
     body = rod(segments + 1, length=1.0, thickness=10.0, stiffness=1e7)
     block, load = built(body), np.zeros((segments + 2, 3))
     load[-1, 2] = -10.0 * rigidity(body)
-    loaded = replace(block, terms=(*block.terms, Potential(DeadLoad(load), Factor.FIXED)))
-    system = assemble((loaded,), np.zeros(3), None)
+    loaded = replace(block, terms=(*block.terms, Potential(DeadLoad(load), StiffnessScaling.FIXED)))
+    system = assemble_system((loaded,), np.zeros(3), None)
     factors = np.array([body.settings.young / BASE_YOUNG])
-    tip = settled(stepper(system), State.at_rest(system.rest), system.still(), 1e-8, factors).positions[-1]
+    tip = solve_static_equilibrium(
+        make_stepper(system), State.at_rest(system.rest), system.stationary_inputs(), 1e-8, factors
+    ).positions[-1]
     assert (-tip[2], tip[0]) == pytest.approx((0.8106, 0.4450), rel=close)
 
 
@@ -196,7 +198,9 @@ def test_curved_rest_shape_has_no_force() -> None:
     flat = sheet(9)
     bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
     body = still(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
-    gradient = sum(term.prepare(built(body).still(), {}).value_gradient(bent)[1] for term in built(body).terms)
+    gradient = sum(
+        term.energy_for(built(body).stationary_inputs(), {}).value_gradient(bent)[1] for term in built(body).terms
+    )
     assert np.abs(gradient).max() < 1e-9
 
 
@@ -230,10 +234,10 @@ def test_pressurised_ball_matches_laplace() -> None:
 def test_invalid_cloth_errors_state_fix() -> None:
     """Pressure in an open sheet, and cloth without area."""
     with pytest.raises(MeshError, match="Flag: the sheet is open, so that it holds no air; close it"):
-        Cloth.build(flag(4, pressure=1.0))
+        ClothKind.build(flag(4, pressure=1.0))
     line = Surface("Line", np.eye(3) * np.array([[1.0], [2.0], [3.0]]) @ np.ones((3, 3)), np.array([[0, 1, 2]]))
     with pytest.raises(MeshError, match="Line: all faces are thinner than a hair; choose Rope or Springs"):
-        Cloth.build(still(line, kind="CLOTH"))
+        ClothKind.build(still(line, kind="CLOTH"))
 
 
 def test_duplicate_and_loose_cloth_vertices() -> None:
@@ -242,7 +246,7 @@ def test_duplicate_and_loose_cloth_vertices() -> None:
     doubled = np.concatenate([flat.vertices, flat.vertices[[4]], [[5.0, 5.0, 5.0]]])
     faces = flat.triangles.copy()
     faces[-1][faces[-1] == 4] = 9
-    model = Cloth.build(still(Surface("Seam", doubled, faces), kind="CLOTH"))
+    model = ClothKind.build(still(Surface("Seam", doubled, faces), kind="CLOTH"))
     assert len(model.block.rest) == 9
     moved = model.block.rest + np.arange(9)[:, None] * 0.1
     shown = model.skin(moved, doubled)
@@ -254,7 +258,7 @@ def test_rope_continues_along_straightest_edges() -> None:
     """A T of edges: the bar is one rope, and the stem is attached to it."""
     rest = np.array([[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 0.0, -2.0]])
     edges = np.array([[0, 1], [1, 2], [1, 3], [3, 4]])
-    found = {tuple(sorted(row)) for row in following(rest, edges).tolist()}
+    found = {tuple(sorted(row)) for row in consecutive_edges(rest, edges).tolist()}
     assert found == {(0, 1, 2), (1, 3, 4)}
 
 
@@ -265,22 +269,24 @@ def test_strain_rate_damping_ignores_rotation() -> None:
     x = flat.vertices + 0.1 * rng.standard_normal(flat.vertices.shape)
     k = np.arange(25)
     parts = [
-        BendingRate(ShellBending(flat.vertices, flat.triangles, 2.0), 0.3),
-        BendingRate(RodBending.of(x, np.stack([k[:-2], k[1:-1], k[2:]], 1), np.ones(23)), 0.3),
+        BendingRateDamping(ShellBending(flat.vertices, flat.triangles, 2.0), 0.3),
+        BendingRateDamping(RodBending.from_rest_shape(x, np.stack([k[:-2], k[1:-1], k[2:]], 1), np.ones(23)), 0.3),
         Dissipation(
-            PlaneGreen(StVKMembrane(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).shape, flat.triangles),
-            isotropic(3.0, 4.0, 2), np.ones(len(flat.triangles)), 25,
+            SurfaceGreenStrain(
+                StVKMembrane(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).shape_gradients, flat.triangles
+            ),
+            isotropic_moduli(3.0, 4.0, 2), np.ones(len(flat.triangles)), 25,
         ),
     ]  # fmt: skip
-    rigid = rigid_basis(x, np.zeros((0, 3)), np.ones(25)).reshape(75, -1)
+    rigid = rigid_mode_basis(x, np.zeros((0, 3)), np.ones(25)).reshape(75, -1)
     for part in parts:
         C = part.matrix(x).toarray()
         assert np.linalg.eigvalsh(C).min() > -1e-12 * np.abs(C).max()
         assert np.abs(C @ rigid).max() < 1e-12 * np.abs(C).max()
     # By finite differences: the power is twice the quadratic form of the angles' rates with K_b.
     shell, v, h = ShellBending(flat.vertices, flat.triangles, 2.0), rng.standard_normal(x.shape), 1e-6
-    J = shell.jacobian(x)
-    angles = (shell._angle.values((x + s * h * v)[shell.hinges.nodes])[:, 0] for s in (1.0, -1.0))
+    J = shell.angle_jacobian(x)
+    angles = (shell._dihedral.values((x + s * h * v)[shell.hinges.nodes])[:, 0] for s in (1.0, -1.0))
     rate = np.subtract(*angles) / (2.0 * h)
     np.testing.assert_allclose(J @ v.ravel(), rate, atol=1e-6 * np.abs(rate).max())
     lost = v.ravel() @ (parts[0].matrix(x) @ v.ravel())
@@ -299,13 +305,15 @@ def test_cloth_swing_strain_rate_versus_rayleigh() -> None:
     energy = StVKMembrane(rest, faces, Fabric(150.0, 0.5))
     upright = np.column_stack([np.zeros(len(rest)), rest[:, 1], -rest[:, 0]])
     system = build_system(
-        rest, faces, block.mass, (energy,), flat.gravity, np.arange(17), np.full(17, np.inf), modal=False
+        rest, faces, block.mass, (energy,), flat.gravity, np.arange(17), np.full(17, np.inf), has_eigenvalues=False
     )
-    drag = 0.15 * isotropic(energy.fabric.lam, energy.fabric.mu, 2)
+    drag = 0.15 * isotropic_moduli(energy.fabric.lam, energy.fabric.mu, 2)
     dampings = {
         "none": None,
-        "rate": ByPotential(Dissipation(PlaneGreen(energy.shape, faces), drag, energy.weights, len(rest))),
-        "rayleigh": ByPotential(StiffnessDrag((energy,), 0.15)),
+        "rate": PotentialDamping(
+            Dissipation(SurfaceGreenStrain(energy.shape_gradients, faces), drag, energy.weights, len(rest))
+        ),
+        "rayleigh": PotentialDamping(StiffnessDamping((energy,), 0.15)),
     }
 
     def mean(name: str, start: np.ndarray, steps: int) -> float:
@@ -314,7 +322,7 @@ def test_cloth_swing_strain_rate_versus_rayleigh() -> None:
         state, total = State.at_rest(start), 0.0
         controls = Controls(tuple(BackwardEulerLaw() for _ in system.regions), 1.0, 1e-3)
         for _ in range(steps):
-            state, report = steps_of.step(state, system.still(state.positions), 0.005, controls)
+            state, report = steps_of.step(state, system.stationary_inputs(state.positions), 0.005, controls)
             assert report.outcome is Outcome.CONVERGED
             total += 0.5 * float(system.mass @ (state.velocities**2).sum(axis=1))
         return total / steps

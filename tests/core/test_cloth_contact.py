@@ -12,9 +12,9 @@ from test_contact_reports import last, plane, table
 from builders import gridded, scene, still
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import pressing
+from dampsim.core.measure.contact_results import body_contact_forces
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
+from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.sheet_step import SheetStepper
 from shapes import sheet, sphere
@@ -36,21 +36,21 @@ def cord(count: int, height: float, kind: str = "ROPE") -> Body:
     return replace(line("Rope", points, 0, **dials), kind=kind)
 
 
-def ball(radius: float) -> Obstacle:
+def ball(radius: float) -> Collider:
     """Return a ball whose top is at the origin."""
     round_ = sphere(300)
     points = radius * (round_.vertices - [0.0, 0.0, 1.0])
-    return Obstacle("Ball", points, round_.triangles, lambda frame: points)
+    return Collider("Ball", points, round_.triangles, lambda frame: points)
 
 
 @pytest.mark.parametrize("body", [cloth(9, 0.05), cord(21, 0.05), cord(21, 0.05, "SPRINGS")], ids=lambda one: one.kind)
 def test_resting_sheet_transmits_its_weight(body: Body) -> None:
-    simulation, frame = last(scene(body, last=30, obstacles=(plane(0.0),)))
+    simulation, frame = last(scene(body, last=30, colliders=(plane(0.0),)))
     name = body.surface.name
     weight = float(simulation.system_of(name).mass.sum()) * 9.81
-    found = pressing(simulation, frame, name)
+    found = body_contact_forces(simulation, frame, name)
     assert len(found) == len(body.surface.vertices)
-    np.testing.assert_allclose(found.total("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
+    np.testing.assert_allclose(found.total_force("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
     # It penetrates by less than a tenth of the contact distance.
     distance = 0.005 * body.surface.size
     heights = frame.state.positions[:, 2]
@@ -59,9 +59,9 @@ def test_resting_sheet_transmits_its_weight(body: Body) -> None:
 
 
 def test_touching_sheet_uses_sheet_stepper() -> None:
-    simulation = Simulation(scene(cloth(9, 0.05), last=10, obstacles=(plane(0.0),)))
+    simulation = Simulation(scene(cloth(9, 0.05), last=10, colliders=(plane(0.0),)))
     assert isinstance(simulation.statics.steppers[0], SheetStepper)
-    assert max(frame.helped for frame in simulation.frames()) == 0
+    assert max(frame.fallback_count for frame in simulation.frames()) == 0
 
 
 @pytest.mark.parametrize(
@@ -70,9 +70,9 @@ def test_touching_sheet_uses_sheet_stepper() -> None:
 @pytest.mark.parametrize(
     "body", [pytest.param(cloth(13, 0.05), marks=pytest.mark.slow), cord(41, 0.05)], ids=lambda one: one.kind
 )
-def test_draped_cloth_stays_outside_obstacle(body: Body, obstacle: Obstacle) -> None:
+def test_draped_cloth_stays_outside_obstacle(body: Body, obstacle: Collider) -> None:
     """Cloth and ropes over a ball or a table edge hang down without penetrating it."""
-    simulation = Simulation(scene(body, last=30, obstacles=(obstacle,)))
+    simulation = Simulation(scene(body, last=30, colliders=(obstacle,)))
     low = 0.0
     for frame in simulation.frames():
         x = frame.state.positions
@@ -103,11 +103,11 @@ def pushed(substeps: int, count: int) -> float:
         # 0.6 m in six frames: 0.1 m in each, twice the side of a triangle.
         return np.asarray(0.15 * round_.vertices + [0.0, -0.3 + 0.1 * np.clip(frame - 3.0, 0.0, 6.0), -0.1])
 
-    thrown = Obstacle("Ball", moved(1.0), round_.triangles, moved)
+    thrown = Collider("Ball", moved(1.0), round_.triangles, moved)
     edges = np.unique(np.sort(flat.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
     lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
     longest = 0.0
-    for frame in Simulation(scene(curtain, last=11, obstacles=(thrown,))).frames():
+    for frame in Simulation(scene(curtain, last=11, colliders=(thrown,))).frames():
         x = frame.shapes["Curtain"]
         # The faces of the ball lie within a hundredth of its radius.
         centre = moved(float(frame.number)).mean(axis=0)
@@ -135,9 +135,9 @@ def test_cloth_over_sharp_edges_both_sides(up: bool) -> None:
     surface = Surface("Cloth", points, flat.triangles if up else flat.triangles[:, ::-1])
     body = still(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
     crate = gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
-    obstacle = Obstacle("Crate", crate.vertices, crate.triangles, lambda frame: crate.vertices)
+    obstacle = Collider("Crate", crate.vertices, crate.triangles, lambda frame: crate.vertices)
     inner = np.array([(i, j, 8 - i - j) for i in range(9) for j in range(9 - i)]) / 8.0
-    for frame in Simulation(scene(body, last=24, obstacles=(obstacle,))).frames():
+    for frame in Simulation(scene(body, last=24, colliders=(obstacle,))).frames():
         places = np.einsum("si,tid->tsd", inner, frame.shapes["Cloth"][flat.triangles]).reshape(-1, 3)
         deep = np.minimum(0.25 - np.abs(places[:, :2]).max(axis=1), np.minimum(-places[:, 2], places[:, 2] + 0.5))
         # A thousandth of its size is invisible. With its faces up it once penetrated by 16 mm.
@@ -152,7 +152,7 @@ def test_strip_dropped_on_its_end() -> None:
     surface = Surface("Strip", np.column_stack([x, 0.02 * np.sin(9.0 * y + 3.0 * x), y + 0.02]), triangles)
     body = still(surface, kind="CLOTH", settle=12.0, touch_self=True, **FABRICS["Cotton"])  # type: ignore[arg-type]
     # It lies from frame 9 on.
-    for frame in Simulation(scene(body, last=16, obstacles=(plane(0.0),))).frames():
+    for frame in Simulation(scene(body, last=16, colliders=(plane(0.0),))).frames():
         heights = frame.shapes["Strip"][:, 2]
     # It lies in folds on the floor: nothing is below the floor, and nothing stands upright.
     assert heights.min() > 0.0

@@ -8,10 +8,10 @@ from swinging import flag
 
 from builders import scene, still
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.bodies.led import Led
-from dampsim.core.bodies.registry import kind
-from dampsim.core.geometry.collapse import collapsed
-from dampsim.core.geometry.surface import Surface, open_edges, triangle_areas
+from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.bodies.sheet_wrap import SheetWrap
+from dampsim.core.geometry.decimation import decimate
+from dampsim.core.geometry.surface import Surface, count_open_edges, triangle_areas
 from dampsim.core.simulation.simulation import Simulation
 from shapes import ring, sheet, sphere
 
@@ -20,7 +20,7 @@ from shapes import ring, sheet, sphere
 def test_decimation_preserves_shape_and_topology(surface: Surface) -> None:
     points, triangles = surface.vertices, surface.triangles
     count = len(points) // 3
-    found = collapsed(points, triangles, count, np.zeros(len(points)))
+    found = decimate(points, triangles, count, np.zeros(len(points)))
     left = np.unique(found.triangles)
     assert len(left) == count
     # The Euler characteristic stays, and closed surfaces stay closed.
@@ -31,22 +31,22 @@ def test_decimation_preserves_shape_and_topology(surface: Surface) -> None:
         for t, s in ((found.triangles, sides), (triangles, before))
     ]
     assert euler[0] == euler[1]
-    assert (open_edges(found.triangles) == 0) == (open_edges(triangles) == 0)
+    assert (count_open_edges(found.triangles) == 0) == (count_open_edges(triangles) == 0)
     # A ring with so few vertices is less round.
     areas = triangle_areas(points, found.triangles)
     assert areas.sum() == pytest.approx(triangle_areas(points, triangles).sum(), rel=0.03)
-    assert np.isin(found.into, left).all()
+    assert np.isin(found.representative, left).all()
     # No vertex moved far: about the distance between remaining vertices.
     apart = np.sqrt(areas.sum() / count)
-    assert np.linalg.norm(points - points[found.into], axis=1).max() < 4.0 * apart
+    assert np.linalg.norm(points - points[found.representative], axis=1).max() < 4.0 * apart
 
 
 def test_decimation_keeps_pins_and_corners() -> None:
     """A vertex merges only into one with at least its pin weight, and corners stay."""
     surface = sheet(20)
     held = (surface.vertices[:, 0] > 0.9).astype(float)
-    found = collapsed(surface.vertices, surface.triangles, 80, held)
-    assert (held[found.into] >= held).all()
+    found = decimate(surface.vertices, surface.triangles, 80, held)
+    assert (held[found.representative] >= held).all()
     low, high = surface.vertices.min(axis=0), surface.vertices.max(axis=0)
     corners = np.flatnonzero(((surface.vertices == low) | (surface.vertices == high)).all(axis=1))
     assert len(corners) == 4
@@ -57,7 +57,7 @@ def test_decimation_keeps_pins_and_corners() -> None:
 def test_decimated_sheet_matches_dense_sheet() -> None:
     """The wrapped surface follows rigid motions exactly and a fall within 5 cm."""
     body = flag(25, detail=120)
-    model = kind("CLOTH").build(body)
+    model = kind_by_name("CLOTH").build(body)
     assert len(model.block.rest) == 120
     assert model.block.mass.sum() == pytest.approx(0.2, rel=1e-6)
     rest = body.surface.vertices
@@ -84,15 +84,15 @@ def test_sheet_wrap_rotations_are_best_fit(
     crumpled: float,
 ) -> None:
     """A node's rotation is the polar factor of the least-squares fit to its edges and normals."""
-    skin = kind("CLOTH").build(flag(25, detail=120)).skin
-    assert isinstance(skin, Led)
+    skin = kind_by_name("CLOTH").build(flag(25, detail=120)).skin
+    assert isinstance(skin, SheetWrap)
     rolled = skin.rest.copy()
     assert np.ptp(skin.rest[:, 1]) == 0.0
     rolled[:, 0], rolled[:, 2] = np.sin(4.0 * skin.rest[:, 0]) / 4.0, 1.3 * skin.rest[:, 2]
     rolled[:, 1] += (1.0 - np.cos(4.0 * skin.rest[:, 0])) / 4.0
     rolled += crumpled * np.random.default_rng(0).standard_normal(rolled.shape)
     folded = 0
-    for node, found in enumerate(skin._turns(rolled)):
+    for node, found in enumerate(skin._node_rotations(rolled)):
         old, new = [], []
         for triangle in skin.triangles[(skin.triangles == node).any(axis=1)]:
             corners = [skin.rest[triangle], rolled[triangle]]

@@ -20,7 +20,7 @@ from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.choice import has_reference, remarks
+from dampsim.core.simulation.method_selection import has_reference_effect, method_warnings
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box, tube
 
@@ -51,11 +51,9 @@ def played(method: type[Damping], integrator: type[Integrator], dials: dict[str,
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_damping_reduces_motion_every_integrator(
-    method: type[Damping], integrator: type[Integrator]
-) -> None:
+def test_damping_reduces_motion_every_integrator(method: type[Damping], integrator: type[Integrator]) -> None:
     """Each damping reduces the motion with each implicit integrator; explicit ones state the substeps they need."""
-    if not integrator.implicit:
+    if not integrator.is_implicit:
         with pytest.raises(StepError, match="An explicit integrator needs about"):
             played(method, integrator, DAMPED, substeps=8)
         return
@@ -88,17 +86,17 @@ def test_traditional_damping_refuses_negative_viscosity() -> None:
     settings = Settings(poisson=0.3, damping_by="TRADITIONAL", resolution=200)
     with pytest.raises(ParameterError, match=r"Tube: traditional damping would have a negative viscosity.*1/3"):
         list(Simulation(scene(settings)).frames())
-    assert any("1/3" in remark for remark in remarks(settings))
+    assert any("1/3" in remark for remark in method_warnings(settings))
 
 
 def test_method_warnings_name_ineffective_settings() -> None:
-    assert remarks(Settings()) == []
+    assert method_warnings(Settings()) == []
     for method in DAMPINGS:
         for integrator in INTEGRATORS:
             chosen = Settings(damping_by=method.name, integrator=integrator.name, follow_through=0.5)
-            said = " ".join(remarks(chosen))
-            assert ("Follow-through" in said) == (not integrator.follows_through)
-            assert ("Explicit" in said) == (not integrator.implicit)
+            said = " ".join(method_warnings(chosen))
+            assert ("Follow-through" in said) == (not integrator.supports_follow_through)
+            assert ("Explicit" in said) == (not integrator.is_implicit)
 
 
 @pytest.mark.slow
@@ -110,11 +108,9 @@ def test_method_warnings_name_ineffective_settings() -> None:
         *(("POINT", one.name) for one in INTEGRATORS[1:]),
     ],
 )
-def test_reference_motion_effect_matches_visibility(
-    damping: str, integrator: str, throw: float
-) -> None:
+def test_reference_motion_effect_matches_visibility(damping: str, integrator: str, throw: float) -> None:
     """The reference motion changes the result exactly where has_reference_effect says so."""
-    implicit = next(one for one in INTEGRATORS if one.name == integrator).implicit
+    implicit = next(one for one in INTEGRATORS if one.name == integrator).is_implicit
     # Soft, so that explicit steps are stable.
     settings = Settings(
         stiffness=1.0, resolution=100, damping_by=damping, integrator=integrator, follow_through=throw,
@@ -126,14 +122,14 @@ def test_reference_motion_effect_matches_visibility(
         made = replace(light, bodies=(replace(light.bodies[0], settings=replace(settings, carrier=name)),))
         lasts.append(list(Simulation(made).frames())[-1].surface)
     apart = max(float(np.abs(one - lasts[0]).max()) for one in lasts[1:])
-    assert (apart > 1e-3) == has_reference(settings)
-    assert (apart < 1e-5) == (not has_reference(settings))
+    assert (apart > 1e-3) == has_reference_effect(settings)
+    assert (apart < 1e-5) == (not has_reference_effect(settings))
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_visible_parameters_are_those_read(method: type[Damping]) -> None:
     """A damping method shows exactly the parameters that it reads."""
-    shown = {name for name, p in PARAMETERS.items() if p.only_with and method.name in p.only_with[1:]}
+    shown = {name for name, p in PARAMETERS.items() if p.visible_if and method.name in p.visible_if[1:]}
     assert shown == {*method.parameters, "integrator"}
 
 
@@ -167,9 +163,7 @@ CHOICES: dict[str, list[dict[str, object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
-def test_fully_pinned_body_every_method(
-    method: type[Damping], integrator: type[Integrator]
-) -> None:
+def test_fully_pinned_body_every_method(method: type[Damping], integrator: type[Integrator]) -> None:
     for more in ({}, *CHOICES.get(method.name, [])):
         follows_its_pins(all_pinned(damping_by=method.name, integrator=integrator.name, **DAMPED, **more))
 

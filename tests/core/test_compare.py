@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from dampsim.core.errors import ParameterError
-from dampsim.core.measure.plot import chart
+from dampsim.core.measure.plot import line_chart
 from dampsim.core.papers import compare
 
 
 def test_compare_writes_rows_and_plots(tmp_path: Path) -> None:
     names = ["undamped", "point", "direct:clusters=elements,gamma=0.9", "strain_rate:damping_ratio=0.5"]
-    rows = compare.compare("released", names, "BACKWARD_EULER", tmp_path, stable=False)
+    rows = compare.compare_dampings("released", names, "BACKWARD_EULER", tmp_path, find_stable_step=False)
     with (tmp_path / "compare.csv").open(encoding="utf-8") as file:
         assert list(csv.DictReader(file)) == rows
     assert [row["damping"] for row in rows] == names
@@ -30,7 +30,9 @@ def test_compare_writes_rows_and_plots(tmp_path: Path) -> None:
 
 
 def test_momentum_errors_of_free_body(tmp_path: Path) -> None:
-    rows = compare.compare("thrown", ["undamped", "point", "direct"], "IMPLICIT_MIDPOINT", tmp_path, stable=False)
+    rows = compare.compare_dampings(
+        "thrown", ["undamped", "point", "direct"], "IMPLICIT_MIDPOINT", tmp_path, find_stable_step=False
+    )
     linear = [float(row["linear_momentum_error"]) for row in rows]
     assert linear[0] < 1e-9
     assert linear[2] < 1e-9
@@ -40,13 +42,13 @@ def test_momentum_errors_of_free_body(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_largest_stable_step_of_undamped_bar() -> None:
     """It is two over the highest frequency."""
-    case = compare.released()
+    case = compare.released_bar()
     explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")
     from dampsim.core.stepping.step import Stepper, highest_frequency
 
     wanted = 2.0 / highest_frequency(Stepper(case.system), np.ones(1))
     # The search ends within 2%. Growth just above the bound is too slow to be noticed.
-    assert compare.largest_step(case, explicit, None) == pytest.approx(wanted, rel=0.05)
+    assert compare.largest_stable_step(case, explicit, None) == pytest.approx(wanted, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -60,14 +62,14 @@ def test_largest_stable_step_of_undamped_bar() -> None:
 )
 def test_invalid_damping_specification_is_named(text: str, words: str) -> None:
     with pytest.raises(ParameterError, match=words):
-        compare.damping(text, compare.released().system)
+        compare.parse_damping(text, compare.released_bar().system)
 
 
 def test_coinciding_chart_lines_are_distinguishable() -> None:
     """Lines differ in style and width, and labels do not cover them."""
     x = np.linspace(0.0, 1.0, 5)
     count = 6
-    svg = chart({f"line {k}": (x, x) for k in range(count)}, "One above the other", "time, s", "height, m")
+    svg = line_chart({f"line {k}": (x, x) for k in range(count)}, "One above the other", "time, s", "height, m")
     drawn = re.findall(r'<path d="M[^"]*L[^"]*" fill="none" ([^/]*)/>', svg)
     assert len(set(drawn)) == len(drawn) == count
     # Widths decrease from the first line, which is drawn lowest, to the last.

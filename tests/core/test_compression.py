@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.frames.compression import compress
+from dampsim.core.frames.compression import compress_motion
 
 FRAMES, VERTICES = 60, 400
 
@@ -28,7 +28,7 @@ def played(found: object, frames: int) -> np.ndarray:
 def test_compression_error_within_bound(modes: int, bound: float) -> None:
     """No vertex is off by more than the bound, and weights lie in [0, 1]."""
     moves = swing(modes)
-    found = compress(moves, bound)
+    found = compress_motion(moves, bound)
     assert np.linalg.norm(played(found, FRAMES) - moves, axis=2).max() <= bound
     assert found.weights.min(initial=0.0) >= 0.0
     assert found.weights.max(initial=0.0) <= 1.0 + 1e-12
@@ -38,7 +38,7 @@ def test_compression_error_within_bound(modes: int, bound: float) -> None:
 
 def test_compression_uses_fewest_shapes() -> None:
     moves, bound = swing(30), 0.3
-    found = compress(moves, bound)
+    found = compress_motion(moves, bound)
     kept = len(found.shapes)
     assert 2 < kept < 30
     centred = (moves - moves.mean(axis=0)).reshape(FRAMES, -1).astype(float)
@@ -50,7 +50,7 @@ def test_compression_uses_fewest_shapes() -> None:
 @pytest.mark.parametrize("frames", [1, 2])
 def test_motionless_frames_need_no_shape(frames: int) -> None:
     still = np.tile(np.random.default_rng(1).normal(size=(1, VERTICES, 3)), (frames, 1, 1)).astype(np.float32)
-    found = compress(still, 1e-5)
+    found = compress_motion(still, 1e-5)
     assert found.shapes.shape == (0, VERTICES, 3)
     np.testing.assert_allclose(played(found, frames), still, atol=1e-6)
 
@@ -58,6 +58,6 @@ def test_motionless_frames_need_no_shape(frames: int) -> None:
 def test_subframes_interpolate_linearly() -> None:
     """Linear weights give linear motion, so sub-frames are as accurate as frames."""
     moves = swing(5)
-    found = compress(moves, 1e-3)
+    found = compress_motion(moves, 1e-3)
     between = found.offset + np.tensordot(0.5 * (found.weights[3] + found.weights[4]), found.shapes, 1)
     assert np.linalg.norm(between - 0.5 * (moves[3] + moves[4]), axis=1).max() <= 1e-3

@@ -1,4 +1,4 @@
-"""Bodies on the ground: sticking, sliding, resting and bouncing (docs/physics.md section 7)."""
+"""Bodies on the ground: sticking, sliding, resting and bouncing (docs/explanation/physics/07-contact.md)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 
 from builders import DOWN, gridded, scene, still
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.rigid import rigid_motion
+from dampsim.core.geometry.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import touched
-from dampsim.core.measure.report import Report
-from dampsim.core.scene.collider import Obstacle
-from dampsim.core.simulation.simulation import Run, Simulation
-from dampsim.core.stepping.remembered import forgotten
-from dampsim.core.system.state import OF
+from dampsim.core.measure.contact_results import contact_summary
+from dampsim.core.measure.report import ShotReport
+from dampsim.core.scene.collider import Collider
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.stepping.deformation_history import without_history
+from dampsim.core.system.state import KEY_SEPARATOR
 from grounds import block, collider, plane, waves
 from promise import Outcome
 
@@ -38,14 +38,14 @@ def drift(simulation: Simulation, frames: list[Frame]) -> np.ndarray:
 
 
 def pressed(frame: Frame) -> bool:
-    return any(key.endswith(f"{OF}contacts") and len(kept) for key, kept in frame.state.memory.items())
+    return any(key.endswith(f"{KEY_SEPARATOR}contacts") and len(kept) for key, kept in frame.state.history.items())
 
 
 def on_slope(friction: float, seconds: float, substeps: int, **more: Any) -> tuple[Simulation, list[Frame]]:
     """Return the simulation of a block on a slope of 1 in 2 along x, made by rotating gravity."""
     pull = 9.81 * np.array([np.sin(np.arctan(0.5)), 0.0, -np.cos(np.arctan(0.5))])
     body = block(low=(0, 0, 0.95 * R), friction=friction, substeps=substeps, **more)
-    return frames_of(scene(body, last=round(24 * seconds) + 1, gravity=pull, obstacles=(plane(),)))
+    return frames_of(scene(body, last=round(24 * seconds) + 1, gravity=pull, colliders=(plane(),)))
 
 
 def crept(seconds: float, substeps: int, **more: Any) -> tuple[float, float]:
@@ -97,7 +97,7 @@ def test_sliding_acceleration_matches_coulomb(substeps: int, more: dict[str, flo
 
 def rest(friction: float, height: float, frames: int = 300, **more: Any) -> np.ndarray:
     """Return the surface of a block at the end, (v, 3) m."""
-    _, found = frames_of(scene(block(low=(0, 0, height), friction=friction, **more), last=frames, obstacles=(plane(),)))
+    _, found = frames_of(scene(block(low=(0, 0, height), friction=friction, **more), last=frames, colliders=(plane(),)))
     return found[-1].surface
 
 
@@ -113,13 +113,13 @@ def stretched(part: float, **more: Any) -> np.ndarray:
         return sheet.vertices * np.array([grown, grown, 1.0])
 
     body = block(low=(-0.1, -0.1, 0.95 * R), friction=0.5, settle=6.0, start_settled=True, **more)
-    _, frames = frames_of(scene(body, last=80, obstacles=(Obstacle("Ground", there(1.0), sheet.triangles, there),)))
+    _, frames = frames_of(scene(body, last=80, colliders=(Collider("Ground", there(1.0), sheet.triangles, there),)))
     return frames[-1].surface
 
 
 def apart(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest distance of two surfaces after rigid alignment, relative to the size."""
-    turn, shift = rigid_motion(one, other)
+    turn, shift = fit_rigid_motion(one, other)
     return float(np.abs(one @ turn.T + shift - other).max()) / SIZE
 
 
@@ -162,7 +162,7 @@ def test_rest_shape_within_friction_bounds(height: float, more: dict[str, float]
 )
 def test_touching_body_starts_at_rest(high: float, more: dict[str, float]) -> None:
     body = block(low=(0, 0, high), stiffness=30.0, start_settled=True, **more)
-    _, frames = frames_of(scene(body, last=30, obstacles=(plane(),)))
+    _, frames = frames_of(scene(body, last=30, colliders=(plane(),)))
     # Its weight compresses it by more than 1%.
     assert np.ptp(frames[0].surface[:, 2]) < 0.2 - 0.01 * SIZE
     assert max(np.abs(one.surface - frames[0].surface).max() for one in frames) < 1e-6 * SIZE
@@ -177,7 +177,7 @@ def test_unstable_or_penetrating_start_stays_modelled() -> None:
         (block(low=(-0.05, -0.1, 0.95 * R), start_settled=True), collider(edge)),
         (block(low=(0, 0, -0.01), start_settled=True), plane()),
     ):
-        first = Simulation(scene(body, last=3, obstacles=(under,))).first_frame()
+        first = Simulation(scene(body, last=3, colliders=(under,))).first_frame()
         np.testing.assert_allclose(first.surface, body.surface.vertices, atol=1e-12)
 
 
@@ -187,8 +187,8 @@ def test_sag_stiffness_ignores_floor() -> None:
     bar = gridded("Bar", (0.0, 0.0, 0.0), (0.5, 0.1, 0.1), 0.05)
     pins = (bar.vertices[:, 0] < 1e-6).astype(float)
     body = still(bar, pins, stiffness_by="SAG", sag=10.0)
-    made = [Simulation(scene(body, last=3, obstacles=some)) for some in ((), (plane(-0.02),))]
-    assert made[0].factors(0) == pytest.approx(made[1].factors(0), rel=1e-12)
+    made = [Simulation(scene(body, last=3, colliders=some)) for some in ((), (plane(-0.02),))]
+    assert made[0].stiffness_factors(0) == pytest.approx(made[1].stiffness_factors(0), rel=1e-12)
     low = [one.first_frame().surface[:, 2].min() for one in made]
     assert low[0] < -0.04
     # It starts resting on the floor.
@@ -196,42 +196,42 @@ def test_sag_stiffness_ignores_floor() -> None:
 
 
 def test_resting_block_stays_still_cheaply() -> None:
-    _, frames = frames_of(scene(block(low=(0, 0, 0.95 * R)), last=110, obstacles=(plane(),)))
+    _, frames = frames_of(scene(block(low=(0, 0, 0.95 * R)), last=110, colliders=(plane(),)))
     speeds = np.array([np.linalg.norm(one.state.velocities, axis=1).max() for one in frames])
     assert speeds[48:].max() < 5e-9
     assert np.mean([one.iterations for one in frames[1:]]) <= 8.0
-    assert sum(one.helped for one in frames) == 0
+    assert sum(one.fallback_count for one in frames) == 0
     # Lowered by a twentieth of the contact distance and the compression of its foot.
     assert frames[-1].surface[:, 2].min() == pytest.approx(0.95 * R, abs=0.1 * R)
 
 
 def test_resting_block_without_history_stays() -> None:
-    simulation = Simulation(scene(block(low=(0, 0, 0.95 * R)), last=99, obstacles=(plane(),)))
-    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    simulation = Simulation(scene(block(low=(0, 0, 0.95 * R)), last=99, colliders=(plane(),)))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     for number in range(2, 50):
-        run.advance(simulation.sampled(number, run.count))
+        run.advance(simulation.sample_frame(number, run.substep_count))
     state = run.frame.state
     # As after a step with fallback damping, or an edit.
-    run.frame = replace(run.frame, state=replace(state, memory=forgotten(state.memory)))
-    assert len(run.frame.state.memory) < len(state.memory)
+    run.frame = replace(run.frame, state=replace(state, memory=without_history(state.history)))
+    assert len(run.frame.state.history) < len(state.history)
     rest = run.frame.surface
     for number in range(50, 60):
-        run.advance(simulation.sampled(number, run.count))
+        run.advance(simulation.sample_frame(number, run.substep_count))
         assert np.abs(run.frame.surface - rest).max() < 1e-5 * SIZE
 
 
 @pytest.mark.parametrize("low", [3.0 * R, 0.01])
 def test_contact_found_within_first_step(low: float) -> None:
     # Gravity alone moves it by 17 mm in the first step.
-    _, frames = frames_of(scene(block(low=(0, 0, low)), last=12, obstacles=(plane(),)))
+    _, frames = frames_of(scene(block(low=(0, 0, low)), last=12, colliders=(plane(),)))
     assert min(one.surface[:, 2].min() for one in frames) > 0.0
-    assert sum(one.helped for one in frames) == 0
+    assert sum(one.fallback_count for one in frames) == 0
 
 
 def height(spacing: float) -> float:
     """Return the height at which the centre of a soft block rests, m."""
     body = block(low=(0, 0, 0.95 * R), stiffness=20.0, spacing=spacing)
-    simulation, frames = frames_of(scene(body, last=48, obstacles=(plane(),)))
+    simulation, frames = frames_of(scene(body, last=48, colliders=(plane(),)))
     mass = simulation.islands[0].system.mass
     return float(mass @ frames[-1].state.positions[:, 2] / mass.sum())
 
@@ -246,7 +246,7 @@ def rebound(height: float, bounce: float, settle: float, fps: float) -> tuple[fl
     settle: in 24ths of a second. Each frame is one step.
     """
     body = block(low=(-0.1, -0.1, height), bounce=bounce, settle=settle * fps / 24.0)
-    simulation, frames = frames_of(scene(body, last=round(1.2 * fps), fps=fps, obstacles=(plane(),)))
+    simulation, frames = frames_of(scene(body, last=round(1.2 * fps), fps=fps, colliders=(plane(),)))
     assert simulation.substeps("Block", body.settings).count == 1
     v = drift(simulation, frames)[:, 2]
     landed = next(k for k, one in enumerate(frames) if pressed(one))
@@ -271,9 +271,7 @@ def rebound(height: float, bounce: float, settle: float, fps: float) -> tuple[fl
         pytest.param(2.0, 30.0, 24.0, 240.0, marks=pytest.mark.slow),
     ],
 )
-def test_drop_rebound_matches_bounce(
-    height: float, bounce: float, settle: float, fps: float
-) -> None:
+def test_drop_rebound_matches_bounce(height: float, bounce: float, settle: float, fps: float) -> None:
     """The block rebounds at Bounce times the speed of approach, without penetration and without later kicks."""
     out, thrown, deepest = rebound(height, bounce, settle, fps)
     assert out == pytest.approx(bounce / 100.0, abs=0.05)
@@ -298,7 +296,7 @@ def spikes(places: list[tuple[float, float]]) -> Surface:
 def test_block_on_spikes_comes_to_rest() -> None:
     body = block(low=(-0.1, -0.1, 0.002), stiffness=20.0)
     under = collider(spikes([(-0.06, -0.06), (0.06, -0.06), (0.0, 0.07)]))
-    _, frames = frames_of(scene(body, last=70, obstacles=(under,)))
+    _, frames = frames_of(scene(body, last=70, colliders=(under,)))
     assert np.linalg.norm(frames[-1].state.velocities, axis=1).max() < 1e-4
     assert abs(frames[-1].surface[:, 2].mean() - 0.1) < 0.02
 
@@ -323,13 +321,18 @@ def ride(
         body = still(placed, None, **vars(body.settings))
     last = stop + round(2.0 * settle) + 20
     ground = (plane(path=path),)
-    simulation, frames = frames_of(scene(body, last=last, gravity=weight * DOWN, obstacles=ground))
+    simulation, frames = frames_of(scene(body, last=last, gravity=weight * DOWN, colliders=ground))
     return simulation, frames[stop - 1 :]
 
 
 def told(simulation: Simulation, frames: list[Frame]) -> float:
     """Return the earliest rest time that the panel reports, frames."""
-    return 24.0 * Report.of((one.number, touched(simulation, one.state, "Block")) for one in frames).soonest
+    return (
+        24.0
+        * ShotReport.from_frames(
+            (one.number, contact_summary(simulation, one.state, "Block")) for one in frames
+        ).earliest_rest
+    )
 
 
 def outcome(frames: list[Frame]) -> Outcome:
@@ -351,9 +354,7 @@ def outcome(frames: list[Frame]) -> Outcome:
 @pytest.mark.parametrize(
     "direction", [(0.3, 0.0, 0.0), (0.0, 0.0, -0.3), pytest.param((0.2, 0.2, 0.0), marks=pytest.mark.slow)]
 )
-def test_settle_after_moving_ground_stops(
-    settle: float, more: dict[str, float], direction: tuple[float, ...]
-) -> None:
+def test_settle_after_moving_ground_stops(settle: float, more: dict[str, float], direction: tuple[float, ...]) -> None:
     found = outcome(ride(np.array(direction), settle, **more)[1])
     # A stop that lifts parts of the foot loses energy at once, unlike a foot pressed flat, as below.
     assert -max(1.0, 0.05 * settle) < found.rest - settle < 1.0
@@ -384,7 +385,7 @@ def test_soft_heavy_block_comes_to_rest(settle: float, stiffness: float) -> None
     # The lean grows long after touchdown as the block sinks in. Support modes taken at touchdown would let it swing by
     # mm/s for ever.
     body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, stiffness=stiffness, friction=5.0)
-    _, frames = frames_of(scene(body, last=180, gravity=3.0 * DOWN, obstacles=(plane(),)))
+    _, frames = frames_of(scene(body, last=180, gravity=3.0 * DOWN, colliders=(plane(),)))
     assert np.abs(frames[-1].state.velocities).max() < 1e-5
 
 

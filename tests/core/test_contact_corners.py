@@ -9,16 +9,16 @@ from scipy.spatial.transform import Rotation
 
 from builders import scene, still
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.contact.corners import cornered, lingering
-from dampsim.core.contact.memory import CORNERS, EDGE, POINT, ContactMemory
-from dampsim.core.contact.rows import ContactEnergy, Rows
+from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
+from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
+from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sheet
 from touchables import R, Step, Thing
 
 FLAT = sheet(21)
-NEW = ContactMemory()
+NEW = ContactHistory()
 NEAR = 0.8 * R
 
 
@@ -27,7 +27,7 @@ def flipped(surface: Surface) -> Surface:
 
 
 def folded(points: np.ndarray) -> np.ndarray:
-    """Fold a sheet of one metre: its half x > 0.55 lies flat above the other one, at the distance NEAR."""
+    """Fold a sheet of one metre: its half x > 0.55 lies flat above the other one, at a small gap."""
     x, y, z = points.T
     over = x > 0.55
     return np.column_stack([np.where(over, 1.0 - x, x), y, np.where(over, NEAR, z)])
@@ -44,7 +44,7 @@ def test_folded_sheet_self_contact_both_sides(surface: Surface) -> None:
     mine = np.flatnonzero(rest[which, 0] > 0.6)
     assert set(which[mine]) == set(np.flatnonzero(rest[:, 0] > 0.6))
     np.testing.assert_allclose(turn.inv().apply(rows.normal[mine]), np.tile([0.0, 0.0, 1.0], (len(mine), 1)), atol=1e-9)
-    np.testing.assert_allclose(np.einsum("ki,ki->k", rows.normal, rows.begun)[mine], NEAR, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("ki,ki->k", rows.normal, rows.stick_anchor)[mine], NEAR, atol=1e-9)
     others = np.flatnonzero(rest[which, 0] < 0.4)
     assert set(which[others]) == set(np.flatnonzero(rest[:, 0] < 0.4))
     np.testing.assert_allclose(rows.normal[others] @ turn.apply([0.0, 0.0, 1.0]), -1.0, atol=1e-9)
@@ -66,10 +66,10 @@ def replace_vertices(surface: Surface, points: np.ndarray) -> Surface:
     return Surface(surface.name, points, surface.triangles)
 
 
-def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: int = 0) -> Rows:
+def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: int = 0) -> ContactSet:
     """Return a point's contacts with planes of normals (k, 3) through places (k, 3) m."""
     k = len(normals)
-    return Rows(
+    return ContactSet(
         csr_matrix(np.ones((k, 1))), -places, normals, np.full(k, R), np.full(k, R), np.full(k, 100.0), np.zeros(k),
         np.zeros((k, 3)), np.array([[0, kind, point, 0] for kind in kinds]), np.zeros((k, 3)),
     )  # fmt: skip
@@ -89,13 +89,13 @@ def side(k: int, sign: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
 def test_groove_keeps_both_contact_planes() -> None:
     """The previous plane of a groove stays while it presses, beside the newly detected one."""
     first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
-    both = cornered(first, second, DEEP[None], NEW)
+    both = keep_corner_contacts(first, second, DEEP[None], NEW)
     assert len(both) == 2
     kinds = {tuple(np.round(n, 3)): kind for n, kind in zip(both.normal, both.key[:, 1], strict=True)}
-    assert set(kinds.values()) == {POINT, CORNERS[0]}
+    assert set(kinds.values()) == {POINT, CORNER_KINDS[0]}
     # Whichever side is detected next, each keeps its key.
     for again in (first, second):
-        found = cornered(both, again, DEEP[None], NEW)
+        found = keep_corner_contacts(both, again, DEEP[None], NEW)
         assert {tuple(np.round(n, 3)): kind for n, kind in zip(found.normal, found.key[:, 1], strict=True)} == kinds
 
 
@@ -104,14 +104,21 @@ def test_corner_contacts_are_dropped() -> None:
     first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
     # A contact that opened; an edge contact; the same side; another point.
     away = DEEP + 0.5 * R * SIDES[0]
-    assert len(cornered(first, of_planes(SIDES[1:], (away - 0.7 * R * SIDES[1])[None], [POINT]), away[None], NEW)) == 1
-    assert len(cornered(of_planes(*side(0), [EDGE]), second, DEEP[None], NEW)) == 1
-    assert len(cornered(first, first, DEEP[None], NEW)) == 1
-    assert len(cornered(first, of_planes(*side(1), [POINT], 5), DEEP[None], NEW)) == 1
+    assert (
+        len(
+            keep_corner_contacts(
+                first, of_planes(SIDES[1:], (away - 0.7 * R * SIDES[1])[None], [POINT]), away[None], NEW
+            )
+        )
+        == 1
+    )
+    assert len(keep_corner_contacts(of_planes(*side(0), [EDGE]), second, DEEP[None], NEW)) == 1
+    assert len(keep_corner_contacts(first, first, DEEP[None], NEW)) == 1
+    assert len(keep_corner_contacts(first, of_planes(*side(1), [POINT], 5), DEEP[None], NEW)) == 1
     # The place on each side of a ridge lies behind the other side.
     ridge = [of_planes(np.array([n]), (DEEP + c)[None], [POINT]) for n, c in zip(SIDES, RIDGE, strict=True)]
-    assert all(ContactEnergy(one, np.zeros(1)).at(DEEP[None]).gap[0] < 0.0 for one in ridge)
-    assert len(cornered(*ridge, DEEP[None], NEW)) == 1
+    assert all(ContactPotential(one, np.zeros(1)).forces_at(DEEP[None]).gap[0] < 0.0 for one in ridge)
+    assert len(keep_corner_contacts(*ridge, DEEP[None], NEW)) == 1
 
 
 # Offsets to places on both sides of a ridge, both of which press.
@@ -141,21 +148,21 @@ def test_crumpled_flag_comes_to_rest() -> None:
 
 
 def test_thread_contact_kept_near_corner() -> None:
-    """Of two edges that meet in a corner, detection finds one at a time; the other stays while it presses."""
+    """Detection finds one of two edges that meet in a corner; the other contact stays while it presses."""
 
-    def of_edge(feature: int, place: np.ndarray, kind: int = EDGE) -> Rows:
+    def of_edge(feature: int, place: np.ndarray, kind: int = EDGE) -> ContactSet:
         return of_planes(np.array([[0.0, 0.0, 1.0]]), place[None], [kind], feature)
 
     at, threads = np.array([[0.0, 0.0, 0.5 * R]]), frozenset({0})
     known, found = of_edge(1, np.zeros(3)), of_edge(2, np.array([R, 0.0, 0.0]))
-    both = lingering(known, found, at, threads)
+    both = keep_thread_contacts(known, found, at, threads)
     assert both.key.tolist() == [found.key[0].tolist(), known.key[0].tolist()]
     # A contact that is detected again is not duplicated, and no other stays.
-    assert len(lingering(known, of_edge(1, np.zeros(3)), at, threads)) == 1
+    assert len(keep_thread_contacts(known, of_edge(1, np.zeros(3)), at, threads)) == 1
     for gone in (
-        lingering(known, found, np.array([[0.0, 0.0, 1.1 * R]]), threads),
-        lingering(of_edge(1, np.array([6.0 * R, 0.0, 0.0])), found, at, threads),
-        lingering(of_edge(1, np.zeros(3), POINT), found, at, threads),
-        lingering(known, found, at, frozenset()),
+        keep_thread_contacts(known, found, np.array([[0.0, 0.0, 1.1 * R]]), threads),
+        keep_thread_contacts(of_edge(1, np.array([6.0 * R, 0.0, 0.0])), found, at, threads),
+        keep_thread_contacts(of_edge(1, np.zeros(3), POINT), found, at, threads),
+        keep_thread_contacts(known, found, at, frozenset()),
     ):
         assert gone.key.tolist() == found.key.tolist()

@@ -1,4 +1,4 @@
-"""Collision detection of a step (docs/physics.md section 7, "Detection")."""
+"""Collision detection of a step (docs/explanation/physics/07-contact.md, "Detection")."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded
-from dampsim.core.contact.memory import EDGE, POINT, ContactMemory
-from dampsim.core.contact.rows import Rows
+from dampsim.core.contact.contact_history import EDGE, POINT, ContactHistory
+from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
 from shapes import _hull, box, sheet
 from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
@@ -16,7 +16,7 @@ from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
-def first_of(rows: Rows) -> np.ndarray:
+def first_of(rows: ContactSet) -> np.ndarray:
     """Return the index of a cloud's point for each contact of points."""
     return rows.key[:, 2] // 3
 
@@ -34,7 +34,7 @@ def test_plane_contacts_near_and_below() -> None:
     assert set(first_of(rows)) == {0, 1, 2, 3, 4, 5}
     np.testing.assert_allclose(rows.normal, np.tile(turn.apply([0.0, 0.0, 1.0]), (len(rows), 1)), atol=1e-12)
     np.testing.assert_allclose(step.heights(rows), heights[first_of(rows)], atol=1e-6)
-    np.testing.assert_allclose(rows.drift, np.tile(-way, (len(rows), 1)), atol=1e-12)
+    np.testing.assert_allclose(rows.kinematic_drift, np.tile(-way, (len(rows), 1)), atol=1e-12)
 
 
 def test_closest_point_near_closed_surface() -> None:
@@ -52,7 +52,7 @@ def test_closest_point_near_closed_surface() -> None:
     outside = points + 0.05
     step = Step([Thing(cloud(outside), cloud(points).vertices), obstacle(gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25))])
     rows = step.rows()
-    points_only = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    points_only = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
     which = first_of(points_only)
     wanted = np.flatnonzero((~inside & (distance < 1.99 * R)) | (inside & (depth < 1.99 * R)))
     assert set(wanted) <= set(which)
@@ -79,7 +79,7 @@ def test_ccd_body_through_plate(side: float, closed: bool) -> None:
         plate = Surface("Sheet", 2.0 * plate.vertices - [1.0, 1.0, 0.0], plate.triangles)
     step = Step([Thing(body, end), obstacle(plate)])
     rows = step.rows()
-    rows = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    rows = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
     # For a closed plate, the points on the front of the body.
     front = np.flatnonzero(np.abs(body.vertices[:, 2]) < 0.05 + 1e-9) if closed else np.arange(len(body.vertices))
     assert set(rows.key[:, 2]) == step.points(0) & set(front.tolist())
@@ -93,10 +93,10 @@ def test_ccd_plate_through_body() -> None:
     start = 2.0 * plate.vertices - [1.0, 1.0, 0.05]
     step = Step([Thing(body), obstacle(Surface("Sheet", start, plate.triangles), start + np.array([0.0, 0.0, 1.5]))])
     rows = step.rows()
-    rows = rows.some((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
+    rows = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
     assert set(rows.key[:, 2]) == step.points(0)
     np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
-    np.testing.assert_allclose(rows.drift, np.tile([0.0, 0.0, -1.5], (len(rows), 1)), atol=1e-9)
+    np.testing.assert_allclose(rows.kinematic_drift, np.tile([0.0, 0.0, -1.5], (len(rows), 1)), atol=1e-9)
 
 
 def test_open_sheet_both_sides_and_border() -> None:
@@ -107,7 +107,7 @@ def test_open_sheet_both_sides_and_border() -> None:
     )
     step = Step([Thing(cloud(points)), obstacle(plate)])
     rows = step.rows()
-    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
+    rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
     assert list(first_of(rows)) == [0, 1, 2, 3]
     slant = np.sqrt(0.5)
     wanted = [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [0.0, -slant, slant]]
@@ -119,8 +119,8 @@ def test_open_sheet_both_sides_and_border() -> None:
 def test_contact_history_restores_sheet_side(pressed: bool) -> None:
     """A point that was pressed slightly through an open sheet is pushed back to its side."""
     point = cloud(np.array([[0.5, 0.4, -0.3 * R]]))
-    memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), np.zeros((1, 3)), np.ones(1), np.array([0.3 * R]))
-    rows = Step([Thing(point), obstacle(sheet(5))], memory=memory if pressed else ContactMemory()).rows()
+    memory = ContactHistory.of(np.array([[0, POINT, 0, 1]]), np.zeros((1, 3)), np.ones(1), np.array([0.3 * R]))
+    rows = Step([Thing(point), obstacle(sheet(5))], memory=memory if pressed else ContactHistory()).rows()
     (up,) = rows.normal[(rows.key[:, 0] == 0) & (rows.key[:, 2] == 0), 2]
     assert up == pytest.approx(1.0 if pressed else -1.0)
 
@@ -169,7 +169,7 @@ def test_ccd_oblique_path_past_border() -> None:
     way = np.array([1.5, 0.1, -1.0])
     step = Step([Thing(cloud(points), cloud(points + way).vertices), obstacle(plate)])
     rows = step.rows()
-    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
+    rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
     # The last point passes the border above the plate.
     through = points[:, 0] + points[:, 2] / 1.0 * 1.5 < 1.0
     assert list(first_of(rows)) == list(np.flatnonzero(through))
@@ -206,7 +206,7 @@ def test_initial_penetration_exits_nearest_way() -> None:
     cube = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25)
     step = Step([Thing(body), obstacle(cube)], memory=None)
     rows = step.rows()
-    mine = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    mine = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
     assert set(mine.key[:, 2]) == step.points(0)
     top = body.vertices[mine.key[:, 2], 2] > 0.75
     np.testing.assert_allclose(mine.normal[top], np.tile([0.0, 0.0, 1.0], (int(top.sum()), 1)), atol=1e-9)
@@ -214,7 +214,7 @@ def test_initial_penetration_exits_nearest_way() -> None:
     assert not ((again.key[:, 0] == 0) & (again.key[:, 1] == POINT)).any()
     forces, depths = np.ones(len(mine)), np.full(len(mine), 0.1)
     depths[5:] = -0.1
-    memory = ContactMemory.of(mine.key, np.zeros((len(mine), 3)), forces, depths)
+    memory = ContactHistory.of(mine.key, np.zeros((len(mine), 3)), forces, depths)
     left = Step([Thing(body), obstacle(cube)], memory=memory).rows()
     assert len(left.key[(left.key[:, 0] == 0) & (left.key[:, 1] == POINT)]) == 5
 
@@ -227,7 +227,7 @@ def test_deep_initial_penetration_common_exit(consistent: bool) -> None:
         gridded("Body", (-0.1, -0.1, -0.06), (0.1, 0.1, 0.14), 0.05),
     )
     rows = Step([Thing(body, consistent=consistent), obstacle(slab)], memory=None).rows()
-    rows = rows.some((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
+    rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
     below = body.vertices[rows.key[:, 2], 2] < 0.0
     # All of it leaves upwards, although the lower half is closer to the bottom.
     assert below.sum() >= 25
@@ -249,7 +249,7 @@ def test_thread_across_sharp_edge(turned: bool) -> None:
     ends = [(-0.1 - high, 0.47, 0.9 + high), (0.1 - high, 0.5, 1.1 + high)]
     step = Step([thread(*ends[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))])
     rows = step.rows()
-    rows = rows.some(rows.key[:, 1] == EDGE)
+    rows = rows.select(rows.key[:, 1] == EDGE)
     # It is parallel to no face, and its ends are far from all faces.
     assert len(rows) == 1
     across = np.cross([0.2, 0.03, 0.2], [0.0, 1.0, 0.0])
@@ -265,7 +265,7 @@ def test_thread_across_smooth_edge(turned: bool) -> None:
     found = []
     for points in (ends, other):
         rows = Step([thread(*points[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))]).rows()
-        found += [rows.some(rows.key[:, 1] == EDGE)]
+        found += [rows.select(rows.key[:, 1] == EDGE)]
     # Only one of the two crosses the diagonal of that face.
     assert sorted(len(rows) for rows in found) == [0, 1]
     np.testing.assert_allclose(np.concatenate([rows.normal for rows in found]), [[0.0, 0.0, 1.0]], atol=1e-9)

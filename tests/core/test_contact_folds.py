@@ -12,11 +12,11 @@ from test_cloth_contact import cloth
 from test_contact_reports import plane
 
 from builders import scene
-from dampsim.core.contact.memory import CORNERS, EDGE, POINT, ContactMemory
+from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import OF, State
+from dampsim.core.system.state import KEY_SEPARATOR, State
 from touchables import R, Step, Thing
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"
@@ -40,9 +40,9 @@ def crumpled() -> tuple[Body, np.ndarray, np.ndarray]:
 def test_crumpled_sheet_comes_to_rest() -> None:
     """With one side of a fold at a time it hopped by 1 to 4 thousandths of its size per frame, for ever."""
     body, heap, contacts = crumpled()
-    simulation = Simulation(scene(body, last=40, obstacles=(plane(0.0),)))
+    simulation = Simulation(scene(body, last=40, colliders=(plane(0.0),)))
     first = simulation.first_frame()
-    state = State.at_rest(heap, first.state.time, {f"Cloth{OF}contacts": contacts})
+    state = State.at_rest(heap, first.state.time, {f"Cloth{KEY_SEPARATOR}contacts": contacts})
     places = [frame.state.positions for frame in simulation.frames(replace(first, state=state))]
     moved = [float(np.linalg.norm(b - a, axis=1).max()) for a, b in pairwise(places)]
     # Three Settle times after the release.
@@ -97,15 +97,15 @@ def test_shallow_fold_counts_as_one_side() -> None:
 
 def test_friction_history_of_fold_sides() -> None:
     """Each side keeps its friction state while the number of sides stays; otherwise the nearest side gets all."""
-    keys = np.array([[0, POINT, 4, 0], [0, CORNERS[0], 4, 0], [0, POINT, 7, 0], [0, EDGE, 4, 0]])
+    keys = np.array([[0, POINT, 4, 0], [0, CORNER_KINDS[0], 4, 0], [0, POINT, 7, 0], [0, EDGE, 4, 0]])
     slips = np.arange(12.0).reshape(4, 3)
-    memory = ContactMemory.of(keys, slips, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4)).of_points()
-    np.testing.assert_array_equal(memory.stretch(keys), slips)
-    np.testing.assert_array_equal(memory.pressed(keys), [1.0, 2.0, 3.0, 4.0])
+    memory = ContactHistory.of(keys, slips, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4)).merged_by_point()
+    np.testing.assert_array_equal(memory.slips_of(keys), slips)
+    np.testing.assert_array_equal(memory.forces_of(keys), [1.0, 2.0, 3.0, 4.0])
     # With one side less the remaining side has all; with one more the nearest side has all.
-    np.testing.assert_array_equal(memory.stretch(keys[[0, 2, 3]]), [slips[0] + slips[1], slips[2], slips[3]])
-    more = np.concatenate([keys, [[0, CORNERS[0], 7, 0]]])
-    np.testing.assert_array_equal(memory.stretch(more), [*slips, np.zeros(3)])
+    np.testing.assert_array_equal(memory.slips_of(keys[[0, 2, 3]]), [slips[0] + slips[1], slips[2], slips[3]])
+    more = np.concatenate([keys, [[0, CORNER_KINDS[0], 7, 0]]])
+    np.testing.assert_array_equal(memory.slips_of(more), [*slips, np.zeros(3)])
     more[-1, 2] = 4
-    more[-1, 1] = CORNERS[1]
-    np.testing.assert_array_equal(memory.stretch(more)[[0, 1, 4]], [slips[0] + slips[1], np.zeros(3), np.zeros(3)])
+    more[-1, 1] = CORNER_KINDS[1]
+    np.testing.assert_array_equal(memory.slips_of(more)[[0, 1, 4]], [slips[0] + slips[1], np.zeros(3), np.zeros(3)])

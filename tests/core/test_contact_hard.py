@@ -1,4 +1,4 @@
-"""Penetration in hard contact: fast, sharp, thin, squeezed and stacked bodies (docs/physics.md section 7)."""
+"""Penetration in hard contact: fast, sharp, thin, squeezed and stacked bodies (docs/explanation/physics/07-contact.md)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from builders import DOWN, gridded, scene, still
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.crossings import depth_between
+from dampsim.core.geometry.intersections import penetration_depth
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import SEEN, pressing
-from dampsim.core.simulation.contacts import sewn
-from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
+from dampsim.core.simulation.contact_setup import weld_coincident
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from grounds import block, collider, plane, sunk, turned, waves
 from shapes import box, sphere
 
@@ -22,9 +22,9 @@ SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
 
-def moving(simulation: Simulation, velocity: np.ndarray) -> Run:
+def moving(simulation: Simulation, velocity: np.ndarray) -> SimulationRun:
     """Return a run at its first frame, with a velocity (n, 3) or (3,) m/s added to all nodes."""
-    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state = run.frame.state
     run.frame = replace(run.frame, state=replace(state, velocities=state.velocities + velocity))
     return run
@@ -32,8 +32,11 @@ def moving(simulation: Simulation, velocity: np.ndarray) -> Run:
 
 def sewn_depth(simulation: Simulation, frame: Frame, one: str, other: str) -> float:
     surfaces = {body.name: body.surface for body in simulation.scene.bodies}
-    (a, b) = ((frame.shapes[name], sewn(surfaces[name].vertices, surfaces[name].triangles)) for name in (one, other))
-    return depth_between(*a, *b)
+    (a, b) = (
+        (frame.shapes[name], weld_coincident(surfaces[name].vertices, surfaces[name].triangles))
+        for name in (one, other)
+    )
+    return penetration_depth(*a, *b)
 
 
 PLATES = {"open": waves(15, 1.4, 0.0, 1.0), "closed": gridded("Plate", (-0.7, -0.7, -0.02), (0.7, 0.7, 0.0), 0.1)}
@@ -42,11 +45,11 @@ PLATES = {"open": waves(15, 1.4, 0.0, 1.0), "closed": gridded("Plate", (-0.7, -0
 def shot(plate: str, stiffness: float, substeps: int) -> tuple[float, bool]:
     """Return the penetration of a cube at 40 m/s into a plate over its size, and whether it ends in front."""
     body = block(low=(-0.1, -0.1, 0.4), stiffness=stiffness, substeps=substeps)
-    simulation = Simulation(scene(body, last=24, gravity=0.0 * DOWN, obstacles=(collider(PLATES[plate]),)))
+    simulation = Simulation(scene(body, last=24, gravity=0.0 * DOWN, colliders=(collider(PLATES[plate]),)))
     run = moving(simulation, np.array([0.0, 0.0, -40.0]))
     lowest = []
     for number in range(2, 14):
-        frame = run.advance(simulation.sampled(number, run.count))
+        frame = run.advance(simulation.sample_frame(number, run.substep_count))
         # Vertices over the plate.
         over = (np.abs(frame.surface[:, :2]) < 0.7).all(axis=1)
         lowest.append(float(frame.surface[over, 2].min()))
@@ -74,7 +77,7 @@ def slow(*values: Any) -> Any:
 def test_fast_cube_does_not_tunnel_plate(plate: str, stiffness: float, substeps: int) -> None:
     """At 40 m/s the cube penetrates by less than is visible and rebounds."""
     deepest, back = shot(plate, stiffness, substeps)
-    assert deepest < SEEN
+    assert deepest < VISIBLE_PENETRATION
     assert back
 
 
@@ -88,14 +91,14 @@ def landed() -> float:
     )
     table = gridded("Table", (-1, -1, -0.5), (1, 1, 0), 0.2)
     body = still(ball, stiffness=100.0, settle=24.0, bounce=30.0, resolution=1500)
-    simulation = Simulation(scene(body, last=60, obstacles=(collider(table),)))
+    simulation = Simulation(scene(body, last=60, colliders=(collider(table),)))
     deep = [sunk(one.surface, table.vertices, table.triangles) for one in simulation.frames()]
     return max(deep) / ball.size
 
 
 @pytest.mark.slow
 def test_dropped_ball_penetration_is_invisible() -> None:
-    assert landed() < SEEN
+    assert landed() < VISIBLE_PENETRATION
 
 
 def on_waves() -> tuple[float, float]:
@@ -108,7 +111,7 @@ def on_waves() -> tuple[float, float]:
         return np.array([0.2 * np.sin(2.0 * t), 0.1 * t, 0.08 * np.sin(5.0 * t)])
 
     body = still(surface, stiffness=100.0, settle=12.0, bounce=20.0, resolution=400)
-    simulation = Simulation(scene(body, last=72, obstacles=(collider(ground, path),)))
+    simulation = Simulation(scene(body, last=72, colliders=(collider(ground, path),)))
     gaps = []
     for frame in simulation.frames():
         points = frame.surface - path(frame.number)
@@ -122,7 +125,7 @@ def on_waves() -> tuple[float, float]:
 @pytest.mark.slow
 def test_bar_on_moving_waves() -> None:
     deepest, off = on_waves()
-    assert deepest < SEEN
+    assert deepest < VISIBLE_PENETRATION
     # It stays on the waves.
     assert off < 0.02
 
@@ -135,18 +138,18 @@ def over_edge(spacing: float) -> float:
         Surface("Edge", box((0.3, 0.6, 0.3)).vertices, box((0.3, 0.6, 0.3)).triangles), (0, 45, 0), (0.33, 0, -0.23)
     )
     body = still(tail, pins, stiffness=50.0, settle=12.0, bounce=0.0, resolution=300, contact_distance=0.003)
-    simulation = Simulation(scene(body, last=48, obstacles=(collider(obstacle),)))
-    triangles = sewn(tail.vertices, tail.triangles)
+    simulation = Simulation(scene(body, last=48, colliders=(collider(obstacle),)))
+    triangles = weld_coincident(tail.vertices, tail.triangles)
     frames = list(simulation.frames())
-    deep = [depth_between(one.surface, triangles, obstacle.vertices, obstacle.triangles) for one in frames]
-    assert len(pressing(simulation, frames[-1], "Tail")) > 0
+    deep = [penetration_depth(one.surface, triangles, obstacle.vertices, obstacle.triangles) for one in frames]
+    assert len(body_contact_forces(simulation, frames[-1], "Tail")) > 0
     return max(deep) / tail.size
 
 
 @pytest.mark.parametrize("spacing", [0.05, pytest.param(0.02, marks=pytest.mark.slow)])
 def test_box_edge_under_coarse_tail(spacing: float) -> None:
     """A sharp edge does not penetrate between the vertices of a tail that lies over it."""
-    assert over_edge(spacing) < SEEN
+    assert over_edge(spacing) < VISIBLE_PENETRATION
 
 
 def squeezed(closed: bool) -> float:
@@ -164,7 +167,7 @@ def squeezed(closed: bool) -> float:
         named = Surface(f"Plate{k}", plate.vertices, plate.triangles)
         obstacles.append(collider(named, lambda frame, sign=sign: np.array([0.0, 0.0, sign * height(frame)])))
     body = still(ball, stiffness=30.0, settle=12.0, bounce=0.0, poisson=0.45, resolution=800)
-    simulation = Simulation(scene(body, last=48, gravity=0.0 * DOWN, obstacles=tuple(obstacles)))
+    simulation = Simulation(scene(body, last=48, gravity=0.0 * DOWN, colliders=tuple(obstacles)))
     worst = 0.0
     for frame in simulation.frames():
         worst = max(worst, float(np.abs(frame.surface[:, 2]).max()) - height(frame.number))
@@ -174,7 +177,7 @@ def squeezed(closed: bool) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [True, False])
 def test_squeezed_ball_stays_between_plates(closed: bool) -> None:
-    assert squeezed(closed) < SEEN
+    assert squeezed(closed) < VISIBLE_PENETRATION
 
 
 def aslant(substeps: int) -> tuple[float, float]:
@@ -197,7 +200,7 @@ def aslant(substeps: int) -> tuple[float, float]:
 
     before = momenta(run.frame)
     for number in range(2, 17):
-        run.advance(simulation.sampled(number, run.count))
+        run.advance(simulation.sample_frame(number, run.substep_count))
     off = momenta(run.frame) - before
     assert np.abs(run.frame.state.velocities[system.slices[1]]).max() > 0.3
     scale = float(np.linalg.norm(before[:3]))
@@ -229,7 +232,7 @@ def test_collision_momentum_with_distant_body(pinned: bool) -> None:
     pair = np.r_[system.slices[0], system.slices[1]]
     before = system.mass[pair] @ run.frame.state.velocities[pair]
     for number in range(2, 8):
-        run.advance(simulation.sampled(number, run.count))
+        run.advance(simulation.sample_frame(number, run.substep_count))
     assert np.abs(run.frame.state.velocities[system.slices[1]]).max() > 0.3
     off = system.mass[pair] @ run.frame.state.velocities[pair] - before
     assert float(np.linalg.norm(off)) < 1e-12 * float(np.linalg.norm(before))
@@ -246,7 +249,7 @@ def stack(count: int, last: int) -> Simulation:
         )
         for k in range(count)
     ]
-    return Simulation(scene(*bodies, last=last, obstacles=(plane(),)))
+    return Simulation(scene(*bodies, last=last, colliders=(plane(),)))
 
 
 @pytest.mark.parametrize(("count", "last"), [(2, 72), pytest.param(5, 241, marks=pytest.mark.slow)])
@@ -272,8 +275,8 @@ def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, in
         return np.array([0.05 * np.sin(4.0 * np.pi * (frame - 1.0) / 24.0), 0.0, 0.0])
 
     body = block(low=(0.0, 0.0, 0.95 * R), front="PLUS_X", friction=forwards, friction_back=backwards, substeps=2)
-    frames = list(Simulation(scene(body, last=round(24 * seconds) + 1, obstacles=(plane(path=path),))).frames())
-    return float((frames[-1].surface - frames[0].surface)[:, 0].mean()), sum(one.helped for one in frames)
+    frames = list(Simulation(scene(body, last=round(24 * seconds) + 1, colliders=(plane(path=path),))).frames())
+    return float((frames[-1].surface - frames[0].surface)[:, 0].mean()), sum(one.fallback_count for one in frames)
 
 
 @pytest.mark.slow
@@ -318,7 +321,7 @@ def test_initial_penetration_exit_speed_is_limited(over: float, way: str) -> Non
     """
     slab = collider(gridded("Slab", (-0.3, -0.3, -0.2), (0.3, 0.3, 0.0), 0.1))
     body = block(low=(-0.1, -0.1, -over), start_settled=False, depth=way)
-    low = [float(f.surface[:, 2].min()) for f in Simulation(scene(body, last=34, obstacles=(slab,))).frames()]
+    low = [float(f.surface[:, 2].min()) for f in Simulation(scene(body, last=34, colliders=(slab,))).frames()]
     # A soft body comes out 5% faster.
     assert np.diff(low).max() <= 1.05 * 0.5 * SIZE / 24.0
     assert -R < low[-1] < 1.1 * R

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from builders import gridded, scene, still
-from dampsim.core.contact.detection import Detection
-from dampsim.core.contact.rows import Rows
+from dampsim.core.contact.collision_detection import CollisionDetection
+from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
-from dampsim.core.simulation.simulation import Run, Simulation
-from dampsim.core.stepping import contact_step
-from dampsim.core.stepping.ground import Impact, Touch, impacted
-from dampsim.core.system.state import OF
+from dampsim.core.simulation.bake import bake
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.stepping import contact_solve
+from dampsim.core.stepping.impacts import ContactResultant, Impact, update_impacts
+from dampsim.core.system.state import KEY_SEPARATOR
 from grounds import block, collider, plane
 from pairs import extruded
 from test_contact_hard import stack
@@ -36,7 +36,7 @@ def falling(last: int = 18) -> Scene:
     def path(frame: float) -> np.ndarray:
         return np.array([0.02 * np.sin(frame / 3.0), 0.0, 0.01 * np.cos(frame / 4.0)])
 
-    return scene(one, two, last=last, obstacles=(collider(table, path), plane(-0.1)))
+    return scene(one, two, last=last, colliders=(collider(table, path), plane(-0.1)))
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -63,15 +63,20 @@ def test_bake_stopped_in_contact_resumes_identically(tmp_path: Path) -> None:
 
 
 def test_frame_holds_complete_contact_history() -> None:
-    made = scene(block(low=(-0.1, -0.1, 0.1), bounce=30.0, settle=8.0), last=14, obstacles=(plane(),))
+    made = scene(block(low=(-0.1, -0.1, 0.1), bounce=30.0, settle=8.0), last=14, colliders=(plane(),))
     frames = list(Simulation(made).frames())
-    kinds = {key.split(OF)[1] for one in frames for key, kept in one.state.memory.items() if len(kept) and kept.any()}
+    kinds = {
+        key.split(KEY_SEPARATOR)[1]
+        for one in frames
+        for key, kept in one.state.history.items()
+        if len(kept) and kept.any()
+    }
     assert {"contacts", "impacts", "held"} <= kinds
     for frame in frames[3:-1]:
         following = next(Simulation(made).frames(frame))
         assert np.array_equal(following.state.positions, frames[frame.number].state.positions)
-        for key, kept in frames[frame.number].state.memory.items():
-            assert np.array_equal(following.state.memory[key], kept)
+        for key, kept in frames[frame.number].state.history.items():
+            assert np.array_equal(following.state.history[key], kept)
 
 
 def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **more: Any) -> np.ndarray:
@@ -84,13 +89,13 @@ def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **mor
         return velocity * (frame - 1.0) / 24.0
 
     body = block(low=(-0.1, -0.1, height), bounce=bounce, **more)
-    simulation = Simulation(scene(body, last=last, obstacles=(plane(path=path),)))
-    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    simulation = Simulation(scene(body, last=last, colliders=(plane(path=path),)))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state = run.frame.state
     run.frame = replace(run.frame, state=replace(state, velocities=state.velocities + velocity))
     found = [run.frame.surface]
     for number in range(2, last + 1):
-        found.append(run.advance(simulation.sampled(number, run.count)).surface - path(number))
+        found.append(run.advance(simulation.sample_frame(number, run.substep_count)).surface - path(number))
     return np.array(found)
 
 
@@ -120,7 +125,7 @@ def test_moving_ground_throws_landed_block() -> None:
     heights = []
     for drop in (0.95 * R, 0.5):
         body = block(low=(-0.1, -0.1, drop), settle=6.0)
-        frames = list(Simulation(scene(body, last=76, obstacles=(plane(path=path),))).frames())
+        frames = list(Simulation(scene(body, last=76, colliders=(plane(path=path),))).frames())
         heights.append(max(float(one.surface[:, 2].min()) for one in frames))
     # 3 m/s give 0.46 m, less half a step of gravity.
     assert heights == pytest.approx([0.75 + 0.46] * 2, abs=0.07)
@@ -142,12 +147,12 @@ def test_inelastic_impact_energy_and_momentum(seed: int) -> None:
     for other in (-1, 1):
         # The resultant acts anywhere in the bodies, after an approach at any speed.
         centre = x[rng.integers(len(x))]
-        touch = Touch(0, other, 100.0 * normal, centre, rng.normal(size=3) * 0.1)
+        touch = ContactResultant(0, other, 100.0 * normal, centre, rng.normal(size=3) * 0.1)
         for rebound in (-1.0, 0.0):
             known = {(0, other): Impact(0, other, 3, float(rng.uniform(0.5, 4.0)), rebound, normal)}
-            _, after = impacted(system, known, [touch], (x, v), (x, v), [0.0, 0.0], 1.0 / 24.0, 0.4)
+            _, after = update_impacts(system, known, [touch], (x, v), (x, v), [0.0, 0.0], 1.0 / 24.0, 0.4)
             # Relative to the collider, which nothing moves.
-            there = touch.support if other < 0 else np.zeros(3)
+            there = touch.support_velocity if other < 0 else np.zeros(3)
             before, now = (0.5 * float(mass @ ((w - there) ** 2).sum(axis=1)) for w in (v, after))
             assert now <= before * (1.0 + 1e-12)
             if other >= 0:
@@ -166,14 +171,14 @@ def test_spinning_rod_lands_and_rests() -> None:
     lying[:, 2] -= lying[:, 2].min() - 0.1
     dials = {"stiffness": 600.0, "settle": 42.0, "bounce": 0.0, "resolution": 150, "substeps": 4}
     body = still(replace(rod, vertices=lying), start_settled=False, **dials)
-    simulation = Simulation(scene(body, last=40, obstacles=(plane(),)))
-    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    simulation = Simulation(scene(body, last=40, colliders=(plane(),)))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state, mass = run.frame.state, simulation.islands[0].system.mass
     lever = state.positions - mass @ state.positions / mass.sum()
     run.frame = replace(run.frame, state=replace(state, velocities=np.cross([-25.0, 0.0, 0.0], lever)))
     found = []
     for number in range(2, 41):
-        now = run.advance(simulation.sampled(number, run.count)).state
+        now = run.advance(simulation.sample_frame(number, run.substep_count)).state
         found.append(float(mass @ (0.5 * (now.velocities**2).sum(axis=1) + 9.81 * now.positions[:, 2])))
     # Relative to its energy at rest.
     above = np.array(found) - 9.81 * mass.sum() * 0.08 * np.cos(np.pi / 8.0)
@@ -199,7 +204,7 @@ def test_blocks_on_separate_plates_are_independent() -> None:
             bodies.append(
                 block("There", low=(-0.1, 4.9, 0.95 * R), touch_together=True, friction=2.0, settle=4.0, stiffness=30.0)
             )
-        made = scene(*bodies, last=48, obstacles=(collider(plate, path), collider(other)))
+        made = scene(*bodies, last=48, colliders=(collider(plate, path), collider(other)))
         found.append(np.array([one.shapes["Here"] for one in Simulation(made).frames()]))
     # Within the tolerance of the steps.
     assert np.abs(found[0] - found[1]).max() < 1e-3 * SIZE
@@ -211,9 +216,9 @@ def test_redetection_skip_keeps_result(
 ) -> None:
     """Steps with little motion skip the second detection, with the same result."""
     looked = []
-    find = Detection.__call__
+    find = CollisionDetection.__call__
 
-    def counted(detection: Detection, positions: np.ndarray) -> Rows:
+    def counted(detection: CollisionDetection, positions: np.ndarray) -> ContactSet:
         looked.append(1)
         return find(detection, positions)
 
@@ -225,9 +230,9 @@ def test_redetection_skip_keeps_result(
             places.append(frame.state.positions)
         return np.array(counts), np.array(places)
 
-    monkeypatch.setattr(Detection, "__call__", counted)
+    monkeypatch.setattr(CollisionDetection, "__call__", counted)
     counts, places = run()
-    monkeypatch.setattr(contact_step, "_STAYED", 0.0)
+    monkeypatch.setattr(contact_solve, "_STAYED", 0.0)
     every, wanted = run()
     # During landing detection runs again at the end of the step. At the end motions are 10^-5 of the contact distance.
     assert (counts[1:8] >= 2).all()

@@ -1,4 +1,4 @@
-"""Coefficients of contacts: stiffness, distance, friction and history (docs/physics.md section 7)."""
+"""Coefficients of contacts: stiffness, distance, friction and history (docs/explanation/physics/07-contact.md)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded
-from dampsim.core.contact.memory import POINT, ContactMemory
-from dampsim.core.contact.moment import Moment, Obstructing, Span, Touching
+from dampsim.core.contact.collision_state import CollisionState, ContactInputs, KinematicMotion, ObstacleMotion
+from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.geometry.surface import Surface
 from references import contact
 from shapes import sheet
@@ -42,7 +42,7 @@ def test_contact_coefficients_match_formulas() -> None:
     assert len(down) == 25
     for k in down:
         assert rows.stiffness[k] == pytest.approx(contact.stiffness([E, 0.3 * E], areas[0][rows.key[k, 2]], r, True))
-        assert rows.out[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
+        assert rows.target_gap[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
     # On the collider's side a point has at most the area that it touches, and one body's modulus counts.
     things[1] = obstacle(other, friction=0.15, backward=0.15)
     step = Step(things)
@@ -59,13 +59,13 @@ def test_friction_history_relative_to_collider() -> None:
     """The friction spring keeps its elongation while the contact presses, relative to the collider's motion."""
     body, way = cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
     stretch = np.array([[1e-3, -2e-3, 0.0]])
-    memory = ContactMemory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
+    memory = ContactHistory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
     step = Step([Thing(body, body.vertices + way), plane(FLAT, FLAT + np.array([0.03, 0.0, 0.0]))], memory=memory)
-    rows = step.rows().some(np.array([0]))
+    rows = step.rows().select(np.array([0]))
     assert tuple(rows.key[0]) == (0, POINT, 0, 1)
-    d = np.asarray(rows.weights @ step.nodes + rows.base)
+    d = np.asarray(rows.weights @ step.nodes + rows.base_offset)
     # The point's motion relative to the plane, plus the previous elongation.
-    np.testing.assert_allclose(d - rows.begun, [way - [0.03, 0.0, 0.0] + stretch[0]], atol=1e-9)
+    np.testing.assert_allclose(d - rows.stick_anchor, [way - [0.03, 0.0, 0.0] + stretch[0]], atol=1e-9)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.3])
@@ -87,22 +87,22 @@ def test_collision_state_positions_and_settings() -> None:
     body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
     step = Step([Thing(body), obstacle(ground)])
     nodes = len(body.vertices)
-    there, way = Span(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
-    around = Obstructing(Span(ground.vertices, ground.vertices + way), 0.7, 0.03)
+    there, way = KinematicMotion(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
+    around = ObstacleMotion(KinematicMotion(ground.vertices, ground.vertices + way), 0.7, 0.03)
     surfaces = step.moment.model.surfaces
     held = replace(surfaces[0], hold=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
-    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacles=(-1, 0))
-    touching = Touching(there, 0.0, 0.4, 0.9, (around,))
-    found = Moment.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), colliders=(-1, 0))
+    touching = ContactInputs(there, 0.0, 0.4, 0.9, (around,))
+    found = CollisionState.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
     # A quarter of each point follows the animation.
     start = 0.75 * (body.vertices + 0.01) + 0.25 * (body.vertices + 1.0)
     np.testing.assert_allclose(found.start[:nodes], start, atol=1e-12)
-    np.testing.assert_allclose(found.points(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)
-    np.testing.assert_allclose(found.drift[:nodes], 0.25 * 0.5, atol=1e-12)
+    np.testing.assert_allclose(found.points_at(body.vertices)[:nodes], body.vertices + 0.25 * 1.5, atol=1e-12)
+    np.testing.assert_allclose(found.kinematic_drift[:nodes], 0.25 * 0.5, atol=1e-12)
     np.testing.assert_allclose(found.start[nodes:], ground.vertices)
-    np.testing.assert_allclose(found.points(body.vertices)[nodes:], ground.vertices + way)
-    np.testing.assert_allclose(found.drift[nodes:], np.tile(way, (9, 1)), atol=1e-12)
-    assert found.distance == pytest.approx([0.005 * body.size, 0.03])
+    np.testing.assert_allclose(found.points_at(body.vertices)[nodes:], ground.vertices + way)
+    np.testing.assert_allclose(found.kinematic_drift[nodes:], np.tile(way, (9, 1)), atol=1e-12)
+    assert found.contact_distance == pytest.approx([0.005 * body.size, 0.03])
     assert list(found.friction) == [0.4, 0.7]
-    assert list(found.backward) == [0.9, 0.7]
+    assert list(found.backward_friction) == [0.9, 0.7]
     assert list(found.young) == [3.0 * E, 0.0]

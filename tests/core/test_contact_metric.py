@@ -13,12 +13,12 @@ from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
 
 from builders import gridded, scene, still
-from dampsim.core.contact import metric
-from dampsim.core.contact.metric import Compliance, Compliant, ContactMetric
+from dampsim.core.contact import contact_preconditioner
+from dampsim.core.contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner, InverseColumns
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.factor import LowRank, LowRankUpdate
+from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
-from dampsim.core.solvers.problem import Minimum, Tolerance
+from dampsim.core.solvers.objective import Minimum, Tolerance
 from dampsim.core.stepping.step_problem import StepProblem
 
 # Columns of the inverse are stored in single precision.
@@ -48,8 +48,8 @@ def test_woodbury_contacts_match_dense_inverse(
     low: int, bodies: int, count: int, dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Five contacts have a lower rank than their nodes have degrees of freedom, twenty a higher one.
-    monkeypatch.setattr(metric, "_DENSE", dense)
-    monkeypatch.setattr(metric, "_SOON", 1_000_000 * dense)
+    monkeypatch.setattr(contact_preconditioner, "_DENSE", dense)
+    monkeypatch.setattr(contact_preconditioner, "_SOON", 1_000_000 * dense)
     rng = np.random.default_rng(low)
     nodes = 12
     body = np.arange(nodes) * bodies // nodes
@@ -67,13 +67,13 @@ def test_woodbury_contacts_match_dense_inverse(
     # (w x 1)^T L for each row's B = L L^T.
     ways = [np.kron(row[slots], np.linalg.cholesky(block).T) for row, block in zip(weights, blocks, strict=True)]
     resisted = csr_matrix(np.concatenate(ways))
-    compliance = Compliance(lambda right: np.linalg.solve(A, right), nodes, np.arange(nodes))
+    compliance = InverseColumns(lambda right: np.linalg.solve(A, right), nodes, np.arange(nodes))
     parts = []
     for k in range(bodies):
         places = np.flatnonzero(body[slots] == k)
-        own = compliance.among(slots[places]).reshape(3 * len(places), -1)
-        parts.append(Compliant(places, own - base.given(slots[places]).astype(np.float32)))
-    inverse = ContactMetric(base, parts, resisted, slots)
+        own = compliance.block(slots[places]).reshape(3 * len(places), -1)
+        parts.append(ComplianceBlock(places, own - base.correction_at(slots[places]).astype(np.float32)))
+    inverse = ContactPreconditioner(base, parts, resisted, slots)
     C = np.zeros((3 * nodes, 3 * nodes))
     for row, block in zip(weights, blocks, strict=True):
         C += np.kron(np.outer(row, row), block)
@@ -82,7 +82,7 @@ def test_woodbury_contacts_match_dense_inverse(
     found = np.stack([inverse(one) for one in np.eye(3 * nodes)], axis=1)
     np.testing.assert_allclose(found, wanted, atol=SINGLE * np.abs(np.linalg.inv(A)).max())
     step = rng.normal(size=(nodes, 3))
-    np.testing.assert_allclose(inverse.pushed(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
+    np.testing.assert_allclose(inverse.stiffness_times(step).ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
 
 
 @pytest.mark.parametrize("large", [1e3, 1e9, 1e16])
@@ -92,10 +92,12 @@ def test_huge_compliance_preconditioner_is_positive(large: float) -> None:
     inverse = np.eye(12) + large * np.kron(np.ones((4, 4)), np.eye(3))
     base = LowRankUpdate(lambda right: inverse @ right, LowRank.of(4, [], []))
     resisted = csr_matrix(rng.normal(size=(9, 12)))
-    metric = ContactMetric(base, [Compliant(np.arange(4), inverse.astype(np.float32))], resisted, np.arange(4))
+    contact_preconditioner = ContactPreconditioner(
+        base, [ComplianceBlock(np.arange(4), inverse.astype(np.float32))], resisted, np.arange(4)
+    )
     for way in rng.normal(size=(20, 12)):
-        assert np.isfinite(metric(way)).all()
-        assert way @ metric(way) > 0.0
+        assert np.isfinite(contact_preconditioner(way)).all()
+        assert way @ contact_preconditioner(way) > 0.0
 
 
 def test_inverse_columns_independent_of_queries() -> None:
@@ -106,15 +108,15 @@ def test_inverse_columns_independent_of_queries() -> None:
     def solve(right: np.ndarray) -> np.ndarray:
         return np.linalg.solve(A, right)
 
-    asked, fresh = Compliance(solve, 30, nodes), Compliance(solve, 30, nodes)
-    asked.among(nodes[[3, 20, 7]])
-    asked.among(nodes[[20, 3]])
+    asked, fresh = InverseColumns(solve, 30, nodes), InverseColumns(solve, 30, nodes)
+    asked.block(nodes[[3, 20, 7]])
+    asked.block(nodes[[20, 3]])
     last = nodes[[7, 0, 12]]
     dof = (3 * last[:, None] + np.arange(3)).ravel()
     wanted = np.linalg.inv(A)[np.ix_(dof, dof)]
-    np.testing.assert_allclose(asked.among(last).reshape(9, 9), wanted, rtol=1e-5, atol=1e-7 / 30)
+    np.testing.assert_allclose(asked.block(last).reshape(9, 9), wanted, rtol=1e-5, atol=1e-7 / 30)
     # A resumed bake makes other queries first; results are equal to the bit.
-    assert np.array_equal(asked.among(last), fresh.among(last))
+    assert np.array_equal(asked.block(last), fresh.block(last))
 
 
 def blocks() -> Simulation:
@@ -126,7 +128,7 @@ def blocks() -> Simulation:
         surface.vertices[:] = turn.apply(surface.vertices) + np.array([0.01 * k, 0.0, 0.202 * k + 0.001])
         dials = {"stiffness": 150.0, "settle": 12.0, "bounce": 20.0, "resolution": 60, "start_settled": False}
         bodies.append(still(surface, touch_together=True, **dials))
-    return Simulation(scene(*bodies, last=8, obstacles=(plane(0.0),)))
+    return Simulation(scene(*bodies, last=8, colliders=(plane(0.0),)))
 
 
 def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
@@ -134,14 +136,14 @@ def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[n
 
     stiffness: at rest, of the free nodes.
     """
-    turned = block_diag(*problem._metric._rotation)
+    turned = block_diag(*problem._preconditioner._rotation)
     A = np.diag(problem._inertia.repeat(3)) + problem._h * problem._scale * turned @ stiffness.toarray() @ turned.T
-    low = problem._low_rank.joined()
+    low = problem._low_rank.as_single_block()
     A += low.columns @ np.diag(low.signs[0]) @ low.columns.T
     energy, x = problem.contacts, problem.positions(v)
     assert energy is not None
-    stiff = energy.stiffness(x)
-    weights, C = energy.rows.weights.toarray(), np.zeros_like(A)
+    stiff = energy.stiffness_blocks(x)
+    weights, C = energy.contacts.weights.toarray(), np.zeros_like(A)
     for row, block in zip(weights, stiff, strict=True):
         there = np.flatnonzero(row)
         dof = (3 * there[:, None] + np.arange(3)).ravel()
@@ -159,7 +161,7 @@ def test_step_preconditioner_matches_dense_inverse(
     seen = []
 
     def spy(problem: StepProblem, v: np.ndarray, tolerance: Tolerance) -> Minimum:
-        if problem.contacts is not None and (problem.contacts.branches(problem.positions(v)) > 0).sum() > 20:
+        if problem.contacts is not None and (problem.contacts.contact_states(problem.positions(v)) > 0).sum() > 20:
             A, C = dense(problem, v, stepper.stiffness)
             wanted = np.linalg.inv(A + C)
             found = np.stack([problem.precondition(one.reshape(-1, 3)).ravel() for one in np.eye(len(A))], axis=1)
@@ -167,7 +169,7 @@ def test_step_preconditioner_matches_dense_inverse(
             # Without the contacts the inverse differs much, so the test is sensitive.
             assert np.abs(np.linalg.inv(A) - wanted).max() > 0.05 * np.abs(wanted).max()
             step = np.random.default_rng(0).normal(size=v.shape)
-            apart = problem.apart(step)
+            apart = problem.known_gradient_change(step)
             assert apart is not None
             np.testing.assert_allclose(apart.ravel(), C @ step.ravel(), atol=1e-9 * np.abs(C).max())
         return minimise_lbfgs(problem, v, tolerance)
@@ -184,8 +186,8 @@ def test_step_preconditioner_matches_dense_inverse(
 def test_precomputed_inverse_columns_are_identical() -> None:
     rng = np.random.default_rng(5)
     A, nodes = spd(rng, 3 * 100), np.arange(100)
-    one, other = (Compliance(lambda right: np.linalg.solve(A, right), 100, nodes) for _ in range(2))
-    one.foresee(np.array([3, 40, 77]))
+    one, other = (InverseColumns(lambda right: np.linalg.solve(A, right), 100, nodes) for _ in range(2))
+    one.prefetch_columns(np.array([3, 40, 77]))
     # Some of these were not precomputed.
     slots = np.array([2, 41, 77, 95])
-    np.testing.assert_array_equal(one.among(slots), other.among(slots))
+    np.testing.assert_array_equal(one.block(slots), other.block(slots))

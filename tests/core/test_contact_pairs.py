@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.crossings import depth_between
-from dampsim.core.measure.contacts import SEEN
-from dampsim.core.scene.collider import Obstacle
+from dampsim.core.geometry.intersections import penetration_depth
+from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
+from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation
 from pairs import Pair, crosses, random_pair, shaken, visible_depth
 
@@ -57,7 +57,7 @@ def stays_outside(pair: Pair) -> None:
     found = seen(pair)
     assert not found.crossing
     assert found.thrown < _THROWN
-    assert found.deepest <= SEEN, found
+    assert found.deepest <= VISIBLE_PENETRATION, found
 
 
 @pytest.mark.parametrize(
@@ -91,11 +91,11 @@ def in_driven(seed: int, concave: bool, last: int) -> float:
     def motion(frame: float) -> np.ndarray:
         return lower.surface.vertices + np.sin(2.0 * np.pi * (frame - 1.0) / 48.0) * way
 
-    tool = Obstacle(lower.name, motion(1.0), lower.surface.triangles, motion)
-    made = replace(pair.scene, bodies=(upper,), obstacles=(*pair.scene.obstacles, tool))
+    tool = Collider(lower.name, motion(1.0), lower.surface.triangles, motion)
+    made = replace(pair.scene, bodies=(upper,), colliders=(*pair.scene.colliders, tool))
     faces = lower.surface.triangles, upper.surface.triangles
     deep = [
-        depth_between(motion(float(frame.number)), faces[0], frame.shapes[upper.name], faces[1])
+        penetration_depth(motion(float(frame.number)), faces[0], frame.shapes[upper.name], faces[1])
         for frame in Simulation(made).frames()
     ]
     return max(deep) / min(pair.sizes)
@@ -112,7 +112,7 @@ def in_driven(seed: int, concave: bool, last: int) -> float:
 )
 def test_fall_onto_moving_mesh(seed: int, concave: bool, last: int) -> None:
     """For a frame penetrations were 0.13% and 1.2% of the smaller size before such steps were checked."""
-    assert in_driven(seed, concave, last) < SEEN
+    assert in_driven(seed, concave, last) < VISIBLE_PENETRATION
 
 
 @pytest.mark.slow

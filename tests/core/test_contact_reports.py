@@ -8,29 +8,29 @@ import numpy as np
 import pytest
 
 from builders import DOWN, gridded, scene, still
-from dampsim.core.contact.memory import POINT
+from dampsim.core.contact.contact_history import POINT
 from dampsim.core.frames.frame import Frame
-from dampsim.core.measure.contacts import pressing, touched
-from dampsim.core.measure.report import Report, Sunk, Touched
-from dampsim.core.scene.collider import Obstacle
+from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
+from dampsim.core.measure.report import BodyContactSummary, Penetration, ShotReport
+from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import OF, State
+from dampsim.core.system.state import KEY_SEPARATOR, State
 
 # Mass of a block of 0.2 m of 1000 kg/m^3, kg.
 MASS = 8.0
 
 
-def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Obstacle:
+def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Collider:
     turn = np.array([[np.cos(tilt), 0.0, -np.sin(tilt)], [0.0, 1.0, 0.0]])
     points = np.array([0.0, 0.0, height]) + np.concatenate([np.zeros((1, 3)), turn])
-    return Obstacle(name, points, np.zeros((0, 3), dtype=np.int64), lambda frame: points, plane=True)
+    return Collider(name, points, np.zeros((0, 3), dtype=np.int64), lambda frame: points, is_plane=True)
 
 
-def table(height: float, wide: float = 1.0, name: str = "Table") -> Obstacle:
+def table(height: float, wide: float = 1.0, name: str = "Table") -> Collider:
     """Return a closed box whose top is at a height, and that extends by wide to both sides along x."""
     surface = gridded(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
-    return Obstacle(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
+    return Collider(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
 
 
 def block(low: float = 0.0, name: str = "Block", **more: object) -> object:
@@ -46,18 +46,18 @@ def last(made: Scene) -> tuple[Simulation, Frame]:
 
 
 @pytest.mark.parametrize("ground", [plane(0.0), table(0.0), pytest.param(table(0.0, 0.06), marks=pytest.mark.slow)])
-def test_resting_contact_forces_balance_weight(ground: Obstacle) -> None:
-    simulation, frame = last(scene(block(), last=48, obstacles=(ground,)))
-    found = pressing(simulation, frame, "Block")
+def test_resting_contact_forces_balance_weight(ground: Collider) -> None:
+    simulation, frame = last(scene(block(), last=48, colliders=(ground,)))
+    found = body_contact_forces(simulation, frame, "Block")
     weight = float(simulation.system_of("Block").mass.sum()) * 9.81
     # The beam has one row less on each side, plus its own edges.
     assert len(found) >= 15
     # At rest within the tolerance of Settle; friction balances lateral forces between the feet.
-    np.testing.assert_allclose(found.total(ground.name), [0.0, 0.0, weight], atol=0.01 * weight)
+    np.testing.assert_allclose(found.total_force(ground.name), [0.0, 0.0, weight], atol=0.01 * weight)
     # Normals tilt where the block bends around the beam.
     np.testing.assert_allclose(found.normals, np.tile([0.0, 0.0, 1.0], (len(found), 1)), atol=0.01)
     assert np.abs(found.points[:, 2]).max() < 0.005 * 0.2 * 3**0.5
-    assert not touched(simulation, frame.state, "Block").sunk
+    assert not contact_summary(simulation, frame.state, "Block").penetrations
 
 
 @pytest.mark.slow
@@ -65,9 +65,9 @@ def test_normal_forces_on_slope() -> None:
     """Reported forces are normal forces, without friction."""
     tilt = 0.3
     ground = plane(-0.1 * np.tan(tilt) - 1e-3, tilt)
-    simulation, frame = last(scene(block(), last=60, obstacles=(ground,)))
+    simulation, frame = last(scene(block(), last=60, colliders=(ground,)))
     weight = float(simulation.system_of("Block").mass.sum()) * 9.81
-    total = pressing(simulation, frame, "Block").total("Floor")
+    total = body_contact_forces(simulation, frame, "Block").total_force("Floor")
     np.testing.assert_allclose(np.linalg.norm(total), weight * np.cos(tilt), rtol=0.02)
     np.testing.assert_allclose(total / np.linalg.norm(total), [np.sin(tilt), 0.0, np.cos(tilt)], atol=1e-6)
 
@@ -75,13 +75,13 @@ def test_normal_forces_on_slope() -> None:
 @pytest.mark.slow
 def test_contact_forces_between_bodies_are_opposite() -> None:
     lower, upper = block(0.0, "Lower", touch_together=True), block(0.204, "Upper", touch_together=True)
-    simulation, frame = last(scene(lower, upper, last=48, obstacles=(plane(0.0),)))
+    simulation, frame = last(scene(lower, upper, last=48, colliders=(plane(0.0),)))
     weights = [float(simulation.model_of(name).block.mass.sum()) * 9.81 for name in ("Lower", "Upper")]
-    on, under = (pressing(simulation, frame, name) for name in ("Upper", "Lower"))
-    np.testing.assert_allclose(on.total("Lower"), -under.total("Upper"), atol=1e-9 * weights[0])
-    np.testing.assert_allclose(on.total("Lower")[2], weights[1], rtol=0.02)
-    np.testing.assert_allclose(under.total("Floor")[2], sum(weights), rtol=0.02)
-    assert (on.total("Floor") == 0.0).all()
+    on, under = (body_contact_forces(simulation, frame, name) for name in ("Upper", "Lower"))
+    np.testing.assert_allclose(on.total_force("Lower"), -under.total_force("Upper"), atol=1e-9 * weights[0])
+    np.testing.assert_allclose(on.total_force("Lower")[2], weights[1], rtol=0.02)
+    np.testing.assert_allclose(under.total_force("Floor")[2], sum(weights), rtol=0.02)
+    assert (on.total_force("Floor") == 0.0).all()
 
 
 def remembered(
@@ -90,23 +90,23 @@ def remembered(
     """Return a state with contacts of given keys, depths and pressures."""
     areas = simulation.system_of("Block").contact.surfaces[0].areas
     rows = [[*key, 0.0, 0.0, 0.0, pressure * areas[key[2]], depth] for key, depth, pressure in contacts]
-    return replace(state, memory={**state.memory, f"Block{OF}contacts": np.array(rows).reshape(-1, 9)})
+    return replace(state, memory={**state.history, f"Block{KEY_SEPARATOR}contacts": np.array(rows).reshape(-1, 9)})
 
 
 def test_reported_penetration_count_and_depth() -> None:
     """The report has the count, the depth, and whether the body was squeezed in."""
-    simulation, frame = last(scene(block(stiffness=100.0), last=2, obstacles=(plane(0.0), table(0.0))))
+    simulation, frame = last(scene(block(stiffness=100.0), last=2, colliders=(plane(0.0), table(0.0))))
     young = simulation.young("Block")
 
-    def told(*contacts: tuple[tuple[int, int, int, int], float, float]) -> tuple[Sunk, ...]:
-        return touched(simulation, remembered(simulation, frame.state, *contacts), "Block").sunk
+    def told(*contacts: tuple[tuple[int, int, int, int], float, float]) -> tuple[Penetration, ...]:
+        return contact_summary(simulation, remembered(simulation, frame.state, *contacts), "Block").penetrations
 
     floor, box = ((0, POINT, k, 1) for k in (3, 5)), ((0, POINT, 7, 2), (2, POINT, 4, 0))
     # Points of animated bodies press with any area.
     assert told(*((key, depth, 0.01 * young) for key, depth in zip(floor, (0.004, 0.002), strict=True))) == (
-        Sunk("Floor", 2, 0, 0.004, False),
+        Penetration("Floor", 2, 0, 0.004, False),
     )
-    assert told(*((key, 0.003, 1.5 * young) for key in box)) == (Sunk("Table", 1, 1, 0.003, True),)
+    assert told(*((key, 0.003, 1.5 * young) for key in box)) == (Penetration("Table", 1, 1, 0.003, True),)
     # In front of the floor, or penetrating invisibly for a block with a diagonal of 0.35 m.
     assert told(((0, POINT, 3, 1), -0.001, young), ((0, POINT, 5, 1), 0.0003, 1.5 * young)) == ()
 
@@ -114,10 +114,10 @@ def test_reported_penetration_count_and_depth() -> None:
 def test_earliest_rest_time_by_stiffness() -> None:
     answers = []
     for stiffness in (10.0, 40.0):
-        made = scene(block(0.01, stiffness=stiffness, settle=4.0), last=12, obstacles=(plane(0.0),))
+        made = scene(block(0.01, stiffness=stiffness, settle=4.0), last=12, colliders=(plane(0.0),))
         simulation = Simulation(made)
         frames = list(simulation.frames())
-        said = [touched(simulation, frame.state, "Block").soonest for frame in frames]
+        said = [contact_summary(simulation, frame.state, "Block").earliest_rest for frame in frames]
         answers.append(next(one for one in said if one > 0.0))
         # Invisible motion counts as rest.
         assert said[-1] == 0.0
@@ -125,32 +125,36 @@ def test_earliest_rest_time_by_stiffness() -> None:
     assert 1.2 < answers[0] / answers[1] < 2.0
     assert answers[0] > 4.0 / 24.0
     free = Simulation(scene(block(), last=4, gravity=0.0 * DOWN))
-    assert touched(free, list(free.frames())[-1].state, "Block") == Touched()
+    assert contact_summary(free, list(free.frames())[-1].state, "Block") == BodyContactSummary()
 
 
 def test_report_keeps_deepest_penetrations() -> None:
     """A report keeps the deepest penetration of each partner and the earliest rest time after the last push."""
-    def sunk(depth: float, other: str = "Floor", squeezed: bool = False) -> Sunk:
-        return Sunk(other, 3, 0, depth, squeezed)
+
+    def sunk(depth: float, other: str = "Floor", squeezed: bool = False) -> Penetration:
+        return Penetration(other, 3, 0, depth, squeezed)
 
     frames = [
-        (1, Touched((sunk(0.1), sunk(0.2, "Box")), 0.3, 0.02)),
-        (2, Touched((sunk(0.3), sunk(0.01, squeezed=True)), 0.5, 0.03)),
+        (1, BodyContactSummary((sunk(0.1), sunk(0.2, "Box")), 0.3, 0.02)),
+        (2, BodyContactSummary((sunk(0.3), sunk(0.01, squeezed=True)), 0.5, 0.03)),
         # The slowest motion remains at the end, however small it is.
-        (3, Touched((), 0.9, 0.01)),
-        (4, Touched((sunk(0.2),), 0.0)),
+        (3, BodyContactSummary((), 0.9, 0.01)),
+        (4, BodyContactSummary((sunk(0.2),), 0.0)),
     ]
-    report = Report.of(frames)
-    assert [(number, one.other, one.depth) for number, one in report.sunk] == [
+    report = ShotReport.from_frames(frames)
+    assert [(number, one.partner, one.depth) for number, one in report.penetrations] == [
         (2, "Floor", 0.3), (1, "Box", 0.2), (2, "Floor", 0.01),
     ]  # fmt: skip
-    assert report.soonest == 0.5
-    assert Report.of([*frames, (5, Touched((), 0.4, 0.01))]).soonest == 0.4
-    assert Report.of([]) == Report()
+    assert report.earliest_rest == 0.5
+    assert ShotReport.from_frames([*frames, (5, BodyContactSummary((), 0.4, 0.01))]).earliest_rest == 0.4
+    assert ShotReport.from_frames([]) == ShotReport()
     # A root modelled into a collider is not reported while it stays; deeper penetration is.
-    rooted = [(1, Touched((sunk(0.2, squeezed=True),))), (2, Touched((sunk(0.201, squeezed=True),)))]
-    assert Report.of(rooted) == Report()
-    further = [*rooted, (3, Touched((sunk(0.25, squeezed=True), sunk(0.1, "Box", squeezed=True))))]
-    assert [(number, one.other, one.depth) for number, one in Report.of(further).sunk] == [
+    rooted = [
+        (1, BodyContactSummary((sunk(0.2, squeezed=True),))),
+        (2, BodyContactSummary((sunk(0.201, squeezed=True),))),
+    ]
+    assert ShotReport.from_frames(rooted) == ShotReport()
+    further = [*rooted, (3, BodyContactSummary((sunk(0.25, squeezed=True), sunk(0.1, "Box", squeezed=True))))]
+    assert [(number, one.partner, one.depth) for number, one in ShotReport.from_frames(further).penetrations] == [
         (3, "Floor", 0.25), (3, "Box", 0.1),
     ]  # fmt: skip

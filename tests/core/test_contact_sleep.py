@@ -11,8 +11,8 @@ import pytest
 from builders import scene
 from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
-from dampsim.core.scene.parameters import ColliderDials
+from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step as stepping
@@ -34,8 +34,8 @@ def keyed(name: str, value: float) -> Body:
     return replace(body, dials=lambda frame: changed if frame >= WOKEN else body.settings)
 
 
-def rougher(frame: float) -> ColliderDials:
-    return ColliderDials(roughness=1.0 if frame < WOKEN else 0.0)
+def rougher(frame: float) -> ColliderSettings:
+    return ColliderSettings(roughness=1.0 if frame < WOKEN else 0.0)
 
 
 def lifted(frame: float) -> np.ndarray:
@@ -45,8 +45,8 @@ def lifted(frame: float) -> np.ndarray:
 SLOPE = 9.81 * np.array([0.5, 0.0, -0.8])
 
 
-def made(body: Body, floor: Obstacle | None = None) -> Scene:
-    return scene(body, last=WOKEN + 12, gravity=SLOPE, obstacles=(floor or plane(),))
+def made(body: Body, floor: Collider | None = None) -> Scene:
+    return scene(body, last=WOKEN + 12, gravity=SLOPE, colliders=(floor or plane(),))
 
 
 WAYS: dict[str, Callable[[], Scene]] = {
@@ -90,7 +90,7 @@ def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_flying_block_does_not_sleep() -> None:
-    floating = scene(block(low=(0, 0, 1.0)), last=12, gravity=np.zeros(3), obstacles=(plane(),))
-    falling = scene(block(low=(0, 0, 1.0)), last=12, obstacles=(plane(),))
+    floating = scene(block(low=(0, 0, 1.0)), last=12, gravity=np.zeros(3), colliders=(plane(),))
+    falling = scene(block(low=(0, 0, 1.0)), last=12, colliders=(plane(),))
     assert frames(falling)[-1].surface[:, 2].min() < 0.1
     assert np.abs(frames(floating)[-1].surface - frames(floating)[0].surface).max() < 1e-12

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.contact import together
-from dampsim.core.contact.memory import POINT, ContactMemory
-from dampsim.core.contact.rows import Rows
+from dampsim.core.contact import batched_detection
+from dampsim.core.contact.contact_history import POINT, ContactHistory
+from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
 from shapes import box, sheet, sphere
 from touchables import R, Step, Thing, moved
 
 
-def heap(seed: int, memory: ContactMemory | None = None, way: float = 0.0) -> Step:
+def heap(seed: int, memory: ContactHistory | None = None, way: float = 0.0) -> Step:
     """Return randomly rotated bodies, with a sheet, that touch slightly and move by a fifth of a contact distance.
 
     way: displacement of the ball in their middle, m.
@@ -40,17 +40,17 @@ def heap(seed: int, memory: ContactMemory | None = None, way: float = 0.0) -> St
         end = surface.vertices + 0.2 * R * rng.normal(size=surface.vertices.shape) + [way * (number == 0), 0.0, 0.0]
         things.append(Thing(surface, end, distance=R * (1.0 + 0.2 * number)))
     facing = [(a, b) for a in range(len(things)) for b in range(a + 1, len(things))]
-    return Step(things, facing, memory=ContactMemory() if memory is None else memory)
+    return Step(things, facing, memory=ContactHistory() if memory is None else memory)
 
 
-def in_order(rows: Rows) -> Rows:
-    return rows.some(np.lexsort(rows.key.T[::-1]))
+def in_order(rows: ContactSet) -> ContactSet:
+    return rows.select(np.lexsort(rows.key.T[::-1]))
 
 
-def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> Rows:
+def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> ContactSet:
     """Return the contacts of a step, after a check that detection of each pair alone finds the same."""
     found = in_order(step.rows())
-    monkeypatch.setattr(together, "_SMALL", -1)
+    monkeypatch.setattr(batched_detection, "_SMALL", -1)
     alone = in_order(step.rows())
     assert np.array_equal(found.key, alone.key)
     # The same sums in another order: rounding of coordinates of 0.3 m.
@@ -66,14 +66,14 @@ def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> Rows:
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
     """Return, for each batched call, the numbers of pairs, of pairs left for single detection, and of contacts."""
     counts = []
-    ask = together.Together.__call__
+    ask = batched_detection.BatchedDetection.__call__
 
     def counted(self, pairs, *rest):
         met, alone = ask(self, pairs, *rest)
         counts.append((len(pairs), int(alone.sum()), len(met)))
         return met, alone
 
-    monkeypatch.setattr(together.Together, "__call__", counted)
+    monkeypatch.setattr(batched_detection.BatchedDetection, "__call__", counted)
     return counts
 
 
@@ -99,7 +99,7 @@ def test_penetrating_pairs_are_detected_separately(asked, monkeypatch) -> None:
     step = heap(1)
     mine = np.arange(3)
     keys = np.stack([np.zeros(3, dtype=np.int64), np.full(3, POINT), mine, np.ones(3, dtype=np.int64)], axis=1)
-    memory = ContactMemory.of(keys, np.zeros((3, 3)), np.ones(3), np.full(3, R))
+    memory = ContactHistory.of(keys, np.zeros((3, 3)), np.ones(3), np.full(3, R))
     # Three points of the ball start in the middle of the box.
     start, end = step.things[0].surface.vertices.copy(), step.things[0].ended.copy()
     start[mine] = end[mine] = step.things[1].surface.vertices.mean(axis=0) + 1e-3 * np.eye(3)
@@ -111,6 +111,6 @@ def test_penetrating_pairs_are_detected_separately(asked, monkeypatch) -> None:
 
 
 def test_oversized_batch_is_detected_separately(asked, monkeypatch) -> None:
-    monkeypatch.setattr(together, "_MANY", 40)
+    monkeypatch.setattr(batched_detection, "_MANY", 40)
     alike(heap(2), monkeypatch)
     assert asked[0][1] > 2

@@ -8,18 +8,18 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from dampsim.core.errors import MeshError
-from dampsim.core.geometry.cover import _LEAST_ANGLE, _least_dihedral, cover_surface
-from dampsim.core.geometry.embedding import barycentric, neighbours
-from dampsim.core.geometry.lattice import tet_corners, tets_of_points
-from dampsim.core.geometry.surface import Surface, clean_triangles, open_part
-from dampsim.core.geometry.winding import WindingNumber
+from dampsim.core.geometry.bcc_lattice import tet_corners, tets_containing_points
+from dampsim.core.geometry.embedding import adjacent_tets, barycentric_coordinates
+from dampsim.core.geometry.surface import Surface, clean_triangles, open_area_ratio
+from dampsim.core.geometry.tetrahedralise import _MIN_DIHEDRAL, _min_dihedral_angles, tetrahedralise
+from dampsim.core.geometry.winding_number import WindingNumber
 from shapes import SHAPES, box, sheet, sphere, tube
 
 
 def test_lattice_tet_contains_its_point() -> None:
     points = np.random.default_rng(0).uniform(-5.0, 5.0, (5000, 3))
-    centre, index = tets_of_points(points)
-    weights = barycentric(points, 0.5 * tet_corners(centre, index))
+    centre, index = tets_containing_points(points)
+    weights = barycentric_coordinates(points, 0.5 * tet_corners(centre, index))
     assert weights.min() > -1e-12
 
 
@@ -28,9 +28,9 @@ def test_lattice_tet_contains_its_point() -> None:
 @pytest.mark.parametrize("count", [800, pytest.param(4000, marks=pytest.mark.slow)])
 def test_cover_embeds_vertices_in_good_tets(name: str, count: int) -> None:
     surface = SHAPES[name]
-    cover = cover_surface(surface, count)
+    cover = tetrahedralise(surface, count)
     assert len(cover.tets) == pytest.approx(count, rel=0.25)
-    assert _least_dihedral(cover.nodes, cover.tets).min() >= _LEAST_ANGLE
+    assert _min_dihedral_angles(cover.nodes, cover.tets).min() >= _MIN_DIHEDRAL
     # Inside its tet or within 1% of the size, and reproduced exactly.
     assert cover.embedding.weights.min() * cover.spacing > -0.01 * surface.size
     np.testing.assert_allclose(cover.embedding(cover.nodes), surface.vertices, atol=1e-12)
@@ -40,12 +40,12 @@ def test_cover_embeds_vertices_in_good_tets(name: str, count: int) -> None:
 @pytest.mark.parametrize("name", SHAPES)
 def test_fill_fractions_sum_to_volume(name: str) -> None:
     surface = SHAPES[name]
-    cover = cover_surface(surface, 4000)
+    cover = tetrahedralise(surface, 4000)
     corners = cover.nodes[cover.tets]
     volumes = np.linalg.det(corners[:, 1:] - corners[:, :1]) / 6.0
     solid = np.linalg.det(surface.vertices[surface.triangles]).sum() / 6.0
     # Eleven probes per cut tet; thin parts also keep the minimum fill.
-    assert volumes @ cover.fill == pytest.approx(abs(solid), rel=0.25)
+    assert volumes @ cover.fill_fractions == pytest.approx(abs(solid), rel=0.25)
 
 
 def test_winding_number_inside_and_outside() -> None:
@@ -78,7 +78,7 @@ def test_cleanup_of_inverted_and_duplicate_triangles() -> None:
 )
 def test_surface_without_volume_is_refused(surface: Surface, words: str) -> None:
     with pytest.raises(MeshError, match=words):
-        cover_surface(surface, 500)
+        tetrahedralise(surface, 500)
 
 
 def test_thin_open_tube_error_and_fix() -> None:
@@ -87,8 +87,8 @@ def test_thin_open_tube_error_and_fix() -> None:
     foot = (closed.vertices[:, 2] == 0.0)[closed.triangles].all(axis=1)
     surface = Surface("Straw", closed.vertices, closed.triangles[~foot])
     with pytest.raises(MeshError, match="open and thinner than its tetrahedra; raise Resolution"):
-        cover_surface(surface, 300)
-    assert len(cover_surface(surface, 2500).tets) > 1000
+        tetrahedralise(surface, 300)
+    assert len(tetrahedralise(surface, 2500).tets) > 1000
 
 
 @pytest.mark.slow
@@ -103,8 +103,8 @@ def test_cover_parts_share_faces_only(gap: float) -> None:
         np.concatenate([one.triangles, one.triangles + len(one.vertices)]),
     )
     for count in (150, 400, 1500):
-        tets = cover_surface(surface, count).tets
-        across = neighbours(tets)
+        tets = tetrahedralise(surface, count).tets
+        across = adjacent_tets(tets)
         tet, side = np.nonzero(across >= 0)
         faces = coo_matrix((np.ones(len(tet)), (tet, across[tet, side])), shape=(len(tets), len(tets)))
         pieces, piece = connected_components(faces, directed=False)
@@ -115,9 +115,9 @@ def test_cover_parts_share_faces_only(gap: float) -> None:
 def test_open_fraction_of_tubes() -> None:
     """A tube without caps: 2 pi r^2 of 2 pi r L, for prisms with 40 sides; a closed tube has none."""
     closed = tube(3.0, 0.3, 30, 40)
-    assert open_part(closed.vertices, closed.triangles) == 0.0
+    assert open_area_ratio(closed.vertices, closed.triangles) == 0.0
     caps = np.ptp(closed.vertices[closed.triangles][:, :, 2], axis=1) < 1e-9
-    assert open_part(closed.vertices, closed.triangles[~caps]) == pytest.approx(0.3 / 3.0, rel=0.01)
+    assert open_area_ratio(closed.vertices, closed.triangles[~caps]) == pytest.approx(0.3 / 3.0, rel=0.01)
     # Every face has separate vertices, as some programs export meshes.
     split = np.arange(3 * len(closed.triangles)).reshape(-1, 3)
-    assert open_part(closed.vertices[closed.triangles.ravel()], split) == 0.0
+    assert open_area_ratio(closed.vertices[closed.triangles.ravel()], split) == 0.0

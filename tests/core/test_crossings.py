@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.crossings import crossing_edges, depth_between, inside_depth, passages
+from dampsim.core.geometry.intersections import (
+    depth_inside,
+    intersecting_edges,
+    penetration_depth,
+    segment_triangle_hits,
+)
 from dampsim.core.geometry.proximity import Triangles
 from shapes import box, ring, sheet, sphere, tube
 
@@ -37,7 +42,7 @@ def test_intersecting_edges_match_brute_force(seed: int) -> None:
     vertices = a.vertices + 0.5 * rng.normal(size=3)
     expected = every_crossing(vertices, a.triangles, b.vertices, b.triangles)
     assert expected
-    assert as_set(crossing_edges(vertices, a.triangles, b.vertices, b.triangles)) == expected
+    assert as_set(intersecting_edges(vertices, a.triangles, b.vertices, b.triangles)) == expected
 
 
 def test_intersecting_edges_with_mixed_sizes() -> None:
@@ -53,51 +58,51 @@ def test_intersecting_edges_with_mixed_sizes() -> None:
     triangles_a, triangles_b = np.arange(len(a)).reshape(-1, 3), np.arange(len(b)).reshape(-1, 3)
     expected = every_crossing(a, triangles_a, b, triangles_b)
     assert len(expected) > 50
-    assert as_set(crossing_edges(a, triangles_a, b, triangles_b, tolerance=0.0)) == expected
+    assert as_set(intersecting_edges(a, triangles_a, b, triangles_b, tolerance=0.0)) == expected
 
 
 def test_segment_hits_on_triangle_borders() -> None:
     shape = sphere(200)
     surface = Triangles(shape.vertices, shape.triangles)
-    middles = shape.vertices[surface.topology.ends].mean(axis=1)
-    aims = np.concatenate([middles, 0.3 * middles + 0.7 * shape.vertices[surface.topology.ends[:, 0]], shape.vertices])
-    found = passages(0.1 * np.ones_like(aims), 0.1 + 3.0 * (aims - 0.1), surface)
+    middles = shape.vertices[surface.topology.edges].mean(axis=1)
+    aims = np.concatenate([middles, 0.3 * middles + 0.7 * shape.vertices[surface.topology.edges[:, 0]], shape.vertices])
+    found = segment_triangle_hits(0.1 * np.ones_like(aims), 0.1 + 3.0 * (aims - 0.1), surface)
     assert np.array_equal(np.unique(found.segment), np.arange(len(aims)))
     places = np.einsum("kc,kci->ki", found.weights, shape.vertices[shape.triangles[found.triangle]])
-    along = 0.1 + found.part[:, None] * 3.0 * (aims[found.segment] - 0.1)
+    along = 0.1 + found.parameter[:, None] * 3.0 * (aims[found.segment] - 0.1)
     assert places == pytest.approx(along, abs=1e-12)
 
 
 def test_touching_surfaces_do_not_intersect() -> None:
     a, b = box((1.0, 1.0, 1.0)), box((3.0, 3.0, 1.0))
     resting = a.vertices + np.array([1.0, 1.0, 1.0])
-    assert len(crossing_edges(resting, a.triangles, b.vertices, b.triangles)[0]) == 0
-    assert len(crossing_edges(resting - [0, 0, 1e-12], a.triangles, b.vertices, b.triangles)[0]) == 0
-    assert len(crossing_edges(resting - [0, 0, 1e-6], a.triangles, b.vertices, b.triangles)[0]) > 0
+    assert len(intersecting_edges(resting, a.triangles, b.vertices, b.triangles)[0]) == 0
+    assert len(intersecting_edges(resting - [0, 0, 1e-12], a.triangles, b.vertices, b.triangles)[0]) == 0
+    assert len(intersecting_edges(resting - [0, 0, 1e-6], a.triangles, b.vertices, b.triangles)[0]) > 0
 
 
 def test_self_intersection_of_bent_tube() -> None:
     rod = tube(2.0, 0.1, 20, 8)
-    assert len(crossing_edges(rod.vertices, rod.triangles, rod.vertices, rod.triangles)[0]) == 0
+    assert len(intersecting_edges(rod.vertices, rod.triangles, rod.vertices, rod.triangles)[0]) == 0
     bent = rod.vertices.copy()
     # Bent into 1.2 turns, so that its end passes through its beginning.
     angle = 1.2 * 2 * np.pi * rod.vertices[:, 2] / 2.0
     radius = 0.4 + rod.vertices[:, 0]
     bent[:, 0], bent[:, 2] = radius * np.cos(angle), radius * np.sin(angle)
-    found = crossing_edges(bent, rod.triangles, bent, rod.triangles)
+    found = intersecting_edges(bent, rod.triangles, bent, rod.triangles)
     assert len(found[0]) > 0
 
     def barred(edges: np.ndarray, triangles: np.ndarray) -> np.ndarray:
         return np.ones(len(triangles), dtype=bool)
 
-    assert len(crossing_edges(bent, rod.triangles, bent, rod.triangles, forbidden=barred)[0]) == 0
+    assert len(intersecting_edges(bent, rod.triangles, bent, rod.triangles, is_excluded=barred)[0]) == 0
 
 
 def test_depth_inside_box() -> None:
     shape = box((2.0, 1.0, 1.0))
     points = np.random.default_rng(0).random((500, 3)) * [3.0, 2.0, 2.0] - 0.5
     to_faces = np.minimum(points, np.array([2.0, 1.0, 1.0]) - points).min(axis=1)
-    depth = inside_depth(points, Triangles(shape.vertices, shape.triangles))
+    depth = depth_inside(points, Triangles(shape.vertices, shape.triangles))
     assert depth == pytest.approx(np.maximum(to_faces, 0.0), abs=1e-12)
 
 
@@ -108,9 +113,9 @@ def test_penetration_depth_of_deepest_vertex() -> None:
         ((vertices, small.triangles), (large.vertices, large.triangles)),
         ((large.vertices, large.triangles), (vertices, small.triangles)),
     ):
-        assert depth_between(*a, *b) == pytest.approx(0.2, abs=1e-12)
+        assert penetration_depth(*a, *b) == pytest.approx(0.2, abs=1e-12)
     apart = vertices + np.array([0.0, 0.0, 0.3])
-    assert depth_between(apart, small.triangles, large.vertices, large.triangles) == 0.0
+    assert penetration_depth(apart, small.triangles, large.vertices, large.triangles) == 0.0
 
 
 def test_penetration_depth_of_piercing_edge() -> None:
@@ -118,15 +123,15 @@ def test_penetration_depth_of_piercing_edge() -> None:
     needle = box((0.02, 0.02, 3.0))
     vertices = needle.vertices + np.array([1.0, 1.0, -1.4])
     # Half the thickness, at the middle one of nine sampled places.
-    depth = depth_between(vertices, needle.triangles, slab.vertices, slab.triangles)
+    depth = penetration_depth(vertices, needle.triangles, slab.vertices, slab.triangles)
     assert depth == pytest.approx(0.05, abs=1e-9)
 
 
 def test_penetration_depth_open_or_empty() -> None:
     shape, open_one = box(), sheet()
     none, no_triangle = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
-    assert depth_between(shape.vertices - 0.1, shape.triangles, none, no_triangle) == 0.0
-    assert depth_between(none, no_triangle, shape.vertices, shape.triangles) == 0.0
-    assert depth_between(open_one.vertices + 5.0, open_one.triangles, shape.vertices, shape.triangles) == 0.0
-    assert len(crossing_edges(none, no_triangle, none, no_triangle)[0]) == 0
-    assert inside_depth(none, Triangles(shape.vertices, shape.triangles)).shape == (0,)
+    assert penetration_depth(shape.vertices - 0.1, shape.triangles, none, no_triangle) == 0.0
+    assert penetration_depth(none, no_triangle, shape.vertices, shape.triangles) == 0.0
+    assert penetration_depth(open_one.vertices + 5.0, open_one.triangles, shape.vertices, shape.triangles) == 0.0
+    assert len(intersecting_edges(none, no_triangle, none, no_triangle)[0]) == 0
+    assert depth_inside(none, Triangles(shape.vertices, shape.triangles)).shape == (0,)

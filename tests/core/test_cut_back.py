@@ -11,14 +11,14 @@ import pytest
 
 from builders import scene, still
 from dampsim.core.arrays import Array
-from dampsim.core.contact.passing import DEEP, depth, looked_at, passes
+from dampsim.core.contact.intersections import INVISIBLE_DEPTH, exactly_checked_pairs, new_intersections, relative_depth
 from dampsim.core.frames.frame import Frame
-from dampsim.core.measure.contacts import SEEN
+from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.problem import Minimum, Outcome
-from dampsim.core.stepping import contact_step
-from dampsim.core.stepping.contact_step import ContactStep
+from dampsim.core.solvers.objective import Minimum, Outcome
+from dampsim.core.stepping import contact_solve
+from dampsim.core.stepping.contact_solve import ContactSolve
 from pairs import Pair, crosses, floor, visible_depth
 from shapes import box
 
@@ -35,25 +35,25 @@ def _box(name: str, *low: float) -> Body:
 def _falling(last: int) -> Pair:
     """Return a box above another one, off its centre, above a floor."""
     bodies = _box("A", 0.0, 0.0, 0.1), _box("B", 0.11, 0.07, 0.62)
-    return Pair(scene(*bodies, last=last, obstacles=(floor(),)), "boxes")
+    return Pair(scene(*bodies, last=last, colliders=(floor(),)), "boxes")
 
 
 def _blind(monkeypatch: pytest.MonkeyPatch, until: float = np.inf) -> list[Any]:
     """Disable detection in steps that begin before a time, s; return the arguments and results of truncations."""
-    sees, cuts, known = ContactStep.minimised, contact_step.cut_back, []
+    sees, cuts, known = ContactSolve.solve, contact_solve.truncate_to_intersection_free, []
 
-    def minimised(self: ContactStep, made: Callable[[Any], Any], minimiser: Any, *given: Any) -> Any:
+    def minimised(self: ContactSolve, made: Callable[[Any], Any], minimiser: Any, *given: Any) -> Any:
         if self.state.time >= until:
             return sees(self, made, minimiser, *given)
         problem = made(None)
-        return problem, Minimum(problem.start, Outcome.TOUCHING, 0, 0, 0.0, 0.0)
+        return problem, Minimum(problem.start, Outcome.CONTACT_SET, 0, 0, 0.0, 0.0)
 
     def cut_back(*given: Any) -> Any:
         known.append((*given, *cuts(*given)))
         return known[-1][-2:]
 
-    monkeypatch.setattr(ContactStep, "minimised", minimised)
-    monkeypatch.setattr(contact_step, "cut_back", cut_back)
+    monkeypatch.setattr(ContactSolve, "minimised", minimised)
+    monkeypatch.setattr(contact_solve, "cut_back", cut_back)
     return known
 
 
@@ -62,7 +62,7 @@ def _flying(simulation: Simulation, **speeds: Array) -> Frame:
     first = simulation.first_frame()
     velocities = first.state.velocities.copy()
     for name, speed in speeds.items():
-        velocities[simulation.assembly.nodes_of(simulation.scene.place_of(name))] = speed
+        velocities[simulation.assembly.node_slice_of(simulation.scene.body_index(name))] = speed
     return replace(first, state=replace(first.state, velocities=velocities))
 
 
@@ -77,7 +77,7 @@ def test_truncated_bodies_resume_falling(
     # Without truncation they would be 1.4 m below the floor when detection starts.
     assert len([one for one in known if one[-1]]) > 20
     for frame in frames:
-        assert visible_depth(pair, frame.shapes) <= SEEN, frame.number
+        assert visible_depth(pair, frame.shapes) <= VISIBLE_PENETRATION, frame.number
     assert not crosses(pair, frames[-1].shapes)
     lowest = [float(frame.shapes["A"][:, 2].min()) for frame in frames]
     # The lower box reached the floor before, and both rest at the end.
@@ -110,8 +110,8 @@ def test_truncation_conserves_momentum_in_flight(monkeypatch: pytest.MonkeyPatch
     assert cut
     for system, moment, problem, wanted, _, found, blocks in cut:
         assert blocks == {0, 1}
-        assert passes(moment, problem.positions(wanted)) == [(0, 1)]
-        assert not passes(moment, problem.positions(found))
+        assert new_intersections(moment, problem.positions(wanted)) == [(0, 1)]
+        assert not new_intersections(moment, problem.positions(found))
         mass = system.mass[:, None]
         mine, other = np.arange(system.slices[2].start), system.slices[2]
         # Within rounding.
@@ -122,21 +122,27 @@ def test_truncation_conserves_momentum_in_flight(monkeypatch: pytest.MonkeyPatch
 def test_truncated_body_never_creeps_through_floor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pair = Pair(scene(_box("A", 0.0, 0.0, 0.1), _box("B", 0.0, 0.0, 9.0), last=6, obstacles=(floor(),)), "box")
+    pair = Pair(scene(_box("A", 0.0, 0.0, 0.1), _box("B", 0.0, 0.0, 9.0), last=6, colliders=(floor(),)), "box")
     simulation = Simulation(pair.scene)
     known = _blind(monkeypatch)
     frames = list(simulation.frames(_flying(simulation, A=np.array([0.0, 0.0, -20.0]))))
     _, moment, problem, wanted, _, found, _ = known[0]
-    (floored,) = (one for one in looked_at(moment) if passes(moment, problem.positions(wanted)) == [one])
+    (floored,) = (
+        one for one in exactly_checked_pairs(moment) if new_intersections(moment, problem.positions(wanted)) == [one]
+    )
     # Its displacement, 0.05 m, is truncated to 1/256, which is 0.0003 of its size.
-    assert 0.2 * DEEP < depth(moment, moment.points(problem.positions(found)), floored) <= 0.5 * DEEP
-    assert max(visible_depth(pair, frame.shapes) for frame in frames) <= SEEN
+    assert (
+        0.2 * INVISIBLE_DEPTH
+        < relative_depth(moment, moment.points(problem.positions(found)), floored)
+        <= 0.5 * INVISIBLE_DEPTH
+    )
+    assert max(visible_depth(pair, frame.shapes) for frame in frames) <= VISIBLE_PENETRATION
 
 
 def test_no_truncation_against_animated_floor(monkeypatch: pytest.MonkeyPatch) -> None:
     ground = floor()
     rising = replace(ground, motion=lambda frame: ground.vertices + np.array([0.0, 0.0, 0.1 * (frame - 1.0)]))
-    simulation = Simulation(scene(_box("A", 0.0, 0.0, 0.001), last=3, obstacles=(rising,), gravity=np.zeros(3)))
+    simulation = Simulation(scene(_box("A", 0.0, 0.0, 0.001), last=3, colliders=(rising,), gravity=np.zeros(3)))
     known = _blind(monkeypatch)
     list(simulation.frames())
     # With any displacement it is in the floor, so the step is not truncated.

@@ -1,4 +1,4 @@
-"""Every damping of core.damping.registry.DAMPINGS, and what [Sch] promises of those that act on velocities."""
+"""Methods of core.damping.registry.DAMPINGS, and the properties in [Sch] of those that act on velocities."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.damping.balanced import balanced
-from dampsim.core.damping.clusters import CLUSTERS, Mesh, body
-from dampsim.core.damping.direct import shared
-from dampsim.core.damping.rate import remembered
+from dampsim.core.damping.clusters import CLUSTERS, Mesh, whole_body_cluster
+from dampsim.core.damping.direct import ray_origin_weights
+from dampsim.core.damping.frame_rate import retained_fraction
 from dampsim.core.damping.registry import DAMPINGS, DampedBody, Damping
-from dampsim.core.damping.spring import fastest, incidence
-from dampsim.core.damping.torque import TORQUE_SCHEMES, Field, along_radii, along_rays
-from dampsim.core.energies import Material
+from dampsim.core.damping.spring import edge_incidence, largest_edge_eigenvalue
+from dampsim.core.damping.torque import TORQUE_SCHEMES, DampingForces, torque_free_radial, torque_free_rays
+from dampsim.core.damping.torque_removal import remove_torque
+from dampsim.core.energies import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import Settings
@@ -24,8 +24,8 @@ from dampsim.core.system.system import System
 
 H = 1.0 / 24.0
 STATES = 200
-ACTING = [method for method in DAMPINGS if method.velocities is not Damping.velocities]
-# Every way in which each of them can be dialled.
+ACTING = [method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities]
+# Each method with all of its choices.
 WAYS = [
     *((method, {}) for method in ACTING),
     *(
@@ -38,13 +38,13 @@ WAYS = [
         if "torque" in method.parameters
         for clusters in (*CLUSTERS, "BODY_THEN_ELEMENTS")
         for torque in TORQUE_SCHEMES
-        # A programme for each of many clusters takes minutes; two kinds show it.
+        # A linear programme per cluster takes minutes with many clusters; two kinds are enough.
         if torque != "PROGRAMME" or clusters in ("BODY", "PIECES")
     ),
 ]
-# What may add energy, as the paper's own: counted in docs/validation, not promised.
+# Schemes of the paper that may add energy; docs/validation has counts.
 UNBOUNDED = ("EDGES_PRINTED", "PROGRAMME")
-# What slows turning, as the paper says of it.
+# Schemes that slow rotation, according to the paper.
 TURNED = ("NONE",)
 
 
@@ -53,8 +53,8 @@ def called(value: object) -> str:
 
 
 def squashed(slivers: bool) -> System:
-    """A free bar with masses of all sizes; with slivers, half of its layers are 500 times thinner than the others."""
-    system = bar((3, 2, 1), clamped=False, material=Material(1e5, 0.35, 1000.0))
+    """Return a free bar with varied masses; with slivers, half of its layers are 500 times thinner than the others."""
+    system = bar((3, 2, 1), clamped=False, material=ElasticMaterial(1e5, 0.35, 1000.0))
     rest = system.rest.copy()
     if slivers:
         x = np.unique(rest[:, 0])
@@ -67,11 +67,11 @@ def squashed(slivers: bool) -> System:
 def made(method: type[Damping], system: System, **dials: object) -> Damping:
     values = Settings(damping_by=method.name, poisson=0.35, **dials).as_dict()  # type: ignore[arg-type]
     chosen = {name: values[name] for name in method.parameters}
-    return method(DampedBody(system.blocks[0], chosen, Material(1e5, 0.35, 1000.0), 100.0))
+    return method(DampedBody(system.blocks[0], chosen, ElasticMaterial(1e5, 0.35, 1000.0), 100.0))
 
 
 def states(system: System, count: int = STATES) -> list[State]:
-    """Deformed, turned and moving in every way, at all scales."""
+    """Return random states: deformed, rotated and moving, at all scales."""
     rng = np.random.default_rng(0)
     found = []
     for _ in range(count):
@@ -91,52 +91,52 @@ def kinetic(system: System, v: np.ndarray) -> float:
     ("gamma", "slivers"), [(0.5, True), *(pytest.param(1.0, one, marks=pytest.mark.slow) for one in (True, False))]
 )
 @pytest.mark.parametrize(("method", "dials"), WAYS, ids=called)
-def test_momentum_is_kept_and_energy_is_never_added(
+def test_momenta_conserved_and_energy_not_added(
     method: type[Damping], dials: dict[str, str], gamma: float, slivers: bool
 ) -> None:
     system = squashed(slivers)
     damping = made(method, system, gamma=gamma, **dials)
     lost = 0.0
     for state in states(system):
-        v = damping.velocities(state.positions, state.velocities, state.velocities, H)
+        v = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
         after = replace(state, velocities=v)
         size = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
-        if method.linear:
+        if method.conserves_linear_momentum:
             change = linear_momentum(system, after) - linear_momentum(system, state)
             assert np.abs(change).max() < 1e-12 * size
-        if method.angular and dials.get("torque") not in TURNED:
+        if method.conserves_angular_momentum and dials.get("torque") not in TURNED:
             reach = float(np.abs(state.positions - state.positions.mean(axis=0)).max())
             turned = angular_momentum(system, after) - angular_momentum(system, state)
             assert np.abs(turned).max() < 1e-10 * size * reach
-        if method.dissipative and dials.get("torque") not in UNBOUNDED:
+        if method.is_dissipative and dials.get("torque") not in UNBOUNDED:
             assert kinetic(system, v) <= kinetic(system, state.velocities) * (1.0 + 1e-12)
         lost = max(lost, 1.0 - kinetic(system, v) / kinetic(system, state.velocities))
-    # It does damp.
+    # The method damps at all.
     assert lost > 0.01
 
 
 @pytest.mark.parametrize("method", ACTING)
-def test_gamma_means_the_same_at_every_frame_rate(method: type[Damping]) -> None:
+def test_gamma_independent_of_frame_rate(method: type[Damping]) -> None:
     system = squashed(False)
     state = states(system, 1)[0]
-    whole = made(method, system, gamma=0.6).velocities(state.positions, state.velocities, state.velocities, H)
+    whole = made(method, system, gamma=0.6).damp_velocities(state.positions, state.velocities, state.velocities, H)
     v = state.velocities
     for _ in range(64):
-        v = made(method, system, gamma=0.6).velocities(state.positions, v, v, H / 64)
+        v = made(method, system, gamma=0.6).damp_velocities(state.positions, v, v, H / 64)
     left = kinetic(system, v - v.mean(axis=0)) / kinetic(system, state.velocities - state.velocities.mean(axis=0))
     once = kinetic(system, whole - whole.mean(axis=0)) / kinetic(
         system, state.velocities - state.velocities.mean(axis=0)
     )
-    # Exact where one factor acts on all; many small steps of springs and radii reach a little farther than a large one.
+    # Exact for a single factor; many small steps of springs and radii damp a little more than a large one.
     assert left == pytest.approx(once, rel=1e-9 if method.name == "DIRECT" else 0.35)
 
 
-def test_direct_damping_with_gamma_one_leaves_exactly_a_rigid_motion() -> None:
+def test_direct_damping_gamma_one_leaves_rigid() -> None:
     for slivers in (False, True):
         system = squashed(slivers)
         damping = made(next(m for m in DAMPINGS if m.name == "DIRECT"), system, gamma=1.0)
         for state in states(system):
-            v = damping.velocities(state.positions, state.velocities, state.velocities, H)
+            v = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
             x = state.positions - state.positions.mean(axis=0)
             fields = np.concatenate(
                 [np.tile(np.eye(3), (len(x), 1, 1)), -np.cross(np.eye(3)[None], x[:, None])], axis=1
@@ -146,42 +146,44 @@ def test_direct_damping_with_gamma_one_leaves_exactly_a_rigid_motion() -> None:
             assert np.abs(rest).max() < 1e-11 * np.abs(state.velocities).max()
 
 
-def test_sweeps_of_unprojected_springs_converge_to_the_direct_result_as_the_spectrum_says() -> None:
+def test_spring_sweeps_converge_at_spectral_rate() -> None:
+    """Sweeps of springs without projection converge to direct damping at the rate of the spectrum."""
     system = squashed(False)
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     state = states(system, 1)[0]
-    mean = body(mesh).means(state.velocities)[0]
+    mean = whole_body_cluster(mesh).mean_per_cluster(state.velocities)[0]
     gamma = 0.9
-    strength = (1.0 - remembered(gamma, H)) / fastest(mesh)
-    E = incidence(mesh).toarray()
+    strength = (1.0 - retained_fraction(gamma, H)) / largest_edge_eigenvalue(mesh)
+    E = edge_incidence(mesh).toarray()
     root = 1.0 / np.sqrt(system.mass)
     values = np.linalg.eigvalsh(root[:, None] * (E @ E.T) * root)
-    assert values[-1] == pytest.approx(fastest(mesh), rel=1e-5)
-    # The slowest relative motion, and none beyond the bound of stability.
+    assert values[-1] == pytest.approx(largest_edge_eigenvalue(mesh), rel=1e-5)
+    # The slowest relative motion decays, and all factors are within the stability bound.
     factors = np.abs(1.0 - strength * values[1:])
     assert strength * values[-1] < 2.0
     spring = next(m for m in DAMPINGS if m.name == "SPRING_WHOLE")
     errors = []
     for sweeps in (200, 201, 2000):
-        v = made(spring, system, gamma=gamma, sweeps=sweeps).velocities(
+        v = made(spring, system, gamma=gamma, sweeps=sweeps).damp_velocities(
             state.positions, state.velocities, state.velocities, H
         )
         errors.append(float(np.sqrt(system.mass @ ((v - mean) ** 2).sum(axis=1))))
     assert errors[1] / errors[0] == pytest.approx(factors.max(), rel=1e-3)
-    # 1800 sweeps multiply what the rate may miss by as many.
+    # 1800 sweeps multiply the error of the rate by as many.
     assert errors[2] == pytest.approx(errors[0] * factors.max() ** 1800, rel=0.05)
     assert errors[2] < 1e-6 * errors[0]
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda m: m.name)
-def test_every_method_says_what_it_is_and_reads_what_it_declares(method: type[Damping]) -> None:
+def test_damping_metadata_and_matrix_symmetry(method: type[Damping]) -> None:
+    """Each method has a description, reads declared parameters only, and has a symmetric positive matrix."""
     assert method.name == method.name.upper()
-    assert len(method.text) > 20
-    assert not method.text.endswith(".")
+    assert len(method.description) > 20
+    assert not method.description.endswith(".")
     damping = made(method, squashed(False))
     x = squashed(False).rest
     matrix = damping.matrix(x)
-    acts = method.velocities is not Damping.velocities
+    acts = method.damp_velocities is not Damping.damp_velocities
     assert acts or matrix is not None
     if matrix is not None:
         assert abs(matrix - matrix.T).max() < 1e-9 * abs(matrix).max()
@@ -195,7 +197,7 @@ def direct(system: System, gamma: float, centre: np.ndarray | None = None, **dia
 
 
 @pytest.mark.parametrize(("first", "then"), [("EDGES", "RADII"), ("RADII", "NONE"), ("NONE", "EDGES_PRINTED")])
-def test_a_sequence_is_one_damping_after_the_other_each_with_its_own_torque(first: str, then: str) -> None:
+def test_direct_damping_sequence_equals_two_stages(first: str, then: str) -> None:
     """[Sch] section 5: global with (a), then local with (b)."""
     system = squashed(False)
     for clusters in ("ELEMENTS", "RINGS"):
@@ -205,36 +207,36 @@ def test_a_sequence_is_one_damping_after_the_other_each_with_its_own_torque(firs
         same = direct(system, 0.7, clusters=f"BODY_THEN_{clusters}", torque=first)
         for state in states(system, 5):
             x, v = state.positions, state.velocities
-            wanted = parts.velocities(x, v, whole.velocities(x, v, v, H), H)
+            wanted = parts.damp_velocities(x, v, whole.damp_velocities(x, v, v, H), H)
             # The same operations in the same order.
-            assert np.array_equal(both.velocities(x, v, v, H), wanted)
-            assert np.abs(same.velocities(x, v, v, H) - wanted).max() > 1e-3 * np.abs(v).max()
+            assert np.array_equal(both.damp_velocities(x, v, v, H), wanted)
+            assert np.abs(same.damp_velocities(x, v, v, H) - wanted).max() > 1e-3 * np.abs(v).max()
 
 
-def test_without_a_way_to_keep_the_torque_gamma_one_leaves_the_centres_motion_alone() -> None:
-    """[Sch] (7): all that is relative to the centre of mass goes, turning too."""
+def test_direct_damping_without_torque_scheme() -> None:
+    """[Sch] (7): all motion relative to the centre of mass vanishes, rotation too."""
     system = squashed(True)
     damping = direct(system, 1.0, torque="NONE")
     for state in states(system, 20):
         mean = system.mass @ state.velocities / system.mass.sum()
-        after = damping.velocities(state.positions, state.velocities, state.velocities, H)
+        after = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
         # Rounding of sums of 24 nodes.
         assert np.abs(after - mean).max() < 1e-13 * np.abs(state.velocities).max()
 
 
 def painted_end(system: System) -> np.ndarray:
-    """1 at one end of the bar, falling to 0 in its middle."""
+    """Return weights that fall from 1 at one end of the bar to 0 in its middle."""
     x = system.rest[:, 0]
     return np.clip(1.0 - 2.0 * (x - x.min()) / np.ptp(x), 0.0, 1.0)
 
 
 @pytest.mark.parametrize("clusters", ["BODY", "ELEMENTS"])
-def test_rays_from_a_painted_point_are_those_of_the_formula_and_keep_momenta_and_energy(clusters: str) -> None:
-    """[Sch] 3.3.2, against sums written out node by node."""
+def test_ray_damping_matches_formula(clusters: str) -> None:
+    """[Sch] 3.3.2, against sums written out node by node; momenta stay and energy falls."""
     system = squashed(False)
     painted = painted_end(system)
     damping = direct(system, 0.8, centre=painted, clusters=clusters, torque="RAYS")
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     groups = [np.arange(len(system.mass))] if clusters == "BODY" else list(system.blocks[0].groups[0])
     often = np.bincount(np.concatenate(groups), minlength=len(system.mass))
     for state in states(system, 10):
@@ -247,7 +249,7 @@ def test_rays_from_a_painted_point_are_those_of_the_formula_and_keep_momenta_and
             middle, own = alpha @ x[nodes], v[nodes] - mass @ v[nodes] / mass.sum()
             rays = []
             for place, f in zip(x[nodes], -0.8 * mass[:, None] * own, strict=True):
-                # A node that alone is painted is the middle, and no ray goes there.
+                # A node that alone is painted is the centre and has no ray.
                 length = np.linalg.norm(place - middle)
                 r = (place - middle) / length if length > 0.0 else np.zeros(3)
                 rays.append((f @ r) * r)
@@ -255,66 +257,66 @@ def test_rays_from_a_painted_point_are_those_of_the_formula_and_keep_momenta_and
             # The c in [0, 1] with the least kinetic energy of v + c f/m.
             least = -(own * f).sum() / ((f**2).sum(axis=1) / mass).sum()
             change[nodes] += min(max(least, 0.0), 1.0) * f / system.mass[nodes, None]
-        after = damping.velocities(x, v, v, H)
+        after = damping.damp_velocities(x, v, v, H)
         assert np.abs(after - v - change).max() < 1e-12 * np.abs(v).max()
         moved = replace(state, velocities=after)
         size = float(system.mass @ np.linalg.norm(v, axis=1))
         assert np.abs(linear_momentum(system, moved) - linear_momentum(system, state)).max() < 1e-12 * size
         assert np.abs(angular_momentum(system, moved) - angular_momentum(system, state)).max() < 1e-12 * size
         assert kinetic(system, after) < kinetic(system, v)
-        plain = direct(system, 0.8, clusters=clusters, torque="RADII").velocities(x, v, v, H)
-        # It is another damping than with the centre of mass.
+        plain = direct(system, 0.8, clusters=clusters, torque="RADII").damp_velocities(x, v, v, H)
+        # The result differs from damping with the centre of mass.
         assert np.abs(after - plain).max() > 1e-3 * np.abs(v).max()
     assert mesh.mass.sum() == pytest.approx(system.mass.sum())
 
 
-def test_painted_alike_all_over_or_not_at_all_rays_are_radii() -> None:
+def test_rays_with_uniform_weights_are_radii() -> None:
     system = squashed(True)
     (state,) = states(system, 1)
     for clusters in (
-        body(Mesh.of(system.mass, system.blocks[0].groups)),
-        CLUSTERS["RINGS"](Mesh.of(system.mass, system.blocks[0].groups)),
+        whole_body_cluster(Mesh.from_elements(system.mass, system.blocks[0].groups)),
+        CLUSTERS["RINGS"](Mesh.from_elements(system.mass, system.blocks[0].groups)),
     ):
-        v = state.velocities[clusters.nodes]
-        relative = v - clusters.means(v)[clusters.of]
-        field = Field(
-            clusters, -0.3 / H * clusters.mass[:, None] * relative, state.positions[clusters.nodes], relative, H
+        v = state.velocities[clusters.node_index]
+        relative = v - clusters.mean_per_cluster(v)[clusters.cluster_index]
+        field = DampingForces(
+            clusters, -0.3 / H * clusters.mass[:, None] * relative, state.positions[clusters.node_index], relative, H
         )
-        wanted = along_radii(field)
-        everywhere, nowhere = (shared(clusters, np.full(len(system.mass), weight)) for weight in (0.6, 0.0))
+        wanted = torque_free_radial(field)
+        everywhere, nowhere = (ray_origin_weights(clusters, np.full(len(system.mass), weight)) for weight in (0.6, 0.0))
         for shares in (None, everywhere, nowhere):
             np.testing.assert_allclose(
-                along_rays(replace(field, shares=shares)), wanted, atol=1e-12 * np.abs(wanted).max()
+                torque_free_rays(replace(field, shares=shares)), wanted, atol=1e-12 * np.abs(wanted).max()
             )
 
 
 @pytest.mark.parametrize("scheme", [name for name in TORQUE_SCHEMES if name not in TURNED])
-def test_forces_of_any_sort_are_left_without_sum_and_torque_and_what_has_neither_is_left_as_it_is(scheme: str) -> None:
-    """[Sch] section 4: constraints, point damping. Gravity, which accelerates all alike, leaves nothing."""
+def test_balanced_forces_have_no_resultant(scheme: str) -> None:
+    """[Sch] section 4: constraints, point damping. Gravity, which accelerates all nodes alike, leaves nothing."""
     system = squashed(False)
-    whole = body(Mesh.of(system.mass, system.blocks[0].groups))
+    whole = whole_body_cluster(Mesh.from_elements(system.mass, system.blocks[0].groups))
     rng = np.random.default_rng(5)
     for state in states(system, 5):
         x = state.positions
         pull = np.zeros_like(x)
         pull[3] = [0.0, 0.0, 40.0]
         for forces in (pull, -2.0 * state.velocities, rng.standard_normal(x.shape)):
-            found = balanced(forces, x, whole, scheme)
+            found = remove_torque(forces, x, whole, scheme)
             size = np.abs(forces).sum()
             assert np.abs(found.sum(axis=0)).max() < 1e-12 * size
             arms = x - x.mean(axis=0)
             assert np.abs(np.cross(arms, found).sum(axis=0)).max() < 1e-12 * size * np.abs(arms).max()
             assert np.abs(found).max() > 1e-3 * np.abs(forces).max()
         assert (
-            np.abs(balanced(np.outer(system.mass, [0.0, 0.0, -9.81]), x, whole, scheme)).max()
+            np.abs(remove_torque(np.outer(system.mass, [0.0, 0.0, -9.81]), x, whole, scheme)).max()
             < 1e-11 * system.mass.sum()
         )
 
 
-def test_the_balanced_forces_nearest_by_mass_are_those_of_dense_least_squares() -> None:
-    """(d): f - M R (R^T M R)^-1 R^T f, with the six rigid fields R; the factor of (a) is the best there is."""
+def test_rigid_balancing_matches_dense_projection() -> None:
+    """(d): f - M R (R^T M R)^-1 R^T f, with the six rigid fields R; the factor of (a) is optimal."""
     system = squashed(True)
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     rng, mass = np.random.default_rng(6), system.mass.repeat(3)
     for state in states(system, 5):
         x = state.positions
@@ -323,30 +325,30 @@ def test_the_balanced_forces_nearest_by_mass_are_those_of_dense_least_squares() 
         R = fields.transpose(0, 2, 1).reshape(3 * len(x), 6)
         weighed = mass[:, None] * R
         wanted = f.ravel() - weighed @ np.linalg.solve(R.T @ weighed, R.T @ f.ravel())
-        # The normal equations of rigid fields as far from the origin as these lose some digits.
-        np.testing.assert_allclose(balanced(f, x, body(mesh), "RIGID").ravel(), wanted, atol=1e-9)
+        # Normal equations of rigid fields far from the origin lose some digits.
+        np.testing.assert_allclose(remove_torque(f, x, whole_body_cluster(mesh), "RIGID").ravel(), wanted, atol=1e-9)
         inner = (f - np.outer(system.mass, f.sum(axis=0)) / system.mass.sum()).ravel()
-        edges = balanced(f, x, body(mesh), "EDGES").ravel()
+        edges = remove_torque(f, x, whole_body_cluster(mesh), "EDGES").ravel()
         apart = [float(((inner - c * edges) ** 2 / mass).sum()) for c in (0.99, 1.0, 1.01)]
         assert apart[1] < apart[0]
         assert apart[1] < apart[2]
 
 
 @pytest.mark.parametrize("clusters", ["ELEMENTS", "RINGS"])
-def test_a_nodes_forces_are_shared_by_its_clusters(clusters: str) -> None:
-    """What balances in each cluster balances in all of them; without a scheme it is what the masses' shares leave."""
+def test_forces_shared_between_overlapping_clusters(clusters: str) -> None:
+    """Forces balanced in each cluster are balanced in total; without a scheme they lose their mean by mass."""
     system = squashed(False)
-    parts = CLUSTERS[clusters](Mesh.of(system.mass, system.blocks[0].groups))
+    parts = CLUSTERS[clusters](Mesh.from_elements(system.mass, system.blocks[0].groups))
     (state,) = states(system, 1)
     x, f = state.positions, np.random.default_rng(7).standard_normal(state.positions.shape)
     for scheme in ("RIGID", "EDGES", "RADII"):
-        found = balanced(f, x, parts, scheme)
+        found = remove_torque(f, x, parts, scheme)
         assert np.abs(found.sum(axis=0)).max() < 1e-12 * np.abs(f).sum()
         assert np.abs(np.cross(x - x.mean(axis=0), found).sum(axis=0)).max() < 1e-12 * np.abs(f).sum() * np.ptp(x)
-    mass, often = system.mass, np.bincount(parts.nodes, minlength=len(system.mass))
+    mass, often = system.mass, np.bincount(parts.node_index, minlength=len(system.mass))
     wanted = np.zeros_like(f)
-    for k in range(parts.count):
-        nodes = parts.nodes[parts.of == k]
+    for k in range(parts.cluster_count):
+        nodes = parts.node_index[parts.cluster_index == k]
         m, own = mass[nodes] / often[nodes], f[nodes] / often[nodes, None]
         wanted[nodes] += own - np.outer(m / m.sum(), own.sum(axis=0))
-    np.testing.assert_allclose(balanced(f, x, parts, "NONE"), wanted, atol=1e-13)
+    np.testing.assert_allclose(remove_torque(f, x, parts, "NONE"), wanted, atol=1e-13)

@@ -1,4 +1,4 @@
-"""Draft: fewer elements, and dials that mean the same."""
+"""Draft: fewer elements with the same effect of Settle and Bounce."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from test_cloth import strip
 from test_shot import ended
 
 from builders import net, scene, still, strutted, wire
-from dampsim.core.bodies.draft import drafted, fineness
-from dampsim.core.bodies.registry import kind
+from dampsim.core.bodies.draft import coarsen_body, resolution_parameter
+from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
@@ -29,32 +29,33 @@ def sheet() -> Body:
 
 
 def count(body: Body) -> int:
-    return len(kind(body.kind).build(body).block.rest)
+    return len(kind_by_name(body.kind).build(body).block.rest)
 
 
 @pytest.mark.parametrize("make", [rod, sheet, strutted])
-def test_a_draft_has_about_its_part_of_the_nodes_and_differs_in_nothing_else(make: object) -> None:
+def test_draft_reduces_only_resolution(make: object) -> None:
     body = make()  # type: ignore[operator]
     body = replace(body, settings=replace(body.settings, resolution=1500))
-    draft, name = drafted(body, 0.3), fineness(body)
+    draft, name = coarsen_body(body, 0.3), resolution_parameter(body)
     assert name
-    # Of thin bodies' tetrahedra the surface alone keeps more nodes than their part.
+    # The surface of a thin body keeps more nodes than the fraction.
     assert count(draft) < 0.6 * count(body)
     same = replace(draft, settings=replace(draft.settings, **{name: getattr(body.settings, name)}))
     assert same == body
 
 
 @pytest.mark.parametrize("make", [net, lambda: wire("Wire", np.linspace(0.0, 1.0, 9)[:, None] * [1.0, 0.0, 0.0])])
-def test_what_its_mesh_alone_makes_has_no_draft(make: object) -> None:
+def test_mesh_bound_bodies_have_no_draft(make: object) -> None:
+    """Nets and wires take their nodes from the mesh, so a draft leaves them unchanged."""
     body = make()  # type: ignore[operator]
-    assert drafted(body, 0.1) is body
+    assert coarsen_body(body, 0.1) is body
 
 
-def test_a_draft_rests_and_bounces_as_dialled() -> None:
+def test_draft_keeps_settle_and_bounce() -> None:
     found = []
-    for body in (rod(), drafted(rod(), 0.2)):
+    for body in (rod(), coarsen_body(rod(), 0.2)):
         curve = ended(release_test(Simulation(scene(body)), body.name, 0.02))
-        # As docs/validation/settle.md has it of a release: 0.8 to 1.05 of the dial, and 10 percentage points.
+        # Bounds for a release in docs/validation/settle.md: 0.8 to 1.05 of Settle, and 10 percentage points.
         assert 0.8 * 24.0 < curve.rest < 1.05 * 24.0
         assert curve.overshoot == pytest.approx(0.4, abs=0.1)
         found.append(curve)

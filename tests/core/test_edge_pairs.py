@@ -1,18 +1,21 @@
-"""Near edges are those that looking at every pair finds; sharp edges are ridges and borders, not creases."""
+"""Near pairs of edges against brute force; sharp edges are ridges and borders, not creases."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.box import beyond
-from dampsim.core.geometry.edge_pairs import near_edges, sharp_edges
+from dampsim.core.geometry.box import outcodes
+from dampsim.core.geometry.edge_pairs import near_edge_pairs, sharp_edges
 from dampsim.core.geometry.triangles import Topology
 from shapes import box, ring, sheet, sphere
 
 
 def every_pair(points_a, edges_a, points_b, edges_b, reach) -> dict[tuple[int, int], tuple[float, float, float]]:
-    """s, t and the distance, where the lines' closest points are within both and the angle is not small."""
+    """Return s, t and the distance of edges whose lines' closest points lie within both, by brute force.
+
+    Pairs at small angles are left out.
+    """
     found = {}
     for i, (p, q) in enumerate(points_a[edges_a]):
         for j, (a, b) in enumerate(points_b[edges_b]):
@@ -25,14 +28,14 @@ def every_pair(points_a, edges_a, points_b, edges_b, reach) -> dict[tuple[int, i
 
 
 @pytest.mark.parametrize("reach", [0.05, 0.3])
-def test_near_edges_are_those_of_all_pairs(reach: float) -> None:
+def test_near_edge_pairs_match_brute_force(reach: float) -> None:
     rng = np.random.default_rng(0)
-    # Short ones, and some a hundred times longer.
+    # Short edges, and some fifty times longer.
     lengths = np.where(np.arange(90) % 15 == 0, 10.0, 0.2)[:, None, None]
     a, b = ((rng.normal(size=(90, 1, 3)) + lengths * rng.normal(size=(90, 2, 3))).reshape(-1, 3) for _ in range(2))
     edges = np.arange(180).reshape(-1, 2)
     expected = every_pair(a, edges, b, edges, reach)
-    found = near_edges(a, edges, b, edges, reach)
+    found = near_edge_pairs(a, edges, b, edges, reach)
     assert len(expected) > 5
     assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)
     values = np.array([expected[key] for key in sorted(expected)])
@@ -40,17 +43,17 @@ def test_near_edges_are_those_of_all_pairs(reach: float) -> None:
     ends_a, ends_b = a[edges[found.first]], b[edges[found.second]]
     place_a = ends_a[:, 0] + found.s[:, None] * (ends_a[:, 1] - ends_a[:, 0])
     place_b = ends_b[:, 0] + found.t[:, None] * (ends_b[:, 1] - ends_b[:, 0])
-    assert found.way == pytest.approx(place_a - place_b, abs=1e-12)
-    barred = near_edges(a, edges, b, edges, reach, lambda i, j: i % 2 == 0)
+    assert found.offset == pytest.approx(place_a - place_b, abs=1e-12)
+    barred = near_edge_pairs(a, edges, b, edges, reach, lambda i, j: i % 2 == 0)
     assert np.array_equal(barred.first, found.first[found.first % 2 == 1])
 
 
-def test_parallel_edges_are_no_pair() -> None:
+def test_parallel_edges_are_excluded() -> None:
     points = np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 0.01], [1, 0.01, 0.01]])
-    assert len(near_edges(points, np.array([[0, 1]]), points, np.array([[2, 3]]), 0.1).first) == 0
+    assert len(near_edge_pairs(points, np.array([[0, 1]]), points, np.array([[2, 3]]), 0.1).first) == 0
 
 
-def test_a_box_has_twelve_sharp_edges_whose_normals_point_away() -> None:
+def test_sharp_edges_of_box() -> None:
     shape = box((1.0, 2.0, 3.0))
     edges, normals, faces = sharp_edges(shape.vertices, shape.triangles, 0.5)
     assert len(edges) == 12
@@ -65,17 +68,20 @@ def test_a_box_has_twelve_sharp_edges_whose_normals_point_away() -> None:
     assert len(inverted) == 0
 
 
-def test_the_angle_decides_and_creases_do_not_count() -> None:
+def test_sharp_edges_by_angle_without_creases() -> None:
+    """Edges count above the angle; concave creases never do."""
     shape = sphere(400)
     assert len(sharp_edges(shape.vertices, shape.triangles, 1.0)[0]) == 0
-    assert len(sharp_edges(shape.vertices, shape.triangles, 0.0)[0]) == len(Topology.of(shape.triangles).ends)
-    # The inner side of a ring is hollow along its circles.
+    assert len(sharp_edges(shape.vertices, shape.triangles, 0.0)[0]) == len(
+        Topology.from_triangles(shape.triangles).edges
+    )
+    # The inner side of a ring is concave along its circles.
     torus = ring()
     edges, _, _ = sharp_edges(torus.vertices, torus.triangles, 0.02)
-    assert 0 < len(edges) < len(Topology.of(torus.triangles).ends)
+    assert 0 < len(edges) < len(Topology.from_triangles(torus.triangles).edges)
 
 
-def test_a_sheet_has_its_border_and_a_blade_its_fold() -> None:
+def test_sharp_edges_of_sheet_and_fold() -> None:
     flat = sheet(4)
     edges, normals, faces = sharp_edges(flat.vertices, flat.triangles, 0.3)
     assert len(edges) == 12
@@ -88,22 +94,23 @@ def test_a_sheet_has_its_border_and_a_blade_its_fold() -> None:
     assert normals[fold[0]] == pytest.approx([-1.0, 0.0, 0.0])
 
 
-def test_without_edges_there_are_no_pairs() -> None:
+def test_edge_pairs_of_empty_input() -> None:
     none, no_edge, no_triangle = np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros((0, 3), np.int64)
     points = np.zeros((2, 3))
     for a, b in ((no_edge, np.array([[0, 1]])), (np.array([[0, 1]]), no_edge)):
-        assert near_edges(points, a, points, b, 1.0).way.shape == (0, 3)
+        assert near_edge_pairs(points, a, points, b, 1.0).offset.shape == (0, 3)
     # Edges without length.
-    assert len(near_edges(points, np.array([[0, 1]]), points, np.array([[0, 1]]), 1.0).first) == 0
+    assert len(near_edge_pairs(points, np.array([[0, 1]]), points, np.array([[0, 1]]), 1.0).first) == 0
     assert sharp_edges(none, no_triangle, 0.3)[1].shape == (0, 3)
     assert np.isfinite(sharp_edges(points, np.array([[0, 1, 1]]), 0.3)[1]).all()
 
 
-def test_corners_that_are_beyond_one_side_of_a_box_have_a_bit_in_common_and_no_others_have() -> None:
+def test_outcodes_match_box_separation() -> None:
+    """Corners beyond the same side of a box share a bit; others share none."""
     rng = np.random.default_rng(3)
     low, high = np.array([-0.5, -0.2, -0.1]), np.array([0.4, 0.3, 0.6])
     triangles = rng.normal(size=(400, 3, 3))
-    bits = beyond(triangles.reshape(-1, 3), low, high).reshape(-1, 3)
+    bits = outcodes(triangles.reshape(-1, 3), low, high).reshape(-1, 3)
     apart = (triangles.min(axis=1) > high) | (triangles.max(axis=1) < low)
     assert np.array_equal(bits[:, 0] & bits[:, 1] & bits[:, 2] != 0, apart.any(axis=1))
     assert 40 < apart.any(axis=1).sum() < 360

@@ -1,4 +1,4 @@
-"""Every energy: derivatives, rest, rotations, projection."""
+"""Energies: derivatives, rest, rotations and projection."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from dampsim.core.energies import (
     ELASTIC_MODELS,
     MEMBRANES,
     DeadLoad,
+    ElasticMaterial,
     Energy,
     Fabric,
-    Material,
     Membrane,
     Pressure,
     RodBending,
@@ -28,7 +28,7 @@ from dampsim.core.geometry.box import box_tets
 pytestmark = pytest.mark.kernel
 
 REST, TETS = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
-MATERIAL = Material(young=1000.0, poisson=0.4, density=1.0)
+MATERIAL = ElasticMaterial(young=1000.0, poisson=0.4, density=1.0)
 RNG = np.random.default_rng(1)
 BENT = REST @ np.array([[1.2, 0.3, 0.0], [-0.2, 0.9, 0.1], [0.1, 0.0, 1.1]]) + 0.05 * RNG.standard_normal(REST.shape)
 
@@ -37,7 +37,7 @@ def elastic(model: type) -> TetElasticity:
     return TetElasticity(REST, TETS, tet_volumes(REST, TETS), model(MATERIAL))
 
 
-# On the box's nodes: three triangles of its floor, one of them turned over; a floor with a wall; and bent rods.
+# On the box's nodes: three triangles of its floor, one of them flipped; a floor with a wall; and bent rods.
 FLAT = np.array([[0, 4, 2], [6, 4, 2], [4, 8, 6]])
 CURVED = np.array([[0, 4, 2], [4, 6, 2], [6, 4, 7], [4, 5, 7]])
 CHAIN = np.array([[0, 4, 8], [4, 8, 10], [1, 5, 11]])
@@ -49,16 +49,18 @@ def membrane(model: type[Membrane]) -> Membrane:
 
 
 def fibres(length: float, most: float) -> FibreEnergy:
-    """Along a slant, striving for a length; some of them push with the most they can."""
+    """Return the energy of slanted fibres that contract to a length, with a largest compression."""
     ways = np.tile(np.array([0.6, 0.64, 0.48]), (len(TETS), 1))
-    return FibreEnergy.of(REST, TETS, ways, 1000.0 * tet_volumes(REST, TETS), np.inf).striving(length, most)
+    return FibreEnergy.from_directions(REST, TETS, ways, 1000.0 * tet_volumes(REST, TETS), np.inf).with_contraction(
+        length, most
+    )
 
 
 THIN: dict[str, Energy] = {
     **{model.name: membrane(model) for model in MEMBRANES},
     "ShellBending, flat": ShellBending(REST * np.array([1.0, 1.0, 0.0]), FLAT, 20.0),
     "ShellBending, curved": ShellBending(REST, CURVED, 20.0),
-    "RodBending": RodBending.of(REST, CHAIN, np.array([10.0, 20.0, 30.0])),
+    "RodBending": RodBending.from_rest_shape(REST, CHAIN, np.array([10.0, 20.0, 30.0])),
 }
 ENERGIES: dict[str, Energy] = {
     **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
@@ -66,7 +68,7 @@ ENERGIES: dict[str, Energy] = {
     "Fibres, pulling": fibres(0.6, 0.1),
     "Fibres, pushing": fibres(1.6, 0.45),
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
-    # Of a tetrahedron: the mean of all nodes falls out of closed surfaces alone.
+    # A tetrahedron: the mean of all nodes cancels only for closed surfaces.
     "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),
     "Sewing": Sewing(np.array([[0, 4], [1, 4], [2, 5]]), np.array([200.0, 300.0, 500.0]), len(REST)),
     "DeadLoad": DeadLoad(RNG.standard_normal(REST.shape)),
@@ -74,12 +76,12 @@ ENERGIES: dict[str, Energy] = {
 
 
 def folded(*angles: float) -> np.ndarray:
-    """The points of a strip of triangles that is folded at each of its hinges by one of the angles, rad."""
+    """Return the points of a strip of triangles that is folded by an angle, rad, at each of its hinges."""
     points = [np.array([0.0, -0.4, 0.0]), np.array([0.1, 0.5, 0.0]), np.array([0.9, -0.45, 0.0])]
     for angle in angles:
         a, b, c = points[-3:]
         axis = (c - b) / np.linalg.norm(c - b)
-        # The last but two turned about the edge by half a turn lies flat beside it, further on it is folded.
+        # The third point from the end rotated by pi about the edge gives a flat strip; less gives a fold.
         points.append(Rotation.from_rotvec((np.pi - angle) * axis).apply(a - b) + b + 0.2 * (c - b))
     return np.array(points)
 
@@ -89,43 +91,43 @@ CREASED = ShellBending(folded(0.2, -0.1, 0.3, 0.1), STRIP, 20.0)
 
 
 @pytest.mark.parametrize("fold", [2.3, 2.9, 3.1])
-def test_what_is_folded_nearly_all_the_way_bends_by_slopes_of_its_energy(fold: float) -> None:
+def test_derivatives_of_nearly_closed_fold(fold: float) -> None:
     energy, x = CREASED, folded(fold, 0.5, -fold, 0.4)
     way, step = RNG.standard_normal(x.shape), 1e-6
     (above, slope), (below, other) = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
     gradient, product = energy.value_gradient(x)[1], energy.hessian(x, False) @ way.ravel()
-    # Truncation step^2 times what third derivatives are here, below 1e-8 of the slopes.
+    # Truncation error: step^2 times third derivatives, below 1e-8 of the slopes.
     assert (above - below) / (2 * step) == pytest.approx(float(np.vdot(gradient, way)), rel=1e-6)
     np.testing.assert_allclose((slope - other).ravel() / (2 * step), product, atol=1e-6 * np.abs(product).max())
     assert np.linalg.eigvalsh(energy.hessian(x, True).toarray()).min() > -1e-9 * np.abs(product).max()
 
 
-def test_bending_does_not_jump_where_a_fold_comes_round() -> None:
-    """A search that is to lower it found nothing lower however short its step: a strip fell on its end, and no more."""
-    # At rest it is folded by 0.2 rad the other way.
+def test_bending_energy_continuous_over_full_turn() -> None:
+    """A jump there once stopped the line search: a strip that fell on its end could not be simulated."""
+    # The rest shape is folded by 0.2 rad to the other side.
     before, after = (folded(np.pi + 0.2 + change, 0.5, 0.3, 0.4) for change in (-1e-9, 1e-9))
-    assert CREASED.bent(before)[0] == pytest.approx(-np.pi, abs=1e-8)
-    assert CREASED.bent(after)[0] == pytest.approx(np.pi, abs=1e-8)
+    assert CREASED.excess_angles(before)[0] == pytest.approx(-np.pi, abs=1e-8)
+    assert CREASED.excess_angles(after)[0] == pytest.approx(np.pi, abs=1e-8)
     values = [CREASED.value_gradient(x)[0] for x in (before, after)]
-    # What its slope makes of 1e-9 rad is less.
+    # The slope over 1e-9 rad changes the energy by less.
     assert values[1] == pytest.approx(values[0], rel=1e-8)
 
 
 @pytest.mark.parametrize("name", ENERGIES)
-def test_gradient_is_the_slope_of_the_value(name: str) -> None:
+def test_gradient_matches_finite_differences(name: str) -> None:
     energy = ENERGIES[name]
     way = RNG.standard_normal(REST.shape)
     gradient = energy.value_gradient(BENT)[1]
     slope, size = float(np.vdot(gradient, way)), float(np.abs(gradient * way).sum())
     step = 1e-5
     numeric = (energy.value_gradient(BENT + step * way)[0] - energy.value_gradient(BENT - step * way)[0]) / (2 * step)
-    # Central differences: truncation step^2, rounding eps/step, both below 1e-8 of the energies at hand, whose slopes
-    # may nearly cancel.
+    # Central differences: truncation step^2 and rounding eps/step, both below 1e-8 of the energies, whose slopes may
+    # nearly cancel.
     assert numeric == pytest.approx(slope, rel=1e-7, abs=1e-7 * max(size, 1.0))
 
 
 @pytest.mark.parametrize("name", ENERGIES)
-def test_hessian_is_the_slope_of_the_gradient(name: str) -> None:
+def test_hessian_matches_finite_differences(name: str) -> None:
     energy = ENERGIES[name]
     way = RNG.standard_normal(REST.shape)
     product = energy.hessian(BENT, False) @ way.ravel()
@@ -135,7 +137,7 @@ def test_hessian_is_the_slope_of_the_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
-def test_elastic_energy_is_zero_and_at_rest_in_every_rigid_place(model: type) -> None:
+def test_elastic_energy_zero_under_rigid_motion(model: type) -> None:
     turned = REST @ Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix().T + np.array([5.0, 0.0, -3.0])
     value, gradient = elastic(model).value_gradient(turned)
     assert abs(value) < 1e-11 * MATERIAL.young
@@ -145,18 +147,19 @@ def test_elastic_energy_is_zero_and_at_rest_in_every_rigid_place(model: type) ->
 @pytest.mark.parametrize("far", [0.0, 1000.0])
 @pytest.mark.parametrize("project", [False, True])
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
-def test_the_hessian_at_rest_is_that_a_hairs_breadth_beside_it(model: type, project: bool, far: float) -> None:
+def test_rest_hessian_matches_nearby_hessian(model: type, project: bool, far: float) -> None:
+    """The shortcut for equal elements at rest agrees with the general assembly."""
     rest, dice = REST + far, np.random.default_rng(2)
     energy = TetElasticity(rest, TETS, dice.uniform(0.1, 1.0, len(TETS)), model(MATERIAL))
     there = energy.hessian(rest, project).toarray()
-    # A strain of 1e-6 changes stiffnesses by some times as much; at rest all elements are taken for alike.
+    # A strain of 1e-6 changes stiffnesses by a few 1e-6. At rest all elements share one computation.
     beside = energy.hessian(rest + 1e-6 * dice.standard_normal(rest.shape), project).toarray()
     np.testing.assert_allclose(there, beside, atol=1e-4 * np.abs(there).max())
     assert np.abs(there - beside).max() > 0.0
 
 
 @pytest.mark.parametrize("name", THIN)
-def test_what_is_thin_is_at_rest_in_every_rigid_place(name: str) -> None:
+def test_thin_energies_zero_under_rigid_motion(name: str) -> None:
     flat = np.array([1.0, 1.0, 0.0 if "flat" in name else 1.0])
     turned = (REST * flat) @ Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix().T + np.array([5.0, 0.0, -3.0])
     value, gradient = THIN[name].value_gradient(turned)
@@ -166,14 +169,14 @@ def test_what_is_thin_is_at_rest_in_every_rigid_place(name: str) -> None:
 
 
 @pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
-def test_a_membranes_small_strains_obey_hookes_law_of_plane_stress(model: type[Membrane]) -> None:
+def test_membrane_small_strain_plane_stress(model: type[Membrane]) -> None:
     rest, faces = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), np.array([[0, 1, 2]])
     strain = 1e-4 * np.array([[1.0, 0.4], [0.4, -0.5]])
     x = np.column_stack([rest[:, :2] @ (np.eye(2) + strain), np.zeros(3)])
     forces = model(rest, faces, FABRIC).value_gradient(x)[1]
-    stretch, nu = FABRIC.stretch, FABRIC.poisson
+    stretch, nu = FABRIC.stretch_modulus, FABRIC.poisson
     hooke = stretch / (1 - nu**2) * ((1 - nu) * strain + nu * np.trace(strain) * np.eye(2))
-    # The corners at the axes' ends feel its columns over half a square metre; next come squares of the strain.
+    # Forces at the axes' ends are the stress columns over 0.5 m^2; the next term is quadratic in the strain.
     np.testing.assert_allclose(forces[1:, :2], 0.5 * hooke, atol=10.0 * stretch * 1e-8)
 
 
@@ -188,14 +191,14 @@ def test_small_strains_obey_hookes_law(model: type) -> None:
 
 
 @pytest.mark.parametrize("name", ENERGIES)
-def test_projected_hessian_never_curves_down(name: str) -> None:
+def test_projected_hessian_is_positive_semidefinite(name: str) -> None:
     crushed = BENT * np.array([0.3, 1.0, 1.0])
     matrix = ENERGIES[name].hessian(crushed, True).toarray()
     values = np.linalg.eigvalsh(matrix)
     assert values.min() >= -1e-9 * max(values.max(), 1.0)
 
 
-def test_stable_neo_hookean_pulls_an_inverted_tet_back() -> None:
+def test_stable_neo_hookean_restores_inverted_tet() -> None:
     rest, tets = box_tets((1.0, 1.0, 1.0), (1, 1, 1))
     energy = TetElasticity(rest, tets, tet_volumes(rest, tets), ELASTIC_MODELS[0](MATERIAL))
     flipped = rest * np.array([-0.2, 1.0, 1.0])

@@ -1,4 +1,4 @@
-"""Every dial at both ends of its range."""
+"""Parameters at both ends of their ranges."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box
 
-# As many tetrahedra as can be asked for take minutes and gigabytes: that is a question of scale, not of sentences.
+# The maximum number of tetrahedra takes minutes and gigabytes.
 _LONG = {("resolution", "most")}
-# Flesh as soft as can be asked for collapses, and is jerked: that takes as long as all others.
+# The softest flesh collapses under a jerk, which takes as long as all other cases together.
 _SLOW = {("stiffness", "least"), ("sweeps", "most"), ("preroll", "most")}
 ENDS = [
     pytest.param(name, end, marks=pytest.mark.slow if (name, end) in _SLOW else ())
@@ -25,13 +25,14 @@ ENDS = [
 
 
 def chosen_for(name: str) -> dict[str, object]:
-    """What has to be chosen for a parameter to have a meaning."""
+    """Return the choices that make a parameter effective."""
     parameter = PARAMETERS[name]
-    return {choice[0]: choice[1] for choice in (parameter.only_with, parameter.also_with) if choice}
+    return {choice[0]: choice[1] for choice in (parameter.visible_if, parameter.also_visible_if) if choice}
 
 
 @pytest.mark.parametrize(("name", "end"), ENDS)
-def test_each_dial_s_ends_are_simulated_or_refused_in_a_sentence(name: str, end: str) -> None:
+def test_extreme_parameters_simulate_or_raise(name: str, end: str) -> None:
+    """The minimum and maximum of each parameter are simulated, or refused with a message that names the body."""
     surface = box((0.6, 0.2, 0.2))
     x = surface.vertices[:, 0]
     shift = np.array([0.2, 0.0, 0.0])

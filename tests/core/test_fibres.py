@@ -1,4 +1,4 @@
-"""Fibres in solids: a free piece shortens by what is keyed, follows as the dials say, and pushes nothing of itself."""
+"""Fibres in solids: length of free bodies, Settle and Bounce of contractions, and conservation of momentum."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ import pytest
 from killed import bytes_of, kill_bake
 
 from builders import DOWN, gridded, scene, still
-from dampsim.core.energies import ELASTIC_MODELS, Material
-from dampsim.core.energies.fibres import FibreEnergy, striven
+from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
+from dampsim.core.energies.fibres import FibreEnergy, contraction_coefficients
 from dampsim.core.errors import DampSimError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.geometry.crossings import inside_depth
+from dampsim.core.geometry.intersections import depth_inside
 from dampsim.core.geometry.proximity import Triangles
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.fibres import fibres_at
+from dampsim.core.measure.fibres import fibre_state
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import changes, inputs
+from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import renewing
-from dampsim.core.stepping.following import lagged
+from dampsim.core.stepping import preconditioner_refresh
+from dampsim.core.stepping.contraction_lag import advance_lag
 from dampsim.core.stepping.waveform import settle_law
-from dampsim.core.system.fibres import Fibres
+from dampsim.core.system.fibres import FibreTerm
 from dampsim.core.system.inputs import BlockInputs
 from promise import Outcome
 from references.elastic import gradient
@@ -43,12 +43,12 @@ Keyed = Callable[[float], float]
 
 
 def ramp(most: float, begin: float = 2.0, frames: float = 4.0) -> Keyed:
-    """Percent, from a frame on and in so many of them."""
+    """Return a linear ramp to most, percent, that starts at a frame and takes so many frames."""
     return lambda frame: most * min(max((frame - begin) / frames, 0.0), 1.0)
 
 
 def muscle(keyed: Keyed | None = None, pinned: bool = False, **more: Any) -> Body:
-    """A bar along x, a metre long and a fifth thick, that is a muscle all through."""
+    """Return a bar along x, 1 m long and 0.2 m thick, with fibres throughout."""
     surface = more.pop("surface", gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1))
     pins = (surface.vertices[:, 0] < 1e-6).astype(float) if pinned else None
     dials = {"stiffness": 1e-3 * YOUNG, "poisson": POISSON, "settle": 24.0, "bounce": 30.0, "resolution": 300, **more}
@@ -76,30 +76,30 @@ def size(frame: Frame) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("t", "p"), [(0.6, 0.1), (1.3, 0.2), (-2.0, 0.1)])
-def test_each_tetrahedrons_energy_is_the_formulas(t: float, p: float) -> None:
+def test_fibre_energy_matches_formula(t: float, p: float) -> None:
     rng = np.random.default_rng(4)
     rest, tets = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
     ways = rng.standard_normal((len(tets), 3))
     ways /= np.linalg.norm(ways, axis=1)[:, None]
     weights = rng.uniform(1.0, 5.0, len(tets))
-    energy = FibreEnergy.of(rest, tets, ways, weights, np.inf).striving(t, p)
+    energy = FibreEnergy.from_directions(rest, tets, ways, weights, np.inf).with_contraction(t, p)
     x = rest @ np.diag([0.7, 1.2, 1.0]) + 0.1 * rng.standard_normal(rest.shape)
     want = sum(
         fibre_density((gradient(rest[tet], np.eye(4)).T @ x[tet]).T, way, float(weight), t, p)
         for tet, way, weight in zip(tets, ways, weights, strict=True)
     )
-    # Rounding of a dozen terms of the order of ten.
+    # Rounding of a dozen terms of magnitude ten.
     assert energy.value_gradient(x)[0] == pytest.approx(want, rel=1e-12)
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("contraction", [0.5, 0.2, -0.4])
-def test_the_length_for_which_fibres_strive_is_the_balance_with_the_flesh(law: str, contraction: float) -> None:
-    material = Material(YOUNG, POISSON, 1000.0)
+def test_target_stretch_balances_flesh(law: str, contraction: float) -> None:
+    material = ElasticMaterial(YOUNG, POISSON, 1000.0)
     model = next(one for one in ELASTIC_MODELS if one.name == law)(material)
     _, stress = stretched(law, YOUNG, POISSON, 1.0 - contraction)
-    t, p = striven(model, contraction, 2.0 * YOUNG, YOUNG)
-    # The reference's least energy is as good as the root of its rounding.
+    t, p = contraction_coefficients(model, contraction, 2.0 * YOUNG, YOUNG)
+    # The reference minimises to the square root of rounding.
     assert t == pytest.approx(1.0 - contraction + stress / (2.0 * YOUNG), abs=1e-6)
     assert p == pytest.approx(0.05 + max(stress, 0.0) / (2.0 * YOUNG), abs=1e-6)
 
@@ -112,30 +112,29 @@ def test_the_length_for_which_fibres_strive_is_the_balance_with_the_flesh(law: s
         ("StVK", 20.0, 2.0),
     ],
 )
-def test_a_free_bar_shortens_by_what_is_keyed_however_stiff_its_fibres_and_thickens_as_its_flesh(
-    law: str, percent: float, stiff: float
-) -> None:
+def test_free_bar_contracts_to_keyed_length(law: str, percent: float, stiff: float) -> None:
+    """The contraction does not depend on the fibres' stiffness; the thickness follows from the flesh."""
     body = muscle(ramp(percent), material=law, fibre_stiffness=stiff, settle=12.0)
     last = frames(weightless(body, 50))[-1]
     length = 1.0 - 0.01 * percent
     width, _ = stretched(law, YOUNG, POISSON, length)
-    # A thousandth: what is left after three times the settle time, and nothing keeps it from turning about itself.
+    # A thousandth remains after three Settle times; the bar may also rotate about its axis.
     np.testing.assert_allclose(size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
 
 
 @pytest.mark.slow
-def test_half_painted_fibres_shorten_it_as_the_least_energy_of_both_says() -> None:
+def test_half_painted_fibres_minimise_energy() -> None:
     surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     body = muscle(ramp(40.0), fibre_map=np.full(len(surface.vertices), 0.5), settle=12.0)
     last = frames(weightless(body, 50))[-1]
     length, width = drawn("StableNeoHookean", YOUNG, POISSON, 2.0 * YOUNG, 0.4, 0.5)
     assert 0.62 < length < 0.75
-    # As above.
+    # The same tolerance as for the free bar.
     np.testing.assert_allclose(size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
 
 
 @pytest.mark.parametrize(("bounce", "phi"), [(30.0, 1.0), (0.0, 1.0), (60.0, 2.0)])
-def test_fibres_lag_behind_what_is_keyed_as_the_laws_differential_equation(bounce: float, phi: float) -> None:
+def test_contraction_lag_matches_differential_equation(bounce: float, phi: float) -> None:
     law, h = settle_law(1.0, 0.01 * bounce, 40.0), 1.0 / 48.0
 
     def keyed(time: float) -> float:
@@ -143,37 +142,40 @@ def test_fibres_lag_behind_what_is_keyed_as_the_laws_differential_equation(bounc
 
     kept, found = np.zeros(3), []
     for n in range(60):
-        kept = lagged(law, kept, keyed((n + 1) * h) - keyed(n * h), h, phi)
+        kept = advance_lag(law, kept, keyed((n + 1) * h) - keyed(n * h), h, phi)
         found.append(kept[0])
     want = lag(law.decay, law.frequency, phi, keyed, h, 60)
     assert np.abs(want).max() > 0.01
-    # The Runge-Kutta method's own error; what is below 1e-7 is cut off.
+    # Error of the Runge-Kutta method; lags below 1e-7 are cut off.
     np.testing.assert_allclose(found, want, atol=2e-7)
 
 
-def test_a_lag_that_cannot_be_seen_is_over_and_one_that_swings_through_nothing_is_not() -> None:
+def test_contraction_lag_ends_when_invisible() -> None:
+    """An invisible lag ends, unless it passes through zero with a velocity."""
     law, h = settle_law(1.0, 0.3, 40.0), 1.0 / 48.0
-    over = lagged(law, np.array([5e-8, 1e-6, 0.0]), 0.0, h, 1.0)
+    over = advance_lag(law, np.array([5e-8, 1e-6, 0.0]), 0.0, h, 1.0)
     assert not over.any()
-    # A hundredth in a step is a swing, wherever it is just now.
-    assert lagged(law, np.array([0.0, 0.01 / h, 0.0]), 0.0, h, 1.0).any()
-    # What is keyed in this step may throw it in the next one.
-    assert lagged(law, np.zeros(3), 1e-9, h, 1.0).any()
+    # A velocity of 0.01 per step is a swing, even at zero lag.
+    assert advance_lag(law, np.array([0.0, 0.01 / h, 0.0]), 0.0, h, 1.0).any()
+    # A keyed change in this step may cause a lag in the next one.
+    assert advance_lag(law, np.zeros(3), 1e-9, h, 1.0).any()
 
 
-def test_what_strives_for_less_than_nothing_rounds_as_the_square_of_what_it_pulls() -> None:
+def test_fibre_rounding_for_negative_target() -> None:
     rest, tets = box_tets((1.0, 0.5, 0.4), (2, 1, 1))
-    energy = FibreEnergy.of(rest, tets, np.tile([1.0, 0.0, 0.0], (len(tets), 1)), np.ones(len(tets)), np.inf)
-    assert energy.striving(-3.0, np.inf).rounding == pytest.approx(4.0 * energy.rounding)
+    energy = FibreEnergy.from_directions(
+        rest, tets, np.tile([1.0, 0.0, 0.0], (len(tets), 1)), np.ones(len(tets)), np.inf
+    )
+    assert energy.with_contraction(-3.0, np.inf).rounding == pytest.approx(4.0 * energy.rounding)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("percent", [60.0, -100.0])
-def test_the_ends_of_the_dial_are_reached_even_with_bounce(percent: float) -> None:
+def test_extreme_contraction_with_bounce(percent: float) -> None:
     body = muscle(ramp(percent, 2.0, 12.0), settle=12.0, bounce=50.0, resolution=60)
     found = frames(weightless(body, 44))
     assert size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
-    # Bounce goes beyond, and ends where the fibres do.
+    # Bounce overshoots within the limits of the fibres.
     assert all(0.25 < size(one)[0] < 2.55 for one in found)
 
 
@@ -186,9 +188,7 @@ def test_the_ends_of_the_dial_are_reached_even_with_bounce(percent: float) -> No
     ],
 )
 @pytest.mark.parametrize("gravity", [NOTHING, DOWN])
-def test_once_the_contraction_stops_it_rests_after_settle_and_bounces_as_dialled(
-    settle: float, bounce: float, gravity: np.ndarray
-) -> None:
+def test_settle_and_bounce_after_contraction(settle: float, bounce: float, gravity: np.ndarray) -> None:
     stop = 10
     body = muscle(ramp(30.0, 2.0, stop - 2.0), True, settle=settle, bounce=bounce)
     found = frames(scene(body, last=stop + 2 * int(settle) + 10, gravity=gravity))
@@ -196,21 +196,21 @@ def test_once_the_contraction_stops_it_rests_after_settle_and_bounces_as_dialled
     ways = np.array([one.shapes["Bar"] - last for one in found[stop - 1 :]])
     got = Outcome.of(ways, [0], 1)
     assert got.largest > 0.01
-    # As of pins that stop: what of it is bent too has modes of its own. It is 1% and 1.5% here.
+    # As for pins that stop, bending adds further modes. Deviations are 1% and 1.5% here.
     assert got.rest == pytest.approx(settle, rel=0.03)
     assert got.overshoot == pytest.approx(0.01 * bounce, abs=0.03)
 
 
-def test_without_follow_through_it_has_what_is_keyed_at_once() -> None:
+def test_contraction_immediate_without_follow_through() -> None:
     found = frames(weightless(muscle(ramp(30.0), follow_through=0.0), 12))
     for one, percent in zip(found, [0.0, 0.0, 7.5, 15.0, 22.5, *[30.0] * 7], strict=True):
-        # What is left is the flesh's own inertia.
+        # The remaining deviation is due to the flesh's inertia.
         assert size(one)[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
 
 
-def test_a_body_that_flies_keeps_its_momenta_whatever_its_fibres_do() -> None:
+def test_contracting_free_body_conserves_momenta() -> None:
     surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
-    # On one side: it bends, and would turn if anything were lost.
+    # On one side only: the bar bends, and would rotate if momentum were lost.
     side = np.clip(surface.vertices[:, 2] / 0.2, 0.0, 1.0)
     body = muscle(ramp(40.0, 3.0, 3.0), fibre_map=side)
     simulation = Simulation(weightless(body, 30))
@@ -230,27 +230,27 @@ def test_a_body_that_flies_keeps_its_momenta_whatever_its_fibres_do() -> None:
 
 
 @pytest.mark.slow
-def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes() -> None:
+def test_restart_from_frame_is_identical() -> None:
     given = scene(muscle(ramp(40.0), True), last=14)
     found = frames(given)
     for number in (1, 4, 8):
         again = list(Simulation(given).frames(found[number - 1]))
         for one, other in zip(again, found[number:], strict=True):
             assert one.state.positions.tobytes() == other.state.positions.tobytes()
-            assert {k: v.tobytes() for k, v in one.state.memory.items()} == {
-                k: v.tobytes() for k, v in other.state.memory.items()
+            assert {k: v.tobytes() for k, v in one.state.history.items()} == {
+                k: v.tobytes() for k, v in other.state.history.items()
             }
 
 
 def curled() -> Scene:
-    """A hanging bar of which one side is keyed anew at each frame, up and down, so that it curls and lashes out."""
+    """Return a hanging bar that curls and lashes out: the contraction of one side changes in each frame."""
     body = muscle(lambda frame: 25.0 + 30.0 * math.sin(2.3 * frame), True)
     painted = np.where(body.surface.vertices[:, 2] > 0.1, 1.0, 0.2)
     return scene(replace(body, fibre_map=painted), last=14)
 
 
 @pytest.mark.slow
-def test_a_bake_that_is_killed_while_it_curls_ends_in_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_bake_while_contracting_is_identical(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
     assert 6 <= kill_bake(folder, "test_fibres", "curled", 6) < 14
     whole = bytes_of(tmp_path / "whole", curled())
@@ -259,10 +259,10 @@ def test_a_bake_that_is_killed_while_it_curls_ends_in_the_same_bytes(tmp_path: P
 
 
 @pytest.mark.slow
-def test_what_curls_up_is_solved_in_two_thirds_of_the_iterations_of_a_metric_of_rest(
+def test_refreshed_preconditioner_saves_iterations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """And to the same shape: it is the metric that is another one, and not what is minimised."""
+    """Two thirds of the iterations with the preconditioner at rest, and the same shape."""
     surface = gridded("Bar", (0, 0, 0), (2, 0.25, 0.25), 0.125)
     body = muscle(ramp(50.0, 2.0, 8.0), True, surface=surface, resolution=1500)
     given = scene(replace(body, fibre_map=(surface.vertices[:, 2] > 0.12).astype(float)), last=12, gravity=NOTHING)
@@ -282,32 +282,32 @@ def test_what_curls_up_is_solved_in_two_thirds_of_the_iterations_of_a_metric_of_
         return sum(counts), shape
 
     few, shape = solved()
-    monkeypatch.setattr(renewing, "_ANEW", (10**6,))
+    monkeypatch.setattr(preconditioner_refresh, "_ANEW", (10**6,))
     many, known = solved()
     assert 3 * few < 2 * many
-    # Steps end within 10^-5 of the motion that is left: of ten of them, that is far below what can be seen.
+    # Each step is solved to 10^-5 of its motion; the error of ten steps is invisible.
     assert np.abs(shape - known).max() < 1e-4
 
 
 @pytest.mark.parametrize("dials", [{}, {"preroll": 30}, {"start_settled": False}])
-def test_a_shot_begins_at_rest_with_its_fibres_as_the_first_frame_has_them(dials: dict[str, Any]) -> None:
+def test_shot_starts_at_rest_contracted(dials: dict[str, Any]) -> None:
     gravity = NOTHING if dials.get("start_settled") is False else DOWN
     found = frames(scene(muscle(lambda frame: 40.0, True, **dials), last=8, gravity=gravity))
     assert size(found[0])[0] < 0.66
-    # A preroll leaves what is not yet calm: a hundredth of the contraction at most.
+    # A preroll leaves at most a hundredth of the contraction.
     most = 4e-3 if "preroll" in dials else 1e-3
     assert max(np.abs(one.shapes["Bar"] - found[0].shapes["Bar"]).max() for one in found) < most
 
 
-def test_sag_and_the_first_mode_are_of_fibres_that_do_nothing() -> None:
+def test_sag_and_first_mode_ignore_contraction() -> None:
     slack, drawn_up = (Simulation(scene(muscle(lambda frame, c=c: c, True))) for c in (0.0, 40.0))
     assert drawn_up.sag("Bar") == slack.sag("Bar")
     for one, other in zip(drawn_up.islands[0].system.regions, slack.islands[0].system.regions, strict=True):
-        assert one.weight == other.weight
+        assert one.gravity_eigenvalue == other.gravity_eigenvalue
         assert one.eigenvalue == other.eigenvalue
 
 
-def test_what_rests_sleeps_until_its_fibres_move() -> None:
+def test_sleep_ends_when_contraction_changes() -> None:
     body = muscle(lambda frame: 30.0 if frame < 60 else 31.0, True, settle=6.0, bounce=0.0)
     found = frames(scene(body, last=64))
     assert found[57].iterations == 0
@@ -315,17 +315,17 @@ def test_what_rests_sleeps_until_its_fibres_move() -> None:
 
 
 @pytest.mark.slow
-def test_a_jump_within_a_frame_is_swung_out_and_never_tears_it() -> None:
+def test_sudden_contraction_stays_bounded() -> None:
     for percent in (60.0, -50.0):
         found = frames(scene(muscle(lambda frame, p=percent: p if frame >= 5 else 0.0, True), last=60))
         assert all(np.isfinite(one.shapes["Bar"]).all() for one in found)
         assert size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.3)
-        # Not wild: the tip never goes through the wall, nor farther than twice the way.
+        # Bounded: the tip stays in front of the wall and within twice the stroke.
         assert all(one.shapes["Bar"][:, 0].min() > -0.35 and size(one)[0] < 2.0 for one in found)
 
 
 def fan() -> Surface:
-    """A quarter of a ring in the plane of x and z, 1 m in the middle and 0.2 m thick."""
+    """Return a quarter of a ring in the xz plane, of radius 1 m and 0.2 m thick."""
     surface = gridded("Bar", (0, 0, 0), (np.pi / 2, 0.2, 0.2), 0.1)
     angle, deep, high = surface.vertices.T
     out = 0.9 + high
@@ -333,15 +333,15 @@ def fan() -> Surface:
     return Surface("Bar", points, surface.triangles)
 
 
-def test_painted_fibres_lie_along_what_is_painted() -> None:
+def test_painted_fibres_follow_painted_direction() -> None:
     surface = fan()
     x, _, z = surface.vertices.T
     painted = np.arctan2(x, z) / (np.pi / 2)
     body = muscle(surface=surface, fibres_along="PAINTED", fibre_direction=painted, resolution=600)
     block = Simulation(weightless(body)).system_of("Bar").blocks[0]
-    (term,) = (one for one in block.terms if isinstance(one, Fibres))
+    (term,) = (one for one in block.terms if isinstance(one, FibreTerm))
     assert isinstance(term.energy, FibreEnergy)
-    # At rest F a is the fibre's direction itself.
+    # At rest F a is the fibre direction.
     corners = block.rest[term.energy.strain.elements]
     middle = corners.mean(axis=1)
     along = np.column_stack([middle[:, 2], np.zeros(len(middle)), -middle[:, 0]])
@@ -349,38 +349,38 @@ def test_painted_fibres_lie_along_what_is_painted() -> None:
     shares = term.energy.strain.shares  # type: ignore[attr-defined]
     ways = np.einsum("mk,mki->mi", shares, corners)
     angle = np.degrees(np.arccos(np.clip(np.abs((ways * along).sum(axis=1)), 0.0, 1.0)))
-    # A tetrahedron of a tenth of a metre spans six degrees of the ring; what stands out of it says little.
+    # A tetrahedron of 0.1 m spans six degrees of the ring; those at the surface are less accurate.
     assert np.median(angle) < 4.0
     assert angle.max() < 30.0
 
 
-def test_fibres_are_drawn_in_the_flesh() -> None:
+def test_displayed_fibres_lie_inside_flesh() -> None:
     rod = tube(2.0, 0.2, 24, 20)
     body = muscle(None, surface=Surface("Rod", rod.vertices, rod.triangles), fibres_along="LENGTH")
     simulation = Simulation(weightless(body, last=1))
     (frame,) = simulation.frames()
-    found = fibres_at(simulation, frame, "Rod")
+    found = fibre_state(simulation, frame, "Rod")
     assert found is not None
     assert len(found.lines) == len(found.stretches) == len(found.strengths) > 50
-    outside = inside_depth(found.lines.reshape(-1, 3), Triangles(rod.vertices, rod.triangles)) == 0.0
-    # Of all tetrahedra around it a third of the ends are outside; of those that are flesh, some at its ends.
+    outside = depth_inside(found.lines.reshape(-1, 3), Triangles(rod.vertices, rod.triangles)) == 0.0
+    # A third of the ends of all tetrahedra lie outside, but few of those that are drawn.
     assert outside.mean() < 0.1
 
 
-def test_the_length_of_the_group_is_found_however_it_lies() -> None:
+def test_fibres_along_length_of_rotated_bar() -> None:
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))
     surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     surface = Surface("Bar", surface.vertices @ turn.T, surface.triangles)
     block = Simulation(weightless(muscle(surface=surface, fibres_along="LENGTH"))).system_of("Bar").blocks[0]
-    (term,) = (one for one in block.terms if isinstance(one, Fibres))
+    (term,) = (one for one in block.terms if isinstance(one, FibreTerm))
     assert isinstance(term.energy, FibreEnergy)
     ways = np.einsum(
         "mk,mki->mi",
         term.energy.strain.shares,
         block.rest[term.energy.strain.elements],  # type: ignore[attr-defined]
     )
-    # The lattice around it is not as even as the bar.
+    # The lattice around the bar is less regular than the bar.
     assert np.abs(ways @ turn[:, 0]).min() > np.cos(np.radians(3.0))
 
 
@@ -393,42 +393,44 @@ def test_the_length_of_the_group_is_found_however_it_lies() -> None:
         ({"surface": gridded("Bar", (0, 0, 0), (1, 1, 1), 0.25), "fibres_along": "LENGTH"}, "about as wide as long"),
     ],
 )
-def test_fibres_that_lie_nowhere_are_refused_with_the_mend(more: dict[str, Any], words: str) -> None:
+def test_invalid_fibre_direction_error_states_fix(more: dict[str, Any], words: str) -> None:
     count = len(gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1).vertices)
     more = {name: value[:1].repeat(count) if name.startswith("fibre_") else value for name, value in more.items()}
     with pytest.raises(DampSimError, match=words):
         Simulation(weightless(muscle(**more)))
 
 
-def test_a_contraction_is_in_the_frames_digest_where_there_are_fibres_and_old_caches_fit() -> None:
+def test_contraction_in_digest_with_fibres_only() -> None:
+    """Contraction changes digests only of bodies with fibres; caches from before fibres stay valid."""
+
     def digest(percent: float, **more: Any) -> str:
-        return Simulation(weightless(muscle(lambda frame: percent, **more))).sampled(3).digests["Bar"]
+        return Simulation(weightless(muscle(lambda frame: percent, **more))).sample_frame(3).digests["Bar"]
 
     assert digest(10.0) != digest(20.0)
     assert digest(10.0, fibre_map=None) == digest(20.0, fibre_map=None)
-    now = inputs(weightless(muscle(fibre_map=None, fibres_along="LENGTH")))
+    now = cache_inputs(weightless(muscle(fibre_map=None, fibres_along="LENGTH")))
     new = {"Contraction", "Fibre Stiffness", "Fibres Along", "the painted Fibres", "the painted Direction"}
     assert new <= set(now["bodies"]["Bar"])
     before = {**now, "bodies": {"Bar": {name: v for name, v in now["bodies"]["Bar"].items() if name not in new}}}
-    assert changes(before, now) == []
-    painted = inputs(weightless(muscle(fibres_along="LENGTH")))
-    assert changes(before, painted) == ["the painted Fibres"]
+    assert describe_changes(before, now) == []
+    painted = cache_inputs(weightless(muscle(fibres_along="LENGTH")))
+    assert describe_changes(before, painted) == ["the painted Fibres"]
 
 
-def test_parts_of_a_step_have_parts_of_the_contraction() -> None:
+def test_contraction_of_step_subintervals() -> None:
     place = np.zeros((1, 3))
     whole = BlockInputs(place, place, contraction=(0.1, 0.4))
-    assert whole.part(0, 3).contraction == pytest.approx((0.1, 0.2))
-    assert whole.part(2, 3).contraction == pytest.approx((0.3, 0.4))
-    assert whole.ended().contraction == (0.4, 0.4)
-    assert whole.begun().contraction == (0.1, 0.1)
+    assert whole.subinterval(0, 3).contraction == pytest.approx((0.1, 0.2))
+    assert whole.subinterval(2, 3).contraction == pytest.approx((0.3, 0.4))
+    assert whole.at_end().contraction == (0.4, 0.4)
+    assert whole.at_start().contraction == (0.1, 0.1)
     assert not whole.is_still
-    assert whole.ended().is_still
+    assert whole.at_end().is_still
 
 
 @pytest.mark.parametrize("damping", ["FIRST_MODE", "POINT", "STRAIN_RATE", "TRADITIONAL", "RAYLEIGH"])
-def test_fibres_contract_with_other_dampings_too(damping: str) -> None:
+def test_fibres_contract_with_other_dampings(damping: str) -> None:
     more = {"damping_by": damping, "integrator": "BACKWARD_EULER", "accuracy": "TIGHT"}
     found = frames(weightless(muscle(ramp(20.0), **more), 60))
-    # What swings on is no more than a few percent of it.
+    # The remaining swing is a few percent of the contraction.
     assert size(found[-1])[0] == pytest.approx(0.8, abs=0.02)

@@ -1,4 +1,4 @@
-"""Force fields and gravity that changes, docs/physics.md section 8."""
+"""Force fields and animated gravity, docs/explanation/physics/08-force-fields.md."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ import pytest
 
 from builders import DOWN, bar, net, scene, weld
 from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.fields.field import Fade, Field, Kind, Outside, Shape, Side, Within
-from dampsim.core.fields.forces import FORCES, accelerations
+from dampsim.core.fields.field import (
+    ExternalForces,
+    Falloff,
+    FalloffType,
+    ForceField,
+    ForceFieldShape,
+    ForceFieldSide,
+    ForceFieldType,
+)
+from dampsim.core.fields.forces import FORCES, field_accelerations
 from dampsim.core.fields.noise import flicker, gradient_noise, turbulence
 from dampsim.core.frames.frame import Frame
 from dampsim.core.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import changes, inputs
+from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step as stepping
 from dampsim.core.system.inputs import BlockInputs
@@ -28,20 +36,20 @@ from references.fields import acceleration
 FPS = 24.0
 X = np.array([1.0, 0.0, 0.0])
 NOWHERE = np.zeros(3)
-# Steps so short that nothing is stopped within one.
+# A step so short that drag stops nothing within it.
 SHORT = 1e-4
 
 
-def wind(strength: float, axis: np.ndarray = X, **more: Any) -> Field:
-    return Field(Kind.WIND, Shape.PLANE, NOWHERE, axis, strength, **more)
+def wind(strength: float, axis: np.ndarray = X, **more: Any) -> ForceField:
+    return ForceField(ForceFieldType.WIND, ForceFieldShape.PLANE, NOWHERE, axis, strength, **more)
 
 
-def within(body: Body, outside: Callable[[float], Outside]) -> Body:
+def within(body: Body, outside: Callable[[float], ExternalForces]) -> Body:
     return replace(body, outside=outside)
 
 
-def steadily(body: Body, *fields: Field, gravity: np.ndarray = DOWN) -> Body:
-    return within(body, lambda frame: Outside(gravity, fields))
+def steadily(body: Body, *fields: ForceField, gravity: np.ndarray = DOWN) -> Body:
+    return within(body, lambda frame: ExternalForces(gravity, fields))
 
 
 def frames(body: Body, last: int, **more: Any) -> list[Frame]:
@@ -56,65 +64,83 @@ def same(first: list[Frame], second: list[Frame]) -> bool:
     )
 
 
-# What a field does to a node.
+# Accelerations of nodes.
 
-FADES = (Fade(), Fade(1.5), Fade(2.0, 0.8), Fade(0.5, None, 1.6), Fade(1.0, 0.4, 2.0))
+FADES = (Falloff(), Falloff(1.5), Falloff(2.0, 0.8), Falloff(0.5, None, 1.6), Falloff(1.0, 0.4, 2.0))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.TURBULENCE], ids=lambda kind: kind.name)
-def test_every_kind_shape_and_falloff_does_what_its_formula_says(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ForceFieldType if kind is not ForceFieldType.TURBULENCE], ids=lambda kind: kind.name
+)
+def test_field_acceleration_matches_formula(kind: ForceFieldType) -> None:
+    """For each kind, shape, falloff and side."""
     chance = np.random.default_rng(3)
     points, velocities = chance.normal(size=(2, 40, 3))
-    cases = list(product(Shape, Within, Side, FADES))
+    cases = list(product(ForceFieldShape, FalloffType, ForceFieldSide, FADES))
     acted = 0
     for shape, kept_within, side, fade in cases:
-        if kind is Kind.VORTEX and shape is Shape.LINE:
-            # Blender offers none.
+        if kind is ForceFieldType.VORTEX and shape is ForceFieldShape.LINE:
+            # Blender has no vortex of this shape.
             continue
         axis = chance.normal(size=3)
         axis /= np.linalg.norm(axis)
-        across = Fade(0.7, 20.0, 100.0) if kept_within is Within.CONE else Fade(1.0, 0.3, 1.5)
-        field = Field(
+        across = Falloff(0.7, 20.0, 100.0) if kept_within is FalloffType.CONE else Falloff(1.0, 0.3, 1.5)
+        field = ForceField(
             kind, shape, chance.normal(size=3), axis, chance.uniform(-3.0, 3.0), damping=0.4, flow=0.3,
-            rest_length=chance.choice([0.0, 0.7]), gravitation=bool(chance.integers(2)), within=kept_within,
-            fade=fade, across=across, side=side,
+            rest_length=chance.choice([0.0, 0.7]), gravitation=bool(chance.integers(2)), falloff_type=kept_within,
+            falloff=fade, second_falloff=across, side=side,
         )  # fmt: skip
-        found = accelerations([field], 0.8, 7.0, points, velocities, SHORT)
+        found = field_accelerations([field], 0.8, 7.0, points, velocities, SHORT)
         for point, velocity, one in zip(points, velocities, found, strict=True):
             expected = acceleration(
-                kind.name, shape.name, tuple(field.place), tuple(axis), tuple(point), tuple(velocity), field.strength,
-                damping=0.4, flow=0.3, rest_length=field.rest_length, gravitation=field.gravitation,
-                within=kept_within.name, fade=(fade.power, fade.least, fade.most),
-                across=(across.power, across.least, across.most), side=side.name, weight=0.8,
+                kind.name, shape.name, tuple(field.location), tuple(axis), tuple(point), tuple(velocity),
+                field.strength, damping=0.4, flow=0.3, rest_length=field.rest_length, gravitation=field.gravitation,
+                within=kept_within.name, fade=(fade.power, fade.min, fade.max),
+                across=(across.power, across.min, across.max), side=side.name, weight=0.8,
             )  # fmt: skip
-            # Rounding; a gravitation goes up to some thousand near its middle.
+            # Rounding; gravitation reaches some thousand near its centre.
             np.testing.assert_allclose(one, expected, rtol=1e-9, atol=1e-12)
         acted += int((found != 0.0).any(axis=1).sum())
     assert acted > 1000
 
 
-def test_fields_add_up_and_none_acts_with_no_weight() -> None:
+def test_fields_add_up_weight_zero() -> None:
     chance = np.random.default_rng(4)
     points, velocities = chance.normal(size=(2, 10, 3))
-    several = [Field(kind, Shape.PLANE, NOWHERE, X, 2.0, flow=0.5, damping=0.1, noise=0.3, seed=5) for kind in Kind]
-    whole = accelerations(several, 1.0, 3.5, points, velocities, SHORT)
-    apart = [accelerations([one], 1.0, 3.5, points, velocities, SHORT) for one in several]
+    several = [
+        ForceField(kind, ForceFieldShape.PLANE, NOWHERE, X, 2.0, flow=0.5, damping=0.1, noise=0.3, seed=5)
+        for kind in ForceFieldType
+    ]
+    whole = field_accelerations(several, 1.0, 3.5, points, velocities, SHORT)
+    apart = [field_accelerations([one], 1.0, 3.5, points, velocities, SHORT) for one in several]
     np.testing.assert_allclose(whole, sum(apart), atol=1e-12)
-    assert not accelerations(several, 0.0, 3.5, points, velocities, SHORT).any()
-    assert set(FORCES) == set(Kind)
+    assert not field_accelerations(several, 0.0, 3.5, points, velocities, SHORT).any()
+    assert set(FORCES) == set(ForceFieldType)
 
 
-@pytest.mark.parametrize("kind", [Kind.WIND, Kind.DRAG, Kind.HARMONIC, Kind.VORTEX], ids=lambda kind: kind.name)
-def test_what_slows_a_node_never_throws_it_back_within_a_step(kind: Kind) -> None:
-    field = Field(kind, Shape.PLANE, NOWHERE, X, 0.0 if kind in (Kind.WIND, Kind.VORTEX) else 1e6, 1e6, 1e6)
+@pytest.mark.parametrize(
+    "kind",
+    [ForceFieldType.WIND, ForceFieldType.DRAG, ForceFieldType.HARMONIC, ForceFieldType.VORTEX],
+    ids=lambda kind: kind.name,
+)
+def test_strong_drag_never_reverses_velocity(kind: ForceFieldType) -> None:
+    field = ForceField(
+        kind,
+        ForceFieldShape.PLANE,
+        NOWHERE,
+        X,
+        0.0 if kind in (ForceFieldType.WIND, ForceFieldType.VORTEX) else 1e6,
+        1e6,
+        1e6,
+    )
     velocities = np.array([[0.0, 100.0, -3.0]])
-    found = accelerations([field], 1.0, 1.0, np.zeros((1, 3)), velocities, 0.1)
+    found = field_accelerations([field], 1.0, 1.0, np.zeros((1, 3)), velocities, 0.1)
     after = velocities + 0.1 * found
-    # A vortex slows by itself as well as by its flow.
-    assert np.abs(after).max() <= (1.0 if kind is Kind.VORTEX else 1e-9) * np.abs(velocities).max()
+    # A vortex also slows nodes without its flow.
+    assert np.abs(after).max() <= (1.0 if kind is ForceFieldType.VORTEX else 1e-9) * np.abs(velocities).max()
 
 
-def test_noise_is_smooth_alike_everywhere_and_the_same_on_every_machine() -> None:
+def test_noise_smooth_uniform_and_reproducible() -> None:
     points = np.random.default_rng(1).uniform(-50.0, 50.0, (20000, 3))
     found = turbulence(points, 2.0, 117)
     assert np.abs(found).max() < 1.0
@@ -123,7 +149,7 @@ def test_noise_is_smooth_alike_everywhere_and_the_same_on_every_machine() -> Non
     assert (np.abs(found.mean(axis=0)) < 4.0 * root / np.sqrt(len(points))).all()
     assert np.ptp(root) < 0.05 * root.max()
     near = turbulence(points + 1e-6, 2.0, 117)
-    # Slopes of a noise of unit cells do not exceed ten or so, times the octaves.
+    # Slopes of noise with unit cells are at most about ten, times the octaves.
     assert np.abs(near - found).max() < 1e-4
     assert not gradient_noise(np.floor(points), 3).any()
     assert np.abs(np.corrcoef(np.column_stack([found, turbulence(points, 2.0, 118)]).T) - np.eye(6)).max() < 0.05
@@ -136,7 +162,7 @@ def test_noise_is_smooth_alike_everywhere_and_the_same_on_every_machine() -> Non
     assert flicker(2.0, 9) == pytest.approx(KNOWN_FLICKER, abs=1e-12)
 
 
-# As first found.
+# Values of the first implementation.
 KNOWN = np.array(
     [
         [-0.32558454157674804, -0.34305000045003353, 0.030992314443132312],
@@ -147,32 +173,33 @@ KNOWN_FLICKER = -0.4301715725443995
 
 
 @pytest.mark.slow
-def test_every_setting_of_a_field_changes_the_digest_of_a_frame() -> None:
+def test_field_settings_change_frame_digest() -> None:
     one = wind(1.0)
     other: dict[str, Any] = {
-        "kind": Kind.FORCE, "shape": Shape.LINE, "place": X, "axis": -X, "strength": 1.5, "damping": 0.1, "flow": 0.2,
-        "size": 0.3, "rest_length": 0.4, "gravitation": True, "noise": 0.5, "seed": 6, "fixed_pattern": True,
-        "within": Within.TUBE, "fade": Fade(1.0), "across": Fade(0.0, 1.0), "side": Side.POSITIVE,
+        "kind": ForceFieldType.FORCE, "shape": ForceFieldShape.LINE, "place": X, "axis": -X, "strength": 1.5,
+        "damping": 0.1, "flow": 0.2, "size": 0.3, "rest_length": 0.4, "gravitation": True, "noise": 0.5, "seed": 6,
+        "fixed_pattern": True, "within": FalloffType.TUBE, "fade": Falloff(1.0), "across": Falloff(0.0, 1.0),
+        "side": ForceFieldSide.POSITIVE,
     }  # fmt: skip
-    assert set(other) == {part.name for part in parts_of(Field)}
+    assert set(other) == {part.name for part in parts_of(ForceField)}
     body = bar("Bar", 0.0, 1.0, True, resolution=60)
 
-    def digest(field: Field | None, gravity: np.ndarray = DOWN, **dials: Any) -> str:
+    def digest(field: ForceField | None, gravity: np.ndarray = DOWN, **dials: Any) -> str:
         there = replace(body, settings=replace(body.settings, **dials))
         there = there if field is None else steadily(there, field, gravity=gravity)
-        return Simulation(scene(there, last=2)).sampled(1).digests["Bar"]
+        return Simulation(scene(there, last=2)).sample_frame(1).digests["Bar"]
 
     variants = [replace(one, **{name: value}) for name, value in other.items()]
-    variants += [replace(one, fade=Fade(0.0, 0.0)), replace(one, fade=Fade(0.0, None, 0.0))]
+    variants += [replace(one, fade=Falloff(0.0, 0.0)), replace(one, fade=Falloff(0.0, None, 0.0))]
     found = [digest(one), digest(None), *(digest(field) for field in variants)]
     found += [digest(one, gravity=2.0 * DOWN), digest(one, field_weight=0.5), digest(None, gravity_weight=0.5)]
     assert len(set(found)) == len(found)
     assert digest(replace(one)) == digest(one)
 
 
-def test_caches_of_before_there_were_fields_still_fit() -> None:
+def test_caches_without_fields_stay_valid() -> None:
     body = bar("Bar", 0.0, 1.0, True, resolution=60)
-    now = inputs(scene(body))
+    now = cache_inputs(scene(body))
     assert {"Gravity Weight", "Force Field Weight"} <= set(now["bodies"]["Bar"])
     known = {
         name: value
@@ -180,10 +207,10 @@ def test_caches_of_before_there_were_fields_still_fit() -> None:
         if name not in ("Gravity Weight", "Force Field Weight")
     }
     before = {**now, "bodies": {"Bar": known}}
-    assert changes(before, now) == []
+    assert describe_changes(before, now) == []
 
 
-# What it does to bodies.
+# Motion of bodies.
 
 
 def free(**dials: Any) -> Body:
@@ -194,32 +221,33 @@ def held(**dials: Any) -> Body:
     return bar("Bar", 0.0, 1.0, True, **{"resolution": 60, "stiffness": 1000.0, "settle": 12.0, **dials})
 
 
-# What explicit steps stay bounded with.
+# Settings with which explicit steps stay bounded.
 SOFT: dict[bool, dict[str, Any]] = {True: {}, False: {"stiffness": 5.0, "substeps": 20}}
 STEPS = [
-    pytest.param({}, id="own"),
-    pytest.param({"damping_by": "FIRST_MODE"}, id="first mode"),
+    pytest.param({}, id="default law"),
+    pytest.param({"damping_by": "FIRST_MODE"}, id="first-mode law"),
     *(
-        pytest.param({"damping_by": DAMPINGS[0].name, "integrator": one.name, **SOFT[one.implicit]}, id=one.name)
+        pytest.param({"damping_by": DAMPINGS[0].name, "integrator": one.name, **SOFT[one.is_implicit]}, id=one.name)
         for one in INTEGRATORS
     ),
 ]
 
 
 @pytest.mark.parametrize("dials", STEPS)
-def test_an_even_wind_moves_a_body_as_gravity_does_whatever_takes_the_steps(dials: dict[str, Any]) -> None:
+def test_uniform_wind_acts_like_gravity(dials: dict[str, Any]) -> None:
+    """With each integrator."""
     pull = np.array([3.0, 1.0, -2.0])
     strength = float(np.linalg.norm(pull))
     blown = steadily(free(**dials), wind(strength, pull / strength), gravity=NOWHERE)
     one, other = frames(blown, 8, gravity=NOWHERE), frames(free(**dials), 8, gravity=pull)
     assert np.abs(other[-1].state.positions - other[0].state.positions).max() > 0.01
     for a, b in zip(one, other, strict=True):
-        # Rounding of the wind's direction, and of minima that are found from it.
+        # Rounding of the wind's direction, and tolerance of the minimisation.
         np.testing.assert_allclose(a.state.positions, b.state.positions, atol=1e-8)
 
 
 @pytest.mark.parametrize("substeps", [1, 4])
-def test_a_body_in_flight_takes_up_the_wind_as_its_flow_says(substeps: int) -> None:
+def test_free_body_approaches_wind_velocity(substeps: int) -> None:
     strength, flow = 5.0, 2.0
     body = steadily(free(substeps=substeps, bounce=0.0), wind(strength, flow=flow), gravity=NOWHERE)
     found = frames(body, 60, gravity=NOWHERE)
@@ -231,21 +259,23 @@ def test_a_body_in_flight_takes_up_the_wind_as_its_flow_says(substeps: int) -> N
             speed += h * (strength - flow * speed)
         momentum = mass @ frame.state.velocities
         np.testing.assert_allclose(momentum, mass.sum() * speed * X, atol=1e-7 * mass.sum())
-    # Its velocity ends at that of the air, strength over flow.
+    # The velocity approaches that of the air, strength over flow.
     assert speed == pytest.approx(strength / flow, rel=0.02)
-    # An even wind turns nothing.
+    # A uniform wind has no torque.
     centre = mass @ found[-1].state.positions / mass.sum()
     spin = (mass[:, None] * np.cross(found[-1].state.positions - centre, found[-1].state.velocities)).sum(axis=0)
     assert np.abs(spin).max() < 1e-7 * mass.sum()
 
 
-def test_a_field_that_differs_from_place_to_place_gives_its_momentum_and_its_torque() -> None:
+def test_vortex_transfers_momentum_and_torque() -> None:
     h, body = 1.0 / FPS, free(bounce=0.0, settle=2.0, stiffness=1e5)
-    field = Field(Kind.VORTEX, Shape.POINT, np.array([0.3, 0.2, 0.4]), np.array([0.0, 0.0, 1.0]), 2.0)
+    field = ForceField(
+        ForceFieldType.VORTEX, ForceFieldShape.POINT, np.array([0.3, 0.2, 0.4]), np.array([0.0, 0.0, 1.0]), 2.0
+    )
     simulation = Simulation(scene(steadily(body, field, gravity=NOWHERE), last=2, gravity=NOWHERE))
     first, second = simulation.frames()
     mass, x = simulation.system_of("Bar").mass, first.state.positions
-    force = mass[:, None] * accelerations([field], 1.0, 1.0, x, np.zeros_like(x), h)
+    force = mass[:, None] * field_accelerations([field], 1.0, 1.0, x, np.zeros_like(x), h)
     np.testing.assert_allclose(mass @ second.state.velocities, h * force.sum(axis=0), atol=1e-9 * mass.sum())
     centre = mass @ x / mass.sum()
     after, middle = second.state.positions, mass @ second.state.positions / mass.sum()
@@ -256,57 +286,57 @@ def test_a_field_that_differs_from_place_to_place_gives_its_momentum_and_its_tor
     np.testing.assert_allclose(spin, h * torque, rtol=0.01, atol=1e-3 * h * np.linalg.norm(torque))
 
 
-def test_a_steady_wind_moves_the_place_of_rest_and_nothing_swings() -> None:
+def test_steady_wind_shifts_equilibrium_without_swing() -> None:
     pull = DOWN + 4.0 * np.array([0.0, 1.0, 0.0])
     blown = frames(steadily(held(), wind(4.0, np.array([0.0, 1.0, 0.0]), flow=1.0)), 20)
     heavy = Simulation(scene(held(), gravity=pull)).first_frame()
     calm = Simulation(scene(held())).first_frame()
     assert np.abs(blown[0].surface - calm.surface).max() > 0.02
-    # Single precision of surfaces, and what the static solve stops at.
+    # Single precision of surfaces, and tolerance of the static solve.
     np.testing.assert_allclose(blown[0].surface, heavy.surface, atol=1e-6)
     assert max(float(np.abs(frame.surface - blown[0].surface).max()) for frame in blown) < 1e-6
     # It sleeps in the wind.
     assert [frame.iterations for frame in blown[-10:]] == [0] * 10
 
 
-def test_what_is_carried_through_still_air_hangs_behind_as_its_flow_says() -> None:
+def test_drag_of_body_moved_by_pins() -> None:
     body, speed, flow = held(settle=6.0), 2.0, 3.0
     surface = body.surface.vertices
     flying = replace(body, motion=lambda frame: surface + np.array([0.0, speed * (frame - 1.0) / FPS, 0.0]))
     found = frames(steadily(flying, wind(0.0, flow=flow)), 40)
     behind = found[-1].surface - (flying.motion(40.0) - surface)
-    # In the air's frame that is a wind from ahead, of so much.
+    # In the body's frame it is a head wind of this acceleration.
     expected = Simulation(scene(body, gravity=DOWN - np.array([0.0, speed * flow, 0.0]))).first_frame().surface
     assert np.abs(expected - Simulation(scene(body)).first_frame().surface).max() > 0.02
     np.testing.assert_allclose(behind, expected, atol=1e-5)
 
 
-def test_what_rests_in_the_wind_sleeps_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sleep_in_wind_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[bool] = []
-    ask = stepping.asleep
+    ask = stepping.is_asleep
     monkeypatch.setattr(stepping, "asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
 
-    def outside(frame: float) -> Outside:
-        return Outside(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))
+    def outside(frame: float) -> ExternalForces:
+        return ExternalForces(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))
 
     frames(within(held(substeps=1, bounce=0.0), outside), 20)
-    # Of the steps to frames 2 to 20: three still ones are waited for.
+    # Steps to frames 2 to 20: sleep begins after three steps at rest.
     assert slept[-19:-5] == [False] * 3 + [True] * 10 + [False]
 
 
-def test_parts_of_a_step_are_pulled_as_the_whole_one() -> None:
+def test_step_subintervals_share_acceleration() -> None:
     place, pull = np.zeros((2, 3)), np.ones((4, 3))
-    assert BlockInputs(place, place + 1.0, None, pull).part(1, 4).pull is pull
+    assert BlockInputs(place, place + 1.0, None, pull).subinterval(1, 4).acceleration is pull
 
 
-def test_where_gravity_weighs_nothing_sag_is_what_it_would_be_with_it() -> None:
+def test_sag_ignores_gravity_weight() -> None:
     light, heavy = (
         Simulation(scene(held(gravity_weight=part, stiffness_by="SAG"))).young("Bar") for part in (0.0, 1.0)
     )
     assert light == pytest.approx(heavy, rel=1e-2)
 
 
-def test_a_preroll_ends_in_the_wind_of_the_first_frame() -> None:
+def test_preroll_settles_in_initial_wind() -> None:
     side = wind(4.0, np.array([0.0, 1.0, 0.0]))
     blown = Simulation(scene(steadily(held(), side))).first_frame()
     calmed = Simulation(scene(steadily(held(preroll=80, start_settled=False), side))).first_frame()
@@ -315,35 +345,35 @@ def test_a_preroll_ends_in_the_wind_of_the_first_frame() -> None:
 
 
 def rest_after(found: list[Frame], end: Frame, number: int) -> int:
-    """How many frames after a frame its largest swing falls below a hundredth for good."""
+    """Return after how many frames the swing after a frame stays below a hundredth of its peak."""
     off = np.array([np.abs(frame.surface - end.surface).max() for frame in found])
     return int(np.flatnonzero(off > 0.01 * off[number - 1 :].max())[-1]) + 2 - number
 
 
 @pytest.mark.parametrize("flow", [0.0, 1.0])
 @pytest.mark.parametrize(("settle", "bounce"), [(24.0, 30.0), (12.0, 0.0), (36.0, 60.0)])
-def test_when_the_wind_dies_down_it_rests_as_if_let_go(settle: float, bounce: float, flow: float) -> None:
+def test_settle_after_wind_stops(settle: float, bounce: float, flow: float) -> None:
     number = 20
 
-    def outside(frame: float) -> Outside:
-        return Outside(DOWN, (wind(1.5 if frame < number else 0.0, np.array([0.0, 1.0, 0.0]), flow=flow),))
+    def outside(frame: float) -> ExternalForces:
+        return ExternalForces(DOWN, (wind(1.5 if frame < number else 0.0, np.array([0.0, 1.0, 0.0]), flow=flow),))
 
     body = held(settle=settle, bounce=bounce)
     found = frames(within(body, outside), number + 80)
-    calm, released = Simulation(scene(body)).first_frame(), Simulation(scene(body)).dials.released(0, body.settings)
+    calm, released = Simulation(scene(body)).first_frame(), Simulation(scene(body)).dials.release_law(0, body.settings)
     times = np.arange(0.0, 2.0 * settle, 0.05) / FPS
-    expected = FPS * times[np.flatnonzero(np.abs(released.released(times)) > 0.01)[-1]]
-    # The law that every deflection follows when it is let go; in whole frames.
+    expected = FPS * times[np.flatnonzero(np.abs(released.release_response(times)) > 0.01)[-1]]
+    # The release response of any deflection, in whole frames.
     assert rest_after(found, calm, number - 1) == pytest.approx(expected, abs=1.5)
     assert rest_after(found, calm, number - 1) <= settle + 1
     np.testing.assert_allclose(found[-1].surface, calm.surface, atol=1e-5)
 
 
-def weightless_from(number: int) -> Callable[[float], Outside]:
-    return lambda frame: Outside(DOWN if frame < number else NOWHERE)
+def weightless_from(number: int) -> Callable[[float], ExternalForces]:
+    return lambda frame: ExternalForces(DOWN if frame < number else NOWHERE)
 
 
-def test_gravity_that_is_switched_off_lets_it_rise_and_what_sleeps_wakes() -> None:
+def test_gravity_switched_off_wakes_body() -> None:
     body = held(settle=6.0)
     found = frames(within(body, weightless_from(40)), 80)
     assert found[30].iterations == 0 < found[39].iterations
@@ -355,34 +385,36 @@ def test_gravity_that_is_switched_off_lets_it_rise_and_what_sleeps_wakes() -> No
     assert found[-1].iterations == 0
 
 
-def keyed_gust(frame: float) -> Outside:
+def keyed_gust(frame: float) -> ExternalForces:
     side = np.array([0.0, 1.0, 0.0])
-    turbulent = Field(Kind.TURBULENCE, Shape.POINT, np.array([0.1 * frame, 0.0, 0.0]), X, 3.0, size=0.4, noise=1.0)
-    return Outside(DOWN * (1.0 if frame < 6 else 0.5), (wind(0.5 * frame, side, flow=1.0, noise=2.0), turbulent))
+    turbulent = ForceField(
+        ForceFieldType.TURBULENCE, ForceFieldShape.POINT, np.array([0.1 * frame, 0.0, 0.0]), X, 3.0, size=0.4, noise=1.0
+    )
+    return ExternalForces(DOWN * (1.0 if frame < 6 else 0.5), (wind(0.5 * frame, side, flow=1.0, noise=2.0), turbulent))
 
 
 @pytest.mark.parametrize("number", [5, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 9))])
 @pytest.mark.parametrize("kind", ["solid", "net"])
-def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes(kind: str, number: int) -> None:
+def test_restart_from_frame_is_identical(kind: str, number: int) -> None:
     body = within(held() if kind == "solid" else net(5, stiffness=1e4), keyed_gust)
     whole = frames(body, 14)
     rest = list(Simulation(scene(body, last=14)).frames(whole[number - 1]))
     assert same(rest, whole[number:])
 
 
-def test_without_weight_fields_leave_every_byte_as_it_was() -> None:
-    blown = within(held(field_weight=0.0), lambda frame: Outside(DOWN, keyed_gust(frame).fields))
+def test_zero_field_weight_changes_nothing() -> None:
+    blown = within(held(field_weight=0.0), lambda frame: ExternalForces(DOWN, keyed_gust(frame).fields))
     assert same(frames(blown, 8), frames(held(), 8))
 
 
 @pytest.mark.parametrize("kind", ["solid", "net"])
-def test_half_of_gravity_is_as_half_the_gravity(kind: str) -> None:
+def test_gravity_weight_equals_scaled_gravity(kind: str) -> None:
     one = held() if kind == "solid" else net(5, stiffness=1e4)
     lighter = replace(one, settings=replace(one.settings, gravity_weight=0.5))
     assert same(frames(lighter, 6), frames(one, 6, gravity=0.5 * DOWN))
 
 
-def test_linked_bodies_feel_each_its_own_weights() -> None:
+def test_linked_bodies_use_own_weights() -> None:
     left = bar("Left", 0.0, 0.5, True, resolution=50, stiffness=2000.0)
     right = bar("Right", 0.5, 1.0, False, resolution=50, stiffness=2000.0)
     weightless = replace(right, settings=replace(right.settings, gravity_weight=0.0))

@@ -1,4 +1,4 @@
-"""Find a Walk: the crowd slides by its formula and walks about as far as the solver; a seed finds the same again."""
+"""Gait search (Find a Walk): friction and distances of rollouts, reproducibility, and errors."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pytest
 from creatures import frames, looper, walk, way
 
 from dampsim.core.errors import SceneError
-from dampsim.core.measure.crowd import Crowd
-from dampsim.core.measure.walks import Search, apart, find_walks
+from dampsim.core.measure.gait_search import WalkSearch, find_walks, select_distinct
+from dampsim.core.measure.rollout_batch import RolloutBatch
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.muscles import Controller, Sense, Sensor
+from dampsim.core.scene.muscles import Controller, Sensor, SensorType
 from dampsim.core.simulation.simulation import Simulation
 
 Made = TypeVar("Made")
-SMALL = Search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
+SMALL = WalkSearch(seed=1, count=32, generations=1, seconds=3.0, winners=2)
 
 
-def crowd_of(body: Body) -> Crowd:
-    return Crowd.of(Simulation(walk(body, 1.0)), body.name)
+def crowd_of(body: Body) -> RolloutBatch:
+    return RolloutBatch.from_simulation(Simulation(walk(body, 1.0)), body.name)
 
 
 def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -46,28 +46,28 @@ def ended(steps: Generator[Any, None, Made]) -> Made:
 
 
 @pytest.mark.parametrize("degrees", [0.0, 60.0, 90.0, 180.0])
-def test_what_slides_slows_by_the_friction_of_its_direction(degrees: float) -> None:
+def test_directional_friction_of_rollouts(degrees: float) -> None:
     crowd = crowd_of(looper())
     angle = np.radians(degrees)
     way_of = np.array([np.cos(angle), np.sin(angle), 0.0])
-    # Only what stands on the ground slides: the feet, without springs.
-    none = np.zeros((1, len(crowd.ends)))
+    # Only the feet slide, on the ground and without springs.
+    none = np.zeros((1, len(crowd.spring_nodes)))
     x, v = crowd.start[None].copy(), np.tile(2.0 * way_of, (1, len(crowd.start), 1))
     h, steps = 1e-4, 1000
     for _ in range(steps):
-        x, v, _ = crowd._stepped(x, v, crowd.length[None], none, none, crowd.front[None], h)
-    # (7.7) of docs/physics.md, and Coulomb.
+        x, v, _ = crowd._advance(x, v, crowd.rest_length[None], none, none, crowd.front[None], h)
+    # physics (7.7), and Coulomb.
     rough = 0.15 * 0.5 * (1.0 + np.cos(angle)) + 0.9 * 0.5 * (1.0 - np.cos(angle))
-    # A step lands a hair later than the ground begins.
+    # Contact begins slightly after the first step.
     assert v[0, 0] @ way_of == pytest.approx(2.0 - rough * 9.81 * h * steps, rel=2e-3)
 
 
-def test_the_crowds_feet_feel_the_ground_and_its_tops_do_not() -> None:
+def test_rollout_sensors_read_contact_and_length() -> None:
     body = looper()
     assert body.controller is not None
     feet, tops = (
-        Sensor("Feet", Sense.CONTACT, vertices=np.array([0, 1])),
-        Sensor("Tops", Sense.CONTACT, vertices=np.array([4])),
+        Sensor("Feet", SensorType.CONTACT, vertices=np.array([0, 1])),
+        Sensor("Tops", SensorType.CONTACT, vertices=np.array([4])),
     )
     long = Sensor("Long", low=0.9, high=1.1, edges=np.array([[0, 2], [1, 3]]))
     muscles = tuple(replace(one, weights=(0.0, 0.0, 0.0)) for one in body.controller.muscles)
@@ -75,67 +75,68 @@ def test_the_crowds_feet_feel_the_ground_and_its_tops_do_not() -> None:
     x, v = crowd.start[None].copy(), np.zeros((1, len(crowd.start), 3))
     on = np.zeros((1, 2), dtype=bool)
     for _ in range(50):
-        x, v, pressed = crowd._stepped(x, v, *crowd._switched(on), crowd.front[None], crowd.step)
-    assert crowd._reads(x, pressed).tolist() == [[1.0, 0.0, 1.0]]
-    assert crowd._reads(0.8 * x, 0.0 * pressed).tolist() == [[0.0, 0.0, 0.0]]
+        x, v, pressed = crowd._advance(x, v, *crowd._spring_parameters(on), crowd.front[None], crowd.time_step)
+    assert crowd._read_sensors(x, pressed).tolist() == [[1.0, 0.0, 1.0]]
+    assert crowd._read_sensors(0.8 * x, 0.0 * pressed).tolist() == [[0.0, 0.0, 0.0]]
 
 
 @pytest.mark.parametrize("degrees", [0.0, 35.0, -140.0])
-def test_the_crowds_front_turns_with_its_body(degrees: float) -> None:
+def test_rollout_front_rotates_with_body(degrees: float) -> None:
     crowd = crowd_of(looper())
     angle = np.radians(degrees)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
-    (front,) = crowd._fronts((crowd.start @ turn.T + np.array([3.0, -2.0, 0.5]))[None])
+    (front,) = crowd._front_directions((crowd.start @ turn.T + np.array([3.0, -2.0, 0.5]))[None])
     assert front == pytest.approx(turn @ np.array([1.0, 0.0, 0.0]), abs=1e-12)
 
 
 @pytest.mark.slow
-def test_the_crowd_walks_about_as_far_as_the_solver() -> None:
+def test_rollout_distance_near_simulation() -> None:
     body = looper(2)
-    (rough,) = ended(crowd_of(body).ways(*genes(body), 6.0))
+    (rough,) = ended(crowd_of(body).travelled_distances(*genes(body), 6.0))
     exact = way(frames(walk(body, 6.0)))
-    # Another contact and another damping: it tells walks from none, and no more.
+    # Contact and damping differ from the simulation; the rollout only distinguishes gaits from none.
     assert 0.6 < rough / exact < 1.6
-    (alike,) = ended(crowd_of(creatures.other(body, friction_back=0.15)).ways(*genes(body), 6.0))
+    (alike,) = ended(crowd_of(creatures.other(body, friction_back=0.15)).travelled_distances(*genes(body), 6.0))
     assert abs(alike) < 0.1 * exact
 
 
 @pytest.mark.slow
-def test_a_seed_finds_the_same_walks_which_the_solver_walks_as_far_again() -> None:
+def test_gait_search_is_reproducible() -> None:
+    """A seed finds the same gaits, and the simulation walks as far with them."""
     scene = walk(looper(), 3.0)
     first, second = (ended(find_walks(scene, "Looper", SMALL)) for _ in range(2))
     assert first == second
     best = first[0]
-    assert best.way == max(one.way for one in first)
-    assert best.way > 0.4
+    assert best.distance == max(one.distance for one in first)
+    assert best.distance > 0.4
     again = way(frames(walk(replace(looper(), controller=best.controller), 3.0)))
-    # Shapes are in single precision.
-    assert again == pytest.approx(best.way, abs=1e-5)
+    # Shapes have single precision.
+    assert again == pytest.approx(best.distance, abs=1e-5)
     other = ended(find_walks(scene, "Looper", replace(SMALL, seed=2)))
     assert other[0].controller != best.controller
 
 
-def test_a_walk_that_other_numbers_make_too_is_listed_once() -> None:
+def test_equal_gaits_are_listed_once() -> None:
     ways = np.array([3.0, 3.0 - 1e-12, 2.9, 2.9, 2.9, 1.0, -np.inf, -np.inf])
-    assert apart(ways, 4) == [0, 2, 5]
-    assert apart(ways, 2) == [0, 2]
-    assert apart(np.full(8, -np.inf), 4) == [0]
+    assert select_distinct(ways, 4) == [0, 2, 5]
+    assert select_distinct(ways, 2) == [0, 2]
+    assert select_distinct(np.full(8, -np.inf), 4) == [0]
 
 
-def test_creatures_that_are_switched_at_the_same_ticks_come_as_far_to_rounding() -> None:
+def test_equivalent_controllers_walk_equal_distances() -> None:
     body = looper()
     weights, thresholds, delays = genes(body)
-    # Twice the weights and the threshold is the same rule, another delay is not.
+    # Doubled weights and thresholds are the same rule; another delay is not.
     crowd = (
         np.concatenate([weights, 2.0 * weights, weights]),
         np.concatenate([thresholds, 2.0 * thresholds, thresholds]),
         np.concatenate([delays, delays, delays + 3.0]),
     )
-    ways = ended(crowd_of(body).ways(*crowd, 2.0))
-    assert apart(ways, 3) == [0, 2]
+    ways = ended(crowd_of(body).travelled_distances(*crowd, 2.0))
+    assert select_distinct(ways, 3) == [0, 2]
 
 
-def test_what_cannot_walk_is_said() -> None:
+def test_gait_search_refuses_unsuitable_bodies() -> None:
     bare = looper()
     assert bare.controller is not None
     for body, words in (
@@ -148,7 +149,7 @@ def test_what_cannot_walk_is_said() -> None:
 
 
 @pytest.mark.slow
-def test_with_friction_alike_both_ways_there_is_no_walk_and_that_is_said() -> None:
+def test_no_gait_with_isotropic_friction() -> None:
     scene = walk(creatures.other(looper(), friction_back=0.15), 3.0)
     words = r"none of 64 controllers walks farther than half of its length\. .* m in \S+ s\. Its feet have little grip"
     with pytest.raises(SceneError, match=words):

@@ -1,4 +1,4 @@
-"""What a cache was made from, and what of it changed, in words."""
+"""Fingerprints of scenes, and descriptions of changes since a bake."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ import numpy as np
 import pytest
 
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import body_fingerprint, changes, fingerprint, inputs, model_fingerprint
-from dampsim.core.scene.parameters import PARAMETERS, Affects, Settings
+from dampsim.core.scene.fingerprint import (
+    body_fingerprint,
+    cache_inputs,
+    describe_changes,
+    model_fingerprint,
+    scene_fingerprint,
+)
+from dampsim.core.scene.parameters import PARAMETERS, AffectedPart, Settings
 from dampsim.core.scene.scene import Scene
 from shapes import box
 
@@ -28,33 +34,35 @@ def scene(*bodies: Body) -> Scene:
 
 
 def kept(one: Scene) -> dict[str, Any]:
-    """As a header has them when it is read again."""
-    found: dict[str, Any] = json.loads(json.dumps(inputs(one)))
+    """Return the inputs of a scene as they are read from a header."""
+    found: dict[str, Any] = json.loads(json.dumps(cache_inputs(one)))
     return found
 
 
-def test_nothing_changed_is_nothing_said() -> None:
+def test_no_changes_for_equal_scenes() -> None:
     one = scene(body("Cape"), body("Tail"))
-    assert changes(kept(one), inputs(one)) == []
+    assert describe_changes(kept(one), cache_inputs(one)) == []
 
 
-def test_a_change_of_one_of_several_bodies_names_it() -> None:
+def test_change_names_body_among_several() -> None:
     before = kept(scene(body("Cape", settle=24.0), body("Tail")))
-    assert changes(before, inputs(scene(body("Cape", settle=12.0), body("Tail")))) == ["Cape: Settle (24, now 12)"]
+    assert describe_changes(before, cache_inputs(scene(body("Cape", settle=12.0), body("Tail")))) == [
+        "Cape: Settle (24, now 12)"
+    ]
 
 
-def test_a_change_of_the_only_body_says_what_alone() -> None:
+def test_change_of_single_body_is_unnamed() -> None:
     before = kept(scene(body("Cape", settle=24.0)))
-    assert changes(before, inputs(scene(body("Cape", settle=12.0)))) == ["Settle (24, now 12)"]
+    assert describe_changes(before, cache_inputs(scene(body("Cape", settle=12.0)))) == ["Settle (24, now 12)"]
 
 
-def test_what_all_bodies_share_is_said_once() -> None:
+def test_shared_changes_are_listed_once() -> None:
     one = scene(body("Cape"), body("Tail"))
-    assert changes(kept(one), inputs(replace(one, fps=30.0))) == ["the frame rate (24, now 30)"]
-    assert changes(kept(one), inputs(replace(one, gravity=2.0 * DOWN))) == ["gravity"]
+    assert describe_changes(kept(one), cache_inputs(replace(one, fps=30.0))) == ["the frame rate (24, now 30)"]
+    assert describe_changes(kept(one), cache_inputs(replace(one, gravity=2.0 * DOWN))) == ["gravity"]
 
 
-def test_painted_weights_and_meshes_are_named() -> None:
+def test_changed_maps_and_meshes_are_named() -> None:
     one, half = body("Cape"), np.full(8, 0.5)
     for change, words in (
         ({"pins": half}, "the pins"),
@@ -66,17 +74,17 @@ def test_painted_weights_and_meshes_are_named() -> None:
         ({"deforming": True}, "the carrier in force"),
         ({"surface": replace(one.surface, vertices=2.0 * one.surface.vertices)}, "the mesh"),
     ):
-        assert changes(kept(scene(one)), inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]
+        assert describe_changes(kept(scene(one)), cache_inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]
 
 
-def test_a_body_that_is_new_or_gone_is_named() -> None:
+def test_added_and_removed_bodies_are_named() -> None:
     alone, both = scene(body("Cape")), scene(body("Cape"), body("Tail"))
-    assert changes(kept(alone), inputs(both)) == ["Tail, which is new,"]
-    assert changes(kept(both), inputs(alone)) == ["Tail, which is gone,"]
+    assert describe_changes(kept(alone), cache_inputs(both)) == ["Tail, which is new,"]
+    assert describe_changes(kept(both), cache_inputs(alone)) == ["Tail, which is gone,"]
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
-def test_a_parameter_that_the_older_inputs_lack_counts_as_its_default(parameter: Any) -> None:
+def test_missing_older_parameter_counts_as_default(parameter: Any) -> None:
     def lacking(one: Scene) -> dict[str, Any]:
         before = kept(one)
         for name in before["bodies"]:
@@ -84,34 +92,34 @@ def test_a_parameter_that_the_older_inputs_lack_counts_as_its_default(parameter:
         return before
 
     plain = scene(body("Cape"), body("Tail"))
-    assert changes(lacking(plain), inputs(plain)) == []
+    assert describe_changes(lacking(plain), cache_inputs(plain)) == []
     if parameter.choices:
         other = next(choice.name for choice in parameter.choices if choice.name != parameter.default)
     elif isinstance(parameter.default, bool):
         other = not parameter.default
     else:
         other = parameter.most
-    # Some change what is in force beside.
-    said = changes(lacking(plain), inputs(scene(body("Cape", **{parameter.name: other}), body("Tail"))))
+    # Some parameters also change other effective inputs.
+    said = describe_changes(lacking(plain), cache_inputs(scene(body("Cape", **{parameter.name: other}), body("Tail"))))
     numbers = f" ({parameter.default:.6g}, now {other:.6g})" if not isinstance(other, bool | str) else ""
     assert any(one.startswith(f"Cape: {parameter.label}{numbers}") for one in said)
     assert not any(one.startswith("Tail") for one in said)
 
 
-def test_a_parameter_that_older_inputs_have_by_another_label_is_compared() -> None:
+def test_renamed_parameter_label_is_compared() -> None:
     before = kept(scene(body("Cape", carrier="PINS")))
     (old,) = before["bodies"].values()
     old["Carrier"] = old.pop("Reference Motion")
-    assert changes(before, inputs(scene(body("Cape", carrier="PINS")))) == []
-    assert "Reference Motion" in changes(before, inputs(scene(body("Cape", carrier="NONE"))))
+    assert describe_changes(before, cache_inputs(scene(body("Cape", carrier="PINS")))) == []
+    assert "Reference Motion" in describe_changes(before, cache_inputs(scene(body("Cape", carrier="NONE"))))
 
 
-def test_fingerprints_tell_what_has_to_be_made_anew() -> None:
+def test_fingerprints_distinguish_models_and_settings() -> None:
     one = scene(body("Cape", settle=24.0), body("Tail"))
     dialled = scene(body("Cape", settle=12.0), body("Tail"))
     finer = scene(body("Cape", settle=24.0, resolution=500), body("Tail"))
-    assert fingerprint(one) == fingerprint(scene(body("Cape", settle=24.0), body("Tail")))
-    assert len({fingerprint(each) for each in (one, dialled, finer)}) == 3
+    assert scene_fingerprint(one) == scene_fingerprint(scene(body("Cape", settle=24.0), body("Tail")))
+    assert len({scene_fingerprint(each) for each in (one, dialled, finer)}) == 3
     assert model_fingerprint(one) == model_fingerprint(dialled) != model_fingerprint(finer)
     assert model_fingerprint(one) != model_fingerprint(replace(one, gravity=2.0 * DOWN))
     assert body_fingerprint(one.bodies[0]) == body_fingerprint(dialled.bodies[0]) != body_fingerprint(finer.bodies[0])
@@ -119,10 +127,10 @@ def test_fingerprints_tell_what_has_to_be_made_anew() -> None:
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
-def test_a_model_is_made_anew_for_what_affects_it_and_for_nothing_else(parameter: Any) -> None:
+def test_model_fingerprint_changes_with_affects(parameter: Any) -> None:
     if parameter.choices:
         other = next(choice.name for choice in parameter.choices if choice.name != parameter.default)
     else:
         other = not parameter.default if isinstance(parameter.default, bool) else parameter.most
     same = body_fingerprint(body("Cape")) == body_fingerprint(body("Cape", **{parameter.name: other}))
-    assert same == (parameter.affects is not Affects.MODEL)
+    assert same == (parameter.affects is not AffectedPart.MODEL)

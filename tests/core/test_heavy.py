@@ -9,15 +9,15 @@ import pytest
 from test_multifrontal import made
 from test_step import advance, controls, moving
 
-from dampsim.core.bodies.pins import _harmonic
-from dampsim.core.elements.assembly import Pattern
+from dampsim.core.bodies.pins import _harmonic_extension
+from dampsim.core.elements.assembly import SparsityPattern
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.state import State
 
 
 @pytest.mark.parametrize("lot", [1, 7, 10_000])
 def test_assembly_same_for_any_lot_size(monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
-    monkeypatch.setattr(Pattern, "LOT", lot)
+    monkeypatch.setattr(SparsityPattern, "LOT", lot)
     rng = np.random.default_rng(lot)
     nodes, elements = 11, np.array([rng.choice(9, 4, replace=False) for _ in range(40)])
     blocks = rng.normal(size=(40, 4, 3, 4, 3))
@@ -25,14 +25,14 @@ def test_assembly_same_for_any_lot_size(monkeypatch: pytest.MonkeyPatch, lot: in
     for element, block in zip(elements, blocks, strict=True):
         dof = (3 * element[:, None] + np.arange(3)).ravel()
         dense[np.ix_(dof, dof)] += block.reshape(12, 12)
-    found = Pattern(elements, nodes).summed(lambda some: blocks[some])
+    found = SparsityPattern(elements, nodes).assemble(lambda some: blocks[some])
     # The order of summation of some tens of numbers differs.
     np.testing.assert_allclose(found.toarray(), dense, atol=1e-13)
 
 
 def test_assembly_without_elements_is_empty() -> None:
     """A body whose nodes are all pinned has an empty matrix."""
-    found = Pattern(np.zeros((0, 4), dtype=np.int64), 5).summed(lambda some: np.zeros((0, 4, 3, 4, 3)))
+    found = SparsityPattern(np.zeros((0, 4), dtype=np.int64), 5).assemble(lambda some: np.zeros((0, 4, 3, 4, 3)))
     assert found.shape == (15, 15)
     assert found.nnz == 0
 
@@ -45,7 +45,7 @@ def test_harmonic_values_are_neighbour_means() -> None:
     tets = np.array([[4 * cube + corner for corner in one] for cube in range(6) for one in corners])
     values = np.where(places[:, 0] < 1.0, 1.0, 0.0)
     inner = np.flatnonzero((places[:, 0] > 0.0) & (places[:, 0] < 6.0))
-    values[inner] = _harmonic(tets, values, inner)
+    values[inner] = _harmonic_extension(tets, values, inner)
     beside = [np.setdiff1d(tets[(tets == node).any(axis=1)], node) for node in range(len(places))]
     # Rounding and the solver's tolerance.
     for node in inner:
@@ -62,11 +62,13 @@ def test_with_regions_matches_new_stepper() -> None:
     found = []
     inputs = moving(system.rest[system.pinned], moved)
     advance(before, State.at_rest(system.rest), inputs, h, dials)
-    for stepper in (before.among(regions), Stepper(weighed)):
-        assert [region.weight for region in stepper.system.regions] == [region.weight for region in regions]
+    for stepper in (before.with_regions(regions), Stepper(weighed)):
+        assert [region.gravity_eigenvalue for region in stepper.system.regions] == [
+            region.gravity_eigenvalue for region in regions
+        ]
         state = advance(stepper, State.at_rest(system.rest), inputs, h, dials)
         found.append(advance(stepper, state, moving(moved, moved), h, dials))
     for name in ("positions", "velocities", "reference"):
         np.testing.assert_array_equal(*(getattr(state, name) for state in found))
     # The existing factorisation is reused.
-    assert before.among(regions)._factors is before._factors
+    assert before.with_regions(regions)._factorisations is before._factorisations

@@ -15,7 +15,7 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box
 
@@ -79,7 +79,7 @@ PAIRS = {
 
 def alike(body: Body, substeps: int) -> Body:
     """Return the body with this number of substeps per frame."""
-    fewest, dials = replace(body.settings, substeps=substeps), body.dials
+    fewest, dials = replace(body.settings, substeps=substeps), body.settings_by_frame
     if dials is None:
         return replace(body, settings=fewest)
     return replace(body, settings=fewest, dials=lambda frame: replace(dials(frame), substeps=substeps))
@@ -95,11 +95,11 @@ def test_unlinked_body_moves_as_if_alone(name: str) -> None:
     """Each of two unlinked bodies has the same frames, bit for bit, as in a scene of its own."""
     bodies = PAIRS[name]
     simulation = Simulation(scene(*bodies))
-    most = simulation.dials.most_substeps(tuple(body.at(12.0) for body in bodies))
+    most = simulation.dials.max_substeps(tuple(body.settings_at(12.0) for body in bodies))
     bodies = tuple(alike(body, most) for body in bodies)
     together = Simulation(scene(*bodies))
     assert len(together.islands) == 2
-    parts = [together.assembly.nodes_of(k) for k in range(2)]
+    parts = [together.assembly.node_slice_of(k) for k in range(2)]
     both, separate = list(together.frames()), [frames(scene(body)) for body in bodies]
     assert len(both) == 12
     for frame, *alone in zip(both, *separate, strict=True):
@@ -127,7 +127,7 @@ def test_substeps_follow_most_demanding_body() -> None:
     assert counts[0] < counts[1]
     # The number does not depend on the substeps of the frame before.
     for before in (1, counts[1]):
-        assert len(simulation.sampled(2, before).animated) == counts[1]
+        assert len(simulation.sample_frame(2, before).samples) == counts[1]
 
 
 def test_duplicate_object_names_are_refused() -> None:
@@ -154,4 +154,4 @@ def test_multi_body_bake_resumes_identically(tmp_path: Path) -> None:
     cache = FrameCache(tmp_path / "whole", "All")
     last = frames(scene(*bodies, last=9))[-1]
     for body in bodies:
-        assert cache.shape(9, body.name).tobytes() == last.shapes[body.name].tobytes()
+        assert cache.read_shape(9, body.name).tobytes() == last.shapes[body.name].tobytes()

@@ -10,17 +10,17 @@ import pytest
 from scipy.sparse import csr_matrix, eye
 
 from dampsim.core.arrays import Array
-from dampsim.core.damping.damping import ByPotential, Damping
+from dampsim.core.damping.damping import Damping, PotentialDamping
 from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDrag
+from dampsim.core.damping.rayleigh import StiffnessDamping
 from dampsim.core.energies import Energy
 from dampsim.core.energies.strain_energy import StrainEnergy
-from dampsim.core.integrators import INTEGRATORS, Integration, Integrator
+from dampsim.core.integrators import INTEGRATORS, Integrator, IntegratorStepper
 from dampsim.core.measure.diagnostics import energies
-from dampsim.core.papers.flat_scenes import cloth, orbit
+from dampsim.core.papers.flat_scenes import cloth, spring_orbit
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.stepping.step import Minimiser, Stepper
@@ -50,7 +50,7 @@ def run(
     integrator: type[Integrator], system: System, damping: Damping | None, state: State, h: float, count: int,
     tolerance: float = 1e-12, minimiser: Minimiser = minimise_lbfgs,
 ) -> list[State]:  # fmt: skip
-    stepping, place = Integration(integrator, system, damping, minimiser), state.positions[system.pinned]
+    stepping, place = IntegratorStepper(integrator, system, damping, minimiser), state.positions[system.pinned]
     hard = np.isinf(system.pin_stiffness)
     targets = np.where(hard[:, None], place, system.rest[system.pinned])
     states = [state]
@@ -68,7 +68,14 @@ def test_observed_order_matches_declared_order(integrator: type[Integrator]) -> 
     rest = np.zeros((2, 3))
     rest[1, 0] = 1.0
     system = build_system(
-        rest, np.array([[0, 1]]), np.ones(2), (), np.zeros(3), np.arange(2), np.full(2, STIFFNESS), modal=False
+        rest,
+        np.array([[0, 1]]),
+        np.ones(2),
+        (),
+        np.zeros(3),
+        np.arange(2),
+        np.full(2, STIFFNESS),
+        has_eigenvalues=False,
     )
     start = rest + np.array([[0.3, 0.0, -0.2], [0.0, 0.5, 0.1]])
     speed = np.array([[0.0, 1.0, 0.0], [-2.0, 0.0, 0.5]])
@@ -78,7 +85,7 @@ def test_observed_order_matches_declared_order(integrator: type[Integrator]) -> 
     errors = []
     for count in (200, 400, 800):
         state = State(0.0, start, speed, np.zeros_like(rest))
-        end = run(integrator, system, ByPotential(_Drag()), state, 1.0 / count, count)[-1]
+        end = run(integrator, system, PotentialDamping(_Drag()), state, 1.0 / count, count)[-1]
         errors.append(float(np.abs(end.positions - rest - exact).max()))
     orders = np.log2(np.array(errors[:-1]) / errors[1:])
     assert orders == pytest.approx(integrator.order, abs=0.15)
@@ -87,9 +94,9 @@ def test_observed_order_matches_declared_order(integrator: type[Integrator]) -> 
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 def test_hard_pins_reach_their_targets(integrator: type[Integrator]) -> None:
     """Hard pins reach their targets, and a free node keeps up with a uniform motion."""
-    system = orbit(length=1.0)
+    system = spring_orbit(length=1.0)
     speed = np.array([0.5, 1.0, 0.0])
-    stepping = Integration(integrator, system)
+    stepping = IntegratorStepper(integrator, system)
     state = State(0.0, system.rest, np.tile(speed, (2, 1)), np.zeros_like(system.rest))
     for step in range(20):
         start, end = (system.rest[[0]] + 0.01 * k * speed for k in (step, step + 1))
@@ -106,12 +113,12 @@ def test_spun_spring_strain_rate_and_rayleigh(integrator: str, count: int, beta:
 
     [SRD] 3.6: L = 2 m, k = 100, m = 1 kg, 20 m/s across, h = 0.01 s.
     """
-    system = orbit()
+    system = spring_orbit()
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
     start = State(0.0, system.rest, speed, np.zeros_like(speed))
-    rate = ByPotential(Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2))
+    rate = PotentialDamping(Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2))
     states = run(by(integrator), system, rate, start, 0.01, count, tolerance=1e-9)
     kinetic = np.array([energies(system, state).kinetic for state in states])
     # The oscillation along the spring decays at a rate of at least beta k / (2 m L) = beta 25/s.
@@ -123,7 +130,13 @@ def test_spun_spring_strain_rate_and_rayleigh(integrator: str, count: int, beta:
     assert 0.5 * (40.0 / r) ** 2 == pytest.approx(83.9, abs=0.05)
     assert last.mean() == pytest.approx(0.5 * (40.0 / r) ** 2, rel=0.02)
     slowed = run(
-        by(integrator), system, ByPotential(StiffnessDrag(system.blocks[0].energies, beta)), start, 0.01, count, 1e-9
+        by(integrator),
+        system,
+        PotentialDamping(StiffnessDamping(system.blocks[0].energies, beta)),
+        start,
+        0.01,
+        count,
+        1e-9,
     )
     kinetic = np.array([energies(system, state).kinetic for state in slowed])
     # The kinetic energy decays like 1/t in the end: a slower rotation stretches the spring less.
@@ -168,7 +181,7 @@ def test_newton_clamped_stress_finds_minimum() -> None:
             for name, one in (("clamped", replace(energy, clamped=True)), ("raw", _Raw(energy))):
                 made = with_energy(system, one)
                 # The limit of iterations is never reached.
-                stepper = Stepper(made, partial(minimise_newton, most=400))
+                stepper = Stepper(made, partial(minimise_newton, max_iterations=400))
                 state = State(0.0, x, v, np.zeros_like(x))
                 after, report = stepper.step(state, (BlockInputs(place, place),), 1.0 / fps, controls(made, 1e-8))
                 counts[name].append(report.iterations)
@@ -209,16 +222,16 @@ def hung(potential: object, system: System, h: float, count: int) -> Array:
     x = np.column_stack([np.zeros(len(system.rest)), system.rest[:, 1], -system.rest[:, 0]])
     hem = system.rest[:, 0] > 0.999
     start = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
-    states = run(by("BACKWARD_EULER"), system, ByPotential(potential), start, h, count, 1e-3, minimise_newton)  # type: ignore[arg-type]
+    states = run(by("BACKWARD_EULER"), system, PotentialDamping(potential), start, h, count, 1e-3, minimise_newton)  # type: ignore[arg-type]
     return np.array([float(state.positions[hem, 2].mean()) for state in states])
 
 
-def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDrag]:
+def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDamping]:
     """Return strain-rate and Rayleigh damping of equal strength."""
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
     rate = Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest))
-    return rate, StiffnessDrag(system.blocks[0].energies, beta)
+    return rate, StiffnessDamping(system.blocks[0].energies, beta)
 
 
 @pytest.mark.slow
@@ -229,7 +242,7 @@ def test_strain_rate_damping_of_cloth() -> None:
     """
     system = cloth(9, np.arange(9))
     plain = swinging(None, system, 80, 0.01)
-    strained, dragged = (swinging(ByPotential(one), system, 80, 0.01) for one in potentials(system, 0.05))
+    strained, dragged = (swinging(PotentialDamping(one), system, 80, 0.01) for one in potentials(system, 0.05))
     points = turning_points(plain)
     assert points
     for k in points:

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dampsim.core.energies import StableNeoHookean, TetElasticity
-from dampsim.core.energies.density import Material
+from dampsim.core.energies.elastic_density import ElasticMaterial
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.stepping.potentials import Potentials
-from dampsim.core.system.block import Block
+from dampsim.core.stepping.step_potential import StepPotential
+from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.state import State
-from dampsim.core.system.system import System, assemble
+from dampsim.core.system.system import System, assemble_system
 from dampsim.core.system.term import Potential
 
 FACTORS = np.array([1.7, 0.6, 1.0, 2.3])
@@ -24,23 +24,23 @@ def blocks(*young: float) -> System:
         nodes, tets = box_tets((1.0, 0.5, 0.4 + 0.1 * k), (2, 1, 1 + k % 2))
         nodes = nodes + np.array([0.0, 1.0 * k, 0.0])
         weights = np.linspace(0.5, 1.0, len(tets)) / len(tets)
-        elastic = TetElasticity(nodes, tets, weights, StableNeoHookean(Material(one, 0.4, 1000.0)))
+        elastic = TetElasticity(nodes, tets, weights, StableNeoHookean(ElasticMaterial(one, 0.4, 1000.0)))
         mass = np.ones(len(nodes))
-        made.append(Block(f"Box{k}", nodes, mass, (tets,), (Potential(elastic),), none, np.zeros(0)))
-    return assemble(tuple(made), np.zeros(3), None, modal=False)
+        made.append(BodyDiscretization(f"Box{k}", nodes, mass, (tets,), (Potential(elastic),), none, np.zeros(0)))
+    return assemble_system(tuple(made), np.zeros(3), None, has_eigenvalues=False)
 
 
-def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tuple[float, np.ndarray]]:
+def compared(system: System, theta: float | np.ndarray) -> tuple[StepPotential, tuple[float, np.ndarray]]:
     """Return the step potential and its value and gradient at deformed positions, checked block by block."""
     rng = np.random.default_rng(0)
     x = system.rest + 0.05 * rng.normal(size=system.rest.shape)
     factors = FACTORS[: len(system.blocks)]
     still = np.zeros_like(x)
-    potentials = Potentials(system, State(0.0, x, still, still), system.still(), factors, theta)
+    potentials = StepPotential(system, State(0.0, x, still, still), system.stationary_inputs(), factors, theta)
     value, slope = 0.0, np.zeros_like(x)
     for part, block, factor in zip(system.slices, system.blocks, factors, strict=True):
         (energy,) = block.energies
-        energy = energy if np.ndim(theta) == 0 else energy.scaled(np.asarray(theta)[part])
+        energy = energy if np.ndim(theta) == 0 else energy.with_nodal_scale(np.asarray(theta)[part])
         own, pull = energy.value_gradient(x[part])
         value += factor * own
         slope[part] += factor * pull
@@ -50,7 +50,7 @@ def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tup
     assert found[0] == pytest.approx(scale * value, rel=1e-13)
     np.testing.assert_allclose(found[1], scale * slope, atol=1e-13 * np.abs(slope).max())
     np.testing.assert_allclose(
-        potentials.elastic(x), slope / factors[system.owner()][:, None], atol=1e-13 * np.abs(slope).max()
+        potentials.elastic_gradient(x), slope / factors[system.node_blocks()][:, None], atol=1e-13 * np.abs(slope).max()
     )
     return potentials, found
 
@@ -61,7 +61,7 @@ def compared(system: System, theta: float | np.ndarray) -> tuple[Potentials, tup
 def test_batched_energies_match_separate_ones(young: tuple[float, ...], groups: list[int]) -> None:
     """Bodies of one material are batched; value and gradient equal the sums over the bodies."""
     system = blocks(*young)
-    assert sorted(len(one.parts) for one in system.joined) == groups
+    assert sorted(len(one.members) for one in system.batched_energies) == groups
     compared(system, 0.7)
 
 
@@ -77,7 +77,7 @@ def test_each_material_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(TetElasticity, "value_gradient", lambda self, x: calls.append(x.shape) or ask(self, x))
     system = blocks(1e4, 2e4, 1e4, 1e4)
     still = np.zeros_like(system.rest)
-    potentials = Potentials(system, State(0.0, system.rest, still, still), system.still(), FACTORS, 1.0)
+    potentials = StepPotential(system, State(0.0, system.rest, still, still), system.stationary_inputs(), FACTORS, 1.0)
     calls.clear()
     potentials.value_gradient(system.rest + 0.01)
     assert len(calls) == 2

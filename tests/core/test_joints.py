@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from dampsim.core.system.links import Joints
+from dampsim.core.system.links import Links
 
 
-def joints(lengths: np.ndarray, stiffness: np.ndarray) -> Joints:
+def joints(lengths: np.ndarray, stiffness: np.ndarray) -> Links:
     """Return links that join a point between two nodes to a third node."""
     count = len(lengths)
     rows = np.repeat(np.arange(count), 3)
     columns = np.arange(3 * count)
     difference = csr_matrix((np.tile([0.3, 0.7, -1.0], count), (rows, columns)))
     owners = np.tile([0, 1], (count, 1))
-    return Joints(difference, stiffness, lengths, np.arange(count) % 2 == 0, owners)
+    return Links(difference, stiffness, lengths, np.arange(count) % 2 == 0, owners)
 
 
 # Rest lengths, m: some links are stretched, some are compressed, and the first has no length.

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from builders import bar, scene, still, strutted, weld
 from dampsim.core.bodies.kind import BASE_YOUNG
-from dampsim.core.energies import ELASTIC_MODELS, Material, TetElasticity
+from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial, TetElasticity
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
@@ -45,7 +45,7 @@ def test_rest_jacobian_matches_differences(model: str) -> None:
     tets = np.array([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5], [3, 4, 5, 6]])
     flip = tet_volumes(rest, tets) < 0.0
     tets[flip] = tets[flip][:, [0, 1, 3, 2]]
-    law = next(one for one in ELASTIC_MODELS if one.name == model)(Material(1e4, 0.4, 1e3))
+    law = next(one for one in ELASTIC_MODELS if one.name == model)(ElasticMaterial(1e4, 0.4, 1e3))
     elastic = TetElasticity(rest, tets, 0.7 * tet_volumes(rest, tets), law)
     places = rest + 0.15 * rng.normal(size=rest.shape)
     way, step = rng.normal(size=rest.shape), 1e-6

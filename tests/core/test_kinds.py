@@ -12,10 +12,10 @@ from scipy.spatial.transform import Rotation
 from woven_scenes import swatch
 
 from builders import scene, still
-from dampsim.core.bodies.kind import Kind
+from dampsim.core.bodies.kind import BodyKind
 from dampsim.core.bodies.registry import KINDS
 from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.elements.assembly import edges_of
+from dampsim.core.elements.assembly import element_edges
 from dampsim.core.errors import ParameterError
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
@@ -29,7 +29,7 @@ UP = np.array([0.0, 0.0, 0.5])
 TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
 
 
-def body(what: type[Kind], **more: object) -> Body:
+def body(what: type[BodyKind], **more: object) -> Body:
     """Return a ball of 1 m with hard pins at its foot and soft ones above; for woven cloth, a panel."""
     if what.name == "WEAVE":
         return panel(**more)
@@ -37,7 +37,7 @@ def body(what: type[Kind], **more: object) -> Body:
     surface = replace(surface, vertices=0.5 * surface.vertices)
     low = surface.vertices[:, 2]
     pins = np.select([low < -0.3, low < -0.1], [1.0, 0.5], 0.0)
-    edges = edges_of(surface.triangles) if what.looks_at_edges else np.zeros((0, 2), dtype=np.int64)
+    edges = element_edges(surface.triangles) if what.uses_edges else np.zeros((0, 2), dtype=np.int64)
     return still(surface, pins, kind=what.name, edges=edges, **{"resolution": 150, "stiffness": 300.0, **more})
 
 
@@ -50,7 +50,7 @@ def panel(**more: object) -> Body:
     return still(surface, pins, kind="WEAVE", edges=edges, **{"stiffness": 300.0, **more})
 
 
-def sections(what: type[Kind]) -> set[str]:
+def sections(what: type[BodyKind]) -> set[str]:
     """Return all sections that a body type shows, over all values of its choices."""
     lists = {name: [choice.name for choice in p.choices] for name, p in PARAMETERS.items() if p.section not in COMMON}
     lists = {name: values for name, values in lists.items() if values}
@@ -71,26 +71,26 @@ def test_parameter_sections_match_body_types() -> None:
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_rest_shape_has_no_forces(what: type[Kind]) -> None:
+def test_rest_shape_has_no_forces(what: type[BodyKind]) -> None:
     """At rest, energies and forces vanish and the skin reproduces the surface."""
     one = body(what)
     model = what.build(one)
     block, vertices = model.block, one.surface.vertices
-    inputs = block.still()
+    inputs = block.stationary_inputs()
     for term in block.terms:
-        value, gradient = term.prepare(inputs, {}).value_gradient(block.rest)
+        value, gradient = term.energy_for(inputs, {}).value_gradient(block.rest)
         # A modulus of 1e5 Pa over a metre gives forces of 1e5 N, and their rounding error.
         assert abs(value) < 1e-8
         assert np.abs(gradient).max() < 1e-8
     assert (block.mass > 0.0).all()
     assert block.groups[0].max() < len(block.rest)
     np.testing.assert_allclose(model.skin(block.rest, vertices), vertices, atol=1e-12)
-    nodes, weights = model.skin.attached(vertices)
+    nodes, weights = model.skin.weights_for_points(vertices)
     np.testing.assert_allclose((weights[:, :, None] * block.rest[nodes]).sum(axis=1), vertices, atol=1e-9)
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_pins_and_skin_follow_rigid_motion(what: type[Kind]) -> None:
+def test_pins_and_skin_follow_rigid_motion(what: type[BodyKind]) -> None:
     """Pin targets, nodes and skin follow a rigid motion of the animation, which adds no elastic energy."""
     one = body(what)
     model = what.build(one)
@@ -105,13 +105,13 @@ def test_pins_and_skin_follow_rigid_motion(what: type[Kind]) -> None:
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_forces_and_stiffness_match_differences(what: type[Kind]) -> None:
+def test_forces_and_stiffness_match_differences(what: type[BodyKind]) -> None:
     block = what.build(body(what)).block
     rng, step = np.random.default_rng(2), 1e-6
     bent = block.rest @ np.array([[1.1, 0.2, 0.0], [-0.1, 0.95, 0.1], [0.1, 0.0, 1.05]])
     way = rng.standard_normal(bent.shape)
     for term in block.terms:
-        energy = term.prepare(block.still(), {})
+        energy = term.energy_for(block.stationary_inputs(), {})
         (ahead, high), (behind, low) = (energy.value_gradient(bent + sign * step * way) for sign in (1.0, -1.0))
         slope = float(np.vdot(energy.value_gradient(bent)[1], way))
         # Errors of central differences: rounding, eps/step, and the third derivative times step^2.
@@ -121,7 +121,7 @@ def test_forces_and_stiffness_match_differences(what: type[Kind]) -> None:
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_model_independent_of_stiffness_dial(what: type[Kind]) -> None:
+def test_model_independent_of_stiffness_dial(what: type[BodyKind]) -> None:
     """Models are built with the base modulus, whatever Stiffness is dialled; the mass is proportional to Density."""
     soft, hard = (what.build(body(what, stiffness=stiffness)).block for stiffness in (10.0, 1000.0))
     assert (soft.stiffness_at_rest(True) != hard.stiffness_at_rest(True)).nnz == 0
@@ -131,11 +131,11 @@ def test_model_independent_of_stiffness_dial(what: type[Kind]) -> None:
 
 
 @pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
-def test_painted_settle_sets_settle_scale(what: type[Kind]) -> None:
+def test_painted_settle_sets_settle_scale(what: type[BodyKind]) -> None:
     """A painted Settle map becomes the settle scale of the nodes."""
     one = body(what)
-    assert what.build(one).block.pace is None
-    pace = what.build(replace(one, settle_map=np.full(len(one.pins), 0.5))).block.pace
+    assert what.build(one).block.settle_scale is None
+    pace = what.build(replace(one, settle_map=np.full(len(one.pins), 0.5))).block.settle_scale
     assert pace is not None
     np.testing.assert_allclose(pace, 0.5, atol=1e-9)
 
@@ -145,7 +145,7 @@ def test_painted_settle_sets_settle_scale(what: type[Kind]) -> None:
     [pytest.param(one, marks=pytest.mark.slow if one.name == "WEAVE" else ()) for one in KINDS],
     ids=lambda one: one.name,
 )
-def test_type_follows_pins_and_sags(what: type[Kind]) -> None:
+def test_type_follows_pins_and_sags(what: type[BodyKind]) -> None:
     """A body of each type follows its pins, lags behind a motion, and sags more when it is softer."""
     one = body(what)
     rest = one.surface.vertices
@@ -169,7 +169,7 @@ def test_type_follows_pins_and_sags(what: type[Kind]) -> None:
     [pytest.param(one, marks=pytest.mark.slow if one.name in ("ROPE", "WEAVE") else ()) for one in KINDS],
     ids=lambda one: one.name,
 )
-def test_damping_works_or_is_refused(what: type[Kind]) -> None:
+def test_damping_works_or_is_refused(what: type[BodyKind]) -> None:
     """Each damping simulates each body type, or refuses it with an error that names the object."""
     for method in DAMPINGS:
         one, frames, said = body(what, damping_by=method.name), [], ""

@@ -1,4 +1,4 @@
-"""Warm start: a search begins with a secant of the Hessian from the last step (docs/physics.md section 1)."""
+"""Warm start: a search begins with a secant of the Hessian from the last step (docs/explanation/physics/01-step-potential.md)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def shot(body: Body, last: int = 16) -> Scene:
 
 def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProblem, np.ndarray, np.ndarray, np.ndarray]]:
     """Return problem, initial point, direction and gradient change of each step that starts with a secant."""
-    found, plain = [], StepProblem.secant
+    found, plain = [], StepProblem.initial_secant
 
     def spied(problem: StepProblem, v: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         pair = plain(problem, v)

@@ -14,13 +14,13 @@ import pytest
 
 from builders import DOWN, still, wire
 from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.frames.behind import Behind
+from dampsim.core.frames.background_writer import BackgroundWriter
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step
 from shapes import box
@@ -80,18 +80,18 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
     """
     leak: list[object] = []
     if kept == "factors":
-        factorised = step.metric_of
+        factorised = step.build_preconditioner
 
         def keeping(*matrix: object) -> object:
             leak.append(factorised(*matrix))  # type: ignore[arg-type]
             return leak[-1]
 
-        step.metric_of = keeping  # type: ignore[assignment]
+        step.build_preconditioner = keeping  # type: ignore[assignment]
     cache = FrameCache(folder, "Shot")
     if kept == "frames":
         append = cache.append
 
-        def remembering(frame: Frame, behind: Behind | None = None) -> None:
+        def remembering(frame: Frame, behind: BackgroundWriter | None = None) -> None:
             leak.append(frame)
             append(frame, behind)
 

@@ -13,11 +13,17 @@ from scipy.sparse.linalg import splu
 from builders import gridded, still
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.dissection import dissect
-from dampsim.core.solvers.factor import factorise
-from dampsim.core.solvers.metric import metric_of
+from dampsim.core.solvers.factorisation import factorise
 from dampsim.core.solvers.modes import smallest_eigenvalue
-from dampsim.core.solvers.multifrontal import _RUNS, Multifrontal, Symbolic, _add, multifrontal
+from dampsim.core.solvers.multifrontal import (
+    _RUNS,
+    MultifrontalSolve,
+    SymbolicFactorisation,
+    _add_child,
+    factorise_multifrontal,
+)
+from dampsim.core.solvers.nested_dissection import dissect
+from dampsim.core.solvers.preconditioner import build_preconditioner
 from dampsim.core.system.system import System
 
 pytestmark = pytest.mark.kernel
@@ -45,7 +51,7 @@ def made(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5), **more
 def body(pins: bool, weight: float = 1.0) -> Case:
     """Return the stiffness of a block plus its mass times a weight, 1/s^2."""
     system = made(pins)
-    free = np.flatnonzero(~system.fixed)
+    free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
     mass = system.mass[free].repeat(3)
@@ -93,7 +99,7 @@ CASES: dict[str, Callable[[], Case]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_multifrontal_inverse_to_single_precision(name: str) -> None:
     matrix, places = CASES[name]()
-    solve = multifrontal(matrix, places)
+    solve = factorise_multifrontal(matrix, places)
     assert solve is not None
     rng = np.random.default_rng(1)
     right = rng.normal(size=(matrix.shape[0], 3))
@@ -105,13 +111,13 @@ def test_multifrontal_inverse_to_single_precision(name: str) -> None:
     # One vector, several vectors, tiny vectors, and columns in batches.
     np.testing.assert_allclose(solve(right[:, 0]), answer[:, 0], rtol=0, atol=1e-5 * np.abs(answer).max())
     np.testing.assert_allclose(solve(1e-60 * right), 1e-60 * answer, rtol=1e-5, atol=1e-66 * np.abs(answer).max())
-    columns = solve.columns(few.astype(np.float32))
+    columns = solve.solve_single_precision(few.astype(np.float32))
     np.testing.assert_allclose(columns, inverse, rtol=0, atol=1e-3 * np.abs(columns).max())
     assert not solve(0.0 * right).any()
     # A preconditioner is symmetric and reproducible.
     x, y = right[:, 0], right[:, 1]
     assert abs(x @ solve(y) - y @ solve(x)) < 1e-6 * abs(x @ solve(x))
-    again = multifrontal(matrix, places)
+    again = factorise_multifrontal(matrix, places)
     assert again is not None
     assert again(x).tobytes() == solve(x).tobytes()
 
@@ -153,7 +159,7 @@ def test_child_update_with_any_run_count(pieces: int) -> None:
     child, front = (rng.normal(size=(k, k)) for k in (len(rows), 10 * pieces))
     child, expected = child + child.T, front.copy()
     expected[np.ix_(rows, rows)] += child
-    _add(front, child, rows)
+    _add_child(front, child, rows)
     # Only the lower triangle is read; each sum has the same two terms.
     np.testing.assert_array_equal(np.tril(front), np.tril(expected))
 
@@ -161,12 +167,12 @@ def test_child_update_with_any_run_count(pieces: int) -> None:
 @pytest.mark.slow
 def test_fill_in_is_small() -> None:
     matrix, places = grid(20, 20, 20)
-    solve = multifrontal(matrix, places)
+    solve = factorise_multifrontal(matrix, places)
     assert solve is not None
     # Compare with minimum degree: its two factors store each entry twice, and half of a front may be zeros.
     factors = splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-    assert solve.entries < 1.05 * (factors.L.nnz + factors.U.nnz)
-    assert solve.entries < 0.03 * matrix.shape[0] ** 2
+    assert solve.entry_count < 1.05 * (factors.L.nnz + factors.U.nnz)
+    assert solve.entry_count < 0.03 * matrix.shape[0] ** 2
 
 
 def test_multifrontal_falls_back_to_double() -> None:
@@ -178,9 +184,9 @@ def test_multifrontal_falls_back_to_double() -> None:
     second = diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(698, 700))
     bend = csr_matrix(second.T @ second) + diags(np.r_[1.0, 1.0, np.zeros(698)])
     matrix = csr_matrix(kron(bend, np.eye(3)))
-    symbolic = Symbolic.of(matrix, places)
-    assert symbolic.factorised(matrix, np.float32) is None
-    assert isinstance(multifrontal(matrix, places), Multifrontal)
+    symbolic = SymbolicFactorisation.of(matrix, places)
+    assert symbolic.factorise(matrix, np.float32) is None
+    assert isinstance(factorise_multifrontal(matrix, places), MultifrontalSolve)
 
 
 def test_preconditioner_falls_back_to_double() -> None:
@@ -188,16 +194,16 @@ def test_preconditioner_falls_back_to_double() -> None:
     matrix, places = body(False, 1e-7)
     right = np.random.default_rng(1).normal(size=matrix.shape[0])
     exact = factorise(matrix)(right)
-    np.testing.assert_array_equal(metric_of(matrix, places)(right), exact)
+    np.testing.assert_array_equal(build_preconditioner(matrix, places)(right), exact)
     # Small matrices do not use it either, and an indefinite matrix has no such factorisation.
     few, there = grid(5, 5, 5)
-    assert not isinstance(metric_of(few, there), Multifrontal)
+    assert not isinstance(build_preconditioner(few, there), MultifrontalSolve)
     wide, there = grid(10, 10, 5)
-    assert isinstance(metric_of(wide, there), Multifrontal)
+    assert isinstance(build_preconditioner(wide, there), MultifrontalSolve)
     shifted = csr_matrix(wide - 1.0 * eye(wide.shape[0]))
-    assert multifrontal(shifted, there) is None
+    assert factorise_multifrontal(shifted, there) is None
     right = right[: wide.shape[0]]
-    np.testing.assert_array_equal(metric_of(shifted, there)(right), factorise(shifted)(right))
+    np.testing.assert_array_equal(build_preconditioner(shifted, there)(right), factorise(shifted)(right))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +217,7 @@ def test_preconditioner_falls_back_to_double() -> None:
 )
 def test_first_eigenvalue_of_large_body(pins: bool, sides: tuple[float, float, float], more: dict[str, float]) -> None:
     system = made(pins, sides, **more)
-    free = np.flatnonzero(~system.fixed)
+    free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     K = system.stiffness_at_rest(np.ones(1), True)
     rigid = 0 if pins else 6
@@ -235,6 +241,6 @@ def test_singular_preconditioner_is_shifted() -> None:
     with pytest.raises(RuntimeError, match="singular"):
         factorise(matrix)
     way = np.array([1.0, 0.0, -1.0])
-    found = metric_of(matrix, np.zeros((1, 3)))(way)
+    found = build_preconditioner(matrix, np.zeros((1, 3)))(way)
     # The result is exact except for the free translation; the added shift is 1e-12 of the matrix.
     assert matrix @ found == pytest.approx(way, abs=1e-3)

@@ -15,16 +15,25 @@ from builders import scene, still, wire
 from dampsim.core.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import touched
-from dampsim.core.measure.report import Touched
+from dampsim.core.measure.contact_results import contact_summary
+from dampsim.core.measure.report import BodyContactSummary
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import inputs
-from dampsim.core.scene.muscles import FORCES, Controller, Force, Muscle, Sense, Sensor, Watched, check_controller
+from dampsim.core.scene.fingerprint import cache_inputs
+from dampsim.core.scene.muscles import (
+    MUSCLE_OVERRIDES,
+    Controller,
+    Muscle,
+    MuscleOverride,
+    Sensor,
+    SensorInputs,
+    SensorType,
+    check_controller,
+)
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.controlled import next_tick
+from dampsim.core.simulation.muscle_control import next_switch_state
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.muscular import MUSCLES, SENSORS, Muscular
-from dampsim.core.system.state import OF
+from dampsim.core.system.state import KEY_SEPARATOR
+from dampsim.core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY, SwitchedSprings
 from references.muscles import Wanting, damped_spring
 
 NOTHING = np.zeros(3)
@@ -41,7 +50,7 @@ def test_random_controllers_match_reference() -> None:
         thresholds = rng.integers(-2, 5, muscles) / 4.0
         delays = rng.integers(0, 5, muscles)
         lows, highs = rng.uniform(0.5, 1.0, sensors), rng.uniform(1.0, 1.5, sensors)
-        senses = rng.choice(list(Sense), sensors)
+        senses = rng.choice(list(SensorType), sensors)
         edge = np.array([[0, 1]])
         controller = Controller(
             tuple(
@@ -49,7 +58,7 @@ def test_random_controllers_match_reference() -> None:
                 for k in range(muscles)
             ),
             tuple(
-                Sensor(str(k), Sense(senses[k]), float(lows[k]), float(highs[k]), edge, np.array([0]), 0)
+                Sensor(str(k), SensorType(senses[k]), float(lows[k]), float(highs[k]), edge, np.array([0]), 0)
                 for k in range(sensors)
             ),
         )
@@ -61,13 +70,13 @@ def test_random_controllers_match_reference() -> None:
             if frame == 20:
                 # Restore the state as from a cache.
                 kept = np.frombuffer(kept.tobytes()).reshape(kept.shape)
-            after = next_tick(controller, kept, values, Watched(forced), 24.0)
+            after = next_switch_state(controller, kept, values, SensorInputs(forced), 24.0)
             reads = [
                 bool(value > 0.0) if sense == "CONTACT" else bool(low <= value <= high)
                 for value, sense, low, high in zip(values, senses, lows, highs, strict=True)
             ]
             for one, how in zip(reference, forced, strict=True):
-                one.frame(reads, FORCES[how])
+                one.frame(reads, MUSCLE_OVERRIDES[how])
             switched += int((after[:, 0] != kept[:, 0]).sum())
             kept = after
             assert kept[:, 0].tolist() == [float(one.on) for one in reference]
@@ -76,10 +85,10 @@ def test_random_controllers_match_reference() -> None:
     assert switched > 5000
 
 
-def hung(muscle: Muscle, forced: Force = Force.ON, **more: object) -> Body:
+def hung(muscle: Muscle, forced: MuscleOverride = MuscleOverride.ON, **more: object) -> Body:
     """Return a hanging wire of 1 m that is one muscle, with an override from the second frame on."""
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
-    watched = Watched(np.array([FORCES.index(forced)]))
+    watched = SensorInputs(np.array([MUSCLE_OVERRIDES.index(forced)]))
     dials = {"stiffness": 1000.0, "thickness": 20.0, "density": 1000.0, **more}
     body = wire("Wire", points, (0,), controller=Controller((muscle,)), **dials)
     return replace(body, watched=lambda frame: watched)
@@ -99,12 +108,12 @@ def mass(body: Body) -> float:
 
 
 @pytest.mark.parametrize("kind", ["SPRINGS", "ROPE"])
-@pytest.mark.parametrize("forced", [Force.ON, Force.OFF])
-def test_muscle_hangs_at_spring_length(forced: Force, kind: str) -> None:
+@pytest.mark.parametrize("forced", [MuscleOverride.ON, MuscleOverride.OFF])
+def test_muscle_hangs_at_spring_length(forced: MuscleOverride, kind: str) -> None:
     body = hung(Muscle("Pull", EDGE, 0.6, stiffness=0.5, stiffness_on=0.25), forced, settle=4.0, bounce=0.0)
     body = replace(body, kind=kind)
     found = frames(scene(body, last=60))[-1].surface[1, 2]
-    length, part = (0.6, 0.25) if forced is Force.ON else (1.0, 0.5)
+    length, part = (0.6, 0.25) if forced is MuscleOverride.ON else (1.0, 0.5)
     # The tolerance is that of a bake.
     assert found == pytest.approx(-length - 9.81 * mass(body) / (part * stiffness(body)), abs=1e-5)
 
@@ -129,11 +138,11 @@ def test_rope_shortens_and_recovers() -> None:
     surface = Surface("Worm", np.column_stack([0.0 * z, 0.0 * z, z]), np.zeros((0, 3), dtype=np.int64))
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "settle": 6.0, "bounce": 0.0}
     body = still(surface, np.arange(11) == 0, kind="ROPE", edges=np.stack([k, k + 1], 1), **dials)
-    how = {True: FORCES.index(Force.ON), False: FORCES.index(Force.OFF)}
+    how = {True: MUSCLE_OVERRIDES.index(MuscleOverride.ON), False: MUSCLE_OVERRIDES.index(MuscleOverride.OFF)}
     body = replace(
         body,
         controller=Controller((Muscle("Pull", np.stack([k[3:7], k[3:7] + 1], 1), 0.5),)),
-        watched=lambda frame: Watched(np.array([how[2.0 <= frame < 30.0]])),
+        watched=lambda frame: SensorInputs(np.array([how[2.0 <= frame < 30.0]])),
     )
     simulation = Simulation(scene(body, last=60))
     found = list(simulation.frames())
@@ -142,17 +151,17 @@ def test_rope_shortens_and_recovers() -> None:
     assert low[28] == pytest.approx([0.0, 0.0, -0.8], abs=1e-3)
     assert low[-1] == pytest.approx([0.0, 0.0, -1.0], abs=1e-3)
     # A muscle at its new rest length counts as unstretched.
-    assert touched(simulation, found[28].state, "Worm") == Touched()
+    assert contact_summary(simulation, found[28].state, "Worm") == BodyContactSummary()
 
 
 def test_muscle_damper_ignores_rigid_motion() -> None:
     """Muscle dampers exert no force under a rigid motion; else their power is c times the squared length rate."""
     body = looper(2, damping=0.3)
     block = Simulation(walk(body, 1.0)).system_of("Looper").blocks[0]
-    (term,) = (one for one in block.terms if isinstance(one, Muscular))
+    (term,) = (one for one in block.terms if isinstance(one, SwitchedSprings))
     rng = np.random.default_rng(1)
     x = block.rest + 0.05 * rng.standard_normal(block.rest.shape)
-    drag = term.drag({}, x)
+    drag = term.damping_matrix({}, x)
     assert drag is not None
     spin = np.cross(rng.standard_normal(3), x) + rng.standard_normal(3)
     size = np.abs(drag).max()
@@ -189,10 +198,10 @@ def test_sensors_measure_displayed_frame() -> None:
     target = np.array([1.0, 2.0, 0.5])
     feet, top = np.array([0, 1]), np.array([4, 5])
     sensors = (
-        Sensor("Long", Sense.LENGTH, 0.9, 1.1, edges=np.array([[0, 2], [1, 3]])),
-        Sensor("Foot", Sense.CONTACT, vertices=feet),
-        Sensor("Top", Sense.CONTACT, vertices=top),
-        Sensor("Near", Sense.DISTANCE, high=2.0, vertices=top, target=0),
+        Sensor("Long", SensorType.LENGTH, 0.9, 1.1, edges=np.array([[0, 2], [1, 3]])),
+        Sensor("Foot", SensorType.CONTACT, vertices=feet),
+        Sensor("Top", SensorType.CONTACT, vertices=top),
+        Sensor("Near", SensorType.DISTANCE, high=2.0, vertices=top, target=0),
     )
     body = looper()
     assert body.controller is not None
@@ -200,12 +209,12 @@ def test_sensors_measure_displayed_frame() -> None:
     body = replace(
         body,
         controller=Controller(muscles, sensors),
-        watched=lambda frame: Watched(np.zeros(2), target[None] + 0.01 * frame),
+        watched=lambda frame: SensorInputs(np.zeros(2), target[None] + 0.01 * frame),
     )
     found = frames(walk(body, 1.5))
     stood = False
     for one in found[1:]:
-        values, x = one.state.memory[f"Looper{OF}{SENSORS}"], one.surface
+        values, x = one.state.history[f"Looper{KEY_SEPARATOR}{SENSORS_KEY}"], one.surface
         rest = body.surface.vertices
         long, before = (np.linalg.norm(p[0] - p[2]) + np.linalg.norm(p[1] - p[3]) for p in (x, rest))
         # Stored shapes are in single precision.
@@ -230,8 +239,8 @@ def test_delay_scales_with_frame_rate() -> None:
 def test_preroll_switches_no_muscle() -> None:
     body = creatures.other(looper(delay=0), preroll=12)
     first = Simulation(walk(body, 0.5)).first_frame()
-    assert f"Looper{OF}{MUSCLES}" not in first.state.memory
-    assert f"Looper{OF}{SENSORS}" in first.state.memory
+    assert f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}" not in first.state.history
+    assert f"Looper{KEY_SEPARATOR}{SENSORS_KEY}" in first.state.history
 
 
 def short_walk() -> Scene:
@@ -248,7 +257,10 @@ def test_killed_muscle_bake_resumes_identically(shot: str, tmp_path: Path) -> No
     folder, made = tmp_path / "killed", globals()[shot]
     assert 15 <= kill_bake(folder, "test_muscles", shot, 15) < 36
     whole = bytes_of(tmp_path / "whole", made())
-    on = [FrameCache(tmp_path / "whole", "Looper").read(k).state.memory[f"Looper{OF}{MUSCLES}"] for k in range(2, 36)]
+    on = [
+        FrameCache(tmp_path / "whole", "Looper").read(k).state.history[f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}"]
+        for k in range(2, 36)
+    ]
     # Muscles switch both before and after the kill.
     assert all(len({one.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
     assert bytes_of(folder, made()) == whole
@@ -260,7 +272,7 @@ def test_changed_muscle_is_reported() -> None:
     assert body.controller is not None
     muscles = (replace(body.controller.muscles[0], delay=9), *body.controller.muscles[1:])
     one, two, none = (
-        inputs(walk(replace(body, controller=controller), 1.0))["bodies"]["Looper"]
+        cache_inputs(walk(replace(body, controller=controller), 1.0))["bodies"]["Looper"]
         for controller in (body.controller, replace(body.controller, muscles=muscles), None)
     )
     assert {name for name in one if one[name] != two[name]} == {"the muscles"}
@@ -269,9 +281,9 @@ def test_changed_muscle_is_reported() -> None:
 
 def test_muscle_override_changes_frame_digest() -> None:
     body = hung(Muscle("Pull", EDGE))
-    there = Simulation(scene(body)).sampled(3).digests["Wire"]
-    off = replace(body, watched=lambda frame: Watched(np.array([FORCES.index(Force.OFF)])))
-    assert Simulation(scene(off)).sampled(3).digests["Wire"] != there
+    there = Simulation(scene(body)).sample_frame(3).digests["Wire"]
+    off = replace(body, watched=lambda frame: SensorInputs(np.array([MUSCLE_OVERRIDES.index(MuscleOverride.OFF)])))
+    assert Simulation(scene(off)).sample_frame(3).digests["Wire"] != there
 
 
 @pytest.mark.parametrize(
@@ -299,8 +311,8 @@ def test_shared_muscle_edge_is_refused() -> None:
 def test_incomplete_sensor_is_refused() -> None:
     for sensor, words in (
         (Sensor("Eye"), "sensor Eye has no edges"),
-        (Sensor("Eye", Sense.CONTACT), "sensor Eye has no vertices"),
-        (Sensor("Eye", Sense.DISTANCE, vertices=np.array([0])), "sensor Eye has no target"),
+        (Sensor("Eye", SensorType.CONTACT), "sensor Eye has no vertices"),
+        (Sensor("Eye", SensorType.DISTANCE, vertices=np.array([0])), "sensor Eye has no target"),
     ):
         with pytest.raises(DampSimError, match=words):
             check_controller("Wire", Controller((), (sensor,)))

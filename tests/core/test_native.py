@@ -19,18 +19,18 @@ from test_multifrontal import apart, body, grid, together
 
 from builders import gridded, still
 from dampsim.core.energies import tetrahedra
-from dampsim.core.energies.density import Material
+from dampsim.core.energies.elastic_density import ElasticMaterial
 from dampsim.core.energies.stable_neo_hookean import StableNeoHookean
 from dampsim.core.energies.stvk import StVK
 from dampsim.core.energies.tetrahedra import TetElasticity
 from dampsim.core.native import library as native
-from dampsim.core.native import where
+from dampsim.core.native import paths
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import multifrontal as fronts
 from dampsim.core.solvers import two_level
-from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
-from dampsim.core.solvers.two_level import TwoLevel
+from dampsim.core.solvers.multifrontal import MultifrontalSolve, SymbolicFactorisation
+from dampsim.core.solvers.two_level import TwoLevelPreconditioner
 
 pytestmark = pytest.mark.kernel
 
@@ -44,9 +44,9 @@ CASES = {
 
 
 @pytest.fixture
-def kernel() -> native.Library:
-    found = native.library()
-    if found is None and (os.environ.get(native.ASKED) == "0" or not os.environ.get("DAMPSIM_CI")):
+def kernel() -> native.KernelLibrary:
+    found = native.load_library()
+    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
         pytest.skip("the kernel was left out, or not compiled here")
     assert found is not None
     return found
@@ -74,14 +74,14 @@ def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 # The kernel works on batches of eight: test partial, whole and remaining batches.
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 203])
 @pytest.mark.parametrize("far", [0.0, 1e3])
-def test_kernel_tetrahedra_match_numpy(kernel: native.Library, count: int, far: float) -> None:
+def test_kernel_tetrahedra_match_numpy(kernel: native.KernelLibrary, count: int, far: float) -> None:
     rest, tets, weights = soup(count, count)
     rng = np.random.default_rng(0)
-    energy = TetElasticity(rest + far, tets, weights, StableNeoHookean(Material(3e4, 0.4, 1000.0)))
+    energy = TetElasticity(rest + far, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.4, 1000.0)))
     flow = np.eye(3) + 0.1 * rng.standard_normal((count, 3, 3))
     flow /= np.cbrt(np.linalg.det(flow))[:, None, None]
     ways = {"hardly bent": 0.01, "crushed and turned over": 1.5, "flat": 0.0}
-    for one in (energy, energy.times(rng.uniform(0.5, 2.0, count)), energy.with_flow(flow)):
+    for one in (energy, energy.with_element_scale(rng.uniform(0.5, 2.0, count)), energy.with_flow(flow)):
         for name, amount in ways.items():
             x = far + (rest * [1, 1, 0] if name == "flat" else rest) + amount * rng.standard_normal(rest.shape)
             # Evaluate twice to test cached values too.
@@ -94,63 +94,63 @@ def test_kernel_tetrahedra_match_numpy(kernel: native.Library, count: int, far: 
             assert np.abs(gradient - wanted).max() <= near * np.abs(wanted).max() + near * 3e4
 
 
-def test_scaled_copies_have_own_forces(kernel: native.Library) -> None:
+def test_scaled_copies_have_own_forces(kernel: native.KernelLibrary) -> None:
     rest, tets, weights = soup(20, 3)
-    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
     value, gradient = energy.value_gradient(x)
-    twice = energy.times(np.full(20, 2.0))
+    twice = energy.with_element_scale(np.full(20, 2.0))
     # Doubling is exact in floating point.
     assert twice.value_gradient(x)[0] == 2.0 * value
     assert np.array_equal(twice.value_gradient(x)[1], 2.0 * gradient)
     assert np.array_equal(energy.value_gradient(x)[1], gradient)
 
 
-def test_other_materials_use_numpy(kernel: native.Library) -> None:
+def test_other_materials_use_numpy(kernel: native.KernelLibrary) -> None:
     """Materials that the kernel does not implement are evaluated by numpy."""
     rest, tets, weights = soup(9, 1)
-    energy = TetElasticity(rest, tets, weights, StVK(Material(3e4, 0.3, 1000.0)))
+    energy = TetElasticity(rest, tets, weights, StVK(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
     assert np.array_equal(energy.value_gradient(x)[1], by_numpy(lambda: energy.value_gradient(x))[1])
 
 
 @pytest.mark.parametrize("wrong", [np.inf, np.nan, 1e200])
-def test_extreme_deformation_is_not_finite(kernel: native.Library, wrong: float) -> None:
+def test_extreme_deformation_is_not_finite(kernel: native.KernelLibrary, wrong: float) -> None:
     rest, tets, weights = soup(20, 4)
-    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest.copy()
     x[tets[0, 1]] *= wrong
     assert not np.isfinite(energy.value_gradient(x)[0])
 
 
-def test_wrong_sizes_are_refused(kernel: native.Library) -> None:
+def test_wrong_sizes_are_refused(kernel: native.KernelLibrary) -> None:
     """Arrays of wrong sizes are refused before the kernel reads memory."""
     rest, tets, weights = soup(9, 1)
-    energy = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     with pytest.raises(ValueError, match="instead of"):
         energy.value_gradient(rest[:-1])
-    short = energy.times(np.ones(9))
+    short = energy.with_element_scale(np.ones(9))
     short.weights = short.weights[:-1]
     with pytest.raises(ValueError, match="9 shapes and 8 weights"):
         short.value_gradient(rest)
-    beyond = TetElasticity(rest, tets, weights, StableNeoHookean(Material(3e4, 0.3, 1000.0)))
+    beyond = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     beyond.tets = tets + len(rest)
     with pytest.raises(ValueError, match="a node beyond"):
         beyond.value_gradient(rest)
     matrix, places = grid(9, 8, 7)
     solve = made(matrix, places)
-    with pytest.raises(ValueError, match="expected .* rows"):
-        solve.columns(np.ones(5, dtype=np.float32))
+    with pytest.raises(ValueError, match=r"expected .* rows"):
+        solve.solve_single_precision(np.ones(5, dtype=np.float32))
 
 
-def made(matrix: csr_matrix, places: np.ndarray) -> Multifrontal:
-    found = Symbolic.of(matrix, places).factorised(matrix, np.float32)
+def made(matrix: csr_matrix, places: np.ndarray) -> MultifrontalSolve:
+    found = SymbolicFactorisation.of(matrix, places).factorise(matrix, np.float32)
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_kernel_solves_match_numpy(kernel: native.Library, name: str) -> None:
+def test_kernel_solves_match_numpy(kernel: native.KernelLibrary, name: str) -> None:
     matrix, places = CASES[name]()
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
     found, wanted = made(matrix, places)(b), by_numpy(lambda: made(matrix, places)(b))
@@ -161,15 +161,15 @@ def test_kernel_solves_match_numpy(kernel: native.Library, name: str) -> None:
     assert np.linalg.norm(found - several[:, 0]) <= 3e-6 * np.linalg.norm(wanted)
 
 
-def test_kernel_two_levels_match_numpy(kernel: native.Library) -> None:
+def test_kernel_two_levels_match_numpy(kernel: native.KernelLibrary) -> None:
     matrix, places = body(True)
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
-    one, other = TwoLevel.of(matrix, places), by_numpy(lambda: TwoLevel.of(matrix, places))
+    one, other = TwoLevelPreconditioner.of(matrix, places), by_numpy(lambda: TwoLevelPreconditioner.of(matrix, places))
     assert one is not None
     assert np.linalg.norm(one(b) - other(b)) <= 3e-6 * np.linalg.norm(other(b))
 
 
-def test_frames_with_and_without_kernel(kernel: native.Library) -> None:
+def test_frames_with_and_without_kernel(kernel: native.KernelLibrary) -> None:
     """Frames with and without the kernel agree to the tolerance of the steps."""
     surface = gridded("Block", (0, 0, 0), (1, 0.5, 0.5), 0.1)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
@@ -187,7 +187,7 @@ def test_frames_with_and_without_kernel(kernel: native.Library) -> None:
 
 
 @pytest.mark.parametrize("planted", ["neo_hookean", "solve", "blocks"])
-def test_inaccurate_kernel_is_rejected(kernel: native.Library, planted: str) -> None:
+def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: str) -> None:
     assert native.is_right(kernel)
 
     def broken(*given: Any) -> Any:
@@ -203,30 +203,32 @@ def test_inaccurate_kernel_is_rejected(kernel: native.Library, planted: str) -> 
     assert not native.is_right(SimpleNamespace(**{**functions, planted: broken}))  # type: ignore[arg-type]
 
 
-def test_unsuitable_library_is_ignored(kernel: native.Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsuitable_library_is_ignored(
+    kernel: native.KernelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A library of other source code, a file that is no library, and a disabled library are not used."""
-    path = where.found()
+    path = paths.installed_library()
     assert path is not None
-    assert where.digest() in path.name
+    assert paths.source_digest() in path.name
     source = tmp_path / "kernel.c"
-    monkeypatch.setattr(where, "SOURCE", source)
+    monkeypatch.setattr(paths, "SOURCE", source)
     source.write_bytes((ROOT / "core/native/kernel.c").read_bytes().replace(b"\n", b"\r\n"))
-    assert where.file_name() == path.name
+    assert paths.library_file_name() == path.name
     source.write_bytes(source.read_bytes() + b"/* newer */")
-    assert where.found() is None
+    assert paths.installed_library() is None
     # A file that is no library.
     text = tmp_path / "kernel.so"
     text.write_text("no library")
-    native.library.cache_clear()
+    native.load_library.cache_clear()
     try:
         monkeypatch.setattr(native, "found", lambda: text)
-        assert native.library() is None
-        native.library.cache_clear()
+        assert native.load_library() is None
+        native.load_library.cache_clear()
         monkeypatch.setattr(native, "found", lambda: path)
-        monkeypatch.setenv(native.ASKED, "0")
-        assert native.library() is None
+        monkeypatch.setenv(native.ENABLE_VARIABLE, "0")
+        assert native.load_library() is None
     finally:
-        native.library.cache_clear()
+        native.load_library.cache_clear()
 
 
 @pytest.mark.slow
@@ -239,7 +241,7 @@ def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
     made = []
     for folder in ("one", "two"):
         copy = tmp_path / folder / "checkout"
-        for name in ("core/native/kernel.c", "core/native/where.py", "tools/kernel.py"):
+        for name in ("core/native/kernel.c", "core/native/paths.py", "tools/kernel.py"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
         subprocess.run([str(python), "tools/kernel.py", f"{target}=tag"], cwd=copy, check=True, capture_output=True)

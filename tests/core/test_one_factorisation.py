@@ -40,7 +40,7 @@ def shaken(dial: str, **more: Any) -> Body:
 
 def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
     """Return the number of factorisations, the surfaces (frames, v, 3) and the mean iterations per frame."""
-    taken, plain = [0], step.metric_of
+    taken, plain = [0], step.build_preconditioner
 
     def counted(*what: Any) -> Any:
         taken[0] += 1

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from builders import gridded
-from dampsim.core.geometry.outwards import turned_outwards
-from dampsim.core.geometry.surface import welded
+from dampsim.core.geometry.orientation import orient_outward
+from dampsim.core.geometry.surface import weld_vertices
 
 
 def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
@@ -21,7 +21,7 @@ def flipped(triangles: np.ndarray, which: np.ndarray) -> np.ndarray:
 
 def box(size: float, place: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     made = gridded("Box", (place - size,) * 3, (place + size,) * 3, size)
-    first, label = welded(made.vertices)
+    first, label = weld_vertices(made.vertices)
     return made.vertices[first], label[made.triangles]
 
 
@@ -32,7 +32,7 @@ def test_closed_surface_orients_outward(share: float) -> None:
     assert volume(vertices, triangles) == pytest.approx(8.0)
     chance = np.random.default_rng(1)
     for far in (0.0, 30.0):
-        found = turned_outwards(vertices + far, flipped(triangles, chance.random(len(triangles)) < share))
+        found = orient_outward(vertices + far, flipped(triangles, chance.random(len(triangles)) < share))
         np.testing.assert_array_equal(found, triangles)
 
 
@@ -41,12 +41,12 @@ def test_pieces_orient_outward_cavity_inward() -> None:
     vertices = np.concatenate([large, other, hole])
     pieces = [a, b + len(large), c + len(large) + len(other)]
     inside_out = np.concatenate([piece[:, [0, 2, 1]] for piece in pieces])
-    found = turned_outwards(vertices, inside_out)
+    found = orient_outward(vertices, inside_out)
     # The inner box counts as a cavity only if the box around it was modelled with outward faces.
     assert volume(vertices, found[: len(a)]) == pytest.approx(8.0)
     assert volume(vertices, found[len(a) : len(a) + len(b)]) == pytest.approx(1.0)
     hollow = np.concatenate([pieces[0], pieces[1], pieces[2][:, [0, 2, 1]]])
-    np.testing.assert_array_equal(turned_outwards(vertices, hollow), hollow)
+    np.testing.assert_array_equal(orient_outward(vertices, hollow), hollow)
 
 
 def test_open_sheet_follows_majority() -> None:
@@ -56,7 +56,7 @@ def test_open_sheet_follows_majority() -> None:
     which[:5] = True
     for turn in (False, True):
         wanted = flipped(sheet, np.full(len(sheet), turn))
-        np.testing.assert_array_equal(turned_outwards(vertices, flipped(wanted, which)), wanted)
+        np.testing.assert_array_equal(orient_outward(vertices, flipped(wanted, which)), wanted)
 
 
 def test_moebius_strip_is_unchanged() -> None:
@@ -69,5 +69,5 @@ def test_moebius_strip_is_unchanged() -> None:
     side = np.tile([-0.2, 0.2], count)
     ring = 1.0 + side * np.cos(0.5 * angle)
     vertices = np.stack([ring * np.cos(angle), ring * np.sin(angle), side * np.sin(0.5 * angle)], axis=1)
-    np.testing.assert_array_equal(turned_outwards(vertices, triangles), triangles)
-    assert len(turned_outwards(vertices, triangles[:0])) == 0
+    np.testing.assert_array_equal(orient_outward(vertices, triangles), triangles)
+    assert len(orient_outward(vertices, triangles[:0])) == 0

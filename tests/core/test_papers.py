@@ -9,27 +9,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dampsim.core.damping.clusters import pieces
+from dampsim.core.damping.clusters import connected_clusters
 from dampsim.core.damping.damping import DampedBody, Damping
-from dampsim.core.damping.point import Point
-from dampsim.core.damping.spring import Spring
-from dampsim.core.energies import Material
+from dampsim.core.damping.point import PointDamping
+from dampsim.core.damping.spring import SpringDamping
+from dampsim.core.energies import ElasticMaterial
 from dampsim.core.integrators import INTEGRATORS, Integrator
-from dampsim.core.papers.dropped import Dropped, bridge, calm, largest_step, membrane, run, shoe
-from dampsim.core.papers.oscillator import growth, known_limit, step_matrix
-from dampsim.core.papers.oscillator import largest_step as longest
-from dampsim.core.papers.per_step import PerStep
+from dampsim.core.papers.oscillator import analytical_stability_limit, growth_factor, step_matrix
+from dampsim.core.papers.oscillator import stability_limit as longest
+from dampsim.core.papers.per_step import PerStepDamping
+from dampsim.core.papers.schmedding_scenes import (
+    SchmeddingScene,
+    ball_on_membrane,
+    dragged_shoe,
+    energy_limit,
+    largest_scene_step,
+    rope_bridge,
+    run_explicit,
+)
 from dampsim.core.scene.parameters import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "papers.md"
-EXPLICIT = [one for one in INTEGRATORS if not one.implicit]
+EXPLICIT = [one for one in INTEGRATORS if not one.is_implicit]
 
 
-def damped(scene: Dropped, method: type[Damping], gamma: float) -> list[Damping]:
+def damped(scene: SchmeddingScene, method: type[Damping], gamma: float) -> list[Damping]:
     values = Settings(damping_by=method.name, gamma=gamma).as_dict()
     chosen = {name: values[name] for name in method.parameters}
-    return [PerStep(method(DampedBody(scene.block, chosen, Material(1e5, 0.3, 1000.0), 1.0)))]
+    return [PerStepDamping(method(DampedBody(scene.block, chosen, ElasticMaterial(1e5, 0.3, 1000.0), 1.0)))]
 
 
 @pytest.mark.parametrize("ratio", [0.0, 0.3, 1.0, 1.5])
@@ -37,18 +45,20 @@ def damped(scene: Dropped, method: type[Damping], gamma: float) -> list[Damping]
 def test_explicit_stability_limit_matches_theory(integrator: type[Integrator], ratio: float) -> None:
     """Explicit steps of a damped spring are stable up to the analytical limit."""
     # The tolerance of the search is 1e-4.
-    assert longest(integrator, ratio) == pytest.approx(known_limit(integrator.name, ratio), rel=2e-4, abs=1e-12)
+    assert longest(integrator, ratio) == pytest.approx(
+        analytical_stability_limit(integrator.name, ratio), rel=2e-4, abs=1e-12
+    )
 
 
-@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.implicit], ids=lambda one: one.name)
+@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.is_implicit], ids=lambda one: one.name)
 def test_implicit_stability_and_stiff_decay(
     integrator: type[Integrator],
 ) -> None:
     """Implicit steps of a damped spring are stable at any length; only Euler's damp a stiff one."""
-    assert max(growth(integrator, ratio, h) for ratio in (0.0, 0.5, 2.0) for h in (1e-2, 1.0, 1e3)) <= 1.0 + 1e-9
+    assert max(growth_factor(integrator, ratio, h) for ratio in (0.0, 0.5, 2.0) for h in (1e-2, 1.0, 1e3)) <= 1.0 + 1e-9
     # 1/(1 + h omega) for backward Euler; the trapezoid and the midpoint go to -1.
-    assert (growth(integrator, 0.1, 1e3) < 2e-3) == ("EULER" in integrator.name)
-    assert (growth(integrator, 0.1, 1e3) > 0.99) == ("EULER" not in integrator.name)
+    assert (growth_factor(integrator, 0.1, 1e3) < 2e-3) == ("EULER" in integrator.name)
+    assert (growth_factor(integrator, 0.1, 1e3) > 0.99) == ("EULER" not in integrator.name)
 
 
 def test_step_matrix_matches_formula() -> None:
@@ -68,65 +78,67 @@ def test_step_matrix_matches_formula() -> None:
         np.testing.assert_allclose(step_matrix(by_name[name], ratio, h), wanted, atol=1e-9)
 
 
-@pytest.mark.parametrize("make", [shoe, membrane, bridge], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", [dragged_shoe, ball_on_membrane, rope_bridge], ids=lambda make: make.__name__)
 def test_paper_scenes_balance_and_run_stably(make: object) -> None:
     """Internal forces of the papers' scenes add up to zero, and short steps are stable."""
-    scene: Dropped = make()  # type: ignore[operator]
-    one = run(scene, [], scene.step, times=[0.0, scene.seconds])
-    assert one.held
-    assert len(one.shots) == 2
-    assert np.array_equal(one.shots[0], scene.start)
-    assert one.most > 0.0
-    if scene.ball[1] or make is bridge:
-        force = scene.push(one.shots[-1] * 0.98, 0.0)
+    scene: SchmeddingScene = make()  # type: ignore[operator]
+    one = run_explicit(scene, [], scene.step, times=[0.0, scene.seconds])
+    assert one.is_stable
+    assert len(one.snapshots) == 2
+    assert np.array_equal(one.snapshots[0], scene.start)
+    assert one.max_elastic_energy > 0.0
+    if scene.ball_marker[1] or make is rope_bridge:
+        force = scene.external_force(one.snapshots[-1] * 0.98, 0.0)
         # Every action has an equal reaction.
         assert np.abs(force.sum(axis=0)).max() < 1e-9 * max(float(np.abs(force).max()), 1.0)
-    objects = {shoe: 1, membrane: 2, bridge: 3}[make]  # type: ignore[index]
+    objects = {dragged_shoe: 1, ball_on_membrane: 2, rope_bridge: 3}[make]  # type: ignore[index]
     from dampsim.core.damping.clusters import Mesh
 
-    assert pieces(Mesh.of(scene.block.mass, scene.block.groups)).count == objects
+    assert connected_clusters(Mesh.from_elements(scene.block.mass, scene.block.groups)).cluster_count == objects
 
 
 def test_ball_rebounds_without_damping() -> None:
     """Without damping, the membrane throws the ball back, no higher than its energy allows."""
-    scene = membrane()
-    node = scene.ball[0]
-    one = run(scene, [], 0.25 * scene.step, times=[0.1, scene.seconds])
-    assert one.shots[0][node, 2] < scene.start[node, 2] < one.shots[1][node, 2]
+    scene = ball_on_membrane()
+    node = scene.ball_marker[0]
+    one = run_explicit(scene, [], 0.25 * scene.step, times=[0.1, scene.seconds])
+    assert one.snapshots[0][node, 2] < scene.start[node, 2] < one.snapshots[1][node, 2]
     # A speed of 3 m/s allows a rebound of at most 0.46 m.
-    assert one.shots[1][node, 2] < scene.start[node, 2] + 0.46
+    assert one.snapshots[1][node, 2] < scene.start[node, 2] + 0.46
 
 
 def test_shoe_with_spring_or_point_damping() -> None:
     """The shoe falls under spring damping as without damping, and stays in the air under point damping."""
-    scene = shoe()
+    scene = dragged_shoe()
     mass = scene.block.mass
 
     def fallen(dampings: list[Damping]) -> float:
-        return float(mass @ (scene.start - run(scene, dampings, scene.step).last)[:, 2] / mass.sum())
+        return float(
+            mass @ (scene.start - run_explicit(scene, dampings, scene.step).final_positions)[:, 2] / mass.sum()
+        )
 
     # Without the dragger it falls by h^2 g n (n + 1)/2 in n steps of symplectic Euler, however it deforms.
     alone = replace(scene, push=lambda positions, time: 0.0 * positions)
     steps = round(scene.seconds / scene.step) + 1
     wanted = 0.5 * 9.81 * scene.step**2 * steps * (steps + 1)
-    assert (scene.start - run(alone, [], scene.step).last)[:, 2] == pytest.approx(wanted, rel=1e-9)
+    assert (scene.start - run_explicit(alone, [], scene.step).final_positions)[:, 2] == pytest.approx(wanted, rel=1e-9)
     free = fallen([])
     assert free > 0.5
     # Internal forces change the dragger's force slightly.
-    assert fallen(damped(scene, Spring, 1.0)) == pytest.approx(free, rel=0.02)
-    assert abs(fallen(damped(scene, Point, 1.0))) < 0.01 * free
+    assert fallen(damped(scene, SpringDamping, 1.0)) == pytest.approx(free, rel=0.02)
+    assert abs(fallen(damped(scene, PointDamping, 1.0))) < 0.01 * free
 
 
 def test_largest_scene_step_is_sharp() -> None:
-    scene = shoe()
-    limit = calm(scene)
-    found = largest_step(scene, [], limit)
-    assert run(scene, [], found, limit).held
-    failing = run(scene, [], 1.03 * found, limit)
-    assert not failing.held
-    assert failing.failed < scene.seconds
+    scene = dragged_shoe()
+    limit = energy_limit(scene)
+    found = largest_scene_step(scene, [], limit)
+    assert run_explicit(scene, [], found, limit).is_stable
+    failing = run_explicit(scene, [], 1.03 * found, limit)
+    assert not failing.is_stable
+    assert failing.failure_time < scene.seconds
     # Spring damping allows a longer step.
-    assert run(scene, damped(scene, Spring, 1.0), 1.1 * found, limit).held
+    assert run_explicit(scene, damped(scene, SpringDamping, 1.0), 1.1 * found, limit).is_stable
 
 
 def rows(text: str) -> list[list[str]]:

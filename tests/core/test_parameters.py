@@ -17,22 +17,22 @@ NUMBERS = [p for p in PARAMETERS.values() if not p.choices and not isinstance(p.
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
 def test_parameter_description_and_default(parameter: Parameter) -> None:
     assert parameter.label
-    assert len(parameter.text) > 20
-    assert not parameter.text.endswith(".")
-    assert parameter.checked(parameter.default) == parameter.default
-    assert parameter.checked(str(parameter.default)) == parameter.default
+    assert len(parameter.description) > 20
+    assert not parameter.description.endswith(".")
+    assert parameter.validate(parameter.default) == parameter.default
+    assert parameter.validate(str(parameter.default)) == parameter.default
 
 
 @pytest.mark.parametrize("parameter", NUMBERS, ids=lambda p: p.name)
 def test_number_out_of_range_is_refused(parameter: Parameter) -> None:
-    for value in (parameter.least, parameter.most):
-        assert parameter.checked(value) == pytest.approx(value)
+    for value in (parameter.min, parameter.max):
+        assert parameter.validate(value) == pytest.approx(value)
     with pytest.raises(ParameterError, match=parameter.name):
-        parameter.checked(parameter.most * 2 + 1)
+        parameter.validate(parameter.max * 2 + 1)
     with pytest.raises(ParameterError, match=parameter.name):
-        parameter.checked("much")
+        parameter.validate("much")
     with pytest.raises(ParameterError, match=parameter.name):
-        parameter.checked(float("nan"))
+        parameter.validate(float("nan"))
 
 
 def test_every_parameter_is_read() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.penetration import consistent_depth
-from dampsim.core.geometry.proximity import Triangles, nearest, signed
-from dampsim.core.geometry.winding import WindingNumber
+from dampsim.core.geometry.penetration import consistent_penetration_depths
+from dampsim.core.geometry.proximity import Triangles, nearest_triangles, side_of_surface
+from dampsim.core.geometry.winding_number import WindingNumber
 from shapes import box, sphere
 
 
@@ -85,13 +85,13 @@ def test_depth_behind_flat_face_is_exact(part: float) -> None:
     # A small offset keeps every edge away from the edges of the face.
     points += np.array([0.013, 0.029, 1e-3])
     inside = points[:, 2] < 1.0
-    found = consistent_depth(points, edges, inside, Triangles(vertices, triangles))
-    assert found.reached[inside].all()
+    found = consistent_penetration_depths(points, edges, inside, Triangles(vertices, triangles))
+    assert found.is_propagated[inside].all()
     assert found.depth[inside] == pytest.approx(1.0 - points[inside, 2], abs=1e-12)
     assert found.direction[inside] == pytest.approx(np.broadcast_to([0.0, 0.0, 1.0], (inside.sum(), 3)), abs=1e-12)
     assert (found.depth[~inside] == 0.0).all()
     assert (found.direction[~inside] == 0.0).all()
-    assert not found.reached[~inside].any()
+    assert not found.is_propagated[~inside].any()
 
 
 @pytest.mark.slow
@@ -115,8 +115,8 @@ def test_depths_match_pointwise_formulas() -> None:
                 mean = np.array([1.0 - u - v, u, v]) @ normals[triangle]
                 crossings[e] = (p + t * (q - p), mean / np.linalg.norm(mean))
     depth, way_out = by_hand(points, edges, inside, crossings)
-    found = consistent_depth(points, edges, inside, surface)
-    assert np.array_equal(np.flatnonzero(found.reached), sorted(depth))
+    found = consistent_penetration_depths(points, edges, inside, surface)
+    assert np.array_equal(np.flatnonzero(found.is_propagated), sorted(depth))
     for p in depth:
         assert found.depth[p] == pytest.approx(depth[p], abs=1e-10)
         assert found.direction[p] == pytest.approx(way_out[p], abs=1e-9)
@@ -129,9 +129,9 @@ def test_exit_directions_agree_at_deep_penetration() -> None:
     points, edges = lattice(9, np.array([-0.6, -0.6, -0.7]), np.array([0.6, 0.6, 1.2]))
     points += np.array([0.013, 0.029, 1e-3])
     inside = points[:, 2] < 1.0
-    found = consistent_depth(points, edges, inside, surface)
+    found = consistent_penetration_depths(points, edges, inside, surface)
     inner = edges[inside[edges].all(axis=1)]
-    closest = signed(surface, nearest(surface, points, np.inf))[1]
+    closest = side_of_surface(surface, nearest_triangles(surface, points, np.inf))[1]
 
     def turn(directions: np.ndarray) -> float:
         cosines = (directions[inner[:, 0]] * directions[inner[:, 1]]).sum(axis=1)
@@ -149,8 +149,8 @@ def test_unreached_points_use_closest_point() -> None:
     both = np.concatenate([points, outside])
     every = np.concatenate([edges, edges + len(points)])
     inside = np.arange(len(both)) < len(points)
-    found = consistent_depth(both, every, inside, Triangles(shape.vertices, shape.triangles))
-    assert not found.reached.any()
+    found = consistent_penetration_depths(both, every, inside, Triangles(shape.vertices, shape.triangles))
+    assert not found.is_propagated.any()
     assert found.depth[inside] == pytest.approx(points[:, 0], abs=1e-12)
     assert found.direction[inside] == pytest.approx(np.broadcast_to([-1.0, 0.0, 0.0], points.shape), abs=1e-12)
     assert (found.depth[~inside] == 0.0).all()
@@ -163,8 +163,8 @@ def test_opposite_exit_directions_cancel() -> None:
     points = np.array([[0.013, 0.029, z] for z in (-0.75, -0.25, 0.0, 0.25, 0.75)])
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])
     inside = np.array([False, True, True, True, False])
-    found = consistent_depth(points, edges, inside, Triangles(vertices, triangles))
-    assert found.reached.tolist() == [False, True, False, True, False]
+    found = consistent_penetration_depths(points, edges, inside, Triangles(vertices, triangles))
+    assert found.is_propagated.tolist() == [False, True, False, True, False]
     assert found.depth[2] == pytest.approx(0.471)
 
 
@@ -172,10 +172,10 @@ def test_depth_without_inside_points() -> None:
     shape = box()
     surface = Triangles(shape.vertices, shape.triangles)
     points, edges = lattice(3, np.zeros(3) + 5.0, np.ones(3) + 5.0)
-    found = consistent_depth(points, edges, np.zeros(len(points), dtype=bool), surface)
+    found = consistent_penetration_depths(points, edges, np.zeros(len(points), dtype=bool), surface)
     assert (found.depth == 0.0).all()
-    none = consistent_depth(np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros(0, dtype=bool), surface)
+    none = consistent_penetration_depths(np.zeros((0, 3)), np.zeros((0, 2), np.int64), np.zeros(0, dtype=bool), surface)
     assert none.direction.shape == (0, 3)
     # Points marked as inside of an empty surface.
     nothing = Triangles(np.zeros((0, 3)), np.zeros((0, 3), np.int64))
-    assert not consistent_depth(points, edges, points[:, 0] > 5.5, nothing).reached.any()
+    assert not consistent_penetration_depths(points, edges, points[:, 0] > 5.5, nothing).is_propagated.any()

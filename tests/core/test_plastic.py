@@ -15,26 +15,26 @@ import dents
 from builders import scene, still
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
-from dampsim.core.measure.flow import flowed_at
+from dampsim.core.measure.flow import plastic_strain
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.fingerprint import inputs
+from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.flowed import Stages
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
+from dampsim.core.simulation.plastic_rest_shapes import PlasticRestShapes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import flowing
-from dampsim.core.stepping.remembered import Remembered
-from dampsim.core.system.plastic import Plastic
-from dampsim.core.system.state import OF
+from dampsim.core.stepping import plastic_update
+from dampsim.core.stepping.deformation_history import DeformationHistory
+from dampsim.core.system.plastic import PlasticTerm
+from dampsim.core.system.state import KEY_SEPARATOR
 from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
 from promise import Outcome
 from shapes import box
 
 pytestmark = pytest.mark.kernel
 
-FLOW = f"Ball{OF}flow"
-SETTLED = f"Ball{OF}flow, where its stiffness is found"
+FLOW = f"Ball{KEY_SEPARATOR}flow"
+SETTLED = f"Ball{KEY_SEPARATOR}flow, where its stiffness is found"
 
 
 def frames(given: Scene) -> list[Frame]:
@@ -81,7 +81,7 @@ def test_zero_yield_disables_flow() -> None:
     case = Pressed(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     assert case.depth(frame.surface) < 1e-6
-    assert not any("flow" in name for name in frame.state.memory)
+    assert not any("flow" in name for name in frame.state.history)
 
 
 def test_strain_below_yield_is_elastic() -> None:
@@ -93,18 +93,18 @@ def test_strain_below_yield_is_elastic() -> None:
 @pytest.mark.slow
 def test_maximum_limits_plastic_flow() -> None:
     simulation, frame = last_frame(Pressed().scene(plastic_most=10.0))
-    found = flowed_at(simulation, frame, "Ball")
+    found = plastic_strain(simulation, frame, "Ball")
     assert found is not None
-    assert found.most == pytest.approx(0.1, rel=1e-9)
+    assert found.largest == pytest.approx(0.1, rel=1e-9)
     free, there = last_frame(Pressed().scene())
-    wide = flowed_at(free, there, "Ball")
+    wide = plastic_strain(free, there, "Ball")
     assert wide is not None
-    assert wide.most > 0.3
+    assert wide.largest > 0.3
 
 
 def test_plastic_flow_conserves_element_volume() -> None:
     _, frame = last_frame(Pressed(deep=0.7).scene())
-    assert np.abs(np.linalg.det(frame.state.memory[FLOW]) - 1.0).max() < 1e-13
+    assert np.abs(np.linalg.det(frame.state.history[FLOW]) - 1.0).max() < 1e-13
 
 
 @pytest.mark.slow
@@ -160,7 +160,7 @@ def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
     """A deeply dented body settles as the dials say, like one that was never dented."""
     flowed, simulation, frame = stopped(5.0, settle, bounce)
     as_modelled, *_ = stopped(0.0, settle, bounce)
-    found = flowed_at(simulation, frame, "Ball")
+    found = plastic_strain(simulation, frame, "Ball")
     assert found is not None
     assert found.mean > 0.15
     # Compare with a body that was never dented, to one frame plus 5% of Settle.
@@ -173,13 +173,13 @@ def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
 def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a large flow, stiffness and eigenvalues are computed anew, which saves more than half of the iterations."""
     fresh, simulation, frame = stopped(5.0, 24.0, 30.0)
-    assert SETTLED in frame.state.memory
+    assert SETTLED in frame.state.history
     before = simulation.system_of("Ball").regions[0].eigenvalue
-    stage = simulation._stages.of(frame.state.memory)
+    stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
     # The flowed body is wider and lower, therefore stiffer.
     assert after > 1.2 * before
-    monkeypatch.setattr(flowing, "_STALE", np.inf)
+    monkeypatch.setattr(plastic_update, "_STALE", np.inf)
     stale, *_ = stopped(5.0, 24.0, 30.0)
     assert fresh.iterations < 0.5 * stale.iterations
 
@@ -189,12 +189,12 @@ def test_stiffness_update_at_strain_threshold() -> None:
     """The stiffness is updated at the end of a frame, once the mean plastic strain exceeds a fifth."""
     case = Pressed(substeps=3, deep=0.7)
     simulation = Simulation(case.scene(calm=0.0))
-    (term,) = [one for one in simulation.system_of("Ball").blocks[0].terms if isinstance(one, Plastic)]
-    last, changed = term.flow.none(), 0
+    (term,) = [one for one in simulation.system_of("Ball").blocks[0].terms if isinstance(one, PlasticTerm)]
+    last, changed = term.flow.zero_flow(), 0
     for frame in simulation.frames():
-        flow = frame.state.memory[FLOW]
-        mean = float(term.flow.amounts(flow, last).mean())
-        now = frame.state.memory.get(SETTLED)
+        flow = frame.state.history[FLOW]
+        mean = float(term.flow.equivalent_strain(flow, last).mean())
+        now = frame.state.history.get(SETTLED)
         if mean > 0.2:
             assert now is not None
             assert np.array_equal(now, flow)
@@ -208,14 +208,14 @@ def test_stiffness_update_at_strain_threshold() -> None:
 def test_updated_rest_shape_is_equilibrium() -> None:
     """The updated rest shape is the equilibrium of the flowed body without load."""
     simulation, frame = last_frame(Pressed(deep=0.7).scene())
-    stage = simulation._stages.of(frame.state.memory)
+    stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
     there = stage.statics.islands[0].system
     modelled = simulation.system_of("Ball")
     # Without load, its equilibrium is close to the end of the simulation, which flowed on a little.
     assert np.abs(there.rest - frame.state.positions).max() < 5e-3
     assert np.abs(there.rest - modelled.rest).max() > 0.02
     assert there.contact is modelled.contact
-    energy = there.blocks[0].terms[0].at_rest(there.rest)
+    energy = there.blocks[0].terms[0].rest_energy(there.rest)
     assert energy is not None
     loose = np.setdiff1d(np.arange(len(there.rest)), there.blocks[0].pinned)
     assert np.abs(energy.value_gradient(there.rest)[1][loose]).max() < 1e-3
@@ -246,7 +246,7 @@ def test_reset_returns_within_settle() -> None:
     assert dent[when + round(0.3 * settle)] > 0.1 * dent[when - 1]
     assert dent[when + settle] < 0.012 * dent[when - 1]
     assert dent[seen[-1].number] < 1e-6
-    assert np.array_equal(seen[-1].state.memory[FLOW], np.tile(np.eye(3), (len(seen[-1].state.memory[FLOW]), 1, 1)))
+    assert np.array_equal(seen[-1].state.history[FLOW], np.tile(np.eye(3), (len(seen[-1].state.history[FLOW]), 1, 1)))
 
 
 @pytest.mark.slow
@@ -257,9 +257,9 @@ def test_reset_after_stiffness_update() -> None:
     simulation = Simulation(keyed(case, lambda frame: {"plastic_reset": when <= frame < when + 12}))
     seen = list(simulation.frames())
     before = next(one for one in seen if one.number == when - 1)
-    assert SETTLED in before.state.memory
-    assert SETTLED not in seen[-1].state.memory
-    assert simulation._stages.of(seen[-1].state.memory).statics is simulation.statics
+    assert SETTLED in before.state.history
+    assert SETTLED not in seen[-1].state.history
+    assert simulation._plastic_rest_shapes.version_for(seen[-1].state.history).statics is simulation.statics
     assert case.depth(seen[-1].surface) < 1e-6
 
 
@@ -268,7 +268,7 @@ def test_creep_keyed_to_zero_keeps_flow() -> None:
     case = Pressed()
     # The key is set while the tool still presses.
     seen = frames(keyed(case, lambda frame: {"plastic_creep": 20.0 if frame < 10.0 else 0.0}))
-    flows = [frame.state.memory[FLOW] for frame in seen]
+    flows = [frame.state.history[FLOW] for frame in seen]
     assert not np.array_equal(flows[8], flows[0])
     assert all(np.array_equal(one, flows[9]) for one in flows[10:])
 
@@ -285,16 +285,18 @@ def test_yield_keyed_from_zero() -> None:
 def test_force_history_matches_flowed_shape() -> None:
     """The elastic gradient in the history is the one after the flow."""
     simulation = Simulation(Pressed(deep=0.7).scene(calm=0.0))
-    inputs_now = simulation.posing.held(simulation.islands[0], simulation.sampled(1).animated[0])
+    inputs_now = simulation.pose_evaluator.stationary_inputs(
+        simulation.islands[0], simulation.sample_frame(1).samples[0]
+    )
     for frame in simulation.frames():
         state, system = frame.state, simulation.islands[0].system
-        past = Remembered.of(system, state)
-        if past is None or past.force is None:
+        past = DeformationHistory.from_state(system, state)
+        if past is None or past.elastic_gradient is None:
             continue
-        force = sum(one.value_gradient(state.positions)[1] for _, _, one in system.prepared(state, inputs_now))
-        loose = ~system.fixed
-        assert np.abs(past.force - force)[loose].max() < 1e-9 * np.abs(force).max() + 1e-9
-    assert np.abs(state.memory[FLOW] - np.eye(3)).max() > 0.1
+        force = sum(one.value_gradient(state.positions)[1] for _, _, one in system.active_energies(state, inputs_now))
+        loose = ~system.is_fixed
+        assert np.abs(past.elastic_gradient - force)[loose].max() < 1e-9 * np.abs(force).max() + 1e-9
+    assert np.abs(state.history[FLOW] - np.eye(3)).max() > 0.1
 
 
 def lying(**dials: Any) -> Scene:
@@ -363,8 +365,8 @@ def test_bake_resumes_around_stiffness_update(
     """A bake interrupted before, at or after the stiffness update ends in the same bytes."""
     whole = bytes_of(tmp_path / "whole", deep())
     cache = FrameCache(tmp_path / "whole", "Ball")
-    anew = next(number for number in cache.numbers() if SETTLED in cache.read(number).state.memory)
-    assert 2 < anew < cache.numbers()[-1] - 4
+    anew = next(number for number in cache.frame_numbers() if SETTLED in cache.read(number).state.history)
+    assert 2 < anew < cache.frame_numbers()[-1] - 4
     for stop in (anew - 1, anew, anew + 3):
         steps = bake(Simulation(deep()), FrameCache(tmp_path / str(stop), "Ball"))
         for progress in steps:
@@ -381,10 +383,10 @@ def test_killed_plastic_bake_resumes_identically(shot: str, tmp_path: Path) -> N
     assert 15 <= kill_bake(tmp_path / "killed", "test_plastic", shot, 15) < 25
     whole = bytes_of(tmp_path / "whole", made())
     kept = FrameCache(tmp_path / "whole", made().name)
-    then, end = kept.read(15).state.memory, kept.read(made().last).state.memory
+    then, end = kept.read(15).state.history, kept.read(made().last).state.history
     # The body has flowed before the kill, and flows on after it.
-    flows = [name for name in end if name.partition(OF)[2] in ("flow", "flow of folds")]
-    began = kept.read(1).state.memory
+    flows = [name for name in end if name.partition(KEY_SEPARATOR)[2] in ("flow", "flow of folds")]
+    began = kept.read(1).state.history
     assert max(np.abs(then[name] - began[name]).max() for name in flows) > 1e-3
     assert max(np.abs(then[name] - end[name]).max() for name in flows) > 1e-3
     assert bytes_of(tmp_path / "killed", made()) == whole
@@ -399,12 +401,12 @@ def test_flow_is_independent_of_neighbour() -> None:
     other = replace(other, settings=replace(other.settings, resolution=300, plastic_yield=5.0, collide=False))
     both = replace(alone, bodies=(*alone.bodies, other))
     one, two = frames(alone)[-1], frames(both)[-1]
-    assert SETTLED in one.state.memory
+    assert SETTLED in one.state.history
     assert np.array_equal(one.shapes["Ball"], two.shapes["Ball"])
 
 
 def test_changed_plastic_dials_are_reported() -> None:
-    given, other = inputs(Pressed().scene()), inputs(Pressed().scene(plastic_most=50.0))
+    given, other = cache_inputs(Pressed().scene()), cache_inputs(Pressed().scene(plastic_most=50.0))
     (known,), (now,) = given["bodies"].values(), other["bodies"].values()
     assert {name for name in now if now[name] != known[name]} == {"Maximum"}
 
@@ -412,12 +414,12 @@ def test_changed_plastic_dials_are_reported() -> None:
 @pytest.mark.slow
 def test_rest_shape_built_once_per_flow(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[bytes] = []
-    stage = Stages._stage
+    stage = PlasticRestShapes._build_version
 
-    def counted(self: Stages, flows: Any, key: bytes) -> Any:
+    def counted(self: PlasticRestShapes, flows: Any, key: bytes) -> Any:
         made.append(key)
         return stage(self, flows, key)
 
-    monkeypatch.setattr(Stages, "_stage", counted)
+    monkeypatch.setattr(PlasticRestShapes, "_stage", counted)
     list(Simulation(deep()).frames())
     assert len(made) == len(set(made)) == 1

@@ -69,7 +69,7 @@ def test_air_pressure_ignores_face_orientation(part: float) -> None:
 def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body, np.ndarray]:
     """Return a balloon that falls from a height in m, and its shapes (frames, v, 3) m."""
     body = still(ball(RADIUS + high, count), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
-    frames = Simulation(scene(body, last=last, obstacles=(plane(),))).frames()
+    frames = Simulation(scene(body, last=last, colliders=(plane(),))).frames()
     return body, np.array([frame.shapes["Balloon"] for frame in frames])
 
 

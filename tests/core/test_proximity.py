@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.proximity import Topology, Triangles, closed, nearest, signed
-from dampsim.core.geometry.winding import WindingNumber
+from dampsim.core.geometry.proximity import Topology, Triangles, is_closed, nearest_triangles, side_of_surface
+from dampsim.core.geometry.winding_number import WindingNumber
 from shapes import SHAPES, box, ring, sheet, sphere, tube
 
 # Rounding error of a sum of a dozen products of numbers near 1.
@@ -45,7 +45,7 @@ def soup(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
-    found = nearest(Triangles(vertices, triangles), points, reach, **asked)
+    found = nearest_triangles(Triangles(vertices, triangles), points, reach, **asked)
     expected = np.where(allowed, every_distance(points, vertices, triangles), np.inf)
     best = expected.min(axis=1, initial=np.inf)
     assert np.array_equal(found.point, np.flatnonzero(best <= reach))
@@ -54,8 +54,8 @@ def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
     assert found.weights.min(initial=0.0) >= 0.0
     assert found.weights.sum(axis=1) == pytest.approx(1.0, abs=ROUNDING)
     places = np.einsum("kc,kci->ki", found.weights, vertices[triangles[found.triangle]])
-    assert points[found.point] - places == pytest.approx(found.way, abs=ROUNDING * 1000.0)
-    assert np.linalg.norm(found.way, axis=1) == pytest.approx(found.distance, abs=ROUNDING)
+    assert points[found.point] - places == pytest.approx(found.offset, abs=ROUNDING * 1000.0)
+    assert np.linalg.norm(found.offset, axis=1) == pytest.approx(found.distance, abs=ROUNDING)
     return found
 
 
@@ -101,7 +101,7 @@ def test_nearest_on_fine_ground_and_floor() -> None:
     triangles = np.concatenate([ground.triangles, np.array([[0, 1, 2], [0, 2, 3]]) + len(ground.vertices)])
     rng = np.random.default_rng(5)
     points = rng.random((4000, 3)) * [3.0, 3.0, 0.1] - [1.0, 1.0, 0.05]
-    found = nearest(Triangles(vertices, triangles), points, 0.03)
+    found = nearest_triangles(Triangles(vertices, triangles), points, 0.03)
     x, y, z = points.T
     over = np.hypot(np.maximum(np.abs(x - 0.5) - 0.5, 0.0), np.maximum(np.abs(y - 0.5) - 0.5, 0.0))
     expected = np.minimum(np.hypot(over, z), np.abs(z + 0.01))
@@ -115,7 +115,7 @@ def test_nearest_among_slivers() -> None:
     angle, height, radius = np.random.default_rng(6).random((3, 3000))
     points = np.stack([np.cos(7 * angle), np.sin(7 * angle), height], axis=1)
     points[:, :2] *= (0.5 + 0.05 * (radius - 0.5))[:, None]
-    found = nearest(Triangles(surface.vertices, surface.triangles), points, 0.3)
+    found = nearest_triangles(Triangles(surface.vertices, surface.triangles), points, 0.3)
     corners = surface.vertices[surface.triangles]
     some = np.arange(0, 3000, 150)
     expected = [min(distance_to_triangle(points[k], c) for c in corners) for k in some]
@@ -128,14 +128,14 @@ def test_nearest_tie_takes_first_triangle() -> None:
     # Points above the vertices of a convex shape are equally near to about six triangles.
     normals = Triangles(surface.vertices, surface.triangles).vertex_normals
     points = surface.vertices + 0.02 * normals
-    found = nearest(Triangles(surface.vertices, surface.triangles), points, 0.1)
+    found = nearest_triangles(Triangles(surface.vertices, surface.triangles), points, 0.1)
     first = np.full(len(points), len(surface.triangles))
     np.minimum.at(first, surface.triangles, np.arange(len(surface.triangles))[:, None])
     assert np.array_equal(found.triangle, first)
     for k in (0, 100, 500):
-        alone = nearest(Triangles(surface.vertices, surface.triangles), points[k : k + 1], 5.0)
+        alone = nearest_triangles(Triangles(surface.vertices, surface.triangles), points[k : k + 1], 5.0)
         assert alone.triangle[0] == first[k]
-        assert alone.way.tobytes() == found.way[k : k + 1].tobytes()
+        assert alone.offset.tobytes() == found.offset[k : k + 1].tobytes()
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -147,20 +147,20 @@ def test_side_matches_winding_number(name: str) -> None:
     points = low + (high - low) * (1.4 * rng.random((2000, 3)) - 0.2)
     # Include points near edges and vertices, where a face normal gives the wrong side.
     points = np.concatenate([points, shape.vertices * 1.01, shape.vertices[shape.triangles[:, :2]].mean(axis=1) * 1.01])
-    found = nearest(surface, points, np.inf)
-    sign, normal = signed(surface, found)
+    found = nearest_triangles(surface, points, np.inf)
+    sign, normal = side_of_surface(surface, found)
     clear = found.distance > 1e-6
     inside = WindingNumber(shape.vertices, shape.triangles)(points) > 0.5
     assert np.array_equal(sign[clear] < 0.0, inside[clear])
     assert np.linalg.norm(normal, axis=1) == pytest.approx(1.0, abs=ROUNDING)
-    assert (normal * sign[:, None] * found.distance[:, None])[clear] == pytest.approx(found.way[clear], abs=1e-9)
+    assert (normal * sign[:, None] * found.distance[:, None])[clear] == pytest.approx(found.offset[clear], abs=1e-9)
 
 
 def test_normal_of_point_on_surface() -> None:
     shape = box((1.0, 1.0, 1.0))
     surface = Triangles(shape.vertices, shape.triangles)
     points = np.array([[0.3, 0.4, 1.0], [1.0, 0.3, 1.0], [1.0, 1.0, 1.0]])
-    _, normal = signed(surface, nearest(surface, points, 0.1))
+    _, normal = side_of_surface(surface, nearest_triangles(surface, points, 0.1))
     expected = np.array([[0.0, 0, 1], [np.sqrt(0.5), 0, np.sqrt(0.5)], [np.sqrt(1 / 3)] * 3])
     assert normal == pytest.approx(expected, abs=ROUNDING)
 
@@ -183,11 +183,11 @@ def test_side_near_degenerate_triangles() -> None:
         # Split side ab at its middle in one of its triangles only, and close the gap by a degenerate triangle.
         others = np.delete(shape.triangles, k, axis=0)
         triangles = np.concatenate([others, [[a, middle, c], [middle, b, c], [a, b, middle]]])
-        assert closed(triangles)
+        assert is_closed(triangles)
         points = np.random.default_rng(8).random((400, 3)) * 1.4 - 0.2
         surface = Triangles(vertices @ shear, triangles)
-        found = nearest(surface, points @ shear, np.inf)
-        sign, normal = signed(surface, found)
+        found = nearest_triangles(surface, points @ shear, np.inf)
+        sign, normal = side_of_surface(surface, found)
         inside = (np.abs(points - 0.5) < 0.5).all(axis=1)
         assert np.array_equal(sign < 0.0, inside)
         assert np.isfinite(normal).all()
@@ -195,12 +195,12 @@ def test_side_near_degenerate_triangles() -> None:
 
 def test_closed_needs_opposite_edge_pairs() -> None:
     """A mesh is closed if each edge belongs to triangles in both directions."""
-    assert closed(ring().triangles)
-    assert not closed(sheet().triangles)
+    assert is_closed(ring().triangles)
+    assert not is_closed(sheet().triangles)
     turned = ring().triangles.copy()
     turned[5] = turned[5][::-1]
-    assert not closed(turned)
-    assert not closed(np.zeros((0, 3), dtype=np.int64))
+    assert not is_closed(turned)
+    assert not is_closed(np.zeros((0, 3), dtype=np.int64))
 
 
 def test_topology_reused_for_moved_vertices() -> None:
@@ -210,7 +210,9 @@ def test_topology_reused_for_moved_vertices() -> None:
     after = Triangles(moved, shape.triangles, before.topology)
     assert after.topology is before.topology
     assert np.array_equal(after.edge_normals, Triangles(moved, shape.triangles).edge_normals)
-    assert np.array_equal(np.sort(Topology.of(shape.triangles).ends[0]), Topology.of(shape.triangles).ends[0])
+    assert np.array_equal(
+        np.sort(Topology.from_triangles(shape.triangles).edges[0]), Topology.from_triangles(shape.triangles).edges[0]
+    )
 
 
 def test_nearest_with_empty_input() -> None:
@@ -222,8 +224,8 @@ def test_nearest_with_empty_input() -> None:
         (Triangles(shape.vertices, shape.triangles), np.full((4, 3), np.nan)),
         (Triangles(shape.vertices, shape.triangles), np.full((4, 3), 100.0)),
     ):
-        found = nearest(surface, points, 0.1)
-        assert found.weights.shape == found.way.shape == (0, 3)
-        sign, normal = signed(surface, found)
+        found = nearest_triangles(surface, points, 0.1)
+        assert found.weights.shape == found.offset.shape == (0, 3)
+        sign, normal = side_of_surface(surface, found)
         assert sign.shape == (0,)
         assert normal.shape == (0, 3)

@@ -13,18 +13,18 @@ from dampsim.core.energies import (
     ELASTIC_MODELS,
     MEMBRANES,
     DeadLoad,
+    ElasticMaterial,
     Energy,
     Fabric,
-    Material,
     RodBending,
     ShellBending,
     SoftPins,
 )
-from dampsim.core.energies.springs import springs
+from dampsim.core.energies.springs import spring_energy
 from dampsim.core.energies.strain_energy import StrainEnergy
 from dampsim.core.energies.tetrahedra import lumped_mass
 from dampsim.core.papers.flat_scenes import annulus, cloth, trapezoid
-from dampsim.core.system.links import Joints, rigid_stiffness
+from dampsim.core.system.links import Links, rigid_stiffness
 from references import elastic, rates
 from shapes import sheet
 
@@ -42,7 +42,7 @@ def test_densities_stresses_and_stiffnesses_are_the_papers(model: str) -> None:
     density, stress = elastic.DENSITIES[model]
     rng = np.random.default_rng(0)
     F = np.eye(3)[:, :, None] + 0.6 * rng.standard_normal((3, 3, 12))
-    material = kind(Material(7e3, POISSON, DENSITY))
+    material = kind(ElasticMaterial(7e3, POISSON, DENSITY))
     energies, stresses = material.density_stress(F.copy())
     for k in range(F.shape[2]):
         one = F[:, :, k]
@@ -72,7 +72,7 @@ def test_the_stiffness_of_tetrahedra_is_the_papers(model: str, project: bool) ->
 
 def test_springs_soft_pins_and_links_are_the_formulas() -> None:
     x, edges, lengths, W = chain()
-    energy = springs(edges, lengths, W / lengths)
+    energy = spring_energy(edges, lengths, W / lengths)
     sizes = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
     value, gradient = energy.value_gradient(x)
     assert value == pytest.approx(0.5 * float(W @ (sizes / lengths - 1) ** 2), rel=CLOSE)
@@ -86,7 +86,7 @@ def test_springs_soft_pins_and_links_are_the_formulas() -> None:
     rows = np.array([[0.3, 0.7, -1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -0.4, -0.6], [0.0, 1.0, 0.0, 0.0, -1.0]])
     gaps, k = np.array([0.5, 0.0, 4.0]), np.array([10.0, 20.0, 30.0])
     rigid, owners, factors = np.array([False, True, True]), np.array([[0, 1]] * 3), np.array([1.5, 4.0])
-    links = Joints(csr_matrix(rows), k, gaps, rigid, owners)
+    links = Links(csr_matrix(rows), k, gaps, rigid, owners)
     # A rigid link goes with the stiffer of its blocks.
     strength = np.array([10.0, 80.0, 120.0])
     value, gradient = links.value_gradient(x, factors)
@@ -112,14 +112,14 @@ def test_painted_parts_of_an_energy_are_the_means_of_its_nodes() -> None:
     parts = np.array([0.2, 1.0, 0.6, 0.9, 0.1])
     each = parts[edges].mean(axis=1)
     same(
-        springs(edges, lengths, W / lengths).scaled(parts).value_gradient(x)[1],
+        spring_energy(edges, lengths, W / lengths).with_nodal_scale(parts).value_gradient(x)[1],
         -elastic.spring_force(x, edges, lengths, each * W),
     )
-    same(DeadLoad(x).scaled(parts).value_gradient(x)[1], -parts[:, None] * x)
-    pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]]).scaled(parts)
+    same(DeadLoad(x).with_nodal_scale(parts).value_gradient(x)[1], -parts[:, None] * x)
+    pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]]).with_nodal_scale(parts)
     same(pins.value_gradient(x)[1][[1, 4]], np.stack([3.0 * (x[1] - x[0]), 0.7 * (x[4] - x[2])]))
     rows, gaps, k = np.array([[0.3, 0.7, -1.0, 0.0, 0.0]]), np.array([0.5]), np.array([10.0])
-    links = Joints(csr_matrix(rows), k, gaps, np.array([False]), np.array([[0, 0]])).scaled(parts)
+    links = Links(csr_matrix(rows), k, gaps, np.array([False]), np.array([[0, 0]])).with_nodal_scale(parts)
     # The mean of both points.
     there = 10.0 * 0.5 * (0.3 * 0.2 + 0.7 * 1.0 + 0.6)
     same(links.value_gradient(x, np.ones(1))[1], elastic.link_gradient(x, rows, gaps, np.array([there])))
@@ -130,7 +130,7 @@ def test_painted_parts_of_an_energy_are_the_means_of_its_nodes() -> None:
     y = deformed(system)[0]
     alone = [replace_weights(energy, np.eye(len(tets))[m]).value_gradient(y)[1] for m in range(len(tets))]
     wanted = sum(painted[tet].mean() * one for tet, one in zip(tets, alone, strict=True))
-    same(energy.scaled(painted).value_gradient(y)[1], wanted)
+    same(energy.with_nodal_scale(painted).value_gradient(y)[1], wanted)
 
 
 def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
@@ -143,7 +143,7 @@ def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
 def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_the_moduli() -> None:
     eps = np.finfo(float).eps
     _, edges, lengths, W = chain()
-    assert springs(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
+    assert spring_energy(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
     system = solid("StVK")
     (energy,) = system.blocks[0].energies
     largest = np.abs(elastic.slopes(lambda F: elastic.stvk_stress(F, 1e5, POISSON).ravel(), np.eye(3))).max()
@@ -250,7 +250,7 @@ def test_a_flat_sheets_constant_matrix_is_the_formula_for_small_angles() -> None
     wanted = elastic.shell_energy(flat.vertices, flat.triangles, x, 2.0, 0.3)
     for faces in (flat.triangles, mixed):
         bending = ShellBending(flat.vertices, faces, 2.0)
-        assert bending.scalar is not None
+        assert bending.coordinate_hessian is not None
         # Angles of 1e-4: their squares are left out, and arccos knows them to 1e-8/1e-4 of themselves.
         assert bending.value_gradient(x)[0] == pytest.approx(wanted, rel=1e-3)
 
@@ -264,13 +264,13 @@ def test_the_bending_of_rods_is_the_formula_and_a_pinned_edge_does_not_bend() ->
         x = rest + 0.3 * rng.standard_normal(rest.shape)
         sides = np.linalg.norm(np.diff(rest, axis=0), axis=1)
         lengths = sides[:-1] + sides[1:]
-        rod = RodBending.of(rest, triples, stiffness)
+        rod = RodBending.from_rest_shape(rest, triples, stiffness)
         assert rod.value_gradient(x)[0] == pytest.approx(
             elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
         )
         fixed = k < 2
         lengths[0] = sides[1]
-        clamped = RodBending.of(rest, triples, stiffness, fixed)
+        clamped = RodBending.from_rest_shape(rest, triples, stiffness, fixed)
         assert clamped.value_gradient(x)[0] == pytest.approx(
             elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
         )

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.frames.matching import match
+from dampsim.core.frames.matching import match_vertices
 from dampsim.core.geometry.box import box_tets
-from dampsim.core.geometry.embedding import embed, neighbours
-from dampsim.core.geometry.rigid import rigid_basis, shifts_and_turns
+from dampsim.core.geometry.embedding import adjacent_tets, embed
+from dampsim.core.geometry.rigid_motion import rigid_body_modes, rigid_mode_basis
 from dampsim.core.geometry.surface import Surface, clean_triangles, sample_triangles
-from dampsim.core.geometry.winding import WindingNumber
+from dampsim.core.geometry.winding_number import WindingNumber
 from shapes import ring
 
 
@@ -71,7 +71,7 @@ def test_behind_a_face_is_the_tetrahedron_that_shares_it() -> None:
     # Numbers that are far apart and in no order, as keys of faces have to tell them apart.
     tets = np.random.default_rng(5).permutation(int(tets.max()) + 1)[tets]
     sets = [set(map(int, tet)) for tet in tets]
-    across = neighbours(tets)
+    across = adjacent_tets(tets)
     for m, tet in enumerate(tets):
         for k in range(4):
             face = sets[m] - {int(tet[k])}
@@ -108,15 +108,15 @@ def test_a_copy_in_another_order_with_split_vertices_is_recognised_by_its_way() 
     rng = np.random.default_rng(2)
     source = rng.standard_normal((30, 8, 3)).astype(np.float32)
     order = np.array([3, 1, 1, 0, 7, 5, 2, 6, 4, 4])
-    found = match(source, source[:, order])
-    assert found.places.tolist() == order.tolist()
+    found = match_vertices(source, source[:, order])
+    assert found.indices.tolist() == order.tolist()
     assert found.error == 0.0
     # An error at a frame that it is not known by counts too.
     off = source[:, order].copy()
     off[4, 5] += [0.0, 0.03, 0.04]
-    assert match(source, off).error == pytest.approx(0.05, rel=1e-5)
+    assert match_vertices(source, off).error == pytest.approx(0.05, rel=1e-5)
     # What is missing counts with the way to the nearest: nothing else is anywhere near.
-    assert match(source, source[:, order[1:-2]][:, 1:]).error > 1.0
+    assert match_vertices(source, source[:, order[1:-2]][:, 1:]).error > 1.0
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -126,7 +126,7 @@ def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(
     free, mass = size * rng.standard_normal((5, 3)), scale * rng.uniform(0.5, 2.0, 5)
     line = size * np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 0.5], [2.0, 4.0, 1.0]])
     for held, count in ((np.zeros((0, 3)), 6), (line[:1], 3), (line, 1), (size * rng.standard_normal((3, 3)), 0)):
-        R = rigid_basis(free, held, mass)
+        R = rigid_mode_basis(free, held, mass)
         assert R.shape == (5, 3, count)
         flat = R.reshape(15, count)
         np.testing.assert_allclose(flat.T @ (mass.repeat(3)[:, None] * flat), np.eye(count), atol=1e-9)
@@ -139,12 +139,12 @@ def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(
             speed = motion[:3] + np.cross(motion[3:], held / size)
             assert np.abs(speed).max(initial=0.0) < 1e-8 * np.abs(motion).max()
     # A node alone has nothing to turn.
-    assert rigid_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)
+    assert rigid_mode_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)
 
 
 def test_a_turn_moves_a_point_by_the_cross_product_of_its_axis_and_the_offset() -> None:
     offset = np.random.default_rng(5).standard_normal((30, 3))
     shift, turn = np.random.default_rng(6).standard_normal((2, 3))
-    moved = shifts_and_turns(offset) @ np.concatenate([shift, turn])
+    moved = rigid_body_modes(offset) @ np.concatenate([shift, turn])
     # Six products and three sums of numbers near 1.
     assert np.abs(moved - (shift + np.cross(turn, offset))).max() < 1e-14

@@ -1,4 +1,4 @@
-"""From frames to coefficients, and the terms of a substep, against references/laws.py: docs/physics.md section 2."""
+"""From frames to coefficients, and the terms of a substep, against references/laws.py: docs/explanation/physics/02-settle-law.md."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from scipy.special import jn_zeros
 from builders import bar as bar_of
 from builders import scene
 from cases import chain, same
-from dampsim.core.energies.springs import springs
-from dampsim.core.geometry.rigid import rigid_basis
+from dampsim.core.energies.springs import spring_energy
+from dampsim.core.geometry.rigid_motion import rigid_mode_basis
 from dampsim.core.papers.bar import bar
-from dampsim.core.simulation.dials import dialled_law
+from dampsim.core.simulation.dials import law_for_settings
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.problem import Outcome
-from dampsim.core.stepping.carrier import Moment, pieces
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.first_mode import FirstModeLaw, first_mode_law
-from dampsim.core.stepping.hanging import floored
-from dampsim.core.stepping.inertia import region_terms
-from dampsim.core.stepping.law import BackwardEulerLaw, Coefficients, FixedLaw
+from dampsim.core.stepping.geometric_stiffness import with_minimum_eigenvalues
+from dampsim.core.stepping.inertia import first_mode_inertia
+from dampsim.core.stepping.law import BackwardEulerLaw, Coefficients, TauKappaLaw
+from dampsim.core.stepping.reference_motion import StepContext, region_slices
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.stepping.step_problem import StepProblem
-from dampsim.core.stepping.substeps import Dialled, choose_substeps
+from dampsim.core.stepping.substeps import SettleLawFactory, choose_substeps
 from dampsim.core.stepping.waveform import WaveformLaw, settle_law
-from dampsim.core.system.block import Block
+from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
-from dampsim.core.system.system import assemble, build_system
+from dampsim.core.system.system import assemble_system, build_system
 from dampsim.core.system.term import Potential
 from references import laws
 
@@ -45,14 +45,14 @@ def numbers(found: Coefficients) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize("h", [1 / 24, 1 / 300])
 def test_the_waveforms_coefficients_are_the_formulas_at_any_step(frequency: float, whip: float, h: float) -> None:
     a, lam = 4.0, 250.0
-    law = WaveformLaw(a, frequency, lam, whip=whip)
-    for found, formula in ((law.coefficients(h), laws.waveform), (law.calmer(h), laws.calmer)):
+    law = WaveformLaw(a, frequency, lam, high_mode_frequency_ratio=whip)
+    for found, formula in ((law.coefficients(h), laws.waveform), (law.fallback_coefficients(h), laws.calmer)):
         wanted = formula(a, frequency, whip, lam, h)
         for name, value in numbers(found).items():
             # 1 - B/B_inf is a difference of nearly equal numbers where the stiffest swings hardly faster.
             assert float(value) == pytest.approx(wanted[name], rel=1e-9, abs=1e-13), name
     for t in (-h, 0.0, 0.1, 1.0):
-        assert law.released(t) == pytest.approx(laws.released(a, frequency, t), rel=1e-12)
+        assert law.release_response(t) == pytest.approx(laws.released(a, frequency, t), rel=1e-12)
     # A painted part of the time is a law that much faster.
     parts = np.array([1.0, 0.5, 0.2])
     painted = replace(law, pace=parts)
@@ -73,11 +73,11 @@ def test_the_first_laws_coefficients_are_the_formulas(frequency: float) -> None:
     law = FirstModeLaw(a, frequency, lam)
     wanted = laws.first_mode(a, frequency, lam, h)
     assert law.coefficients(h).kappa == pytest.approx(wanted["kappa"], rel=1e-12)
-    assert law.coefficients(h).s == pytest.approx(wanted["s"], rel=1e-12)
+    assert law.coefficients(h).inertia_time == pytest.approx(wanted["s"], rel=1e-12)
     fast = laws.first_mode(a / 0.5, frequency / 0.5, lam, h)
     painted = replace(law, pace=np.array([0.5])).coefficients(h)
     assert float(np.ravel(painted.kappa)[0]) == pytest.approx(fast["kappa"], rel=1e-12)
-    assert float(np.ravel(painted.s)[0]) == pytest.approx(fast["s"], rel=1e-12)
+    assert float(np.ravel(painted.inertia_time)[0]) == pytest.approx(fast["s"], rel=1e-12)
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
@@ -99,8 +99,12 @@ def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move
     inputs = (BlockInputs(x[[0]], x[[0]] + shift),)
     state = State(0.0, x, v, reference)
     s: float | np.ndarray = rng.uniform(0.1, 0.4, len(region.free)) if painted else 0.3
-    terms = region_terms(
-        Moment.of(system, state, inputs, h), region, pieces(system, region), Coefficients(0.6, s), np.array([phi])
+    terms = first_mode_inertia(
+        StepContext.create(system, state, inputs, h),
+        region,
+        region_slices(system, region),
+        Coefficients(0.6, s),
+        np.array([phi]),
     )
     free, mass = region.free, system.mass[region.free]
     # One pin leaves the turn open: it only carries along.
@@ -110,8 +114,8 @@ def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move
     fields_here = laws.crossed(arms)
     inner = u - (laws.projection(fields_here, mass) @ u.ravel()).reshape(-1, 3)
     Q = laws.coasted(arms, mass, (mass[:, None] * np.cross(arms, u)).sum(axis=0), h)
-    same(terms.predicted, c + arms @ (Q - np.eye(3)).T / h + 0.6 * inner @ Q.T, 1e-9)
-    same(terms.reference, c)
+    same(terms.predicted_velocity, c + arms @ (Q - np.eye(3)).T / h + 0.6 * inner @ Q.T, 1e-9)
+    same(terms.reference_velocity, c)
     ahead = x[free] + h * c + arms @ (Q - np.eye(3)).T - (x[0] + shift)
     swings = laws.crossed(ahead)
     P = laws.projection(swings, mass)
@@ -121,7 +125,7 @@ def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move
     Y = terms.columns.reshape(3 * len(free), -1)
     operator = np.diag(terms.inertia.repeat(3)) + Y @ np.diag(terms.signs) @ Y.T
     same(operator, laws.inertia(swings, mass, np.broadcast_to(s, len(free)), h), 1e-9)
-    R = rigid_basis(ahead, np.zeros((1, 3)), mass).reshape(3 * len(free), -1)
+    R = rigid_mode_basis(ahead, np.zeros((1, 3)), mass).reshape(3 * len(free), -1)
     same(R @ R.T * mass.repeat(3), P, 1e-9)
 
 
@@ -136,7 +140,7 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
     plain = bar((2, 1, 1))
     system = replace(plain, gravity=np.array([1.0, 2.0, -9.0]))
     (energy,) = system.blocks[0].energies
-    free, h, e, lam = np.flatnonzero(~system.fixed), 0.02, 1.7, system.regions[0].eigenvalue
+    free, h, e, lam = np.flatnonzero(~system.is_fixed), 0.02, 1.7, system.regions[0].eigenvalue
     mass = system.mass[free][:, None]
     law = WaveformLaw(5.0, frequency, lam)
     k = laws.waveform(5.0, frequency, 1.05, lam, h)
@@ -185,14 +189,14 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
 @pytest.mark.parametrize("overshoot", [0.1, 0.3, 0.6, 0.85])
 def test_a_substep_turns_the_first_mode_by_a_sixth_of_pi_and_at_its_limit_by_a_fifth(
-    dialled: Dialled, overshoot: float
+    dialled: SettleLawFactory, overshoot: float
 ) -> None:
     """(2.18): as few as leave no more than pi/6; where twenty leave more than pi/5, the overshoot gives in."""
     for settle in (0.1, 0.3, 1.0, 3.0):
         turned = dialled(settle, overshoot, 1.0).frequency / 24
         found = choose_substeps(settle, overshoot, 1 / 24, 2, dialled)
-        assert found.limited == (turned / 20 > np.pi / 5)
-        if found.limited:
+        assert found.is_limited == (turned / 20 > np.pi / 5)
+        if found.is_limited:
             at, beyond = (dialled(settle, found.overshoot + more, 1.0).frequency / 24 / 20 for more in (0.0, 1e-6))
             # The law moves some overshoots, so that its frequency jumps there.
             assert at <= np.pi / 5 * (1 + 1e-9)
@@ -208,10 +212,16 @@ def test_a_substep_turns_the_first_mode_by_a_sixth_of_pi_and_at_its_limit_by_a_f
 
 
 def test_fixed_laws_are_their_numbers() -> None:
-    found = FixedLaw(0.3, 0.2).coefficients(0.01)
-    assert (found.kappa, found.s, found.theta, found.sigma, found.throw) == (0.3, 0.2, 1.0, 0.0, 1.0)
+    found = TauKappaLaw(0.3, 0.2).coefficients(0.01)
+    assert (found.kappa, found.inertia_time, found.theta, found.sigma, found.reference_inertia_ratio) == (
+        0.3,
+        0.2,
+        1.0,
+        0.0,
+        1.0,
+    )
     plain = BackwardEulerLaw().coefficients(0.01)
-    assert (plain.kappa, plain.s) == (1.0, 0.01)
+    assert (plain.kappa, plain.inertia_time) == (1.0, 0.01)
     assert plain.is_backward_euler(0.01)
     assert not found.is_backward_euler(0.01)
 
@@ -221,20 +231,20 @@ def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its
     x, edges, lengths, W = chain()
     low, high = float(x[1:, 2].min()), float(x[0, 2])
     fixed = np.array([0]), np.array([np.inf])
-    terms = (Potential(springs(edges, lengths, W / lengths)),)
+    terms = (Potential(spring_energy(edges, lengths, W / lengths)),)
     for gravity, pull in ((np.array([0.0, 0.0, -4.0]), 4.0), (np.zeros(3), 9.81)):
         for net in (True, False):
-            block = Block("Net", x, np.ones(5), (edges,), terms, *fixed, net=net)
-            system = assemble((block,), gravity, None, modal=False)
+            block = BodyDiscretization("Net", x, np.ones(5), (edges,), terms, *fixed, is_net=net)
+            system = assemble_system((block,), gravity, None, has_eigenvalues=False)
             length = high - low if gravity.any() else float(np.ptp(x[1:], axis=0).max())
             slowest = (jn_zeros(0, 1)[0] / 2.0) ** 2 * pull / length
             for own in (0.3, 100.0):
                 known = replace(system, regions=(replace(system.regions[0], eigenvalue=own),))
                 # The dialled stiffness counts for what is elastic alone.
-                (region,) = floored(known, np.array([2.0]))
+                (region,) = with_minimum_eigenvalues(known, np.array([2.0]))
                 wanted = max(slowest, 2.0 * own) if net else 2.0 * own
                 # The chain's number has four digits.
-                assert region.with_weight(2.0 * own) == pytest.approx(wanted, rel=2e-4)
+                assert region.effective_eigenvalue(2.0 * own) == pytest.approx(wanted, rel=2e-4)
 
 
 def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
@@ -246,6 +256,8 @@ def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
         wanted = choose_substeps(settle, 0.6, 1.0 / fps, 1)
         assert (found.count, found.overshoot) == (wanted.count, wanted.overshoot)
         assert wanted.count > 1
-        law = dialled_law(settings, wanted.overshoot, 1.0 / fps, 50.0, False)
+        law = law_for_settings(settings, wanted.overshoot, 1.0 / fps, 50.0, False)
         assert law == replace(settle_law(settle, wanted.overshoot, 50.0), whip=settings.whip)
-        assert dialled_law(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(settle, 0.6, 50.0, True, stops=True)
+        assert law_for_settings(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(
+            settle, 0.6, 50.0, True, counts_from_stop=True
+        )

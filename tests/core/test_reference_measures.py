@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from builders import bar, scene
-from dampsim.core.measure.calibrate import _deflected
+from dampsim.core.measure.calibrate import _deflected_start
 from dampsim.core.measure.diagnostics import count_swings, largest_distance, rest_time
 from dampsim.core.simulation.simulation import Simulation
 
@@ -40,8 +40,8 @@ def test_the_distance_of_the_farthest_node_counts() -> None:
 def test_a_release_test_begins_with_a_deflection_in_parts_of_the_size() -> None:
     short = bar("Short", 0.0, 0.5, True, stiffness=300.0)
     simulation = Simulation(scene(short, gravity=np.zeros(3)))
-    still, start = _deflected(simulation, "Short", 0.05)
-    free = ~simulation.system_of("Short").fixed
+    still, start = _deflected_start(simulation, "Short", 0.05)
+    free = ~simulation.system_of("Short").is_fixed
     size = float(np.ptp(simulation.system_of("Short").rest[free], axis=0).max())
     moved = largest_distance(start.positions, still.state.positions)
     # Pulled by a load of the first mode's shape: a bend of so much is a little less than a straight line says.

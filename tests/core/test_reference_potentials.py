@@ -8,14 +8,14 @@ from scipy.sparse import csr_matrix
 
 from cases import chain, same
 from dampsim.core.energies import DeadLoad
-from dampsim.core.energies.springs import springs
-from dampsim.core.stepping.potentials import Potentials, Share, at_start
-from dampsim.core.stepping.remembered import Remembered
-from dampsim.core.system.block import Block
-from dampsim.core.system.links import Joints
+from dampsim.core.energies.springs import spring_energy
+from dampsim.core.stepping.deformation_history import DeformationHistory
+from dampsim.core.stepping.step_potential import StepPotential, ThetaWeights, step_start_forces
+from dampsim.core.system.discretization import BodyDiscretization
+from dampsim.core.system.links import Links
 from dampsim.core.system.state import State
-from dampsim.core.system.system import System, assemble
-from dampsim.core.system.term import Factor, Potential, pin_springs
+from dampsim.core.system.system import System, assemble_system
+from dampsim.core.system.term import Potential, StiffnessScaling, pin_springs
 from references import elastic
 
 FACTORS = np.array([1.7, 0.6])
@@ -29,18 +29,18 @@ def linked() -> System:
     """Two chains of springs of unlike stiffness; the first has a soft pin, the second a load that no dial softens."""
     x, edges, lengths, W = chain()
     none, stiffness = np.zeros(0, dtype=np.int64), np.array([35.0])
-    first = Block(
+    first = BodyDiscretization(
         "First", x, np.ones(5), (edges,),
-        (Potential(springs(edges, lengths, W / lengths)), *pin_springs(np.array([3]), stiffness)),
+        (Potential(spring_energy(edges, lengths, W / lengths)), *pin_springs(np.array([3]), stiffness)),
         np.array([3]), stiffness,
     )  # fmt: skip
-    second = Block(
+    second = BodyDiscretization(
         "Second", x + np.array([3.0, 0.0, 0.0]), np.ones(5), (edges,),
-        (Potential(springs(edges, lengths, 2.0 * W / lengths)), Potential(DeadLoad(PUSH), Factor.FIXED)),
+        (Potential(spring_energy(edges, lengths, 2.0 * W / lengths)), Potential(DeadLoad(PUSH), StiffnessScaling.FIXED)),
         none, np.zeros(0),
     )  # fmt: skip
-    joints = Joints(csr_matrix(ROWS), STRENGTH, GAPS, np.zeros(2, dtype=bool), np.array([[0, 1]] * 2))
-    return assemble((first, second), np.zeros(3), joints, modal=False)
+    joints = Links(csr_matrix(ROWS), STRENGTH, GAPS, np.zeros(2, dtype=bool), np.array([[0, 1]] * 2))
+    return assemble_system((first, second), np.zeros(3), joints, has_eigenvalues=False)
 
 
 def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -66,11 +66,11 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     h, target = 0.02, x[3] + [0.1, 0.2, 0.3]
     theta = rng.uniform(0.5, 1.0, 10) if painted else np.full(10, 0.7)
     sigma = rng.uniform(0.1, 0.4, 10) if painted else np.full(10, 0.3)
-    share = Share(theta, sigma) if painted else Share(0.7, 0.3)
-    inputs = system.still(np.where(np.arange(10)[:, None] == 3, target, x))
+    share = ThetaWeights(theta, sigma) if painted else ThetaWeights(0.7, 0.3)
+    inputs = system.stationary_inputs(np.where(np.arange(10)[:, None] == 3, target, x))
     state = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
 
-    potentials = Potentials(system, state, inputs, FACTORS, share.theta)
+    potentials = StepPotential(system, state, inputs, FACTORS, share.theta)
     value, gradient = potentials.value_gradient(x)
     push = np.concatenate([np.zeros((5, 3)), PUSH])
     same(gradient, slope(x, theta, target) - push)
@@ -81,20 +81,20 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     ahead, behind = (potentials.value_gradient(x + sign * step * way)[0] for sign in (1.0, -1.0))
     assert (ahead - behind) / (2.0 * step) == pytest.approx(float(np.vdot(gradient, way)), rel=1e-7)
     assert np.isfinite(value)
-    assert potentials.pushed(x, np.arange(5, 10))
-    assert not potentials.pushed(x, np.arange(5))
+    assert potentials.has_external_force(x, np.arange(5, 10))
+    assert not potentials.has_external_force(x, np.arange(5))
 
     # At the start of a shot nothing is remembered; all that is elastic is out of balance.
     ones = np.ones(10)
-    begun = at_start(system, state, inputs, FACTORS, h, share)
-    same(begun.dead, slope(x, 1.0 - theta, target))
-    assert begun.elastic is not None
-    same(begun.elastic, slope(x, ones, target))
+    begun = step_start_forces(system, state, inputs, FACTORS, h, share)
+    same(begun.dead_load, slope(x, 1.0 - theta, target))
+    assert begun.initial_elastic_force is not None
+    same(begun.initial_elastic_force, slope(x, ones, target))
     # Later, what was remembered counts for the blocks, and the way back for links.
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
-    kept = Remembered(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
-    later = at_start(
-        system, State(0.0, x, 0 * x, 0 * x, kept.kept(system, {})), inputs, FACTORS, h, share
+    kept = DeformationHistory(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
+    later = step_start_forces(
+        system, State(0.0, x, 0 * x, 0 * x, kept.write_into(system, {})), inputs, FACTORS, h, share
     )  # fmt: skip
     back = x - h * before_v
     if painted:
@@ -103,13 +103,13 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
         each = FACTORS.repeat(5)[:, None]
         links, links_back = (elastic.link_gradient(y, ROWS, GAPS, STRENGTH) for y in (x, back))
         wanted = each * (0.3 * force - 0.3 * h * rate) + 0.3 * links - 0.3 * (links - links_back)
-    same(later.dead, wanted)
+    same(later.dead_load, wanted)
     same(later.velocity, before_v)
-    assert later.elastic is None
+    assert later.initial_elastic_force is None
 
 
 def test_regions_belong_to_the_blocks_whose_free_nodes_they_have() -> None:
     system = linked()
     assert [system.regions_of(k) for k in (0, 1)] == [(0,), (0,)]
-    apart = assemble(system.blocks, np.zeros(3), None, modal=False)
+    apart = assemble_system(system.blocks, np.zeros(3), None, has_eigenvalues=False)
     assert [apart.regions_of(k) for k in (0, 1)] == [(0,), (1,)]

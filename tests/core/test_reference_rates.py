@@ -8,15 +8,15 @@ import pytest
 from cases import ACTING, CLOSE, DENSITY, POISSON, PUSHING, chain, deformed, made, same, solid
 from dampsim.core.damping.damping import DampedBody
 from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.rayleigh import RayleighDamping
 from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.damping.strain_rate import STRAINS
-from dampsim.core.elements.bending import Angle, Tangent, bending
-from dampsim.core.elements.strains import Green, Stretch, components, tensors
-from dampsim.core.energies import Material
-from dampsim.core.energies.springs import springs
-from dampsim.core.energies.strain_energy import isotropic as components_of
-from dampsim.core.energies.strain_energy import without_compression
+from dampsim.core.elements.rod_strains import AngleStrain, TangentStrain, rod_bending_strains
+from dampsim.core.elements.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components
+from dampsim.core.energies import ElasticMaterial
+from dampsim.core.energies.springs import spring_energy
+from dampsim.core.energies.strain_energy import isotropic_moduli as components_of
+from dampsim.core.energies.strain_energy import tensile_stress
 from dampsim.core.papers.flat_scenes import cloth
 from dampsim.core.system.system import build_system
 from references import elastic, rates
@@ -69,7 +69,12 @@ def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> Non
         wanted = wanted + alpha * np.diag(system.mass.repeat(3))
         dials = {"damping_ratio": 0.1, "alpha": alpha}
         # Of the stiffness that it was made with, where no other is said.
-        same(Rayleigh(DampedBody(system.blocks[0], dials, Material(1e5, POISSON, DENSITY), 100.0)).matrix(x), wanted)
+        same(
+            RayleighDamping(DampedBody(system.blocks[0], dials, ElasticMaterial(1e5, POISSON, DENSITY), 100.0)).matrix(
+                x
+            ),
+            wanted,
+        )
 
 
 def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:
@@ -84,9 +89,9 @@ def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:
 
 def test_springs_of_a_body_are_damped_by_their_own_stiffness_as_dialled() -> None:
     x, edges, lengths, W = chain()
-    energy = springs(edges, lengths, W / lengths)
+    energy = spring_energy(edges, lengths, W / lengths)
     system = build_system(
-        x, edges, np.ones(5), (energy,), np.zeros(3), np.zeros(0, dtype=np.int64), np.zeros(0), modal=False
+        x, edges, np.ones(5), (energy,), np.zeros(3), np.zeros(0, dtype=np.int64), np.zeros(0), has_eigenvalues=False
     )  # fmt: skip
     factor = 2.5 * 2 * 0.3 / np.sqrt(90.0)
     wanted = rates.dissipation(
@@ -118,7 +123,7 @@ def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
         lambda m, y, v: rates.green_rate(flat[faces[m]], y, v),
         [w * rates.isotropic(3.0, 2.0, 2) for w in weights], faces, x,
     )  # fmt: skip
-    same(Dissipation(Green(flat, faces), V, weights, 4).matrix(x), wanted)
+    same(Dissipation(GreenStrain(flat, faces), V, weights, 4).matrix(x), wanted)
     wanted = rates.dissipation(
         lambda m, y, v: rates.stretch_rate(flat[faces[m]], y, v),
         [w * rates.isotropic(3.0, 2.0, 2) for w in weights], faces, x,
@@ -127,9 +132,9 @@ def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
     lengths = np.array([0.8, 1.1])
     links, rods = np.array([[0, 1], [2, 1]]), np.array([[0, 1, 2], [1, 2, 3]])
     for kind, rate, elements, c in (
-        (Stretch, rates.length_rate, links, 1),
-        (Angle, rates.angle_rate, rods, 1),
-        (Tangent, rates.tangent_rate, rods, 3),
+        (SpringStrain, rates.length_rate, links, 1),
+        (AngleStrain, rates.angle_rate, rods, 1),
+        (TangentStrain, rates.tangent_rate, rods, 3),
     ):
         wanted = rates.dissipation(
             lambda m, y, v, rate=rate: rate(lengths[m], y, v),  # type: ignore[misc]
@@ -139,9 +144,9 @@ def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
 
 
 def test_a_rods_strain_is_another_one_from_a_tenth_of_a_radian_on() -> None:
-    for angle, kind in ((0.0999, Tangent), (0.1001, Angle)):
+    for angle, kind in ((0.0999, TangentStrain), (0.1001, AngleStrain)):
         corners = np.array([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [np.cos(angle), 0.0, np.sin(angle)]]])
-        ((found, _),) = bending(corners, np.ones(1), np.array([[0, 1, 2]]))
+        ((found, _),) = rod_bending_strains(corners, np.ones(1), np.array([[0, 1, 2]]))
         assert type(found) is kind
 
 
@@ -151,14 +156,14 @@ def test_a_dissipations_stress_force_and_jacobians_are_the_papers() -> None:
     rest, (tets,) = system.rest, system.blocks[0].groups
     x, v = deformed(system)[0], np.random.default_rng(3).standard_normal(system.rest.shape)
     weights = np.array(rates.volumes(rest, tets))
-    damping = Dissipation(Green(rest, tets), components_of(3.0, 2.0, 3), weights, len(rest))
+    damping = Dissipation(GreenStrain(rest, tets), components_of(3.0, 2.0, 3), weights, len(rest))
     V = rates.isotropic(3.0, 2.0, 3)
     stress = np.array([(V @ rates.green_rate(rest[t], x[t], v[t]).ravel()).reshape(3, 3) for t in tets])
-    same(tensors(damping.stress(x, v), 3), stress)
+    same(tensors_from_components(damping.stress(x, v), 3), stress)
     weighted = [w * V for w in weights]
     same(damping.force(x, v), rates.green_force(rest, tets, weighted, x, v))
     whole = elastic.slopes(lambda y: rates.green_force(rest, tets, weighted, y, v).ravel(), x)
-    same(damping.by_positions(x, v, whole=True), whole)
+    same(damping.position_jacobian(x, v, include_unsymmetric=True), whole)
 
     def geometric(S: np.ndarray) -> np.ndarray:
         """-w d2 eps/dx2 S: the strain's second derivative, by its slope's, of the stress that stays."""
@@ -169,7 +174,9 @@ def test_a_dissipations_stress_force_and_jacobians_are_the_papers() -> None:
             total[np.ix_(elastic.dof(tet), elastic.dof(tet))] -= w * H
         return total
 
-    same(damping.by_positions(x, v, whole=False), geometric(stress))
+    same(damping.position_jacobian(x, v, include_unsymmetric=False), geometric(stress))
     clamped = np.array([elastic.positive(one) for one in stress])
-    same(damping.by_positions(x, v, whole=False, clamped=True), geometric(clamped))
-    same(tensors(without_compression(components(stress)), 3), clamped)
+    same(
+        damping.position_jacobian(x, v, include_unsymmetric=False, without_compression_stress=True), geometric(clamped)
+    )
+    same(tensors_from_components(tensile_stress(components_from_tensors(stress)), 3), clamped)

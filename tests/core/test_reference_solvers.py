@@ -10,12 +10,17 @@ from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, eye
 
 from dampsim.core.papers.bar import bar
-from dampsim.core.solvers.factor import LowRank, LowRankUpdate, factorise, factorise_positive, symmetric_pivots
+from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate, factorise, factorise_positive, symmetric_pivots
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
-from dampsim.core.solvers.line_search import parabola, search
-from dampsim.core.solvers.modes import first_mode, largest_eigenvalue, smallest_above, smallest_eigenvalue
+from dampsim.core.solvers.line_search import interpolate_quadratic, line_search
+from dampsim.core.solvers.modes import (
+    first_mode_shape,
+    largest_eigenvalue,
+    smallest_eigenvalue,
+    smallest_eigenvalue_above,
+)
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Accepted, Outcome, Tolerance
+from dampsim.core.solvers.objective import AcceptedPoint, Outcome, Tolerance
 
 pytestmark = pytest.mark.kernel
 
@@ -61,23 +66,23 @@ def test_pivots_tell_how_many_eigenvalues_are_negative() -> None:
 @pytest.mark.parametrize("cells", [(1, 1, 1), (4, 2, 2)])
 def test_eigenvalues_and_modes_are_those_of_the_dense_problem_in_small_and_large(cells: tuple[int, int, int]) -> None:
     system = bar(cells)
-    free = np.flatnonzero(~system.fixed)
+    free = np.flatnonzero(~system.is_fixed)
     K = system.stiffness_at_rest(np.ones(1), False)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     values, vectors = eigh(K.toarray()[np.ix_(dof, dof)], np.diag(system.mass[free].repeat(3)))
     # Both searches end at 1e-8 or so of the eigenvalue.
     assert smallest_eigenvalue(K, system.mass, free, 0) == pytest.approx(values[0], rel=1e-7)
-    assert smallest_above(K, system.mass, free, 1.01 * values[1]) == pytest.approx(
+    assert smallest_eigenvalue_above(K, system.mass, free, 1.01 * values[1]) == pytest.approx(
         values[values > 1.01 * values[1]][0], rel=1e-7
     )
-    assert smallest_above(K, system.mass, free, 1.01 * values[-1]) is None
+    assert smallest_eigenvalue_above(K, system.mass, free, 1.01 * values[-1]) is None
     assert largest_eigenvalue(K[dof][:, dof].tocsr(), system.mass[free]) == pytest.approx(values[-1], rel=1e-3)
     bound = 0.5 * (values[1] + values[2])
     second = next(k for k, value in enumerate(values) if value > bound)
     # A bar as high as it is wide bends alike in two directions, in any mixture of them.
     for found, alike in (
-        (first_mode(K, system.mass, free), np.abs(values / values[0] - 1.0) < 1e-6),
-        (first_mode(K, system.mass, free, bound), np.abs(values / values[second] - 1.0) < 1e-6),
+        (first_mode_shape(K, system.mass, free), np.abs(values / values[0] - 1.0) < 1e-6),
+        (first_mode_shape(K, system.mass, free, bound), np.abs(values / values[second] - 1.0) < 1e-6),
     ):
         near = vectors[:, alike]
         left = found.ravel() - near @ (near.T @ (system.mass[free].repeat(3) * found.ravel()))
@@ -115,15 +120,17 @@ def test_a_search_shortens_what_goes_too_far_to_the_bottom_of_the_parabola() -> 
     v, direction = np.zeros(1), np.full(1, 6.0)
     value, gradient = Parabola().value_gradient(v)
     slope = float(gradient @ direction)
-    found = search(Parabola(), v, value, direction, slope, parabola, 30)  # type: ignore[arg-type]
-    assert found.found
+    found = line_search(Parabola(), v, value, direction, slope, interpolate_quadratic, 30)  # type: ignore[arg-type]
+    assert found.success
     assert found.evaluations == 2
     assert found.v == pytest.approx(2.0)
     assert found.value == pytest.approx(5.0)
     # Upwards nothing is found, however short.
-    assert not search(Parabola(), v, value, -direction, slope, parabola, 30).found  # type: ignore[arg-type]
+    assert not line_search(Parabola(), v, value, -direction, slope, interpolate_quadratic, 30).success  # type: ignore[arg-type]
     # What is far enough down at once is taken as it is.
-    once = search(Parabola(), v, value, np.full(1, 1.5), float(gradient @ np.full(1, 1.5)), parabola, 30)  # type: ignore[arg-type]
+    once = line_search(
+        Parabola(), v, value, np.full(1, 1.5), float(gradient @ np.full(1, 1.5)), interpolate_quadratic, 30
+    )  # type: ignore[arg-type]
     assert (once.evaluations, float(once.v[0])) == (1, 1.5)
 
 
@@ -151,16 +158,16 @@ class Quadratic:
     def precondition(self, gradient: np.ndarray) -> np.ndarray:
         return np.linalg.solve(self.A, gradient.ravel()).reshape(2, 3)
 
-    def accept(self, v: np.ndarray, value: float, gradient: np.ndarray) -> Accepted:
-        return Accepted(value, gradient)
+    def accept(self, v: np.ndarray, value: float, gradient: np.ndarray) -> AcceptedPoint:
+        return AcceptedPoint(value, gradient)
 
-    def apart(self, step: np.ndarray) -> None:
+    def known_gradient_change(self, step: np.ndarray) -> None:
         return None
 
-    def motion(self, v: np.ndarray) -> float:
+    def motion_norm(self, v: np.ndarray) -> float:
         return np.inf
 
-    way = motion
+    max_displacement = motion_norm
 
     def largest_step(self, v: np.ndarray, direction: np.ndarray) -> float:
         return 1.0

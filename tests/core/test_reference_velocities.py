@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from cases import ACTING, CLOSE, made, same
-from dampsim.core.damping.clusters import CLUSTERS, Mesh, rings
-from dampsim.core.damping.damping import Blockwise
-from dampsim.core.damping.rate import remembered, removed
-from dampsim.core.damping.spring import fastest
+from dampsim.core.damping.clusters import CLUSTERS, Mesh, ring_clusters
+from dampsim.core.damping.damping import BlockwiseDamping
+from dampsim.core.damping.frame_rate import removed_fraction, retained_fraction
+from dampsim.core.damping.spring import largest_edge_eigenvalue
 from dampsim.core.damping.torque import TORQUE_SCHEMES
 from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import PARAMETERS
-from dampsim.core.system.block import Block
-from dampsim.core.system.system import System, assemble
+from dampsim.core.system.discretization import BodyDiscretization
+from dampsim.core.system.system import System, assemble_system
 from references import velocities
 from test_damping import squashed, states
 
@@ -52,7 +52,7 @@ def compared(name: str, system: System, h: float = H, close: float = CLOSE, **di
             system.mass, system.blocks[0].groups[0], state.positions, state.velocities, ahead, h
         )  # fmt: skip
         wanted = velocities.VELOCITIES[name](body, damping.body.dials)
-        same(damping.velocities(state.positions, state.velocities, ahead, h), wanted, close)
+        same(damping.damp_velocities(state.positions, state.velocities, ahead, h), wanted, close)
 
 
 def test_point_damping_takes_gamma_from_a_node_of_mean_mass() -> None:
@@ -70,12 +70,12 @@ def test_springs_damp_as_the_matrices_of_the_paper(name: str, current: bool, swe
 
 def test_the_fastest_spring_of_a_large_mesh_is_found_as_that_of_a_small_one() -> None:
     system = bar((4, 2, 2))
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     body = velocities.Body(system.mass, system.blocks[0].groups[0], system.rest, system.rest, system.rest, H)
     E = velocities.incidence(body)
     values = np.linalg.eigvals(E @ E.T / system.mass[:, None]).real
     # The iteration for more than 24 nodes ends at 1e-6.
-    assert fastest(mesh) == pytest.approx(values.max(), rel=1e-5)
+    assert largest_edge_eigenvalue(mesh) == pytest.approx(values.max(), rel=1e-5)
 
 
 @pytest.mark.parametrize("clusters", [choice.name for choice in PARAMETERS["clusters"].choices])
@@ -109,9 +109,9 @@ def test_direct_damping_of_the_whole_step_is_the_limit_of_all_sweeps(torque: str
 def test_gamma_is_the_part_removed_in_a_24th_of_a_second() -> None:
     """(2.19), and back."""
     for gamma, h in ((0.3, 1 / 24), (0.3, 1 / 60), (0.9, 1 / 12)):
-        assert remembered(gamma, h) == pytest.approx(1 - velocities.removed_in(h, gamma), rel=1e-14)
-        assert removed(remembered(gamma, h), h) == pytest.approx(gamma, rel=1e-12)
-    assert removed(1.3, 0.1) == 0.0
+        assert retained_fraction(gamma, h) == pytest.approx(1 - velocities.removed_in(h, gamma), rel=1e-14)
+        assert removed_fraction(retained_fraction(gamma, h), h) == pytest.approx(gamma, rel=1e-12)
+    assert removed_fraction(1.3, 0.1) == 0.0
 
 
 def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
@@ -120,8 +120,8 @@ def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
     body = velocities.Body(system.mass, elements, system.rest, system.rest, system.rest, H)
     near = velocities.neighbours(body)
     wanted = [sorted({n for j in one for n in near[j]}) for one in near]
-    found = rings(Mesh.of(system.mass, (elements,)), 2)
-    assert [sorted(found.nodes[found.of == k].tolist()) for k in range(found.count)] == wanted
+    found = ring_clusters(Mesh.from_elements(system.mass, (elements,)), 2)
+    assert [sorted(found.node_index[found.cluster_index == k].tolist()) for k in range(found.cluster_count)] == wanted
 
 
 @pytest.mark.parametrize("torque", ["EDGES", "EDGES_PRINTED"])
@@ -131,11 +131,11 @@ def test_a_factor_above_one_is_never_taken_along_edges(torque: str) -> None:
     x = np.arange(7.0)[:, None] * [1.0, 0.2, 0.0] + 0.05 * rng.standard_normal((7, 3))
     v = x + 0.02 * rng.standard_normal(x.shape)
     edges = np.stack([np.arange(6), np.arange(1, 7)], axis=1)
-    block = Block("Chain", x, np.ones(7), (edges,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
-    system = assemble((block,), np.zeros(3), None, modal=False)
+    block = BodyDiscretization("Chain", x, np.ones(7), (edges,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
+    system = assemble_system((block,), np.zeros(3), None, has_eigenvalues=False)
     body = velocities.Body(block.mass, edges, x, v, v, H)
     damping = made("DIRECT", system, clusters="BODY", torque=torque, gamma=0.3)
-    found = damping.velocities(x, v, v, H)
+    found = damping.damp_velocities(x, v, v, H)
     same(found, velocities.direct(body, damping.body.dials))
     relative = v - v.mean(axis=0)
     forces = -velocities.removed_in(H, 0.3) / H * relative
@@ -150,10 +150,12 @@ def test_dampings_of_many_bodies_act_on_each_alone() -> None:
     system = squashed(False)
     count = len(system.rest)
     one, other = made("POINT", system, gamma=0.5), made("STRAIN_RATE", system)
-    both = Blockwise([(slice(0, count), one), (slice(count, 2 * count), other), (slice(2 * count, 3 * count), None)])
+    both = BlockwiseDamping(
+        [(slice(0, count), one), (slice(count, 2 * count), other), (slice(2 * count, 3 * count), None)]
+    )
     x, v = np.tile(system.rest, (3, 1)), np.random.default_rng(0).standard_normal((3 * count, 3))
-    slowed = both.velocities(x, v, v, H)
-    same(slowed[:count], one.velocities(x[:count], v[:count], v[:count], H))
+    slowed = both.damp_velocities(x, v, v, H)
+    same(slowed[:count], one.damp_velocities(x[:count], v[:count], v[:count], H))
     assert (slowed[count:] == v[count:]).all()
     matrix = both.matrix(x)
     assert matrix is not None

@@ -10,8 +10,8 @@ from dampsim.core.stepping.controls import Controls, YarnDials
 from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.stepping.weave_problem import WeaveProblem
 from dampsim.core.weave import elements
-from dampsim.core.weave.energy import Elastic, Friction, weighed
-from dampsim.core.weave.woven import Woven
+from dampsim.core.weave.energy import SlidingFriction, YarnElasticity, gravity_energy
+from dampsim.core.weave.woven_cloth import WovenCloth
 from references.elastic import slopes
 from references.yarns import Rectangle, angle, angle_rate, bend_rate, huber
 
@@ -23,25 +23,25 @@ def loom() -> Loom:
     return Loom(woven_body(ACROSS, ALONG, PITCH, thickness=6.0, yarn_shear=2.0))
 
 
-def reference(cloth: Woven, factor: float) -> Rectangle:
+def reference(cloth: WovenCloth, factor: float) -> Rectangle:
     m = cloth.material
     # Jamming begins at half the pitch, as yarns of 6 mm would touch even at rest.
     shear = factor * m.shear * m.stretch * PITCH
-    return Rectangle(ACROSS, ALONG, factor * m.stretch, factor * m.bend, shear, m.line, 0.5 * PITCH, PITCH)
+    return Rectangle(ACROSS, ALONG, factor * m.stretch, factor * m.bend, shear, m.linear_density, 0.5 * PITCH, PITCH)
 
 
-def unknowns(cloth: Woven, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
+def unknowns(cloth: WovenCloth, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
     """What each unknown is: the place of a node, or of a warp or weft at it; "" for those that are none."""
     ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
-    found: list[tuple[str, tuple[int, int]]] = [("", (0, 0))] * cloth.unknowns
+    found: list[tuple[str, tuple[int, int]]] = [("", (0, 0))] * cloth.unknown_count
     for node, place in enumerate(ij):
         for k in range(3):
             found[3 * node + k] = ("xyz"[k], place)
     for a, b in cloth.segments:
         (i, _), (k, _) = ij[cloth.node[a]], ij[cloth.node[b]]
         for passing in (a, b):
-            if cloth.slides[passing]:
-                found[cloth.slot[passing]] = ("weft" if i == k else "warp", ij[cloth.node[passing]])
+            if cloth.can_slide[passing]:
+                found[cloth.arc_length_unknown[passing]] = ("weft" if i == k else "warp", ij[cloth.node[passing]])
     return found
 
 
@@ -76,9 +76,9 @@ def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
 def test_energy_and_slopes_are_those_of_the_paper_where_yarns_bend_shear_slide_and_jam(seed: int) -> None:
     one, change = loom(), bent(loom(), seed)
     cloth, known = one.cloth, reference(one.cloth, 20.0)
-    moved, slid = cloth.parted(change.reshape(-1, 3))
-    value, gradient = Elastic(cloth, 20.0).value_gradient(one.system.rest + moved, cloth.places + slid)
-    assert (cloth.lengths(cloth.places + slid) < 0.5 * PITCH).any()
+    moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
+    value, gradient = YarnElasticity(cloth, 20.0).value_gradient(one.system.rest + moved, cloth.rest_arc_lengths + slid)
+    assert (cloth.lengths(cloth.rest_arc_lengths + slid) < 0.5 * PITCH).any()
 
     def total(by: np.ndarray) -> np.ndarray:
         return known.energy(*told(one, by))
@@ -92,9 +92,9 @@ def test_energy_and_slopes_are_those_of_the_paper_where_yarns_bend_shear_slide_a
 def test_weight_falls_with_the_yarn_that_slides() -> None:
     one, change = loom(), bent(loom(), 5)
     cloth, known = one.cloth, reference(one.cloth, 1.0)
-    moved, slid = cloth.parted(change.reshape(-1, 3))
+    moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
     pull = np.tile(GRAVITY, (cloth.count, 1))
-    value, gradient = weighed(cloth, one.system.rest + moved, cloth.places + slid, pull)
+    value, gradient = gravity_energy(cloth, one.system.rest + moved, cloth.rest_arc_lengths + slid, pull)
 
     def total(by: np.ndarray) -> np.ndarray:
         return known.weight(*told(one, by), GRAVITY)
@@ -109,13 +109,13 @@ def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed:
     """Of stretch and jamming all, of taut pieces; of bending and shear near to straight and square."""
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(seed)
-    elastic, fine = Elastic(cloth, 20.0), 1e-5
+    elastic, fine = YarnElasticity(cloth, 20.0), 1e-5
     x = one.system.rest * np.array([1.05, 1.08, 1.0]) + fine * PITCH * rng.standard_normal(one.system.rest.shape)
-    u = cloth.places + 0.01 * PITCH * rng.standard_normal(len(cloth.places)) * cloth.slides
-    blocks, size = elastic.blocks(x, u), cloth.unknowns
+    u = cloth.rest_arc_lengths + 0.01 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
+    blocks, size = elastic.element_hessians(x, u), cloth.unknown_count
     matrix = np.zeros((size + 1, size + 1))
     groups = (
-        (cloth.along_unknowns, blocks.along),
+        (cloth.stretch_unknowns, blocks.stretch),
         (cloth.bend_unknowns, blocks.bend),
         (cloth.shear_unknowns, blocks.shear),
     )
@@ -124,7 +124,7 @@ def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed:
             matrix[np.ix_(rows, rows)] += block
     way = rng.standard_normal((cloth.triples, 3))
     way[cloth.count :, 2] = 0.0
-    dx, du = cloth.parted(1e-8 * way)
+    dx, du = cloth.split_unknowns(1e-8 * way)
     ahead, behind = (elastic.value_gradient(x + sign * dx, u + sign * du)[1] for sign in (1.0, -1.0))
     expected = matrix[:size, :size] @ way.ravel()
     # Left out is what grows with the bends, which are some 1e-5; differences of 1e-8 m leave 1e-6.
@@ -135,10 +135,10 @@ def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed:
 @pytest.mark.parametrize("seed", range(4))
 def test_hessians_never_curve_down_however_it_is_crumpled(seed: int) -> None:
     one = loom()
-    cloth, elastic = one.cloth, Elastic(one.cloth, 20.0)
-    moved, slid = cloth.parted(bent(one, seed).reshape(-1, 3))
-    made = elastic.blocks(one.system.rest + moved, cloth.places + slid)
-    for blocks in (made.along, made.bend, made.shear):
+    cloth, elastic = one.cloth, YarnElasticity(one.cloth, 20.0)
+    moved, slid = cloth.split_unknowns(bent(one, seed).reshape(-1, 3))
+    made = elastic.element_hessians(one.system.rest + moved, cloth.rest_arc_lengths + slid)
+    for blocks in (made.stretch, made.bend, made.shear):
         values = np.linalg.eigvalsh(blocks)
         assert values.min() > -1e-12 * values.max()
 
@@ -152,7 +152,7 @@ def test_rates_of_bend_are_those_of_the_paper_on_both_sides_of_their_threshold(b
     b = 1.7 * (np.cos(bend) * a + np.sin(bend) * across)
     da, db = rng.standard_normal((2, 3))
     found = elements.bending_rate(a[None], b[None])[0] @ np.concatenate([da, db])
-    if bend < elements.SMALL:
+    if bend < elements.SMALL_ANGLE:
         # Rounding of a bend of 1e-7 is 1e-16 beside rates of one.
         np.testing.assert_allclose(found, bend_rate(a, b, da, db), rtol=1e-9, atol=1e-12)
     else:
@@ -167,12 +167,12 @@ def test_energy_of_motion_is_that_of_yarns_that_slide_through_their_crossings() 
     one = loom()
     cloth, known = one.cloth, reference(one.cloth, 1.0)
     change, speed = bent(one, 1), bent(one, 2)
-    moved, slid = cloth.parted(change.reshape(-1, 3))
-    x, u = one.system.rest + moved, cloth.places + slid
-    v, du = cloth.parted(speed.reshape(-1, 3))
+    moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
+    x, u = one.system.rest + moved, cloth.rest_arc_lengths + slid
+    v, du = cloth.split_unknowns(speed.reshape(-1, 3))
     way = v[cloth.node] - cloth.directions(x, u) * du[:, None]
     found = 0.5 * float(cloth.masses(u) @ (way**2).sum(axis=1))
-    still_x, still_warp, still_weft = told(one, np.zeros(cloth.unknowns))
+    still_x, still_warp, still_weft = told(one, np.zeros(cloth.unknown_count))
     fast_x, fast_warp, fast_weft = told(one, speed)
     rates = [
         {place: fast[place] - still[place] for place in still}
@@ -184,13 +184,13 @@ def test_energy_of_motion_is_that_of_yarns_that_slide_through_their_crossings() 
 
 def test_friction_is_hubers_function_and_what_slipped_sticks_anew() -> None:
     ways = np.array([-3.0, -0.4, 0.0, 0.2, 0.5, 2.0])
-    friction = Friction(np.zeros(6), np.full(6, 5.0), 10.0)
+    friction = SlidingFriction(np.zeros(6), np.full(6, 5.0), 10.0)
     value, slope = friction.value_gradient(ways)
     assert value == pytest.approx(sum(huber(way, 5.0, 10.0) for way in ways), rel=1e-14)
     for way, force in zip(ways[[0, 1, 3, 5]], slope[[0, 1, 3, 5]], strict=True):
         rate = (huber(way + 1e-6, 5.0, 10.0) - huber(way - 1e-6, 5.0, 10.0)) / 2e-6
         assert force == pytest.approx(rate, rel=1e-8)
-    after = Friction(friction.after(ways), friction.most, 10.0)
+    after = SlidingFriction(friction.moved_anchor(ways), friction.limit, 10.0)
     # Where it slipped it pulls on as hard as it did, from where it sticks now.
     np.testing.assert_allclose(after.value_gradient(ways)[1], slope, rtol=1e-12)
     assert (np.abs(ways - after.anchor) <= 0.5 + 1e-12).all()
@@ -201,13 +201,13 @@ def test_the_hessian_over_the_nodes_is_that_of_yarns_that_do_not_slide(seed: int
     """By central differences of 1e-6 of the pitch within and 1e-7 here; what is bent by a radian leaves 1e-5."""
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(seed)
-    elastic = Elastic(cloth, 20.0)
-    moved, slid = cloth.parted(bent(one, seed + 1).reshape(-1, 3))
-    x, u = one.system.rest + 0.5 * moved, cloth.places + 0.5 * slid
+    elastic = YarnElasticity(cloth, 20.0)
+    moved, slid = cloth.split_unknowns(bent(one, seed + 1).reshape(-1, 3))
+    x, u = one.system.rest + 0.5 * moved, cloth.rest_arc_lengths + 0.5 * slid
     way = rng.standard_normal(x.shape)
     step = 1e-7 * PITCH
     ahead, behind = (elastic.value_gradient(x + sign * step * way, u)[1][: x.size] for sign in (1.0, -1.0))
-    found = elastic.hessian_of_nodes(x, u, False) @ way.ravel()
+    found = elastic.node_hessian(x, u, False) @ way.ravel()
     np.testing.assert_allclose(found, (ahead - behind) / (2.0 * step), atol=1e-5 * np.abs(found).max())
 
 
@@ -216,18 +216,20 @@ def test_stretch_is_damped_by_the_rate_of_its_strain() -> None:
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(0)
     x = one.system.rest + 0.1 * PITCH * rng.standard_normal(one.system.rest.shape)
-    u = cloth.places + 0.1 * PITCH * rng.standard_normal(len(cloth.places)) * cloth.slides
+    u = cloth.rest_arc_lengths + 0.1 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
     v = rng.standard_normal((cloth.triples, 3))
     v[cloth.count :, 2] = 0.0
-    dx, du = cloth.parted(v)
+    dx, du = cloth.split_unknowns(v)
     a, b = cloth.ends.T
 
     def strain(t: float) -> np.ndarray:
         return np.asarray(np.linalg.norm((x + t * dx)[b] - (x + t * dx)[a], axis=1) / cloth.lengths(u + t * du))
 
     rate, beta = (strain(1e-7) - strain(-1e-7)) / 2e-7, 0.03
-    local = np.append(v.ravel(), 0.0)[cloth.along_unknowns]
-    found = np.einsum("si,sij,sj->s", local, Elastic(cloth, 20.0).rate_blocks(x, u, beta, 0.0).along, local)
+    local = np.append(v.ravel(), 0.0)[cloth.stretch_unknowns]
+    found = np.einsum(
+        "si,sij,sj->s", local, YarnElasticity(cloth, 20.0).strain_rate_hessians(x, u, beta, 0.0).stretch, local
+    )
     # The differences leave a millionth.
     expected = beta * 20.0 * cloth.material.stretch * cloth.lengths(u) * rate**2
     np.testing.assert_allclose(found, expected, rtol=1e-5)
@@ -241,18 +243,20 @@ def test_a_step_of_the_search_leaves_a_tenth_of_the_room_between_crossings() -> 
     problem = WeaveProblem(
         one.system,
         one.term,
-        stepper.pieces,
-        stepper._free,
+        stepper.region_slices,
+        stepper._is_free,
         stepper._scatter,
         one.state,
-        one.system.still(),
+        one.system.stationary_inputs(),
         h,
         controls,
     )
-    du = np.where(np.arange(len(cloth.places)) == int(np.flatnonzero(cloth.slides)[0]), 10.0 * PITCH / h, 0.0)
-    way = cloth.stacked(np.zeros_like(one.system.rest), du)
+    du = np.where(
+        np.arange(len(cloth.rest_arc_lengths)) == int(np.flatnonzero(cloth.can_slide)[0]), 10.0 * PITCH / h, 0.0
+    )
+    way = cloth.stack_unknowns(np.zeros_like(one.system.rest), du)
     part = problem.largest_step(np.zeros_like(way), way)
-    D = cloth.lengths(cloth.places)
-    left = cloth.lengths(cloth.places + h * part * du) - cloth.least
+    D = cloth.lengths(cloth.rest_arc_lengths)
+    left = cloth.lengths(cloth.rest_arc_lengths + h * part * du) - cloth.min_lengths
     nearest = int(left.argmin())
-    assert left[nearest] == pytest.approx(0.1 * (D - cloth.least)[nearest], rel=1e-9)
+    assert left[nearest] == pytest.approx(0.1 * (D - cloth.min_lengths)[nearest], rel=1e-9)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.proximity import closed, nearest
-from dampsim.core.geometry.refined import refined
+from dampsim.core.geometry.proximity import is_closed, nearest_triangles
+from dampsim.core.geometry.subdivision import subdivide_to_length
 from dampsim.core.geometry.surface import Surface, triangle_areas
 from dampsim.core.geometry.triangles import Topology, Triangles
 from shapes import SHAPES, sheet, sphere, tube
@@ -15,7 +15,7 @@ SURFACES = [*SHAPES.values(), tube(1.0, 0.1, 6, 8), sheet(4), sphere(40)]
 
 
 def lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
-    ends = Topology.of(triangles).ends
+    ends = Topology.from_triangles(triangles).edges
     return np.linalg.norm(vertices[ends[:, 0]] - vertices[ends[:, 1]], axis=1)
 
 
@@ -24,22 +24,22 @@ def lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 def test_no_edge_is_longer_and_the_shape_is_the_same(surface: Surface, part: float) -> None:
     v, t = surface.vertices, surface.triangles
     length = part * float(lengths(v, t).max())
-    fine = refined(v, t, length)
+    fine = subdivide_to_length(v, t, length)
     points = fine.operator @ v
     # Its own vertices come first and stay; all others are means of them.
     assert np.array_equal(fine.operator[: len(v)].toarray(), np.eye(len(v)))
     np.testing.assert_allclose(np.asarray(fine.operator.sum(axis=1)).ravel(), 1.0, atol=1e-12)
     assert fine.operator.data.min() > 0.0
     assert lengths(points, fine.triangles).max() <= length
-    assert (closed(fine.triangles), len(np.unique(fine.triangles))) == (closed(t), len(points))
+    assert (is_closed(fine.triangles), len(np.unique(fine.triangles))) == (is_closed(t), len(points))
     # As many borders as before, now of several pieces, none of which hangs loose.
     for triangles in (t, fine.triangles):
-        assert (np.bincount(Topology.of(triangles).sides.ravel()) <= 2).all()
+        assert (np.bincount(Topology.from_triangles(triangles).triangle_edges.ravel()) <= 2).all()
     before, after = triangle_areas(v, t), triangle_areas(points, fine.triangles)
     assert after.sum() == pytest.approx(before.sum(), rel=1e-12)
     # Every piece lies in one of the old triangles, and looks out where that does.
     middles = points[fine.triangles].mean(axis=1)
-    found = nearest(Triangles(v, t), middles, 1e-6 * surface.size)
+    found = nearest_triangles(Triangles(v, t), middles, 1e-6 * surface.size)
     assert len(found.point) == len(middles)
     out = (Triangles(points, fine.triangles).normals * Triangles(v, t).normals[found.triangle]).sum(axis=1)
     np.testing.assert_allclose(out, 1.0, atol=1e-9)
@@ -47,14 +47,14 @@ def test_no_edge_is_longer_and_the_shape_is_the_same(surface: Surface, part: flo
 
 def test_what_is_fine_enough_is_left_alone() -> None:
     surface = sphere(40)
-    fine = refined(surface.vertices, surface.triangles, 10.0)
+    fine = subdivide_to_length(surface.vertices, surface.triangles, 10.0)
     assert np.array_equal(fine.triangles, surface.triangles)
     assert fine.operator.shape == (40, 40)
 
 
 def test_pieces_are_no_thinner_than_half_of_what_they_were_cut_from() -> None:
     surface = sphere(60)
-    fine = refined(surface.vertices, surface.triangles, 0.05)
+    fine = subdivide_to_length(surface.vertices, surface.triangles, 0.05)
 
     def roundness(vertices: np.ndarray, triangles: np.ndarray) -> float:
         corners = vertices[triangles]
@@ -68,5 +68,5 @@ def test_pieces_are_no_thinner_than_half_of_what_they_were_cut_from() -> None:
 
 def test_too_many_points_are_not_made() -> None:
     surface = sphere(40)
-    fine = refined(surface.vertices, surface.triangles, 1e-4)
+    fine = subdivide_to_length(surface.vertices, surface.triangles, 1e-4)
     assert len(surface.vertices) < fine.operator.shape[0] <= 30_000

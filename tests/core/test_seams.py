@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from builders import scene, still
-from dampsim.core.bodies.cloth import Cloth
+from dampsim.core.bodies.cloth import ClothKind
 from dampsim.core.errors import MeshError
-from dampsim.core.geometry.seams import SeamError, border_pairs
+from dampsim.core.geometry.seams import SeamError, pair_border_vertices
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
@@ -33,7 +33,7 @@ def both(one: Surface, other: Surface) -> Surface:
 
 
 def sewn(surface: Surface, members: np.ndarray, pins: np.ndarray, **more: Any) -> Body:
-    seams = border_pairs(surface.vertices, surface.triangles, members)
+    seams = pair_border_vertices(surface.vertices, surface.triangles, members)
     return still(surface, pins.astype(float), seams=seams, **{**COTTON, **more})
 
 
@@ -48,7 +48,9 @@ def test_each_vertex_of_both_borders_finds_its_place_on_the_other() -> None:
     surface = both(one, other)
     # The right side of the one and the left side of the other.
     x = surface.vertices[:, 0]
-    pairs = border_pairs(surface.vertices, surface.triangles, (np.abs(x - 0.3) < 1e-9) | (np.abs(x - 0.5) < 1e-9))
+    pairs = pair_border_vertices(
+        surface.vertices, surface.triangles, (np.abs(x - 0.3) < 1e-9) | (np.abs(x - 0.5) < 1e-9)
+    )
     assert len(pairs) == 13
     assert np.unique(pairs[:, 0]).tolist() == list(range(39, 52))
     assert np.unique(pairs[:, 1]).tolist() == list(range(52, 61))
@@ -69,7 +71,7 @@ def test_rings_are_joined_where_they_are() -> None:
         [np.stack([k, (k + 1) % 12, k + 12], 1), np.stack([(k + 1) % 12, (k + 1) % 12 + 12, k + 12], 1)]
     )
     vertices, members = np.concatenate(rows), np.repeat([False, True, True, False], 12)
-    pairs = border_pairs(vertices, np.concatenate([band, band + 24]), members)
+    pairs = pair_border_vertices(vertices, np.concatenate([band, band + 24]), members)
     assert len(pairs) == 12
     flat = vertices[pairs, :2] / np.linalg.norm(vertices[pairs, :2], axis=2)[:, :, None]
     np.testing.assert_allclose(flat[:, 0], flat[:, 1], atol=1e-9)
@@ -79,7 +81,7 @@ def test_four_sides_of_two_panels_are_two_seams() -> None:
     front, back = panel(5, 6, (0.0, 0.0, 0.0), (0.4, 0.5)), panel(5, 6, (0.0, 0.3, 0.0), (0.4, 0.5))
     surface = both(front, back)
     x = surface.vertices[:, 0]
-    pairs = border_pairs(surface.vertices, surface.triangles, (x < 1e-9) | (x > 0.4 - 1e-9))
+    pairs = pair_border_vertices(surface.vertices, surface.triangles, (x < 1e-9) | (x > 0.4 - 1e-9))
     assert len(pairs) == 12
     np.testing.assert_allclose(
         surface.vertices[pairs[:, 0]][:, [0, 2]], surface.vertices[pairs[:, 1]][:, [0, 2]], atol=1e-12
@@ -98,7 +100,9 @@ def test_four_sides_of_two_panels_are_two_seams() -> None:
 def test_what_is_no_two_lines_is_refused_with_what_it_is(members: Any, said: str) -> None:
     surface = panel(9, 6, (0.0, 0.0, 0.0), (0.4, 0.5))
     with pytest.raises(SeamError, match=said):
-        border_pairs(surface.vertices, surface.triangles, members(surface.vertices[:, 0], surface.vertices[:, 2]))
+        pair_border_vertices(
+            surface.vertices, surface.triangles, members(surface.vertices[:, 0], surface.vertices[:, 2])
+        )
 
 
 def test_a_sheet_that_was_cut_and_sewn_hangs_as_the_whole_one() -> None:
@@ -150,7 +154,7 @@ def test_a_cushion_of_two_panels_holds_its_air() -> None:
     rim = (np.minimum(x, z) < 1e-9) | (np.maximum(x, z) > 0.4 - 1e-9)
     pins = np.zeros(len(x))
     with pytest.raises(MeshError, match="Garment: the sheet is open"):
-        Cloth.build(still(surface, pins, **COTTON, pressure=20.0))
+        ClothKind.build(still(surface, pins, **COTTON, pressure=20.0))
     body = sewn(surface, rim, z > 0.4 - 1e-9, pressure=20.0)
     shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
     # Modelled 2 cm thick, it is round now.
@@ -163,7 +167,7 @@ def test_what_is_sewn_stays_where_a_sheet_is_made_coarser() -> None:
     halves = both(upper, lower)
     z = halves.vertices[:, 2]
     body = sewn(halves, (np.abs(z + 0.5) < 1e-9) | (np.abs(z + 0.6) < 1e-9), z > -1e-9, detail=300)
-    model = Cloth.build(body)
+    model = ClothKind.build(body)
     assert len(model.block.rest) < 400
     shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
     assert len(body.seams) == 41

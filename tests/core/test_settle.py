@@ -1,4 +1,4 @@
-"""The dial's own mathematics: frames and overshoot to the step's coefficients (physics.md section 2)."""
+"""The dial's own mathematics: frames and overshoot to the step's coefficients (docs/explanation/physics/02-settle-law.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.stepping.first_mode import first_mode_law
-from dampsim.core.stepping.substeps import GOOD_PHASE, MAX_PHASE, MAX_SUBSTEPS, Dialled, choose_substeps
+from dampsim.core.stepping.substeps import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE, SettleLawFactory, choose_substeps
 from dampsim.core.stepping.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 
 OVERSHOOTS = [0.0, 0.05, 0.1, 0.3, 0.6, 0.85]
@@ -15,10 +15,10 @@ STIFFER = np.geomspace(1.0, 1e7, 60)
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
-def test_the_continuous_law_is_at_rest_at_the_dialled_time(dialled: Dialled, overshoot: float) -> None:
+def test_the_continuous_law_is_at_rest_at_the_dialled_time(dialled: SettleLawFactory, overshoot: float) -> None:
     law = dialled(2.0, overshoot, 100.0)
-    times = np.linspace(law.lead, 6.0, 60001)
-    above = times[np.abs(law.released(times - law.lead)) > REST_FRACTION]
+    times = np.linspace(law.time_to_peak, 6.0, 60001)
+    above = times[np.abs(law.release_response(times - law.time_to_peak)) > REST_FRACTION]
     assert above[-1] == pytest.approx(2.0, abs=2e-4)  # The grid's spacing, twice.
 
 
@@ -35,16 +35,16 @@ def test_a_stop_is_at_rest_at_the_dialled_time_and_a_release_sooner(overshoot: f
     times = np.linspace(0.0, 6.0, 60001)
     swing = np.abs(stopped(law, times))
     assert times[swing > REST_FRACTION * swing.max()][-1] == pytest.approx(2.0, abs=2e-4)
-    assert times[swing.argmax()] == pytest.approx(law.lead, abs=2e-4)
+    assert times[swing.argmax()] == pytest.approx(law.time_to_peak, abs=2e-4)
     # The page says 0.8 to 1; the least is at overshoots of a few percent.
-    assert 0.8 <= (2.0 - law.lead) / 2.0 < 1.0
+    assert 0.8 <= (2.0 - law.time_to_peak) / 2.0 < 1.0
 
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
 @pytest.mark.parametrize(("dialled", "moved"), [(settle_law, 0.014), (first_mode_law, 0.0041)])
-def test_the_continuous_law_swings_as_far_as_dialled(dialled: Dialled, moved: float, overshoot: float) -> None:
+def test_the_continuous_law_swings_as_far_as_dialled(dialled: SettleLawFactory, moved: float, overshoot: float) -> None:
     law = dialled(2.0, overshoot, 100.0)
-    lowest = np.min(law.released(np.linspace(0.0, 2.0, 20001)))
+    lowest = np.min(law.release_response(np.linspace(0.0, 2.0, 20001)))
     # So many points of it keep the last swing clear of the threshold.
     assert -min(lowest, 0.0) == pytest.approx(overshoot, abs=moved)
 
@@ -54,7 +54,7 @@ def test_the_continuous_law_swings_as_far_as_dialled(dialled: Dialled, moved: fl
 def test_the_step_of_the_first_law_has_exactly_its_roots(overshoot: float, h: float) -> None:
     law = first_mode_law(1.5, overshoot, 37.0)
     c = law.coefficients(h)
-    q = c.s * h * 37.0
+    q = c.inertia_time * h * 37.0
     roots = np.roots([1.0 + q, -(1.0 + c.kappa), c.kappa])
     meant = np.exp((-law.decay + 1j * law.frequency) * h)
     assert np.abs(roots - meant).min() < 1e-12
@@ -65,17 +65,19 @@ class Oscillator:
 
     (v - kappa u)^2/(2 s) + theta/h l y(v)^2/2 + ((1 - theta) g - sigma h g') v - L v,   y(v) = y + h v,  g = l y
 
-    written from physics.md, apart from the code of the step.
+    written from docs/explanation/physics/02-settle-law.md, apart from the code of the step.
     """
 
     def __init__(self, law: WaveformLaw, h: float, stiffness: float, y: float = 0.0) -> None:
         self.c, self.h, self.l, self.y, self.u = law.coefficients(h), h, stiffness, y, 0.0
-        self.rate = float(self.c.fresh) * stiffness * y / h
+        self.rate = float(self.c.initial_force_change) * stiffness * y / h
 
     def step(self, load: float = 0.0) -> float:
         c, h, g = self.c, self.h, self.l * self.y
         dead = (1.0 - c.theta) * g - c.sigma * h * self.rate
-        v = (c.kappa * self.u / c.s + load - dead - c.theta * self.l * self.y) / (1.0 / c.s + c.theta * h * self.l)
+        v = (c.kappa * self.u / c.inertia_time + load - dead - c.theta * self.l * self.y) / (
+            1.0 / c.inertia_time + c.theta * h * self.l
+        )
         before, self.y, self.u = g, self.y + h * v, v
         self.rate = (self.l * self.y - before) / h
         return float(self.y)
@@ -91,14 +93,17 @@ def test_a_release_of_the_first_mode_is_the_law_sampled(law_and_step: tuple[Wave
     law, h = law_and_step
     mode = Oscillator(law, h, law.eigenvalue, 1.0)
     found = [mode.step() for _ in range(40)]
-    np.testing.assert_allclose(found, law.released(h * np.arange(1, 41)), atol=1e-12)
+    np.testing.assert_allclose(found, law.release_response(h * np.arange(1, 41)), atol=1e-12)
 
 
 def test_a_stop_of_the_first_mode_is_the_law_sampled_however_stiff(law_and_step: tuple[WaveformLaw, float]) -> None:
     law, h = law_and_step
     mode, speed = Oscillator(law, h, law.eigenvalue), 3.0
     # The reference motion loses its speed within one substep; the deformation feels -m_s A.
-    found = [mode.step(float(law.coefficients(h).throw) * speed / h), *(mode.step() for _ in range(39))]
+    found = [
+        mode.step(float(law.coefficients(h).reference_inertia_ratio) * speed / h),
+        *(mode.step() for _ in range(39)),
+    ]
     times = h * np.arange(1, 41)
     kick = law.frequency if law.frequency else law.decay
     np.testing.assert_allclose(found, speed * stopped(law, times) / kick, atol=1e-12)
@@ -110,7 +115,7 @@ def test_every_mode_decays_as_dialled_and_swings_at_most_by_the_whip_faster(
     law, h = law_and_step
     c = law.coefficients(h)
     for ratio in STIFFER:
-        q = h * c.s * law.eigenvalue * ratio
+        q = h * c.inertia_time * law.eigenvalue * ratio
         A, B = (c.kappa + c.sigma * q) / (1.0 + c.theta * q), q / (1.0 + c.theta * q)
         roots = np.roots([1.0, -(1.0 + A - B), A])
         if law.frequency == 0.0:
@@ -136,7 +141,7 @@ def test_at_rest_no_load_depends_on_the_dials(law_and_step: tuple[WaveformLaw, f
 def test_painted_settle_is_a_settle_of_that_part(painted: float, overshoot: float) -> None:
     h = 1 / 96
     law = settle_law(1.5, overshoot, 37.0)
-    part = WaveformLaw(law.decay, law.frequency, law.eigenvalue, pace=np.array([painted])).coefficients(h)
+    part = WaveformLaw(law.decay, law.frequency, law.eigenvalue, settle_scale=np.array([painted])).coefficients(h)
     meant = settle_law(1.5 * painted, overshoot, 37.0).coefficients(h)
     for name in ("kappa", "s", "theta", "sigma", "throw", "fresh", "decay"):
         np.testing.assert_allclose(getattr(part, name), getattr(meant, name), rtol=1e-9)
@@ -147,12 +152,12 @@ def test_visible_swings_count_the_peaks_above_the_threshold() -> None:
 
 
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
-def test_substeps_resolve_the_swings_or_the_overshoot_gives_in(dialled: Dialled) -> None:
+def test_substeps_resolve_the_swings_or_the_overshoot_gives_in(dialled: SettleLawFactory) -> None:
     enough = choose_substeps(1.0, 0.6, 1 / 24, 1, dialled)
-    assert not enough.limited
-    assert dialled(1.0, enough.overshoot, 1.0).frequency / 24 / enough.count <= GOOD_PHASE + 1e-9
+    assert not enough.is_limited
+    assert dialled(1.0, enough.overshoot, 1.0).frequency / 24 / enough.count <= TARGET_PHASE + 1e-9
     limited = choose_substeps(2 / 24, 0.89, 1 / 24, 1, dialled)
-    assert limited.limited
+    assert limited.is_limited
     assert limited.count == MAX_SUBSTEPS
     assert dialled(2 / 24, limited.overshoot, 1.0).frequency / 24 / limited.count <= MAX_PHASE * (1 + 1e-6)
     assert choose_substeps(1.0, 0.0, 1 / 24, 5, dialled).count == 5

@@ -10,9 +10,9 @@ from builders import scene, still
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.energies import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers import inexact
-from dampsim.core.solvers.factor import factorise_roughly
-from dampsim.core.stepping.tangent import Across, Part, Tangent
+from dampsim.core.solvers import inexact_newton
+from dampsim.core.solvers.factorisation import factorise_single_precision
+from dampsim.core.stepping.tangent import NormalDirectionSolve, Tangent, TangentBlock
 from shapes import sheet
 
 
@@ -24,25 +24,25 @@ def test_what_is_known_across_is_the_hessian_along_the_normals() -> None:
         Corotational(flat.vertices, flat.triangles, Fabric(9.0, 0.3)),
         ShellBending(flat.vertices, flat.triangles, 0.1),
     )
-    assert bending.scalar is not None
+    assert bending.coordinate_hessian is not None
     spring = csr_matrix(np.diag(rng.random(108)))
     tangent = Tangent(
         (
-            Part(slice(0, 36), 2.0, membrane.blocks(x, True), True),
-            Part(slice(0, 36), 3.0, bending.scalar, False),
-            Part(slice(0, 36), 1.0, spring, True),
+            TangentBlock(slice(0, 36), 2.0, membrane.block_hessian(x, True), True),
+            TangentBlock(slice(0, 36), 3.0, bending.coordinate_hessian, False),
+            TangentBlock(slice(0, 36), 1.0, spring, True),
         ),
         36,
     )
     whole = 2.0 * membrane.hessian(x, True) + 3.0 * bending.hessian(x, True) + spring
     normals = rng.standard_normal((36, 3))
     way = rng.standard_normal((36, 3))
-    np.testing.assert_allclose(tangent.times(way).ravel(), whole @ way.ravel(), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(tangent.apply(way).ravel(), whole @ way.ravel(), rtol=1e-10, atol=1e-10)
     N = block_diag([one[:, None] for one in normals]).tocsr()
     wanted = (N.T @ whole @ N).toarray()
-    np.testing.assert_allclose(tangent.across(normals).toarray(), wanted, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(tangent.normal_stiffness(normals).toarray(), wanted, rtol=1e-10, atol=1e-10)
     free, inertia = np.arange(3, 36), rng.random(33) + 0.5
-    found = Across.of(normals, tangent, inertia, 0.1, free)(way[free])
+    found = NormalDirectionSolve.factorise(normals, tangent, inertia, 0.1, free)(way[free])
     inner = np.diag(inertia) + 0.1 * wanted[np.ix_(free, free)]
     right = np.linalg.solve(inner, (normals[free] * way[free]).sum(axis=1))
     # In single precision.
@@ -52,14 +52,14 @@ def test_what_is_known_across_is_the_hessian_along_the_normals() -> None:
 @pytest.mark.parametrize("count", [17, pytest.param(33, marks=pytest.mark.slow)])
 def test_conjugate_gradients_are_few_at_any_resolution(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a sheet that falls; with the constant metric alone they are 30 to 70 at both."""
-    counts, own = [], inexact.conjugate
+    counts, own = [], inexact_newton.conjugate_gradients
 
     def counted(*given: object) -> tuple[np.ndarray, int]:
         found = own(*given)  # type: ignore[arg-type]
         counts.append(found[1])
         return found
 
-    monkeypatch.setattr(inexact, "conjugate", counted)
+    monkeypatch.setattr(inexact_newton, "conjugate", counted)
     flat = sheet(count)
     body = still(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,
@@ -90,7 +90,7 @@ def test_a_rough_solve_is_in_double_precision_where_single_would_not_serve(matri
     # Of what it resists least as well.
     wanted = np.stack([np.ones(matrix.shape[0]), np.random.default_rng(0).standard_normal(matrix.shape[0])], axis=1)
     for answer in wanted.T:
-        solve = factorise_roughly(matrix)
+        solve = factorise_single_precision(matrix)
         found = solve(np.asarray(matrix @ answer))
         assert np.linalg.norm(found - answer) < close * np.linalg.norm(answer)
     right = np.asarray(matrix @ answer)
@@ -103,7 +103,7 @@ def test_blocks_of_a_membrane_do_not_depend_on_how_its_corners_are_numbered(law:
     rng = np.random.default_rng(3)
     flat = sheet(5)
     x = flat.vertices + 0.1 * rng.standard_normal(flat.vertices.shape)
-    found = law(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).blocks(x, False).toarray()
+    found = law(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).block_hessian(x, False).toarray()
     np.testing.assert_array_equal(found, found.T)
     np.testing.assert_allclose(found @ np.tile(np.eye(3), (len(x), 1)), 0.0, atol=1e-12 * np.abs(found).max())
     # Some triangles the other way round, others from another corner on, and all nodes by other numbers; one is loose.
@@ -112,6 +112,6 @@ def test_blocks_of_a_membrane_do_not_depend_on_how_its_corners_are_numbered(law:
     triangles[::2], triangles[1::3] = triangles[::2, ::-1], np.roll(triangles[1::3], 1, axis=1)
     rest, there = (np.zeros((len(x) + 1, 3)) for _ in range(2))
     rest[place], there[place] = flat.vertices, x
-    other = law(rest, triangles, Fabric(9.0, 0.3)).blocks(there, False).toarray()
+    other = law(rest, triangles, Fabric(9.0, 0.3)).block_hessian(there, False).toarray()
     dof = (3 * place[:, None] + np.arange(3)).ravel()
     np.testing.assert_allclose(other[np.ix_(dof, dof)], found, rtol=0, atol=1e-12 * np.abs(found).max())

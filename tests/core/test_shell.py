@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from builders import gridded, scene, still
-from dampsim.core.bodies.registry import kind
-from dampsim.core.geometry.surface import SHELL, THINNEST, is_shell, mean_thickness
+from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.geometry.surface import MAX_SOLID_AREA_RATIO, SHELL_AREA_RATIO, is_shell, mean_thickness
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box, sphere
 
@@ -36,7 +36,7 @@ def test_a_shell_hangs_as_a_plate_of_its_thickness_does_and_stays_as_thick() -> 
 
 def test_a_shell_weighs_what_its_volume_does() -> None:
     body = plate(0.1)
-    mass = kind("CLOTH").build(body).block.mass.sum()
+    mass = kind_by_name("CLOTH").build(body).block.mass.sum()
     # Its rim has sheets of its own: half the thickness over 2.8 m of 2 cm.
     assert mass == pytest.approx(1000.0 * (0.4 * THICK + 2.8 * THICK * 0.5 * THICK), rel=1e-6)
 
@@ -44,10 +44,10 @@ def test_a_shell_weighs_what_its_volume_does() -> None:
 def test_only_what_is_thin_is_a_shell_and_a_balloon_is_none() -> None:
     flat = gridded("Plate", (0.0, 0.0, 0.0), (1.0, 1.0, 0.01), 0.1)
     assert mean_thickness(flat.vertices, flat.triangles) == pytest.approx(0.01, rel=0.03)
-    assert is_shell(flat.vertices, flat.triangles, THINNEST)
+    assert is_shell(flat.vertices, flat.triangles, MAX_SOLID_AREA_RATIO)
     for solid in (sphere(), box()):
-        assert not is_shell(solid.vertices, solid.triangles, SHELL)
-    struts = [len(kind("CLOTH").build(plate(0.1, pressure=p)).block.terms) for p in (0.0, 50.0)]
+        assert not is_shell(solid.vertices, solid.triangles, SHELL_AREA_RATIO)
+    struts = [len(kind_by_name("CLOTH").build(plate(0.1, pressure=p)).block.terms) for p in (0.0, 50.0)]
     # With air in it, its sides are not held: pressure is there in the struts' place.
     assert struts[0] == struts[1]
-    assert len(kind("CLOTH").build(still(sphere(), kind="CLOTH")).block.terms) == 2
+    assert len(kind_by_name("CLOTH").build(still(sphere(), kind="CLOTH")).block.terms) == 2

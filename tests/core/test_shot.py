@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dampsim.core.damping.rate import remembered, removed
+from dampsim.core.damping.frame_rate import removed_fraction, retained_fraction
 from dampsim.core.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.calibrate import calibrate
-from dampsim.core.measure.curve import Shape, shot_curve
-from dampsim.core.measure.release import pulled, unloaded, watch
+from dampsim.core.measure.curve import FrameShape, shot_curve
+from dampsim.core.measure.release import deflect, run_release, without_gravity
 from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
@@ -39,8 +39,8 @@ def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, l
     return Scene((Body(surface, pins, settings, path, **more),), fps, gravity, 1, last)
 
 
-def surfaces(frames: list[Frame]) -> list[Shape]:
-    return [Shape(frame.surface, frame.inputs["Tube"]) for frame in frames]
+def surfaces(frames: list[Frame]) -> list[FrameShape]:
+    return [FrameShape(frame.surface, frame.inputs["Tube"]) for frame in frames]
 
 
 def ended(work: Generator[Any, None, Any]) -> Any:
@@ -60,7 +60,7 @@ def test_a_tall_body_settles_as_dialled_under_its_weight() -> None:
         simulation = Simulation(scene(SOFT, gravity=sign * GRAVITY))
         (region,) = simulation.islands[0].system.regions
         (stiffness,) = simulation.controls((SOFT,))[0].stiffness
-        change = region.weight / (stiffness * region.eigenvalue)
+        change = region.gravity_eigenvalue / (stiffness * region.eigenvalue)
         assert sign * change < -0.1
         result = ended(calibrate(simulation, "Tube", 0.02))
         assert result.before.rest == pytest.approx(24.0, abs=1.0)
@@ -140,8 +140,8 @@ def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None
 
 @pytest.mark.parametrize(("deforming", "carrier"), [(False, "PINS"), (True, "MESH")])
 def test_the_automatic_carrier_is_the_mesh_where_it_is_bent(deforming: bool, carrier: str) -> None:
-    assert scene(SOFT, deforming=deforming).bodies[0].reference == carrier
-    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).bodies[0].reference == "NONE"
+    assert scene(SOFT, deforming=deforming).bodies[0].reference_motion == carrier
+    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).bodies[0].reference_motion == "NONE"
 
 
 def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
@@ -154,16 +154,16 @@ def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
     (island,) = simulation.islands
     regions = island.system.regions
     assert len(regions) == 2
-    still = unloaded(island.system)
+    still = without_gravity(island.system)
     substeps = simulation.substeps("Tube", settings)
     (controls,) = simulation.controls((settings,))
-    steps = watch(
-        replace(still, factors=controls.factors(1)), pulled(still, 0.01), controls, 1.0 / (24 * substeps.count),
+    steps = run_release(
+        replace(still, factors=controls.stiffness_per_block(1)), deflect(still, 0.01), controls, 1.0 / (24 * substeps.count),
         32 * substeps.count, substeps,
     )  # fmt: skip
     for region, answer in zip(regions, ended(steps), strict=True):
         expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
-        lead = settle_law(expected / 24.0, 0.3, 1.0).lead
+        lead = settle_law(expected / 24.0, 0.3, 1.0).time_to_peak
         assert (answer.rest + lead) * 24.0 == pytest.approx(expected, abs=1.0)
 
 
@@ -241,15 +241,15 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
         (replace(SOFT, damping_by="TAU_KAPPA", tau=0.02, kappa=0.3, substeps=2), 0.3),
         (replace(SOFT, damping_by="TAU_GAMMA", tau=0.02, gamma=0.36, substeps=2), 0.8),
     ):
-        (found,) = Simulation(scene(settings)).effective((settings,))
+        (found,) = Simulation(scene(settings)).law_coefficients((settings,))
         # (1 - 0.36)^(24/48) = 0.8.
-        assert (found.s, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
-    assert removed(remembered(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
+        assert (found.inertia_time, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
+    assert removed_fraction(retained_fraction(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
     # What the first law comes to, dialled by name, moves the same.
     dials = replace(SOFT, substeps=2, damping_by="FIRST_MODE")
     simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
-    (found,) = simulation.effective((dials,))
-    named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.s), kappa=float(found.kappa))
+    (found,) = simulation.law_coefficients((dials,))
+    named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.inertia_time), kappa=float(found.kappa))
     one = list(simulation.frames())[-1]
     other = list(Simulation(scene(named, sway(rod(), 0.01, 10.0), last=20)).frames())[-1]
     assert np.abs(one.surface - other.surface).max() < 1e-5

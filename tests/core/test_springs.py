@@ -12,13 +12,13 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from scipy.special import jn_zeros
 
 from builders import DOWN, bar, net, scene, still, strutted, wire, wire_cube
-from dampsim.core.bodies.springs import Springs
+from dampsim.core.bodies.springs import SpringsKind
 from dampsim.core.damping.damping import DampedBody
-from dampsim.core.damping.rayleigh import Rayleigh
+from dampsim.core.damping.rayleigh import RayleighDamping
 from dampsim.core.damping.registry import DAMPINGS, Damping
-from dampsim.core.damping.strain_rate import StrainRate
-from dampsim.core.energies import Material
-from dampsim.core.energies.springs import springs
+from dampsim.core.damping.strain_rate import StrainRateDamping
+from dampsim.core.energies import ElasticMaterial
+from dampsim.core.energies.springs import spring_energy
 from dampsim.core.errors import MeshError, ParameterError
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.calibrate import release_test
@@ -27,7 +27,7 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Accuracy
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import modes
-from dampsim.core.system.system import assemble
+from dampsim.core.system.system import assemble_system
 from shapes import sheet
 
 # Two springs that meet; the second one folds back onto the first.
@@ -47,7 +47,7 @@ def energy_of(x: np.ndarray) -> float:
 
 @pytest.mark.parametrize("name", PLACES)
 def test_energy_gradient_and_hessian_are_those_of_the_formula(name: str) -> None:
-    x, energy, step = PLACES[name], springs(EDGES, LENGTHS, STIFF), 1e-6
+    x, energy, step = PLACES[name], spring_energy(EDGES, LENGTHS, STIFF), 1e-6
     value, gradient = energy.value_gradient(x)
     assert value == pytest.approx(energy_of(x), rel=1e-14)
     exact = energy.hessian(x, False).toarray()
@@ -71,7 +71,7 @@ def test_the_positive_part_of_the_hessian_leaves_out_what_compression_pushes_asi
         signs = np.zeros(3)
         signs[i], signs[j] = 1.0, -1.0
         wanted += np.kron(np.outer(signs, signs), block)
-    found = springs(EDGES, LENGTHS, STIFF).hessian(x, True).toarray()
+    found = spring_energy(EDGES, LENGTHS, STIFF).hessian(x, True).toarray()
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert np.linalg.eigvalsh(found).min() > -1e-12
 
@@ -89,7 +89,7 @@ def crossed(count: int) -> Surface:
 
 def pulled(body: Body) -> tuple[float, float]:
     """A sheet's force over width and strain in N/m, pulled at an edge, the other held, the sides free; and kg."""
-    block = Springs.build(body).block
+    block = SpringsKind.build(body).block
     x, n = body.surface.vertices, len(body.surface.vertices)
     K = block.stiffness_at_rest(False).toarray().reshape(n, 3, n, 3)[:, :2][:, :, :, :2].reshape(2 * n, 2 * n)
     left, right = np.flatnonzero(x[:, 0] < 1e-9), np.flatnonzero(x[:, 0] > 1.0 - 1e-9)
@@ -189,7 +189,9 @@ def test_painted_stiffness_makes_springs_a_hundredth_as_stiff_by_equal_ratios() 
     "made", [lambda **dials: wire_cube(pins=np.eye(8)[7], **dials), strutted], ids=["wires", "solid"]
 )
 def test_damp_the_swing_says_whether_pins_leave_a_swing_undamped(made: Callable[..., Body]) -> None:
-    swinging = [Springs.build(made(damp_swing=damped, resolution=150)).block.swings for damped in (True, False)]
+    swinging = [
+        SpringsKind.build(made(damp_swing=damped, resolution=150)).block.keeps_pendulum_free for damped in (True, False)
+    ]
     assert swinging == [False, True]
 
 
@@ -333,10 +335,10 @@ FACTOR = 3.0
 def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
     """One wire along a direction, its places when stretched, and its stiffness k in N."""
     body = wire("Rod", np.stack([np.zeros(3), direction]), (), thickness=20.0, stiffness=100.0)
-    block = Springs.build(body).block
+    block = SpringsKind.build(body).block
     dials = {name: p.default for name, p in PARAMETERS.items()} | {"damping_ratio": 0.3}
     k = 1e5 * np.pi * 0.02**2 / 4.0
-    return DampedBody(block, dials, Material(1e5, 0.4, 1000.0), 50.0, FACTOR), block.rest * 1.1, k
+    return DampedBody(block, dials, ElasticMaterial(1e5, 0.4, 1000.0), 50.0, FACTOR), block.rest * 1.1, k
 
 
 @pytest.mark.parametrize("direction", [np.array([2.0, 0.0, 0.0]), np.array([0.3, -1.2, 0.7])])
@@ -346,7 +348,7 @@ def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction
     n, signs = direction / length, np.array([1.0, -1.0])
     along = beta * k / length * np.kron(np.outer(signs, signs), np.outer(n, n))
     across = beta * k / length * (1.0 - 1.0 / 1.1) * np.kron(np.outer(signs, signs), np.eye(3) - np.outer(n, n))
-    rate, drag = StrainRate(body).matrix(x).toarray(), Rayleigh(body).matrix(x)
+    rate, drag = StrainRateDamping(body).matrix(x).toarray(), RayleighDamping(body).matrix(x)
     assert drag is not None
     np.testing.assert_allclose(rate, along, atol=1e-12 * np.abs(along).max())
     np.testing.assert_allclose(drag.toarray(), along + across, atol=1e-12 * np.abs(along).max())
@@ -354,7 +356,7 @@ def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction
     for axis in np.eye(3):
         for motion in (np.tile(axis, 2), np.cross(axis, x).ravel()):
             assert np.abs(rate @ motion).max() < 1e-12 * np.abs(rate).max()
-    assert assemble((body.block,), np.zeros(3), None).elastic_energy(x) == pytest.approx(0.5 * k * length * 0.01)
+    assert assemble_system((body.block,), np.zeros(3), None).elastic_energy(x) == pytest.approx(0.5 * k * length * 0.01)
 
 
 # (j/2)^2 with the first zero j of Bessel's J_0, times g: lambda_1 of a chain of a metre.
@@ -400,11 +402,11 @@ def test_a_net_whose_first_swing_is_not_found_is_slowed_as_a_chain_as_long_as_it
     unfound(monkeypatch, how)
     simulation = Simulation(scene(NETS[name](), last=1))
     (region,) = simulation.islands[0].system.regions
-    hanging = simulation.statics.hanging(0, simulation.factors(0)).positions[:, 2]
-    depth = float(hanging[region.held].max() - hanging[region.free].min())
-    value = simulation.islands[0].system.eigenvalue_at(region, simulation.factors(0))
+    hanging = simulation.statics.hanging_state(0, simulation.stiffness_factors(0)).positions[:, 2]
+    depth = float(hanging[region.constrained_nodes].max() - hanging[region.free].min())
+    value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
     assert value == pytest.approx(CHAIN / depth, rel=1e-3)
-    other = found.islands[0].system.eigenvalue_at(found.islands[0].system.regions[0], found.factors(0))
+    other = found.islands[0].system.effective_eigenvalue(found.islands[0].system.regions[0], found.stiffness_factors(0))
     # A chain is what a wire on one pin is; its twenty nodes miss that by a fiftieth. Two pins hold it more.
     assert value == pytest.approx(other, rel=0.02 if "held" not in name and "net" not in name else 0.6)
 
@@ -435,7 +437,7 @@ def test_a_net_that_does_not_hang_is_slowed_as_a_chain_as_long_as_it_is(pinned: 
     simulation = Simulation(made)
     (region,) = simulation.islands[0].system.regions
     extent = float(np.ptp(body.surface.vertices[region.free], axis=0).max())
-    value = simulation.islands[0].system.eigenvalue_at(region, simulation.factors(0))
+    value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
     assert value == pytest.approx(CHAIN / extent, rel=1e-3)
     assert all(np.isfinite(frame.surface).all() for frame in simulation.frames())
 
@@ -448,7 +450,7 @@ WILD = {"settle": 5.0, "bounce": 90.0}
 @pytest.mark.parametrize("name", NETS)
 def test_no_part_of_a_net_is_remembered_more_than_whole_where_a_solid_would_be(name: str) -> None:
     first = {**WILD, "damping_by": "FIRST_MODE"}
-    (solid,) = Simulation(scene(bar("Bar", 0.0, 1.0, True, resolution=150, **first), last=1)).effective()
+    (solid,) = Simulation(scene(bar("Bar", 0.0, 1.0, True, resolution=150, **first), last=1)).law_coefficients()
     assert np.max(solid.kappa) > 1.1
-    (slack,) = Simulation(scene(NETS[name](**WILD), last=1)).effective()
+    (slack,) = Simulation(scene(NETS[name](**WILD), last=1)).law_coefficients()
     assert np.max(slack.kappa) == 1.0

@@ -83,7 +83,7 @@ def test_what_folds_under_its_weight_begins_where_it_stays_though_it_is_nudged(n
     (island,) = simulation.statics.islands
     off[island.system.blocks[0].pinned] = 0.0
     for nudge in (0.0 * off, off):
-        begun = State.at_rest(rest + nudge, first.state.time, first.state.memory)
+        begun = State.at_rest(rest + nudge, first.state.time, first.state.history)
         frames = simulation.frames(replace(first, state=begun))
         far = [float(np.linalg.norm(one.state.positions - rest, axis=1).max()) / size for one in frames]
         most = 1e-4 if not nudge.any() else 2e-3

@@ -1,4 +1,4 @@
-"""One step, and what must hold for many of them (physics.md sections 1 and 2)."""
+"""One step, and what must hold for many of them (docs/explanation/physics/01-step-potential.md and docs/explanation/physics/02-settle-law.md)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, Material
-from dampsim.core.geometry.rigid import rigid_basis, rigid_motion
+from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, ElasticMaterial
+from dampsim.core.geometry.rigid_motion import fit_rigid_motion, rigid_mode_basis
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Minimum, Outcome, Problem, Tolerance
+from dampsim.core.solvers.objective import Minimum, Outcome, PreconditionedObjective, Tolerance
 from dampsim.core.stepping import step as stepping
 from dampsim.core.stepping.controls import Controls
+from dampsim.core.stepping.deformation_history import DeformationHistory
 from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.remembered import Remembered
-from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
 from dampsim.core.stepping.step import Minimiser, Stepper
 from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.stepping.substeps import choose_substeps
@@ -27,7 +27,7 @@ from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
-from dampsim.core.system.term import Factor, Potential
+from dampsim.core.system.term import Potential, StiffnessScaling
 
 CELLS = (8, 2, 2)
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -57,7 +57,9 @@ def advance(stepper: Stepper, state: State, pins: Inputs, h: float, dials: Contr
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
 @pytest.mark.parametrize("held", ["clamped", "hinged", "free"])
 def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: type, held: str) -> None:
-    system = bar((3, 1, 1), gravity=DOWN, clamped=held == "clamped", material=Material(2e4, 0.35, 1000.0), model=model)
+    system = bar(
+        (3, 1, 1), gravity=DOWN, clamped=held == "clamped", material=ElasticMaterial(2e4, 0.35, 1000.0), model=model
+    )
     if held == "hinged":
         line = np.flatnonzero((np.abs(system.rest[:, [0, 2]]) < 1e-9).all(axis=1))
         s = system.blocks[0]
@@ -105,21 +107,21 @@ def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(ang
         wanted = Rotation.from_rotvec(angle * axis / np.linalg.norm(axis)).as_matrix()
         solid = rng.standard_normal((6, 3))
         for points in (solid, solid * [1.0, 1.0, 0.0]):
-            turn, moved = rigid_motion(points, points @ wanted.T + shift)
+            turn, moved = fit_rigid_motion(points, points @ wanted.T + shift)
             np.testing.assert_allclose(turn, wanted, atol=1e-12)
             np.testing.assert_allclose(points @ turn.T + moved, points @ wanted.T + shift, atol=1e-12)
         line = np.outer(rng.standard_normal(4), rng.standard_normal(3))
-        turn, moved = rigid_motion(line, line @ wanted.T + shift)
+        turn, moved = fit_rigid_motion(line, line @ wanted.T + shift)
         # The cosine of the angle is known to 1e-16, the angle near half a turn to its root.
         np.testing.assert_allclose(line @ turn.T + moved, line @ wanted.T + shift, atol=1e-6)
         np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-6)
-        np.testing.assert_allclose(rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
-        np.testing.assert_array_equal(rigid_motion(line[:1], line[1:2])[0], np.eye(3))
+        np.testing.assert_allclose(fit_rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
+        np.testing.assert_array_equal(fit_rigid_motion(line[:1], line[1:2])[0], np.eye(3))
 
 
 @pytest.mark.slow
 def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
-    system = bar(CELLS, gravity=DOWN, material=Material(3e5, 0.4, 1000.0))
+    system = bar(CELLS, gravity=DOWN, material=ElasticMaterial(3e5, 0.4, 1000.0))
     sags = []
     for fps in (24, 60):
         for settle in (6, 24, 96):
@@ -168,7 +170,7 @@ def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_a
     settle: float, overshoot: float
 ) -> None:
     # docs/decisions/0005: felt where it was, this acceleration grew with the deformation, and that without bounds.
-    system = bar((6, 2, 2), material=Material(1e6, 0.4, 1000.0))
+    system = bar((6, 2, 2), material=ElasticMaterial(1e6, 0.4, 1000.0))
     count = choose_substeps(settle, overshoot, 1 / 24, 1).count
     stepper, h = Stepper(system), 1 / 24 / count
     dials = replace(controls(system, settle, overshoot), tolerance=1e-4)
@@ -182,13 +184,17 @@ def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_a
         state = advance(stepper, state, moving(start, place), h, dials)
         farthest = max(farthest, float(np.linalg.norm(state.positions - system.rest @ turn.T, axis=1).max()))
     # The throw of a still load as large as the largest acceleration, 1 m from the axis, and its swing back.
-    throw = float(dials.laws[0].coefficients(h).throw) * np.hypot(spin**2, 2.0 * spin) / system.regions[0].eigenvalue
+    throw = (
+        float(dials.laws[0].coefficients(h).reference_inertia_ratio)
+        * np.hypot(spin**2, 2.0 * spin)
+        / system.regions[0].eigenvalue
+    )
     assert 0.05 * throw < farthest < (1.0 + overshoot) * throw
 
 
 @pytest.mark.parametrize("follow_through", [0.0, 0.5, 1.0, 2.0])
 def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow_through: float) -> None:
-    system = bar(CELLS, material=Material(3e5, 0.4, 1000.0))
+    system = bar(CELLS, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through), 1 / 24
     acceleration = np.array([0.0, 2.0, 5.0])
     state, place, speed = State.at_rest(system.rest), system.rest[system.pinned], np.zeros(3)
@@ -197,11 +203,11 @@ def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow
         state = advance(stepper, state, moving(place, place + h * speed), h, dials)
         place = place + h * speed
     carried = state.positions - (place - system.rest[system.pinned])[0]
-    # The deformation's inertia is what makes stops throw as dialled, docs/physics.md section 2.
-    inertia = float(dials.laws[0].coefficients(h).throw)
+    # The deformation's inertia is what makes stops throw as dialled, docs/explanation/physics/02-settle-law.md.
+    inertia = float(dials.laws[0].coefficients(h).reference_inertia_ratio)
     load = DeadLoad(-follow_through * inertia * system.mass[:, None] * acceleration)
-    loaded = Stepper(system.with_term(Potential(load, Factor.FIXED)))
-    static = settled(loaded, State.at_rest(system.rest), still(system), TIGHT)
+    loaded = Stepper(system.with_term(Potential(load, StiffnessScaling.FIXED)))
+    static = solve_static_equilibrium(loaded, State.at_rest(system.rest), still(system), TIGHT)
     assert np.abs(carried - static.positions).max() < 1e-4
     assert follow_through == 0.0 or np.abs(static.positions - system.rest).max() > 0.005
 
@@ -236,7 +242,7 @@ def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
     system = bar((2, 1, 1), clamped=False)
     pins = np.array([0, 3, 5])[:held]
     free = np.setdiff1d(np.arange(len(system.rest)), pins)
-    basis = rigid_basis(system.rest[free], system.rest[pins], system.mass[free])
+    basis = rigid_mode_basis(system.rest[free], system.rest[pins], system.mass[free])
     assert basis.shape[2] == {0: 6, 1: 3, 2: 1, 3: 0}[held]
     flat = basis.reshape(3 * len(free), -1)
     product = flat.T @ (system.mass[free].repeat(3)[:, None] * flat)
@@ -244,7 +250,7 @@ def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
 
 
 def test_both_minimisers_find_the_same_step() -> None:
-    system = bar(CELLS, gravity=2.0 * DOWN, material=Material(1e5, 0.4, 1000.0))
+    system = bar(CELLS, gravity=2.0 * DOWN, material=ElasticMaterial(1e5, 0.4, 1000.0))
     answers = []
     for minimiser in (minimise_lbfgs, minimise_newton):
         stepper, state = Stepper(system, minimiser), State.at_rest(system.rest)
@@ -280,7 +286,7 @@ def test_a_step_that_fails_says_so_and_keeps_the_state() -> None:
 def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
     """Newton's method that says to have used up its iterations so far from the minimum."""
 
-    def minimiser(problem: Problem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+    def minimiser(problem: PreconditionedObjective, start: np.ndarray, tolerance: Tolerance) -> Minimum:
         return replace(minimise_newton(problem, start, tolerance), outcome=Outcome.ITERATIONS, residual=residual)
 
     monkeypatch.setattr(stepping, "minimise_newton", minimiser)
@@ -294,7 +300,7 @@ def test_only_the_shortest_parts_of_a_step_are_taken_where_they_are_rough(monkey
     state, report = near.step(start, still(system), 1 / 24, dials)
     assert report.outcome is Outcome.CONVERGED
     assert (report.substeps, report.residual) == (16, 0.09)
-    assert report.helped > 0
+    assert report.fallback_count > 0
     assert state.is_finite
     assert (state.positions != system.rest).any()
     far = Stepper(system, stopped_short(0.11, monkeypatch))
@@ -309,13 +315,13 @@ def test_a_step_by_calmer_coefficients_is_not_taken_for_a_velocity(monkeypatch: 
 
     def failing(problem: StepProblem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
         found = minimise_lbfgs(problem, start, tolerance)
-        return found if problem._calm else replace(found, outcome=Outcome.LINE_SEARCH)
+        return found if problem._use_fallback_coefficients else replace(found, outcome=Outcome.LINE_SEARCH)
 
     whole, helped = Stepper(system), Stepper(system, failing)  # type: ignore[arg-type]
     state = State.at_rest(system.rest)
     for _ in range(3):
         state = advance(whole, state, still(system), 1 / 24, dials)
-    assert Remembered.of(system, state) is not None
+    assert DeformationHistory.from_state(system, state) is not None
     after, report = helped.step(state, still(system), 1 / 24, dials)
-    assert report.helped == 1
-    assert Remembered.of(system, after) is None
+    assert report.fallback_count == 1
+    assert DeformationHistory.from_state(system, after) is None

@@ -7,8 +7,8 @@ import pytest
 from swinging import rope
 
 from builders import gridded, scene, still
-from dampsim.core.measure.contacts import tells, touched
-from dampsim.core.measure.report import Report, Touched
+from dampsim.core.measure.contact_results import contact_summary, has_contact_findings
+from dampsim.core.measure.report import BodyContactSummary, ShotReport
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sheet
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.kernel
 def test_a_rope_that_its_weight_stretches_says_by_how_much_where_one_sees_it(young: float) -> None:
     simulation = Simulation(scene(rope(stiffness=young), last=2))
     frame = list(simulation.frames())[-1]
-    found = touched(simulation, frame.state, "Rope").stretched
+    found = contact_summary(simulation, frame.state, "Rope").stretched
     # The uppermost of twenty parts carries all but half of itself: rho g L/E, in kPa.
     longer = 9.81 * (1.0 - 0.5 / 20.0) / young
     assert found == (pytest.approx(longer, rel=1e-6) if longer > 0.1 else 0.0)
@@ -40,16 +40,21 @@ def test_a_sheet_says_how_far_the_most_stretched_of_it_is() -> None:
         stretch = np.column_stack([now[1] - now[0], now[2] - now[0]]) @ np.linalg.inv(plane.T @ edges)
         worst = max(worst, float(np.linalg.svd(stretch)[1].max()) - 1.0)
     assert worst > 0.1
-    assert touched(simulation, frame.state, square.name).stretched == pytest.approx(worst, rel=1e-9)
+    assert contact_summary(simulation, frame.state, square.name).stretched == pytest.approx(worst, rel=1e-9)
 
 
 def test_what_is_meant_to_give_way_is_said_nothing_of() -> None:
     block = still(gridded("Block", (0.0, 0.0, 0.0), (0.2, 0.2, 0.2), 0.1), stiffness=1.0, resolution=50)
     simulation = Simulation(scene(block, last=2))
-    assert not tells(simulation.islands[0].system)
-    assert touched(simulation, list(simulation.frames())[-1].state, "Block") == Touched()
+    assert not has_contact_findings(simulation.islands[0].system)
+    assert contact_summary(simulation, list(simulation.frames())[-1].state, "Block") == BodyContactSummary()
 
 
 def test_a_report_keeps_the_frame_at_which_it_is_longest() -> None:
-    frames = [(1, Touched(stretched=0.2)), (2, Touched(stretched=0.5)), (3, Touched(stretched=0.5)), (4, Touched())]
-    assert Report.of(frames).stretched == (2, 0.5)
+    frames = [
+        (1, BodyContactSummary(stretched=0.2)),
+        (2, BodyContactSummary(stretched=0.5)),
+        (3, BodyContactSummary(stretched=0.5)),
+        (4, BodyContactSummary()),
+    ]
+    assert ShotReport.from_frames(frames).stretched == (2, 0.5)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.coplanar import Coplanar
-from dampsim.core.geometry.swept import swept_edges, swept_into, swept_points
+from dampsim.core.geometry.ccd import edge_edge_ccd, point_triangle_ccd, triangles_sweeping_box
+from dampsim.core.geometry.coplanarity import CoplanarityPolynomial
 from dampsim.core.geometry.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
 
@@ -51,7 +51,7 @@ def test_first_hits_of_points_are_those_of_all_pairs(seed: int) -> None:
             for p, q in zip(points0, points1, strict=True)
         ]
     )
-    found = swept_points(points0, points1, corners0.reshape(-1, 3), corners1.reshape(-1, 3), triangles)
+    found = point_triangle_ccd(points0, points1, corners0.reshape(-1, 3), corners1.reshape(-1, 3), triangles)
     assert np.array_equal(found.point, np.flatnonzero(np.isfinite(times.min(axis=1))))
     assert len(found.point) > 10
     assert np.array_equal(found.triangle, times[found.point].argmin(axis=1))
@@ -68,7 +68,7 @@ def test_first_hits_of_points_are_those_of_all_pairs(seed: int) -> None:
 @pytest.mark.parametrize("speed", [0.05, 1.0, 40.0])
 def test_no_point_slips_between_triangles(speed: float) -> None:
     shape = sphere(300)
-    ends = Topology.of(shape.triangles).ends
+    ends = Topology.from_triangles(shape.triangles).edges
     rng = np.random.default_rng(1)
     part = rng.random((len(ends), 1))
     on_edges = part * shape.vertices[ends[:, 0]] + (1.0 - part) * shape.vertices[ends[:, 1]]
@@ -78,11 +78,11 @@ def test_no_point_slips_between_triangles(speed: float) -> None:
     drift = np.array([7.0, -3.0, 2.0])
     for when in (0.3, 0.999999):
         start, end = aims - when * ways, aims + (1.0 - when) * ways + drift
-        found = swept_points(start, end, shape.vertices, shape.vertices + drift, shape.triangles)
+        found = point_triangle_ccd(start, end, shape.vertices, shape.vertices + drift, shape.triangles)
         assert np.array_equal(found.point, np.arange(len(aims)))
         # Those that enter here; fast ones come from beyond the sphere, and hit it there first.
         assert (found.time <= when + 1e-9).all()
-        back = swept_points(end, start, shape.vertices + drift, shape.vertices, shape.triangles)
+        back = point_triangle_ccd(end, start, shape.vertices + drift, shape.vertices, shape.triangles)
         assert np.array_equal(back.point, np.arange(len(aims)))
 
 
@@ -92,14 +92,14 @@ def test_the_side_is_the_one_that_the_point_came_from() -> None:
     above = np.concatenate([rng.random((40, 2)), 0.2 + rng.random((40, 1))], axis=1)
     below = above * [1.0, 1.0, -1.0]
     normal = np.sign(np.cross(*(plate.vertices[plate.triangles[0, 1:]] - plate.vertices[plate.triangles[0, 0]]))[2])
-    down = swept_points(above, below, plate.vertices, plate.vertices, plate.triangles)
-    up = swept_points(below, above, plate.vertices, plate.vertices, plate.triangles)
+    down = point_triangle_ccd(above, below, plate.vertices, plate.vertices, plate.triangles)
+    up = point_triangle_ccd(below, above, plate.vertices, plate.vertices, plate.triangles)
     assert len(down.point) == len(up.point) == 40
     assert (down.side == normal).all()
     assert (up.side == -normal).all()
     assert down.time == pytest.approx(0.5)
     turned = plate.triangles[:, ::-1]
-    assert (swept_points(above, below, plate.vertices, plate.vertices, turned).side == -normal).all()
+    assert (point_triangle_ccd(above, below, plate.vertices, plate.vertices, turned).side == -normal).all()
 
 
 def test_a_step_that_ends_on_a_triangle_and_the_next_one_are_one_hit_together() -> None:
@@ -109,8 +109,8 @@ def test_a_step_that_ends_on_a_triangle_and_the_next_one_are_one_hit_together() 
     weights = rng.dirichlet(np.ones(3), size=300)
     on = weights @ corners
     way = rng.normal(size=on.shape)
-    first = swept_points(on - way, on, corners, corners, triangle)
-    second = swept_points(on, on + way, corners, corners, triangle)
+    first = point_triangle_ccd(on - way, on, corners, corners, triangle)
+    second = point_triangle_ccd(on, on + way, corners, corners, triangle)
     hits = np.bincount(np.concatenate([first.point, second.point]), minlength=300)
     assert (hits == 1).all()
 
@@ -120,8 +120,8 @@ def test_a_margin_catches_what_passes_just_beside() -> None:
     start = np.array([[0.5, -0.01, 1.0], [0.5, -0.03, 1.0], [0.51, 0.51, 1.0]])
     end = start * [1.0, 1.0, -1.0]
     triangle = np.array([[0, 1, 2]])
-    assert len(swept_points(start, end, corners, corners, triangle).point) == 0
-    assert swept_points(start, end, corners, corners, triangle, margin=0.02).point.tolist() == [0, 2]
+    assert len(point_triangle_ccd(start, end, corners, corners, triangle).point) == 0
+    assert point_triangle_ccd(start, end, corners, corners, triangle, margin=0.02).point.tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -139,7 +139,7 @@ def test_meetings_of_edges_are_those_of_all_pairs(seed: int) -> None:
                     expected[i, j] = (t, x, y)
                     break
     edges = np.arange(80).reshape(-1, 2)
-    found = swept_edges(*(x.reshape(-1, 3) for x in (a0, a1)), edges, *(x.reshape(-1, 3) for x in (b0, b1)), edges)
+    found = edge_edge_ccd(*(x.reshape(-1, 3) for x in (a0, a1)), edges, *(x.reshape(-1, 3) for x in (b0, b1)), edges)
     assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)
     assert len(expected) > 10
     values = np.array([expected[key] for key in sorted(expected)])
@@ -150,9 +150,9 @@ def test_meetings_of_edges_are_those_of_all_pairs(seed: int) -> None:
 def test_three_crossings_are_found_and_ordered() -> None:
     # (1 - 4t)(3 - 4t)(1 - 2t) as a triple product of vectors along the axes.
     axes = np.eye(3)[:, :, None]
-    found, signs = Coplanar(
+    found, signs = CoplanarityPolynomial(
         *((1.0 * axis, end * axis) for axis, end in zip(axes, (-3.0, -1.0 / 3.0, -1.0), strict=True))
-    ).crossings()
+    ).sign_changes()
     assert found[:, 0] == pytest.approx([0.25, 0.5, 0.75], abs=1e-12)
     assert signs[:, 0].tolist() == [1.0, -1.0, 1.0]
 
@@ -162,15 +162,15 @@ def test_what_is_apart_flat_or_nothing_hits_nothing() -> None:
     none, no_triangle, no_edge = np.zeros((0, 3)), np.zeros((0, 3), np.int64), np.zeros((0, 2), np.int64)
     far = shape.vertices + 10.0
     still = (shape.vertices, shape.vertices)
-    assert len(swept_points(far, far + 1.0, *still, shape.triangles).point) == 0
-    assert len(swept_points(none, none, *still, shape.triangles).point) == 0
-    assert len(swept_points(far, far, none, none, no_triangle).point) == 0
+    assert len(point_triangle_ccd(far, far + 1.0, *still, shape.triangles).point) == 0
+    assert len(point_triangle_ccd(none, none, *still, shape.triangles).point) == 0
+    assert len(point_triangle_ccd(far, far, none, none, no_triangle).point) == 0
     points = np.array([[0.0, 0, 1.0], [0.5, 0, 1.0]])
     line = np.array([[0.0, 0, 0], [1, 0, 0], [2, 0, 0]])
-    assert len(swept_points(points, -points, line, line, np.array([[0, 1, 2], [0, 0, 0]])).point) == 0
+    assert len(point_triangle_ccd(points, -points, line, line, np.array([[0, 1, 2], [0, 0, 0]])).point) == 0
     lost = np.array([[np.nan, 0.0, 1.0]])
-    assert len(swept_points(lost, -lost, *still, shape.triangles).point) == 0
-    assert swept_edges(*still, no_edge, *still, np.array([[0, 1]])).s.shape == (0,)
+    assert len(point_triangle_ccd(lost, -lost, *still, shape.triangles).point) == 0
+    assert edge_edge_ccd(*still, no_edge, *still, np.array([[0, 1]])).s.shape == (0,)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -184,10 +184,10 @@ def test_the_triangles_that_come_into_a_box_are_all_that_anything_in_it_passes(s
     start = np.array([0.9, 0.0, 0.0]) + 0.2 * rng.normal(size=(60, 3))
     end = start + 0.3 * rng.normal(size=start.shape)
     both = np.concatenate([start, end])
-    among = swept_into(began, ended, both.min(axis=0), both.max(axis=0))
+    among = triangles_sweeping_box(began, ended, both.min(axis=0), both.max(axis=0))
     assert 0 < len(among) < len(ball.triangles)
-    wanted = swept_points(start, end, began.vertices, ended.vertices, ball.triangles)
-    found = swept_points(start, end, began.vertices, ended.vertices, ball.triangles[among])
+    wanted = point_triangle_ccd(start, end, began.vertices, ended.vertices, ball.triangles)
+    found = point_triangle_ccd(start, end, began.vertices, ended.vertices, ball.triangles[among])
     assert len(wanted.point) > 5
     np.testing.assert_array_equal(found.point, wanted.point)
     np.testing.assert_array_equal(among[found.triangle], wanted.triangle)

@@ -16,10 +16,10 @@ from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import BounceBy, Settings
-from dampsim.core.simulation.dials import bounces_naturally, overshoot_in_force
+from dampsim.core.simulation.dials import effective_overshoot, has_natural_bounce
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.first_mode import first_mode_law
-from dampsim.core.stepping.natural import natural_overshoot, shortest
+from dampsim.core.stepping.natural_bounce import natural_overshoot, shortest_settle_time
 from dampsim.core.stepping.sheet_step import SheetStepper
 from dampsim.core.stepping.waveform import REST_FRACTION, settle_law, visible_swings
 from shapes import box, sheet
@@ -44,24 +44,24 @@ def test_a_natural_bounce_keeps_the_weight_and_the_settle_time(stops: bool, peri
     eigenvalue = 14.0
     settle = periods / np.sqrt(eigenvalue)
     o = natural_overshoot(settle, eigenvalue, stops)
-    law = first_mode_law(settle, o, eigenvalue, stops=stops)
+    law = first_mode_law(settle, o, eigenvalue, counts_from_stop=stops)
     # Between the clear ones lie gaps of a third.
     assert 1.0 / 1.36 < (law.decay**2 + law.frequency**2) / eigenvalue < 1.36
-    times = np.linspace(settle - law.lead, 3.0 * settle, 2000)
-    assert np.abs(law.released(times[times > settle - law.lead + 1e-9])).max() <= 1.001 * REST_FRACTION
+    times = np.linspace(settle - law.time_to_peak, 3.0 * settle, 2000)
+    assert np.abs(law.release_response(times[times > settle - law.time_to_peak + 1e-9])).max() <= 1.001 * REST_FRACTION
     swings = visible_swings(o)
     if o < 0.577:
         # No peak is near to what counts as rest.
         assert swings == 0 or o**swings >= 0.013
         assert o ** (swings + 1) <= 0.0075
-    inertia = law.coefficients(1e-3).s / 1e-3
+    inertia = law.coefficients(1e-3).inertia_time / 1e-3
     assert inertia == pytest.approx((law.decay**2 + law.frequency**2) / eigenvalue, rel=0.02)
 
 
 def test_what_has_to_rest_sooner_than_anything_heavy_does_gets_lighter_and_hardly_bounces() -> None:
-    least = shortest(14.0, True)
+    least = shortest_settle_time(14.0, True)
     o = natural_overshoot(0.5 * least, 14.0, True)
-    law = first_mode_law(0.5 * least, o, 14.0, stops=True)
+    law = first_mode_law(0.5 * least, o, 14.0, counts_from_stop=True)
     assert visible_swings(o) == 0
     assert law.decay**2 + law.frequency**2 > 2.0 * 14.0
 
@@ -69,12 +69,12 @@ def test_what_has_to_rest_sooner_than_anything_heavy_does_gets_lighter_and_hardl
 def test_nature_says_the_bounce_of_cloth_and_ropes_and_of_others_where_it_is_chosen() -> None:
     auto, dial, nature = (Settings(bounce=30.0, bounce_by=by) for by in BounceBy)
     for kind, natural in (("SOLID", False), ("SPRINGS", False), ("CLOTH", True), ("ROPE", True)):
-        assert bounces_naturally(kind, auto) == natural
-        assert not bounces_naturally(kind, dial)
-        assert bounces_naturally(kind, nature)
-        assert overshoot_in_force(kind, dial, 1 / 24, 14.0) == 0.3
-        assert overshoot_in_force(kind, nature, 1 / 24, 14.0) != 0.3
-    assert not bounces_naturally("CLOTH", replace(auto, damping_by="TAU_KAPPA"))
+        assert has_natural_bounce(kind, auto) == natural
+        assert not has_natural_bounce(kind, dial)
+        assert has_natural_bounce(kind, nature)
+        assert effective_overshoot(kind, dial, 1 / 24, 14.0) == 0.3
+        assert effective_overshoot(kind, nature, 1 / 24, 14.0) != 0.3
+    assert not has_natural_bounce("CLOTH", replace(auto, damping_by="TAU_KAPPA"))
 
 
 def test_a_solid_with_a_natural_bounce_is_as_heavy_as_it_is() -> None:
@@ -85,7 +85,7 @@ def test_a_solid_with_a_natural_bounce_is_as_heavy_as_it_is() -> None:
     simulation = Simulation(scene(body, last=2))
     (law,) = simulation.controls()[0].laws
     (region,) = simulation.islands[0].system.regions
-    value = simulation.islands[0].system.eigenvalue_at(region, simulation.factors(0))
+    value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
     natural = settle_law(100.0 / 24.0, natural_overshoot(100.0 / 24.0, value, True), value)
     assert law.frequency == pytest.approx(natural.frequency)  # type: ignore[attr-defined]
     assert (natural.decay**2 + natural.frequency**2) / value == pytest.approx(1.0, rel=0.36)
@@ -97,7 +97,9 @@ def test_a_flags_first_eigenvalue_is_a_hanging_chains_whatever_its_mesh(count: i
     system = simulation.islands[0].system
     assert isinstance(simulation.statics.steppers[0], SheetStepper)
     # Bending, lumped masses and the stretch move it by a percent or two.
-    assert system.eigenvalue_at(system.regions[0], simulation.factors(0)) == pytest.approx(CHAIN, rel=0.025)
+    assert system.effective_eigenvalue(system.regions[0], simulation.stiffness_factors(0)) == pytest.approx(
+        CHAIN, rel=0.025
+    )
 
 
 def test_a_cloth_in_flight_or_without_weight_counts_as_if_it_hung_and_one_of_card_by_its_bending() -> None:
@@ -107,7 +109,7 @@ def test_a_cloth_in_flight_or_without_weight_counts_as_if_it_hung_and_one_of_car
             system = Simulation(scene(body, last=1, gravity=gravity)).islands[0].system
             (region,) = system.regions
             assert region.rigid_modes == 6
-            value = system.eigenvalue_at(region, np.array([body.settings.young / 1e5]))
+            value = system.effective_eigenvalue(region, np.array([body.settings.young / 1e5]))
             assert value > 50.0 * CHAIN if name == "card" else value == pytest.approx(CHAIN, rel=1e-3)
 
 
@@ -222,8 +224,8 @@ def test_a_sheets_steps_are_as_exact_as_is_dialled() -> None:
     for number in range(2, 20):
         # What was sampled has the settings, and the accuracy with them.
         (there, *_), (exact, *_) = (
-            one.step(frame.state, one.posing.pose(sampled.animated[-1]), sampled)
-            for one, sampled in ((one, one.sampled(number)) for one in (rough, tight))
+            one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
+            for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))
         )
         moved = np.linalg.norm(exact.positions - frame.state.positions, axis=1).max()
         errors.append(float(np.linalg.norm(there.positions - exact.positions, axis=1).max() / moved))

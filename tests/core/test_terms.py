@@ -14,28 +14,28 @@ import pytest
 from scipy.sparse import csr_matrix, diags
 
 from builders import bar, gridded, scene, still, wire
-from dampsim.core.bodies.registry import kind
-from dampsim.core.energies import Energy, Material, SoftPins, StableNeoHookean, TetElasticity
+from dampsim.core.bodies.registry import kind_by_name
+from dampsim.core.energies import ElasticMaterial, Energy, SoftPins, StableNeoHookean, TetElasticity
 from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import body_fingerprint
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.factor import LowRank, LowRankUpdate, factorise
+from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate, factorise
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.controls import Controls
 from dampsim.core.stepping.step import Minimiser, Stepper
 from dampsim.core.stepping.step_problem import StepProblem
 from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from dampsim.core.system.inputs import BlockInputs
-from dampsim.core.system.state import OF, State
+from dampsim.core.system.state import KEY_SEPARATOR, State
 from dampsim.core.system.system import System, build_system
-from dampsim.core.system.term import Factor, Memory, Term
+from dampsim.core.system.term import ForceTerm, History, StiffnessScaling
 
 FALLING = np.array([0.0, 0.0, -9.81])
 
@@ -64,36 +64,36 @@ class Barrier:
 
 
 @dataclass(frozen=True)
-class Wall(Term):
+class Wall(ForceTerm):
     """What no node may pass."""
 
     barrier: Barrier
-    factor: Factor = Factor.FIXED
+    scaling: StiffnessScaling = StiffnessScaling.FIXED
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
         return self.barrier
 
-    def largest_step(self, positions: np.ndarray, way: np.ndarray) -> float:
-        down = way[:, 2] < 0.0
+    def largest_step(self, positions: np.ndarray, displacement: np.ndarray) -> float:
+        down = displacement[:, 2] < 0.0
         if not down.any():
             return 1.0
-        return min(1.0, 0.9 * float(((positions[down, 2] - self.barrier.plane) / -way[down, 2]).min()))
+        return min(1.0, 0.9 * float(((positions[down, 2] - self.barrier.plane) / -displacement[down, 2]).min()))
 
 
 @dataclass(frozen=True)
-class Clay(Term):
+class Clay(ForceTerm):
     """A spring that holds the last node to a place, which gives way by what is beyond a bound."""
 
     node: int
     place: np.ndarray
-    factor: Factor = Factor.FIXED
+    scaling: StiffnessScaling = StiffnessScaling.FIXED
 
-    def prepare(self, inputs: BlockInputs, memory: Memory) -> Energy:
-        there = memory.get("clay", self.place[None])
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        there = history.get("clay", self.place[None])
         return SoftPins(np.array([self.node]), np.array([50.0]), there)
 
-    def remember(self, memory: Memory, positions: np.ndarray) -> Memory:
-        there = memory.get("clay", self.place[None])
+    def history_update(self, history: History, positions: np.ndarray) -> History:
+        there = history.get("clay", self.place[None])
         way = positions[[self.node]] - there
         beyond = max(float(np.linalg.norm(way)) - 0.01, 0.0)
         return {"clay": there + way * beyond / max(float(np.linalg.norm(way)), 1e-30)}
@@ -110,7 +110,7 @@ def pieces(count: int, gap: float = 0.5) -> System:
     rest = np.concatenate(nodes)
     elements = np.concatenate([part + k * len(nodes[0]) for k, part in enumerate(tets)])
     volumes = tet_volumes(rest, elements)
-    elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(Material(1e5, 0.4, 1000.0)))
+    elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(ElasticMaterial(1e5, 0.4, 1000.0)))
     mass = lumped_mass(elements, volumes, 1000.0, len(rest))
     return build_system(rest, elements, mass, (elastic,), FALLING, np.zeros(0, dtype=np.int64), np.zeros(0))
 
@@ -125,7 +125,7 @@ def test_no_minimiser_tries_what_a_term_forbids(minimiser: Minimiser) -> None:
     state = replace(state, velocities=np.tile([0.0, 0.0, -25.0], (len(system.rest), 1)))
     controls = Controls((settle_law(1.0, 0.0, system.regions[0].eigenvalue),), 1.0, 1e-3)
     for _ in range(10):
-        state, report = stepper.step(state, stepper.system.still(), 1.0 / 24.0, controls)
+        state, report = stepper.step(state, stepper.system.stationary_inputs(), 1.0 / 24.0, controls)
         assert report.outcome is Outcome.CONVERGED
         assert float(state.positions[:, 2].min()) > barrier.plane
     assert min(barrier.lowest) > 0.0
@@ -134,7 +134,7 @@ def test_no_minimiser_tries_what_a_term_forbids(minimiser: Minimiser) -> None:
 def clay_scene(last: int = 10) -> tuple[Any, dict[str, Any]]:
     points = np.stack([np.linspace(0.0, 1.0, 6), np.zeros(6), np.zeros(6)], axis=1)
     body = wire("Wire", points, thickness=20.0, start_settled=False)
-    model = kind("SPRINGS").build(body)
+    model = kind_by_name("SPRINGS").build(body)
     term = Clay(5, points[5] + np.array([0.0, 0.0, 0.02]))
     model = replace(model, block=replace(model.block, terms=(*model.block.terms, term)))
     other = bar("Bar", 2.0, 2.5, True, resolution=60)
@@ -157,20 +157,20 @@ def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_t
     assert len(baked(tmp_path / "parts", 5)) < len(whole)
     assert baked(tmp_path / "parts", None) == whole
     cache = FrameCache(tmp_path / "whole", "Clay")
-    kept = [cache.read(number).state.memory for number in (2, 5, 10)]
+    kept = [cache.read(number).state.history for number in (2, 5, 10)]
     simulation = Simulation(made, models=models)
-    nodes = simulation.assembly.nodes_of(0)
+    nodes = simulation.assembly.node_slice_of(0)
     played = [frame for frame in simulation.frames() if frame.number in (2, 5, 10)]
     for memory, frame in zip(kept, played, strict=True):
         # It gave way to where the node is at the end of the step, not at its start.
-        way = frame.state.positions[nodes][5] - memory[f"Wire{OF}clay"][0]
+        way = frame.state.positions[nodes][5] - memory[f"Wire{KEY_SEPARATOR}clay"][0]
         assert np.linalg.norm(way) <= 0.01 * (1.0 + 1e-9)
-        assert [key for key in memory if key.startswith("Wire")] == [f"Wire{OF}clay"]
-        assert memory[f"Wire{OF}clay"].tobytes() == frame.state.memory[f"Wire{OF}clay"].tobytes()
+        assert [key for key in memory if key.startswith("Wire")] == [f"Wire{KEY_SEPARATOR}clay"]
+        assert memory[f"Wire{KEY_SEPARATOR}clay"].tobytes() == frame.state.history[f"Wire{KEY_SEPARATOR}clay"].tobytes()
     # It goes on giving way, whatever the other body's island does not know of it.
-    assert kept[0][f"Wire{OF}clay"].tobytes() != kept[1][f"Wire{OF}clay"].tobytes()
+    assert kept[0][f"Wire{KEY_SEPARATOR}clay"].tobytes() != kept[1][f"Wire{KEY_SEPARATOR}clay"].tobytes()
     # It gave way under the weight.
-    assert kept[-1][f"Wire{OF}clay"][0, 2] < 0.02 - 1e-3
+    assert kept[-1][f"Wire{KEY_SEPARATOR}clay"][0, 2] < 0.02 - 1e-3
 
 
 @pytest.mark.parametrize("columns", [1, 6, 12])
@@ -219,8 +219,8 @@ def test_twenty_free_pieces_in_one_system_move_as_twenty_systems() -> None:
     many, single = Stepper(together), Stepper(one)
     laws = tuple(settle_law(0.5, 0.3, r.eigenvalue) for r in together.regions)
     for _ in range(10):
-        joined, _ = many.step(joined, together.still(), h, Controls(laws, 1.0, 1e-13))
-        states = [single.step(s, one.still(), h, Controls((law,), 1.0, 1e-13))[0] for s in states]
+        joined, _ = many.step(joined, together.stationary_inputs(), h, Controls(laws, 1.0, 1e-13))
+        states = [single.step(s, one.stationary_inputs(), h, Controls((law,), 1.0, 1e-13))[0] for s in states]
     wanted = np.concatenate([s.positions + d for s, d in zip(states, shift, strict=True)])
     assert np.abs(joined.positions - wanted).max() < 1e-10 * 0.3
 
@@ -235,7 +235,9 @@ def test_the_stored_columns_do_not_grow_with_the_regions(count: int, painted: bo
         pace = np.linspace(0.3, 1.0, len(region.free)) if painted else None
         laws.append(WaveformLaw(law.decay, law.frequency, law.eigenvalue, pace))
     stepper = Stepper(system)
-    problem = StepProblem(stepper, thrown(system, 0), system.still(), 0.01, Controls(tuple(laws), 1.0, 1e-3))
+    problem = StepProblem(
+        stepper, thrown(system, 0), system.stationary_inputs(), 0.01, Controls(tuple(laws), 1.0, 1e-3)
+    )
     assert problem.low_rank.columns.shape == (3 * len(system.rest), 12 if painted else 6)
 
 
@@ -245,9 +247,9 @@ def kept_things(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
     return {
         "integrations": (len(simulation._integrations), 2),
         "controls": (len(dials._controls), 32),
-        "hanging": (len(statics._hanging), 16),
-        "moduli": (len(statics._young), 16),
-        "factors": (max(len(one._factors) for one in statics.steppers), 8),
+        "hanging": (len(statics._hanging_cache), 16),
+        "moduli": (len(statics._young_cache), 16),
+        "factors": (max(len(one._factorisations) for one in statics.steppers), 8),
     }
 
 

@@ -13,11 +13,11 @@ from builders import gridded, still
 from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers import metric, modes
-from dampsim.core.solvers.metric import metric_of, soon
+from dampsim.core.solvers import modes, preconditioner
 from dampsim.core.solvers.modes import smallest_eigenvalue
-from dampsim.core.solvers.multifrontal import Multifrontal, Symbolic
-from dampsim.core.solvers.two_level import TwoLevel, serves
+from dampsim.core.solvers.multifrontal import MultifrontalSolve, SymbolicFactorisation
+from dampsim.core.solvers.preconditioner import build_preconditioner, try_single_precision
+from dampsim.core.solvers.two_level import TwoLevelPreconditioner, converges_quickly
 
 pytestmark = pytest.mark.kernel
 
@@ -28,8 +28,8 @@ CASES = {
 }
 
 
-def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevel:
-    found = TwoLevel.of(matrix, places)
+def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevelPreconditioner:
+    found = TwoLevelPreconditioner.of(matrix, places)
     assert found is not None
     return found
 
@@ -66,16 +66,16 @@ def test_it_is_symmetric_positive_and_the_same_each_time(name: str) -> None:
 
 def test_it_is_taken_where_factors_are_large_and_only_there() -> None:
     matrix, places = body(True)
-    count = Symbolic.of(matrix, places).entries
-    direct = soon(matrix, places, count)
-    assert isinstance(direct, Multifrontal)
-    assert direct.entries == count
-    assert isinstance(soon(matrix, places, count - 1), TwoLevel)
+    count = SymbolicFactorisation.of(matrix, places).entry_count
+    direct = try_single_precision(matrix, places, count)
+    assert isinstance(direct, MultifrontalSolve)
+    assert direct.entry_count == count
+    assert isinstance(try_single_precision(matrix, places, count - 1), TwoLevelPreconditioner)
 
 
 def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix, np.ndarray]:
     system = made(True, sides, poisson=poisson, resolution=2000)
-    free = np.flatnonzero(~system.fixed)
+    free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
     return csr_matrix(stiffness + diags(system.mass[free].repeat(3))), system.rest[free]
@@ -84,17 +84,17 @@ def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix,
 @pytest.mark.parametrize(("sides", "poisson"), [((4.0, 0.2, 0.2), 0.4), ((1.0, 0.5, 0.5), 0.495)])
 def test_a_rod_and_what_keeps_its_volume_are_left_to_factors(sides: tuple[float, float, float], poisson: float) -> None:
     matrix, places = thin(sides, poisson)
-    assert not serves(two(matrix, places), matrix)
-    assert isinstance(soon(matrix, places, 0), Multifrontal)
+    assert not converges_quickly(two(matrix, places), matrix)
+    assert isinstance(try_single_precision(matrix, places, 0), MultifrontalSolve)
 
 
 def test_what_is_not_positive_has_none() -> None:
     matrix, places = body(True)
-    assert TwoLevel.of(csr_matrix(matrix - diags(2.0 * matrix.diagonal())), places) is None
+    assert TwoLevelPreconditioner.of(csr_matrix(matrix - diags(2.0 * matrix.diagonal())), places) is None
     # Where the blocks on the diagonal are positive, and the whole is not, it does not serve.
     shifted = csr_matrix(matrix - diags(0.2 * matrix.diagonal()))
-    found = TwoLevel.of(shifted, places)
-    assert found is None or not serves(found, shifted)
+    found = TwoLevelPreconditioner.of(shifted, places)
+    assert found is None or not converges_quickly(found, shifted)
 
 
 @pytest.mark.parametrize("bounce", [pytest.param(0.0, marks=pytest.mark.slow), 30.0])
@@ -107,14 +107,14 @@ def test_frames_are_those_of_direct_factors_within_the_tolerance(
         one = shaken(still(surface, pins, resolution=2500, stiffness=300.0, bounce=bounce))
         return list(Simulation(Scene((one,), 24.0, np.array([0.0, 0.0, -9.81]), 1, 16)).frames())
 
-    taken, plain = [], metric_of
+    taken, plain = [], build_preconditioner
     direct = run()
-    monkeypatch.setattr(metric.soon, "__defaults__", (0,))
+    monkeypatch.setattr(preconditioner.try_single_precision, "__defaults__", (0,))
     monkeypatch.setattr(modes, "_ONCE", 0)
     monkeypatch.setattr("dampsim.core.stepping.step.metric_of", lambda *what: taken.append(plain(*what)) or taken[-1])
     two_levels = run()
     assert taken
-    assert all(isinstance(one, TwoLevel) for one in taken)
+    assert all(isinstance(one, TwoLevelPreconditioner) for one in taken)
     way = max(float(np.abs(frame.surface - direct[0].surface).max()) for frame in direct)
     off = max(float(np.abs(one.surface - two.surface).max()) for one, two in zip(direct, two_levels, strict=True))
     assert off < 1e-3 * way
@@ -130,7 +130,7 @@ def test_the_first_eigenvalue_by_it_is_that_of_the_dense_problem(monkeypatch: py
     monkeypatch.setattr(modes, "multifrontal", None)
     monkeypatch.setattr(modes, "eigsh", None)
     system = made(True)
-    free = np.flatnonzero(~system.fixed)
+    free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     K = system.stiffness_at_rest(np.ones(1), True)
     values = eigh(

@@ -11,18 +11,18 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import DOWN, bar, scene, still, weld
-from dampsim.core.bodies.volume import LEAST_PACE
-from dampsim.core.energies import Material
+from dampsim.core.bodies.solid import MIN_SETTLE_SCALE
+from dampsim.core.energies import ElasticMaterial
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.papers.bar import bar as clamped_bar
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.remembered import Remembered
-from dampsim.core.stepping.static import settled
+from dampsim.core.stepping.deformation_history import DeformationHistory
+from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.stepping.substeps import choose_substeps
 from dampsim.core.stepping.waveform import REST_FRACTION, settle_law
@@ -50,7 +50,7 @@ def advance(stepper: Stepper, state: State, inputs: Inputs, h: float, dials: Con
 
 
 class DenseStep:
-    """Substeps of a clamped body, written from physics.md section 2 apart from the code of the step.
+    """Substeps of a clamped body, written from docs/explanation/physics/02-settle-law.md apart from the code of the step.
 
     The free nodes' momentum balance of one substep, with the pins' turn Q and displacement h c,
 
@@ -62,7 +62,7 @@ class DenseStep:
     def __init__(self, system: System, dials: Controls, h: float) -> None:
         self.system, self.c, self.h = system, dials.laws[0].coefficients(h), h
         self.phi = float(np.asarray(dials.follow_through))
-        self.free = np.flatnonzero(~system.fixed)
+        self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
         self.mass = system.mass[self.free][:, None]
         self.x, self.u = system.rest.copy(), np.zeros((len(self.free), 3))
@@ -70,7 +70,7 @@ class DenseStep:
         self.turn, self.shift = np.eye(3), np.zeros(3)
         self.g = self.force(self.x)
         # Before the first substep the force is taken to have changed as if the motion had been on its way.
-        self.change = float(self.c.fresh) * (self.g - self.mass * system.gravity)
+        self.change = float(self.c.initial_force_change) * (self.g - self.mass * system.gravity)
 
     def force(self, x: np.ndarray) -> np.ndarray:
         return np.asarray(sum(energy.value_gradient(x)[1] for energy in self.system.blocks[0].energies)[self.free])
@@ -88,15 +88,15 @@ class DenseStep:
         chord = 1.0 if half < 1e-6 else (half / np.sin(half)) ** 2
         acceleration = chord * (carried - self.reference) @ Q.T / h
         dead = ((1.0 - c.theta) * self.g - c.sigma * self.change) @ Q.T
-        load = self.mass * (self.system.gravity - self.phi * c.throw * acceleration) - dead
+        load = self.mass * (self.system.gravity - self.phi * c.reference_inertia_ratio * acceleration) - dead
         predicted = (ahead - self.x[free]) / h + c.kappa * self.u @ Q.T
         v = predicted.copy()
         y = rest @ turn.T + shift
         for _ in range(40):
             y[free] = self.x[free] + h * v
-            residual = self.mass / c.s * (v - predicted) + c.theta * self.force(y) - load
+            residual = self.mass / c.inertia_time * (v - predicted) + c.theta * self.force(y) - load
             K = sum(energy.hessian(y, False) for energy in self.system.blocks[0].energies).toarray()
-            H = np.diag((self.mass / c.s).repeat(3)) + h * c.theta * K[np.ix_(self.dof, self.dof)]
+            H = np.diag((self.mass / c.inertia_time).repeat(3)) + h * c.theta * K[np.ix_(self.dof, self.dof)]
             way = np.linalg.solve(H, residual.ravel()).reshape(v.shape)
             v = v - way
             if np.abs(way).max() < 1e-13:
@@ -111,7 +111,7 @@ class DenseStep:
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("throw", [1.0, 0.4])
 def test_a_substep_is_what_the_formulas_say_however_the_pins_turn(overshoot: float, throw: float) -> None:
-    system = clamped_bar((2, 1, 1), gravity=DOWN, material=Material(3e4, 0.35, 1000.0))
+    system = clamped_bar((2, 1, 1), gravity=DOWN, material=ElasticMaterial(3e4, 0.35, 1000.0))
     h = 1 / 24 / choose_substeps(0.5, overshoot, 1 / 24, 1).count
     dials = Controls((settle_law(0.5, overshoot, system.regions[0].eigenvalue),), throw, 1e-13)
     dense, stepper, state = DenseStep(system, dials, h), Stepper(system), State.at_rest(system.rest)
@@ -251,7 +251,7 @@ def test_a_spin_of_a_turn_a_second_goes_on_for_ten_seconds(fps: int, accuracy: s
 
 def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Heights (k,) m above the lowest that a stiff bar's middle comes to in ten seconds, let go horizontally."""
-    made_of = clamped_bar((4, 2, 2), clamped=False, material=Material(1e7, 0.4, 1000.0))
+    made_of = clamped_bar((4, 2, 2), clamped=False, material=ElasticMaterial(1e7, 0.4, 1000.0))
     (block,) = made_of.blocks
     nodes = np.flatnonzero(held(made_of.rest))
     endless = np.full(len(nodes), np.inf)
@@ -292,14 +292,14 @@ def test_a_stiff_pendulum_on_a_point_neither_gains_nor_loses_height() -> None:
 
 def sag_missed(settle: int, bounce: float, fps: int) -> float:
     """How far from the static sag a bar is four settle times after it was let go, in parts of it."""
-    system = clamped_bar((4, 1, 1), gravity=DOWN, material=Material(3e5, 0.4, 1000.0))
+    system = clamped_bar((4, 1, 1), gravity=DOWN, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, start = Stepper(system), State.at_rest(system.rest)
     count = choose_substeps(settle / fps, bounce, 1 / fps, 1).count
     dials = Controls((settle_law(settle / fps, bounce, system.regions[0].eigenvalue),), 1.0, 1e-9)
     state = start
     for _ in range(4 * settle * count):
-        state = advance(stepper, state, system.still(), 1 / (fps * count), dials)
-    static = settled(stepper, start, system.still(), 1e-9)
+        state = advance(stepper, state, system.stationary_inputs(), 1 / (fps * count), dials)
+    static = solve_static_equilibrium(stepper, start, system.stationary_inputs(), 1e-9)
     sag = float(np.abs(static.positions - system.rest).max())
     assert sag > 0.02
     return float(np.abs(state.positions - static.positions).max()) / sag
@@ -319,18 +319,18 @@ def test_the_sag_that_it_comes_to_is_the_static_one(settle: int, bounce: float, 
 
 def radius_of_the_step(system: System, dials: Controls, h: float) -> float:
     """The spectral radius of a clamped body's step at rest, from its central differences."""
-    stepper, f = Stepper(system), np.flatnonzero(~system.fixed)
-    size, inputs = 1e-4, system.still()
+    stepper, f = Stepper(system), np.flatnonzero(~system.is_fixed)
+    size, inputs = 1e-4, system.stationary_inputs()
 
     def stepped(way: np.ndarray) -> np.ndarray:
         dx, u = way.reshape(2, -1, 3)
         x, velocity = system.rest.copy(), np.zeros_like(system.rest)
         x[f] += dx
         velocity[f] = u
-        past = Remembered(velocity, None, None, np.array([[0.0, 1.0]]))
-        state = State(0.0, x, velocity, np.zeros_like(x), past.kept(system, {}))
+        past = DeformationHistory(velocity, None, None, np.array([[0.0, 1.0]]))
+        state = State(0.0, x, velocity, np.zeros_like(x), past.write_into(system, {}))
         after = advance(stepper, state, inputs, h, dials)
-        kept = Remembered.of(system, after)
+        kept = DeformationHistory.from_state(system, after)
         assert kept is not None
         return np.concatenate([(after.positions - system.rest)[f].ravel(), kept.velocity[f].ravel()])
 
@@ -357,7 +357,7 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
     system, rng = clamped_bar((3, 1, 1)), np.random.default_rng(4)
     count = choose_substeps(least * settle, overshoot, 1 / 24, 1).count
     law = settle_law(settle, overshoot, system.regions[0].eigenvalue)
-    law = replace(law, pace=painted(rng, system.rest[~system.fixed, 0], least))
+    law = replace(law, pace=painted(rng, system.rest[~system.is_fixed, 0], least))
     return radius_of_the_step(system, Controls((law,), 1.0, 1e-12), 1 / 24 / count)
 
 
@@ -365,7 +365,7 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("painted", PAINTED)
 def test_no_painted_settle_makes_the_step_grow(painted: str, overshoot: float) -> None:
-    for least in (LEAST_PACE, 0.25):
+    for least in (MIN_SETTLE_SCALE, 0.25):
         # From one frame on: where that is painted shorter it is at rest in a part of a step.
         for settle in (1 / 24, 0.25, 2.0):
             # The slowest motion decays; of differences of 1e-4 the square remains.
@@ -490,7 +490,7 @@ def violent(seed: int) -> tuple[float, int, int]:
     simulation, far, helped = Simulation(scene(body, last=36)), 0.0, 0
     for frame in simulation.frames():
         far = max(far, float(np.abs(frame.shapes[body.name] - motion(float(frame.number))).max()))
-        helped += frame.helped
+        helped += frame.fallback_count
     return far, 35 * simulation.substeps(body.name, body.settings).count, helped
 
 

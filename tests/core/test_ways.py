@@ -1,4 +1,4 @@
-"""A step ends where what is left of it cannot be seen: (1.6) of docs/physics.md, docs/decisions/0025."""
+"""A step ends where what is left of it cannot be seen: physics (1.6), docs/decisions/0025."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from builders import gridded, still
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.solvers.displacement_criterion import DisplacementCriterion
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
-from dampsim.core.solvers.problem import Minimum, Tolerance
-from dampsim.core.solvers.ways import Ways
+from dampsim.core.solvers.objective import Minimum, Tolerance
 from dampsim.core.stepping.step_problem import StepProblem
 from shapes import tube
 
@@ -75,10 +75,10 @@ def test_no_vertex_is_off_by_more_than_a_thousandth_of_the_motion(body: Callable
 class Rows:
     """A search whose errors are known: sums of modes that shrink, each by a ratio of its own."""
 
-    def way(self, v: np.ndarray) -> float:
+    def max_displacement(self, v: np.ndarray) -> float:
         return 1.0
 
-    def motion(self, v: np.ndarray) -> float:
+    def motion_norm(self, v: np.ndarray) -> float:
         return 1.0
 
 
@@ -87,11 +87,11 @@ def ended(
 ) -> tuple[int, float]:
     """When a search is near enough, and how far off by its longest way; with stiffness over the first mode's."""
     start = sizes[:, None] * np.eye(len(sizes), 3)
-    ways = Ways(Rows(), start, PROMISED)  # type: ignore[arg-type]
+    ways = DisplacementCriterion(Rows(), start, PROMISED)  # type: ignore[arg-type]
     for k in range(200):
         v = start * ratios[:, None] ** k
         direction = v * (ratios - 1.0)[:, None]
-        if ways.near(v, direction, float(np.sqrt((stiffness[:, None] * direction**2).sum()))):
+        if ways.is_converged(v, direction, float(np.sqrt((stiffness[:, None] * direction**2).sum()))):
             return k, float(np.abs(v).max())
     raise AssertionError
 

@@ -14,25 +14,25 @@ import pytest
 from woven_scenes import Loom, swatch, woven_body
 
 from builders import fixed_frame, scene, still
-from dampsim.core.bodies.weave import Weave
+from dampsim.core.bodies.weave import WeaveKind
 from dampsim.core.errors import DampSimError, MeshError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
-from dampsim.core.scene.link import Link, Place
-from dampsim.core.scene.parameters import ColliderDials
+from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.link import Link, LinkPoint
+from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.record import bake
+from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping.controls import Controls, StepReport, YarnDials
-from dampsim.core.stepping.falling import fallen
-from dampsim.core.stepping.law import BackwardEulerLaw, FixedLaw, InertiaLaw
+from dampsim.core.stepping.dynamic_relaxation import relax_dynamically
+from dampsim.core.stepping.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
-from dampsim.core.weave.sides import sides
-from dampsim.core.weave.yarns import yarns_of
+from dampsim.core.weave.over_under import over_under_pattern
+from dampsim.core.weave.yarns import trace_yarns
 
 ROOT = Path(__file__).parents[2]
 # Of a bake that is killed at its ninth frame.
@@ -64,7 +64,7 @@ def test_every_row_and_column_of_a_grid_is_a_yarn_however_it_lies_in_space() -> 
     flat, edges, triangles = grid(4, 6)
     bowl = np.column_stack([flat[:, 0], flat[:, 1] + 0.4 * flat[:, 0] ** 2, 0.2 * (flat[:, 0] - 1.5) ** 2])
     for points in (flat, bowl):
-        found = {frozenset(yarn.nodes) for yarn in yarns_of(points, edges, triangles)}
+        found = {frozenset(yarn.nodes) for yarn in trace_yarns(points, edges, triangles)}
         k = np.arange(24).reshape(4, 6)
         assert found == {frozenset(row.tolist()) for row in k} | {frozenset(column.tolist()) for column in k.T}
 
@@ -78,13 +78,13 @@ def test_a_tubes_rings_are_closed_yarns_and_slide_round() -> None:
         [np.stack([k[:-1, 11], k[1:, 11], k[1:, 0]], 1), np.stack([k[:-1, 11], k[1:, 0], k[:-1, 0]], 1)]
     )
     points = np.column_stack([np.cos(turn), np.sin(turn), 0.4 * flat[:, 0]])
-    yarns = yarns_of(points, edges, np.concatenate([triangles, last]))
+    yarns = trace_yarns(points, edges, np.concatenate([triangles, last]))
     assert sorted((len(yarn.nodes), yarn.closed) for yarn in yarns) == [(5, False)] * 12 + [(12, True)] * 5
     surface = Surface("Tube", points, np.concatenate([triangles, last]))
     cloth = Loom(still(surface, kind="WEAVE", edges=edges, thickness=50.0)).cloth
     # All that lie inside of the tube's two borders, which are hems.
     assert len(cloth.crossings) == 3 * 12
-    assert cloth.lengths(cloth.places + 0.1 * cloth.slides).min() > 0.0
+    assert cloth.lengths(cloth.rest_arc_lengths + 0.1 * cloth.can_slide).min() > 0.0
 
 
 def test_yarns_end_where_no_four_edges_meet() -> None:
@@ -92,9 +92,11 @@ def test_yarns_end_where_no_four_edges_meet() -> None:
     points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1)], dtype=float)
     edges = np.array([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (2, 5), (3, 5), (1, 6), (3, 6)])
     triangles = np.array([(0, 1, 4), (0, 4, 2), (0, 2, 5), (0, 5, 3), (0, 3, 6), (0, 6, 1)])
-    assert all(0 in (yarn.nodes[0], yarn.nodes[-1]) for yarn in yarns_of(points, edges, triangles) if 0 in yarn.nodes)
+    assert all(
+        0 in (yarn.nodes[0], yarn.nodes[-1]) for yarn in trace_yarns(points, edges, triangles) if 0 in yarn.nodes
+    )
     with pytest.raises(MeshError, match="Corner: no two yarns cross"):
-        Weave.build(still(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
+        WeaveKind.build(still(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
 
 
 def pulled_out(
@@ -119,8 +121,8 @@ def pulled_out(
         places[pinned == end, 0] += speed * h
         iterations.append(loom.step(h, dials, places, 1e-6))
     u, cloth = loom.kept("yarn places"), loom.cloth
-    forces = loom.term.elastic_of(loom.factor).forces(loom.state.positions, u)
-    slid = np.abs(u - cloth.places)
+    forces = loom.term.scaled_elastic(loom.factor).tensions(loom.state.positions, u)
+    slid = np.abs(u - cloth.rest_arc_lengths)
     return float(np.linalg.norm(forces[(cloth.ends == end).any(axis=1)])), slid[slid > 1e-4], float(np.mean(iterations))
 
 
@@ -151,29 +153,29 @@ def test_without_friction_a_yarn_is_slowed_by_drag_alone() -> None:
 
 
 # Of a step of a hundredth of a second: lighter and heavier than in nature where it deforms.
-LAWS = [BackwardEulerLaw(), FixedLaw(0.8, 0.004), FixedLaw(0.8, 0.02)]
+LAWS = [BackwardEulerLaw(), TauKappaLaw(0.8, 0.004), TauKappaLaw(0.8, 0.02)]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_what_falls_along_its_yarns_neither_bends_nor_slides(law: InertiaLaw) -> None:
+def test_what_falls_along_its_yarns_neither_bends_nor_slides(law: DeformationLaw) -> None:
     loom, pull, h = Loom(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)), np.array([4.0, 1.0, -9.0]), 0.01
     for _ in range(24):
         loom.step(h, YarnDials(0.3, 1e-4, 1e-3, 3e-4, 1e-3), law=law)
     # By rounding: under the weight alone all of it is where it should be when a step begins.
     fallen_by = pull * h**2 * 24 * 25 / 2.0
     np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
-    np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.places, atol=1e-12)
+    np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.rest_arc_lengths, atol=1e-12)
 
 
-@pytest.mark.parametrize("law", [BackwardEulerLaw(), FixedLaw(0.8, 4e-5), FixedLaw(0.8, 2e-4)], ids=str)
-def test_what_slides_has_the_momentum_of_its_yarn(law: InertiaLaw) -> None:
+@pytest.mark.parametrize("law", [BackwardEulerLaw(), TauKappaLaw(0.8, 4e-5), TauKappaLaw(0.8, 2e-4)], ids=str)
+def test_what_slides_has_the_momentum_of_its_yarn(law: DeformationLaw) -> None:
     """A yarn that runs through a free swatch takes it along; together they keep their momentum."""
     loom = Loom(woven_body(4, 4, 0.01))
     cloth, rng = loom.cloth, np.random.default_rng(0)
-    speeds = np.where(cloth.slides, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
+    speeds = np.where(cloth.can_slide, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
     x = loom.system.rest + 2e-4 * rng.standard_normal(loom.system.rest.shape)
     loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn speeds": speeds})
-    masses, w = cloth.masses(cloth.places), cloth.directions(x, cloth.places)
+    masses, w = cloth.masses(cloth.rest_arc_lengths), cloth.directions(x, cloth.rest_arc_lengths)
 
     def momentum(v: np.ndarray, du: np.ndarray) -> np.ndarray:
         return np.asarray(masses @ (v[cloth.node] - w * du[:, None]))
@@ -191,9 +193,11 @@ def slid_loom() -> Loom:
     points = swatch(4, 3, 0.01)[0].vertices
     loom = Loom(woven_body(4, 3, 0.01, (points[:, 0] < 1e-9).astype(float)))
     rng = np.random.default_rng(2)
-    loose = ~loom.system.fixed
+    loose = ~loom.system.is_fixed
     x = loom.system.rest + np.where(loose[:, None], 1e-3 * rng.standard_normal(loom.system.rest.shape), 0.0)
-    places = loom.cloth.places + np.where(loom.cloth.slides, rng.uniform(-2e-3, 2e-3, len(loom.cloth.node)), 0.0)
+    places = loom.cloth.rest_arc_lengths + np.where(
+        loom.cloth.can_slide, rng.uniform(-2e-3, 2e-3, len(loom.cloth.node)), 0.0
+    )
     loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn places": places})
     return loom
 
@@ -201,7 +205,7 @@ def slid_loom() -> Loom:
 def test_by_backward_euler_yarns_feel_nothing_of_how_the_pins_moved() -> None:
     """Nor of how heavy a node was woven: the reference motion is taken out where it was put in, yarn by yarn."""
     one, other = slid_loom(), slid_loom()
-    reference = np.where(other.system.fixed[:, None], 0.0, [0.3, -0.2, 0.5])
+    reference = np.where(other.system.is_fixed[:, None], 0.0, [0.3, -0.2, 0.5])
     other.state = replace(other.state, reference=reference)
     for loom in (one, other):
         loom.step(2e-3, YarnDials(0.3, 1e-5, 1e-4), tolerance=1e-10)
@@ -223,7 +227,7 @@ def test_yarns_slide_when_their_pins_speed_up_as_they_do_under_as_much_weight() 
         for step in range(1, 61):
             way = way if heavy else -pull * h**2 * step * (step + 1) / 2.0
             loom.step(h, dials, pins + way)
-        found.append((loom.state.positions - way, loom.kept("yarn places") - loom.cloth.places))
+        found.append((loom.state.positions - way, loom.kept("yarn places") - loom.cloth.rest_arc_lengths))
     (x, slid), (carried, along) = found
     # In the middle of it: the lying yarns have slid by three times what is between them.
     far = np.abs(slid).max()
@@ -235,12 +239,12 @@ def test_yarns_slide_when_their_pins_speed_up_as_they_do_under_as_much_weight() 
 
 def test_yarns_go_over_and_under_by_turns() -> None:
     cloth = Loom(woven_body(4, 3, 0.01)).cloth
-    found = sides(cloth)
+    found = over_under_pattern(cloth)
     w, f = cloth.crossings.T
-    assert set(found[cloth.slides].tolist()) == {-1.0, 1.0}
-    assert not found[~cloth.slides].any()
+    assert set(found[cloth.can_slide].tolist()) == {-1.0, 1.0}
+    assert not found[~cloth.can_slide].any()
     np.testing.assert_array_equal(found[w], -found[f])
-    a, b = cloth.segments[cloth.slides[cloth.segments].all(axis=1)].T
+    a, b = cloth.segments[cloth.can_slide[cloth.segments].all(axis=1)].T
     np.testing.assert_array_equal(found[a], -found[b])
 
 
@@ -254,7 +258,9 @@ def test_what_was_modelled_lying_is_soon_let_down_to_where_it_hangs(monkeypatch:
         return step(state, inputs, h, controls)
 
     monkeypatch.setattr(loom.stepper, "step", counted)
-    found = fallen(loom.stepper, loom.state, loom.system.still(), Controls((), 0.0, 1e-3, loom.factor)).positions
+    found = relax_dynamically(
+        loom.stepper, loom.state, loom.system.stationary_inputs(), Controls((), 0.0, 1e-3, loom.factor)
+    ).positions
     # Swinging on, it would take all 120.
     assert len(steps) < 60
     # 0.7 m down, and by a hair longer; bent a little where it is held.
@@ -285,8 +291,10 @@ def test_what_is_pulled_tight_grips_harder() -> None:
     x[along, 2] = 0.01
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
-    tension = loom.term.elastic_of(loom.factor).forces(x, loom.kept("yarn places"))
-    sides = [tension[cloth.behind[k]][2] - tension[cloth.before[k]][2] for k in np.flatnonzero(mine)]
+    tension = loom.term.scaled_elastic(loom.factor).tensions(x, loom.kept("yarn places"))
+    sides = [
+        tension[cloth.outgoing_segment[k]][2] - tension[cloth.incoming_segment[k]][2] for k in np.flatnonzero(mine)
+    ]
     assert loom.kept("yarn presses")[mine] == pytest.approx(0.5 * abs(sides[0] - sides[1]), rel=1e-9)
     assert loom.kept("yarn presses")[mine].min() > 0.0
 
@@ -306,7 +314,7 @@ def kinetic(motion: str, dials: YarnDials) -> float:
     if motion != "hanging":
         still_ = Loom(body, tuple(down.tolist()))
         controls = Controls((), 0.0, 1e-6, loom.factor)
-        rest = fallen(still_.stepper, still_.state, still_.system.still(), controls).positions
+        rest = relax_dynamically(still_.stepper, still_.state, still_.system.stationary_inputs(), controls).positions
         speed = np.zeros_like(rest)
         if motion == "flapping":
             speed[:, 2] = 2.0 * np.sin(3.0 * np.pi * rest[:, 0] / rest[:, 0].max()) * (pins == 0.0)
@@ -370,7 +378,7 @@ def let_go(
     first = simulation.first_frame()
     rest, turn = first.state.positions, np.radians(degrees)
     R = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(turn), -np.sin(turn)], [0.0, np.sin(turn), np.cos(turn)]])
-    start = replace(first, state=State.at_rest(rest @ R.T, first.state.time, first.state.memory))
+    start = replace(first, state=State.at_rest(rest @ R.T, first.state.time, first.state.history))
     whole = largest_distance(rest @ R.T, rest)
     shapes = [rest @ R.T, *(frame.state.positions for frame in simulation.frames(start))]
     far = np.array([largest_distance(one, shapes[-1]) for one in shapes]) / whole
@@ -407,9 +415,9 @@ def pulled_flag(last: int = 20) -> Scene:
 @pytest.mark.slow
 def test_places_speeds_and_where_yarns_stick_are_in_every_frame() -> None:
     frames = list(Simulation(pulled_flag(14)).frames())
-    names = {name.partition("\x1f")[2] for name in frames[-1].state.memory}
+    names = {name.partition("\x1f")[2] for name in frames[-1].state.history}
     assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
-    places = [frame.state.memory["Swatch\x1fyarn places"] for frame in frames[1:]]
+    places = [frame.state.history["Swatch\x1fyarn places"] for frame in frames[1:]]
     # The pulled yarn slides on and on.
     assert np.abs(places[-1] - places[0]).max() > 0.05
 
@@ -432,7 +440,7 @@ def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_
     folder = tmp_path / "killed"
     done = subprocess.run([sys.executable, "-c", script, str(folder)], cwd=ROOT, env=dict(os.environ), check=False)
     assert done.returncode == -9
-    assert 5 <= len(FrameCache(folder, "Swatch").numbers()) < LAST
+    assert 5 <= len(FrameCache(folder, "Swatch").frame_numbers()) < LAST
     for _ in bake(Simulation(made(LAST)), FrameCache(folder, "Swatch")):
         pass
     live = list(Simulation(made(LAST)).frames())
@@ -440,8 +448,8 @@ def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_
         for at in (tmp_path / "whole", folder):
             kept = FrameCache(at, "Swatch").read(frame.number)
             assert kept.state.positions.tobytes() == frame.state.positions.tobytes()
-            assert {k: v.tobytes() for k, v in kept.state.memory.items()} == {
-                k: v.tobytes() for k, v in frame.state.memory.items()
+            assert {k: v.tobytes() for k, v in kept.state.history.items()} == {
+                k: v.tobytes() for k, v in frame.state.history.items()
             }
 
 
@@ -453,26 +461,26 @@ def test_crossings_never_pass_each_other_however_it_is_shaken() -> None:
     one = replace(body, motion=lambda frame: points + np.array([0.0, 0.0, 0.3 * np.sin(1.1 * (frame - 1.0))]))
     for frame in Simulation(scene(one, last=24)).frames():
         frames.append(frame)
-        u = frame.state.memory.get("Swatch\x1fyarn places", loom_.cloth.places)
-        assert (loom_.cloth.lengths(u) > loom_.cloth.least).all()
+        u = frame.state.history.get("Swatch\x1fyarn places", loom_.cloth.rest_arc_lengths)
+        assert (loom_.cloth.lengths(u) > loom_.cloth.min_lengths).all()
     assert np.isfinite(frames[-1].surface).all()
 
 
 def test_what_woven_cloth_cannot_do_is_refused_with_a_sentence() -> None:
     block = np.array([(-1, -1, -2), (2, -1, -2), (2, 2, -2)], dtype=float)
-    floor = Obstacle("Floor", block, np.array([(0, 1, 2)]), lambda frame: block, lambda frame: ColliderDials())
+    floor = Collider("Floor", block, np.array([(0, 1, 2)]), lambda frame: block, lambda frame: ColliderSettings())
     other = fixed_frame("Post", block)
-    link = Link("Knot", Place("Swatch", np.array([0.5, 0.0, -1.0])), Place("Post", block[0]), None)
+    link = Link("Knot", LinkPoint("Swatch", np.array([0.5, 0.0, -1.0])), LinkPoint("Post", block[0]), None)
     for refused, said in (
         (scene(hung(4, touch_together=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
         (scene(hung(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
-        (scene(hung(4), colliders=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
+        (scene(hung(4), anchors=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
         (scene(hung(4, damping_by="POINT")), "Swatch: yarns do not support"),
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)
     # At colliders it stops.
-    Simulation(scene(hung(4), obstacles=(floor,), last=1))
+    Simulation(scene(hung(4), colliders=(floor,), last=1))
 
 
 @pytest.mark.slow
@@ -488,5 +496,5 @@ def test_going_on_from_a_kept_frame_gives_the_same_bytes_where_there_are_many_cr
     whole = list(made().frames())
     for frame, again in zip(whole[4:], made().frames(whole[3]), strict=True):
         assert frame.state.positions.tobytes() == again.state.positions.tobytes()
-        for name, value in frame.state.memory.items():
-            assert value.tobytes() == again.state.memory[name].tobytes()
+        for name, value in frame.state.history.items():
+            assert value.tobytes() == again.state.history[name].tobytes()

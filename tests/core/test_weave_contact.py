@@ -11,14 +11,14 @@ from woven_scenes import swatch
 
 from builders import gridded, scene, still
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.crossings import inside_depth
+from dampsim.core.geometry.intersections import depth_inside
 from dampsim.core.geometry.proximity import Triangles
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.measure.contacts import pressing, touched
+from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Obstacle
+from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.contacts import sewn
+from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation
 from grounds import Path, collider, plane, still_path
 from shapes import sphere, tube
@@ -37,18 +37,18 @@ def lying(count: int, height: float, **more: object) -> Body:
     return still(made, kind="WEAVE", edges=edges, **{**dials, "settle": 12.0, **more})
 
 
-def ball(path: Path = still_path) -> Obstacle:
+def ball(path: Path = still_path) -> Collider:
     """0.25 m in radius, its top at the origin."""
     round_ = sphere(300)
     return collider(Surface("Ball", 0.25 * (round_.vertices - [0.0, 0.0, 1.0]), round_.triangles), path)
 
 
-def crate() -> Obstacle:
+def crate() -> Collider:
     """Half a metre wide, its top at z = 0, with few vertices: between them its edges are met by yarns alone."""
     return collider(gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.25))
 
 
-def pole() -> Obstacle:
+def pole() -> Collider:
     """2 cm thick, along the y axis, so that it lies between two yarns and meets no crossing."""
     rod = tube(1.6, 0.01, 16, 12)
     return collider(Surface("Pole", rod.vertices[:, [1, 2, 0]] - [0.03, 0.8, 0.01], rod.triangles))
@@ -61,14 +61,14 @@ def yarns(simulation: Simulation, x: np.ndarray) -> np.ndarray:
     return np.asarray((1.0 - parts) * x[a] + parts * x[b]).reshape(-1, 3)
 
 
-def depth(simulation: Simulation, x: np.ndarray, obstacle: Obstacle, frame: float) -> float:
+def depth(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: float) -> float:
     """m, of the deepest yarn."""
-    points, there = yarns(simulation, x), obstacle.animated(frame)
-    if obstacle.plane:
+    points, there = yarns(simulation, x), obstacle.vertices_at(frame)
+    if obstacle.is_plane:
         normal = np.cross(there[1] - there[0], there[2] - there[0])
         return -float(((points - there[0]) @ normal).min() / np.linalg.norm(normal))
-    triangles = sewn(obstacle.vertices, obstacle.triangles)
-    return float(inside_depth(points, Triangles(there, triangles)).max(initial=0.0))
+    triangles = weld_coincident(obstacle.vertices, obstacle.triangles)
+    return float(depth_inside(points, Triangles(there, triangles)).max(initial=0.0))
 
 
 def followed(
@@ -98,9 +98,9 @@ def followed(
 @pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
 def test_no_yarn_of_what_is_laid_over_something_is_ever_in_it_and_it_comes_to_rest(
-    obstacle: Obstacle, monkeypatch: pytest.MonkeyPatch
+    obstacle: Collider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = scene(lying(8, 0.03, substeps=2), last=60, obstacles=(obstacle,))
+    made = scene(lying(8, 0.03, substeps=2), last=60, colliders=(obstacle,))
     simulation, frames = followed(made, monkeypatch)
     found = []
     for frame, steps in frames:
@@ -116,7 +116,7 @@ def test_no_yarn_of_what_is_laid_over_something_is_ever_in_it_and_it_comes_to_re
 @pytest.mark.slow
 def test_a_pole_thinner_than_the_holes_carries_the_yarns_that_cross_it() -> None:
     body = lying(8, 0.03, friction=1.0)
-    simulation = Simulation(scene(body, last=24, obstacles=(pole(),)))
+    simulation = Simulation(scene(body, last=24, colliders=(pole(),)))
     # Tails aside, which hang down at both of its ends.
     over = (np.abs(body.surface.vertices[:, :2] + [0.03, 0.0]) < [0.06, 0.42]).all(axis=1)
     for frame in simulation.frames():
@@ -130,22 +130,22 @@ def test_a_pole_thinner_than_the_holes_carries_the_yarns_that_cross_it() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
-def test_what_lies_over_something_sleeps_in_the_end(obstacle: Obstacle) -> None:
-    frames = list(Simulation(scene(lying(8, 0.03), last=140, obstacles=(obstacle,))).frames())
+def test_what_lies_over_something_sleeps_in_the_end(obstacle: Collider) -> None:
+    frames = list(Simulation(scene(lying(8, 0.03), last=140, colliders=(obstacle,))).frames())
     assert all(frame.iterations == 0 for frame in frames[-3:])
     assert frames[-1].state.positions.tobytes() == frames[-3].state.positions.tobytes()
 
 
 def test_what_is_dropped_on_the_ground_lies_there_with_its_weight_and_sleeps() -> None:
-    simulation = Simulation(scene(lying(6, 0.4), last=60, obstacles=(plane(),)))
+    simulation = Simulation(scene(lying(6, 0.4), last=60, colliders=(plane(),)))
     frames = list(simulation.frames())
     weight = float(simulation.system_of("Swatch").mass.sum()) * 9.81
-    found = pressing(simulation, frames[-1], "Swatch")
+    found = body_contact_forces(simulation, frames[-1], "Swatch")
     # Crossings and the ends of tails carry it, each one.
     assert len(found) == len(frames[-1].surface)
-    np.testing.assert_allclose(found.total("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
+    np.testing.assert_allclose(found.total_force("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
     assert frames[-1].iterations == 0
-    assert not touched(simulation, frames[-1].state, "Swatch").sunk
+    assert not contact_summary(simulation, frames[-1].state, "Swatch").penetrations
     # As thick as a yarn, or as the usual contact distance, whichever is more; pressed in by less than a tenth of it.
     np.testing.assert_allclose(frames[-1].surface[:, 2], 0.005 * SIZE, rtol=0.1)
     # It lands with 2.8 m/s, and is pressed in by less than half of it.
@@ -154,7 +154,7 @@ def test_what_is_dropped_on_the_ground_lies_there_with_its_weight_and_sleeps() -
 
 def test_thick_yarns_lie_on_the_ground_and_not_in_it() -> None:
     """Their middle, of two that cross, is a thickness above it, so that what is drawn of the lower one just touches."""
-    *_, frame = Simulation(scene(lying(6, 0.04, thickness=30.0), last=24, obstacles=(plane(),))).frames()
+    *_, frame = Simulation(scene(lying(6, 0.04, thickness=30.0), last=24, colliders=(plane(),))).frames()
     np.testing.assert_allclose(frame.surface[:, 2], 0.03, rtol=0.1)
 
 
@@ -172,7 +172,7 @@ def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypat
         return np.array([0.0, -0.32 + 0.45 * t * t * (3.0 - 2.0 * t), -0.45])
 
     moving = ball(through)
-    simulation, frames = followed(scene(body, last=70, obstacles=(moving,)), monkeypatch)
+    simulation, frames = followed(scene(body, last=70, colliders=(moving,)), monkeypatch)
     far, first, last = 0.0, None, None
     for frame, steps in frames:
         assert depth(simulation, steps[-1], moving, float(frame.number)) < SEEN
@@ -191,7 +191,7 @@ PULL = 9.81 * np.array([np.sin(SLOPE), 0.0, -np.cos(SLOPE)])
 
 
 def test_friction_holds_on_a_slope_below_its_angle() -> None:
-    made = scene(lying(5, 0.0069, friction=0.55, settle=6.0), last=72, gravity=PULL, obstacles=(plane(),))
+    made = scene(lying(5, 0.0069, friction=0.55, settle=6.0), last=72, gravity=PULL, colliders=(plane(),))
     frames = list(Simulation(made).frames())
     # It gives way as a spring does, by much less than can be seen, and then stays.
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 0.1 * SEEN
@@ -204,7 +204,7 @@ def test_above_its_angle_it_slides_as_coulomb_says(substeps: int) -> None:
         lying(5, 0.0069, friction=0.3, substeps=substeps, start_settled=False),
         last=25,
         gravity=PULL,
-        obstacles=(plane(),),
+        colliders=(plane(),),
     )
     frames = list(Simulation(made).frames())
     a = 9.81 * (np.sin(SLOPE) - 0.3 * np.cos(SLOPE))
@@ -218,7 +218,7 @@ def test_what_it_lies_on_carries_it() -> None:
         t = np.clip((frame - 20.0) / 24.0, 0.0, 1.0)
         return np.array([0.5, 0.2, 0.3]) * t * t * (3.0 - 2.0 * t)
 
-    made = scene(lying(5, 0.0069, friction=0.8), last=60, obstacles=(plane(path=path),))
+    made = scene(lying(5, 0.0069, friction=0.8), last=60, colliders=(plane(path=path),))
     frames = list(Simulation(made).frames())
     way = frames[-1].surface - frames[0].surface
     # 0.72 m/s^2 sideways at most: friction, of 7.8, hardly gives way.
@@ -231,7 +231,7 @@ def test_what_it_lies_on_carries_it() -> None:
 
 def thrown_over(last: int = 20) -> Scene:
     """It falls over a crate and slides on it."""
-    return scene(lying(5, 0.03, friction=0.2), last=last, obstacles=(crate(),))
+    return scene(lying(5, 0.03, friction=0.2), last=last, colliders=(crate(),))
 
 
 @pytest.mark.slow
@@ -241,9 +241,9 @@ def test_going_on_from_a_kept_frame_gives_the_same_bytes_while_it_falls_and_slid
         again = Simulation(thrown_over()).frames(whole[start])
         for frame, other in zip(whole[start + 1 :], again, strict=True):
             assert frame.state.positions.tobytes() == other.state.positions.tobytes()
-            assert frame.state.memory.keys() == other.state.memory.keys()
-            for name, value in frame.state.memory.items():
-                assert value.tobytes() == other.state.memory[name].tobytes()
+            assert frame.state.history.keys() == other.state.history.keys()
+            for name, value in frame.state.history.items():
+                assert value.tobytes() == other.state.history[name].tobytes()
 
 
 @pytest.mark.slow
@@ -254,7 +254,7 @@ def test_thick_yarns_that_hit_a_plain_box_are_in_nothing_and_no_sentence_says_th
     faces = np.array([three for a, b, c, d in quads for three in ((a, b, c), (a, c, d))])
     box = collider(Surface("Box", vertices, faces))
     # As Weave makes it: yarns of 0.4 of what is between them. A frame after it has fallen 30 cm it is bent round.
-    simulation = Simulation(scene(lying(16, 0.3, thickness=23.5, settle=24.0), last=8, obstacles=(box,)))
+    simulation = Simulation(scene(lying(16, 0.3, thickness=23.5, settle=24.0), last=8, colliders=(box,)))
     for frame in simulation.frames():
         assert depth(simulation, frame.state.positions, box, frame.number) == 0.0
-        assert not touched(simulation, frame.state, "Swatch").sunk
+        assert not contact_summary(simulation, frame.state, "Swatch").penetrations

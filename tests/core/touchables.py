@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from dampsim.core.contact.detection import Detection
-from dampsim.core.contact.memory import ContactMemory
-from dampsim.core.contact.model import ContactModel
-from dampsim.core.contact.moment import Moment
-from dampsim.core.contact.rows import ContactEnergy, Rows
-from dampsim.core.contact.touchable import Touchable
+from dampsim.core.contact.collision_detection import CollisionDetection
+from dampsim.core.contact.collision_state import CollisionState
+from dampsim.core.contact.collision_surface import CollisionSurface
+from dampsim.core.contact.contact_history import ContactHistory
+from dampsim.core.contact.contact_model import ContactModel
+from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.geometry.surface import Surface
-from dampsim.core.simulation.contacts import sewn
+from dampsim.core.simulation.contact_setup import weld_coincident
 
 # Contact distance, m; frame, s; Young's modulus, Pa.
 R, H, E = 0.01, 1.0 / 24.0, 1e5
@@ -61,7 +61,7 @@ class Step:
     things: Sequence[Thing]
     facing: Sequence[tuple[int, int]] = ((0, 1),)
     own: Sequence[int] = ()
-    memory: ContactMemory | None = field(default_factory=ContactMemory)
+    memory: ContactHistory | None = field(default_factory=ContactHistory)
     h: float = H
 
     def __post_init__(self) -> None:
@@ -73,10 +73,10 @@ class Step:
             v = len(one.surface.vertices)
             operator = csr_matrix(every[counts[place] : counts[place + 1]]) if one.body else None
             mesh, hold = one.surface, np.full(v, 0.0 if one.body else 1.0)
-            triangles = sewn(mesh.vertices, mesh.triangles)
+            triangles = weld_coincident(mesh.vertices, mesh.triangles)
             dials = {"block": place if one.body else -1, "young": one.young, **one.more}
             rest = mesh.vertices if one.rest is None else one.rest
-            surfaces.append(Touchable(mesh.name, rest, triangles, operator, hold, **dials))
+            surfaces.append(CollisionSurface(mesh.name, rest, triangles, operator, hold, **dials))
         model = ContactModel(
             tuple(surfaces), tuple(-1 if one.body else k for k, one in enumerate(self.things)), tuple(self.facing),
             tuple(self.own),
@@ -86,18 +86,18 @@ class Step:
         drift = np.concatenate([(0.0 if one.body else 1.0) * (one.ended - one.surface.vertices) for one in self.things])
         numbers = np.array([(one.distance, one.friction, one.backward, one.young) for one in self.things]).T
         same = np.array([one.consistent for one in self.things])
-        self.moment = Moment(model, start, offset, drift, *numbers, same, self.h)
+        self.moment = CollisionState(model, start, offset, drift, *numbers, same, self.h)
         self.nodes = np.concatenate([one.ended for one in bodies])
 
     def points(self, place: int) -> set[int]:
-        return set(self.moment.model.surfaces[place].points.tolist())
+        return set(self.moment.model.surfaces[place].used_vertices.tolist())
 
-    def rows(self, thorough: bool = False) -> Rows:
-        return Detection(self.moment, self.memory, thorough)(self.nodes)
+    def rows(self, thorough: bool = False) -> ContactSet:
+        return CollisionDetection(self.moment, self.memory, thorough)(self.nodes)
 
-    def heights(self, rows: Rows) -> np.ndarray:
+    def heights(self, rows: ContactSet) -> np.ndarray:
         """(k,) m, n·d at the step's end."""
-        way = ContactEnergy(rows, np.zeros(len(rows))).at(self.nodes).way
+        way = ContactPotential(rows, np.zeros(len(rows))).forces_at(self.nodes).offset
         return np.einsum("ki,ki->k", rows.normal, way)
 
 

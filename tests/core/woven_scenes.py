@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 
 from builders import still
-from dampsim.core.bodies.registry import kind
+from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.stepping.controls import Controls, YarnDials
-from dampsim.core.stepping.law import BackwardEulerLaw, InertiaLaw
+from dampsim.core.stepping.law import BackwardEulerLaw, DeformationLaw
 from dampsim.core.stepping.weave_step import WeaveStepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
-from dampsim.core.system.system import System, assemble
-from dampsim.core.system.weave import Weave, weave_of
+from dampsim.core.system.system import System, assemble_system
+from dampsim.core.system.weave_term import WeaveTerm, find_weave_term
 
 
 def swatch(across: int, along: int, pitch: float) -> tuple[Surface, np.ndarray]:
@@ -51,12 +51,12 @@ class Loom:
     """A swatch that is stepped by itself, without a scene. pins: (v,) which vertices are held."""
 
     def __init__(self, body: Body, gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
-        block = kind("WEAVE").build(body).block
-        self.system: System = assemble((block,), np.array(gravity), None, modal=False)
+        block = kind_by_name("WEAVE").build(body).block
+        self.system: System = assemble_system((block,), np.array(gravity), None, has_eigenvalues=False)
         self.stepper = WeaveStepper(self.system)
-        term = weave_of(block.terms)
+        term = find_weave_term(block.terms)
         assert term is not None
-        self.term: Weave = term
+        self.term: WeaveTerm = term
         self.cloth = term.cloth
         self.factor = body.settings.young / 1e5
         self.state = State.at_rest(self.system.rest)
@@ -67,7 +67,7 @@ class Loom:
         yarns: YarnDials,
         end: np.ndarray | None = None,
         tolerance: float = 1e-8,
-        law: InertiaLaw | None = None,
+        law: DeformationLaw | None = None,
     ) -> int:
         """One step of backward Euler, or of another law, pins (p, 3) moved to their end; the iterations it took."""
         block = self.system.blocks[0]
@@ -81,7 +81,7 @@ class Loom:
 
     def kept(self, name: str) -> np.ndarray:
         """What is remembered of the yarns."""
-        return self.state.memory[f"{self.system.blocks[0].name}\x1f{name}"]
+        return self.state.history[f"{self.system.blocks[0].name}\x1f{name}"]
 
     @property
     def kinetic(self) -> float:

@@ -10,12 +10,12 @@ import numpy as np
 from builders import gridded, scene, still
 from dampsim.core.arrays import Array
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.crossings import depth_between
+from dampsim.core.geometry.intersections import penetration_depth
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.link import Link, Place
+from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.contacts import sewn
-from dampsim.core.simulation.simulation import Run, Simulation
+from dampsim.core.simulation.contact_setup import weld_coincident
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from pairs import icosphere
 
 from .drawing import Drawn, Panel
@@ -37,11 +37,13 @@ class Shown:
     @property
     def deepest(self) -> float:
         """Return the largest penetration between bodies at any frame, m."""
-        faces = {body.name: sewn(body.surface.vertices, body.surface.triangles) for body in self.scene.bodies}
+        faces = {
+            body.name: weld_coincident(body.surface.vertices, body.surface.triangles) for body in self.scene.bodies
+        }
         names = sorted(faces)
         pairs = [(a, b) for k, a in enumerate(names) for b in names[k + 1 :]]
         return max(
-            depth_between(one.shapes[a], faces[a], one.shapes[b], faces[b]) for one in self.frames for a, b in pairs
+            penetration_depth(one.shapes[a], faces[a], one.shapes[b], faces[b]) for one in self.frames for a, b in pairs
         )
 
     def panels(self, times: Sequence[float], few: str) -> list[Panel]:
@@ -89,7 +91,7 @@ def bridge(seconds: float) -> Shown:
         if k:
             for y in np.linspace(0.0, wide, 5):
                 point = np.array([left - 0.5 * gap, y, 0.025])
-                places = (Place(f"Plank {k - 1}", point), Place(f"Plank {k}", point))
+                places = (LinkPoint(f"Plank {k - 1}", point), LinkPoint(f"Plank {k}", point))
                 links.append(Link(f"{k} {y:.2f}", *places, 4e4))
     for k, (x, y, z) in enumerate(((0.3, 0.12, 0.16), (0.36, 0.36, 0.2))):
         bar = gridded(f"Bar {k}", (x, y, z), (x + 0.7, y + 0.1, z + 0.1), 0.05)
@@ -100,13 +102,13 @@ def bridge(seconds: float) -> Shown:
 def _seen(bodies: list[Body], links: list[Link], falling: dict[str, float], seconds: float) -> Shown:
     made = scene(*bodies, last=2 + round(FPS * seconds), links=tuple(links))
     simulation = Simulation(made)
-    run = Run(simulation, simulation.first_frame(), simulation.sampled(1))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state = run.frame.state
     velocities: Array = state.velocities.copy()
     for name, speed in falling.items():
-        velocities[simulation.assembly.nodes_of(made.place_of(name)), 2] = speed
+        velocities[simulation.assembly.node_slice_of(made.body_index(name)), 2] = speed
     run.frame = replace(run.frame, state=replace(state, velocities=velocities))
     frames = [run.frame]
     for number in range(2, made.last + 1):
-        frames.append(run.advance(simulation.sampled(number, run.count)))
-    return Shown(made, frames, 1.0 / (FPS * run.count), sum(frame.helped for frame in frames))
+        frames.append(run.advance(simulation.sample_frame(number, run.substep_count)))
+    return Shown(made, frames, 1.0 / (FPS * run.substep_count), sum(frame.fallback_count for frame in frames))

@@ -22,7 +22,7 @@ _FAR = 1e4
 
 @dataclass(frozen=True)
 class Drawn:
-    """triangles (m, 3) of positions (n, 3), in an RGB colour; or a ball around a position, with a radius in m."""
+    """A drawn mesh: triangles (m, 3) of positions (n, 3), in an RGB colour; or a ball at a position, radius in m."""
 
     positions: Array
     triangles: Index

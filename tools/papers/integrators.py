@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 
 import test_integrators as stepping
-from dampsim.core.damping.damping import ByPotential
-from dampsim.core.energies.springs import springs
+from dampsim.core.damping.damping import PotentialDamping
+from dampsim.core.energies.springs import spring_energy
 from dampsim.core.integrators import INTEGRATORS
 from dampsim.core.system.state import State
 
@@ -21,7 +21,14 @@ def integrators() -> str:
     rest = np.zeros((2, 3))
     rest[1, 0] = 1.0
     system = stepping.build_system(
-        rest, np.array([[0, 1]]), np.ones(2), (), np.zeros(3), np.arange(2), np.full(2, stepping.STIFFNESS), modal=False
+        rest,
+        np.array([[0, 1]]),
+        np.ones(2),
+        (),
+        np.zeros(3),
+        np.arange(2),
+        np.full(2, stepping.STIFFNESS),
+        has_eigenvalues=False,
     )
     start = rest + np.array([[0.3, 0.0, -0.2], [0.0, 0.5, 0.1]])
     speed = np.array([[0.0, 1.0, 0.0], [-2.0, 0.0, 0.5]])
@@ -34,7 +41,7 @@ def integrators() -> str:
         errors = []
         for count in counts:
             state = State(0.0, start, speed, np.zeros_like(rest))
-            end = stepping.run(one, system, ByPotential(stepping._Drag()), state, 1.0 / count, count)[-1]
+            end = stepping.run(one, system, PotentialDamping(stepping._Drag()), state, 1.0 / count, count)[-1]
             errors.append(float(np.abs(end.positions - rest - exact).max()))
         orders = [float(np.log2(x / y)) for x, y in itertools.pairwise(errors)]
         rows.append([one.label, one.order, *(f"{order:.2f}" for order in orders[1:])])
@@ -73,7 +80,7 @@ def integrators() -> str:
 def _curved() -> list[list[float]]:
     """Return the orders on a spring whose mass swings about its fixed end."""
     rest = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
-    energy = springs(np.array([[0, 1]]), np.ones(1), np.array([60.0]))
+    energy = spring_energy(np.array([[0, 1]]), np.ones(1), np.array([60.0]))
     system = stepping.build_system(
         rest,
         np.array([[0, 1]]),
@@ -82,7 +89,7 @@ def _curved() -> list[list[float]]:
         np.zeros(3),
         np.array([0]),
         np.array([np.inf]),
-        modal=False,
+        has_eigenvalues=False,
     )
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 3.0, 0.0]])
     found = []

@@ -8,17 +8,17 @@ import numpy as np
 
 import test_damping as damping
 from dampsim.core.arrays import Array
-from dampsim.core.damping.balanced import balanced
-from dampsim.core.damping.clusters import Clusters, Mesh, body
+from dampsim.core.damping.clusters import Clusters, Mesh, whole_body_cluster
 from dampsim.core.damping.damping import Damping
-from dampsim.core.damping.rate import remembered
-from dampsim.core.damping.spring import fastest, incidence
+from dampsim.core.damping.frame_rate import retained_fraction
+from dampsim.core.damping.spring import edge_incidence, largest_edge_eigenvalue
 from dampsim.core.damping.torque import TORQUE_SCHEMES
+from dampsim.core.damping.torque_removal import remove_torque
 from dampsim.core.energies import StableNeoHookean, StVK
 from dampsim.core.integrators import INTEGRATORS
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
-from dampsim.core.papers.compare import bent, course, largest_step, released, slivers
-from dampsim.core.papers.per_step import PerStep
+from dampsim.core.papers.compare import bent_bar, largest_stable_step, released_bar, run_case, sliver_bar
+from dampsim.core.papers.per_step import PerStepDamping
 
 from . import schmedding_figures
 from .page import FAILS, HOLDS, PARTLY, Claim, picture, small, table, verdicts
@@ -106,7 +106,7 @@ def _of_states(name: str, dials: dict[str, str], sliver: bool) -> Momentum:
     acting = damping.made(_kind(name), system, gamma=1.0, **dials)
     worst, grew = np.zeros(2), 0
     for state in damping.states(system, damping.STATES):
-        v = acting.velocities(state.positions, state.velocities, state.velocities, damping.H)
+        v = acting.damp_velocities(state.positions, state.velocities, state.velocities, damping.H)
         after = replace(state, velocities=v)
         size = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
         reach = float(np.abs(state.positions - state.positions.mean(axis=0)).max())
@@ -136,9 +136,9 @@ class Sweeps:
 
 def _sweeps() -> tuple[str, Sweeps]:
     system = damping.squashed(False)
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     state = damping.states(system, 1)[0]
-    mean = body(mesh).means(state.velocities)[0]
+    mean = whole_body_cluster(mesh).mean_per_cluster(state.velocities)[0]
     n, rng = len(system.mass), np.random.default_rng(1)
     order = rng.permutation(n)
     tree = np.array([(order[k], order[rng.integers(k)]) for k in range(1, n)])
@@ -150,8 +150,8 @@ def _sweeps() -> tuple[str, Sweeps]:
     counts = np.unique(np.geomspace(1, 2000, 40).astype(int))
     lines, needed, rates, left = {}, {}, (0.0, 0.0), 0.0
     for name, one in joined.items():
-        strength = (1.0 - remembered(0.9, damping.H)) / fastest(one)
-        E = incidence(one).toarray()
+        strength = (1.0 - retained_fraction(0.9, damping.H)) / largest_edge_eigenvalue(one)
+        E = edge_incidence(one).toarray()
         root = 1.0 / np.sqrt(system.mass)
         factor = float(np.abs(1.0 - strength * np.linalg.eigvalsh(root[:, None] * (E @ E.T) * root)[1:]).max())
         sweep = np.eye(n) - strength * (E @ E.T) / system.mass[:, None]
@@ -187,7 +187,7 @@ def _sweeps() -> tuple[str, Sweeps]:
 
 
 def _steps() -> tuple[str, dict[str, list[float]]]:
-    cases = {"bar": released(), "slivers": slivers()}
+    cases = {"bar": released_bar(), "slivers": sliver_bar()}
     explicit = next(one for one in INTEGRATORS if one.name == "SYMPLECTIC_EULER")
     wanted: list[tuple[str, str, str, dict[str, object]]] = [("undamped", "", "", {}), ("point", "POINT", "", {})]
     wanted += [
@@ -221,10 +221,10 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
         values = []
         for case in cases.values():
             for gamma in (0.5, 1.0):
-                method = PerStep(damping.made(_kind(name), case.system, gamma=gamma, **dials)) if name else None
+                method = PerStepDamping(damping.made(_kind(name), case.system, gamma=gamma, **dials)) if name else None
                 # A linear programme in every step is slow.
                 tried = gamma < 1.0 or dials.get("torque") != "PROGRAMME"
-                values.append(1e3 * largest_step(case, explicit, method) if tried else np.nan)
+                values.append(1e3 * largest_stable_step(case, explicit, method) if tried else np.nan)
                 cells.append(_step(values[-1]) if tried else "")
         found[f"{label} {torque}".strip()] = values
         rows.append(cells)
@@ -248,14 +248,14 @@ def _schemes() -> tuple[str, dict[str, list[str]]]:
     for one in INTEGRATORS:
         cells: list[object] = [one.label]
         for model in (StableNeoHookean, StVK):
-            case = bent(model)
+            case = bent_bar(model)
             for name in ("", "DIRECT"):
                 method = (
                     damping.made(_kind(name), case.system, gamma=0.2, clusters="ELEMENTS", torque="RADII")
                     if name
                     else None
                 )
-                made = course(case, one, method, 1.0 / 96.0 if one.implicit else 1.0 / 960.0, 1.0)
+                made = run_case(case, one, method, 1.0 / 96.0 if one.is_implicit else 1.0 / 960.0, 1.0)
                 left = made.energy[-1] / made.energy[0]
                 cells.append("ran away" if made.problem or not left < 10.0 else f"{left:.3f}")
         rows.append(cells)
@@ -266,8 +266,8 @@ def _schemes() -> tuple[str, dict[str, list[str]]]:
         "its elements by (b), γ = 0.2 in a 24th of a second. Steps are a 96th of a second, or a 960th for the explicit integrators.\n\n"
         + table(["integrator", "neo-Hookean, undamped", "direct", "St. Venant–Kirchhoff, undamped", "direct"], rows)
         + "\nImplicit integrators damp the velocities at the start of the step, because predicted velocities do not exist before the minimisation\n"
-        "([physics](../explanation/physics/index.md), section 3). Backward Euler by itself dissipates all that this damping of elements would remove; neither\n"
-        "affects the slow swing that remains. Forward Euler adds energy to every swing faster than this damping removes it.\n"
+        "([physics, section 3](../explanation/physics/03-velocity-damping.md)). Backward Euler by itself dissipates all that this damping of elements\n"
+        "would remove; neither affects the slow swing that remains. Forward Euler adds energy to every swing faster than this damping removes it.\n"
     )
     return text, found
 
@@ -284,8 +284,8 @@ def _pair(system: object, mesh: Mesh) -> tuple[Array, Array]:
 
 def _others() -> tuple[str, dict[str, float]]:
     system = damping.squashed(False)
-    mesh = Mesh.of(system.mass, system.blocks[0].groups)
-    whole = body(mesh)
+    mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
+    whole = whole_body_cluster(mesh)
     state = damping.states(system, 3)[2]
     x, v = state.positions, state.velocities
     pull = np.zeros_like(x)
@@ -302,18 +302,18 @@ def _others() -> tuple[str, dict[str, float]]:
 
         rows.append([name, "unchanged", *off(f), "1", ""])
         for scheme in schemes:
-            made = balanced(f, x, whole, scheme)
+            made = remove_torque(f, x, whole, scheme)
             kept = _alike(made, f, whole)
             rows.append([name, SCHEME[scheme], *off(made), f"{kept:.2f}", ""])
     for scheme in schemes:
-        made = np.abs(balanced(pair, system.rest, whole, scheme)).sum(axis=1)
+        made = np.abs(remove_torque(pair, system.rest, whole, scheme)).sum(axis=1)
         share[scheme] = float(made[far].sum() / made.sum()) if made.sum() > 0.0 else 0.0
         rows.append(["a force pair that turns one end", SCHEME[scheme], "", "", "", f"{share[scheme]:.0%}"])
     return (
         "\n## Other forces\n\n"
-        "`core/damping/balanced.py` removes sum and torque from any nodal forces, by each scheme. Here it acts on the bar in a random state. The table\n"
-        "gives the remaining sum and torque relative to Σ‖f‖ (torque: times the bar's extent). *Kept* is the cosine between the internal parts of\n"
-        "both force fields, weighted by 1/m. *Far half* is the share of the corrected forces in the half of the bar that had no forces.\n\n"
+        "`core/damping/torque_removal.py` removes sum and torque from any nodal forces, by each scheme. Here it acts on the bar in a random state.\n"
+        "The table gives the remaining sum and torque relative to Σ‖f‖ (torque: times the bar's extent). *Kept* is the cosine between the internal\n"
+        "parts of both force fields, weighted by 1/m. *Far half* is the share of the corrected forces in the half of the bar that had no forces.\n\n"
         + table(["forces", "scheme", "sum", "torque", "kept", "far half"], rows)
     ), share
 

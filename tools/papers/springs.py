@@ -8,11 +8,11 @@ from scipy.sparse.linalg import cg, spsolve
 
 import test_integrators as stepping
 from dampsim.core.arrays import Array
-from dampsim.core.energies.springs import springs
+from dampsim.core.energies.springs import spring_energy
 from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.geometry.box import box_tets
 from dampsim.core.integrators import INTEGRATORS
-from dampsim.core.papers.oscillator import known_limit, largest_step, step_matrix
+from dampsim.core.papers.oscillator import analytical_stability_limit, stability_limit, step_matrix
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 
@@ -25,9 +25,16 @@ def _rope(count: int = 50, stiffness: float = 1e4) -> System:
     """Build a rope: masses of 0.1 kg on springs of 0.1 m, pinned at one end. stiffness: N/m."""
     rest = np.stack([0.1 * np.arange(count + 1), np.zeros(count + 1), np.zeros(count + 1)], axis=1)
     edges = np.stack([np.arange(count), np.arange(1, count + 1)], axis=1)
-    energy = springs(edges, np.full(count, 0.1), np.full(count, 0.1 * stiffness))
+    energy = spring_energy(edges, np.full(count, 0.1), np.full(count, 0.1 * stiffness))
     return build_system(
-        rest, edges, np.full(count + 1, 0.1), (energy,), np.zeros(3), np.array([0]), np.array([np.inf]), modal=False
+        rest,
+        edges,
+        np.full(count + 1, 0.1),
+        (energy,),
+        np.zeros(3),
+        np.array([0]),
+        np.array([np.inf]),
+        has_eigenvalues=False,
     )
 
 
@@ -65,12 +72,15 @@ def _limits() -> tuple[str, dict[str, list[float]]]:
     rows, found, lines = [], {}, {}
     ratios = np.linspace(0.0, 2.0, 21)
     for one in INTEGRATORS:
-        found[one.name] = [largest_step(one, ratio) for ratio in RATIOS]
+        found[one.name] = [stability_limit(one, ratio) for ratio in RATIOS]
         rows.append([one.label, *(f"{value:.4f}" if np.isfinite(value) else "any" for value in found[one.name])])
-        if not one.implicit:
-            rows.append(["… known limit", *(f"{known_limit(one.name, ratio):.4f}" for ratio in RATIOS)])
-            lines[f"{one.label}, measured"] = (ratios, np.array([largest_step(one, float(r)) for r in ratios]))
-            lines[f"{one.label}, known limit"] = (ratios, np.array([known_limit(one.name, float(r)) for r in ratios]))
+        if not one.is_implicit:
+            rows.append(["… known limit", *(f"{analytical_stability_limit(one.name, ratio):.4f}" for ratio in RATIOS)])
+            lines[f"{one.label}, measured"] = (ratios, np.array([stability_limit(one, float(r)) for r in ratios]))
+            lines[f"{one.label}, known limit"] = (
+                ratios,
+                np.array([analytical_stability_limit(one.name, float(r)) for r in ratios]),
+            )
     text = (
         "\n## The longest step of a damped spring\n\n"
         "x″ + 2ζω x′ + ω² x = 0: the largest hω for which no motion grows, from the eigenvalues of each integrator's step matrix. *any* means up to\n"
@@ -92,13 +102,14 @@ def _lost() -> tuple[str, dict[str, float], dict[str, float]]:
         energy = float((whole @ [1.0, 0.0]) @ (whole @ [1.0, 0.0]))
         lost[one.name] = 1.0 - energy
         kept[one.name] = (
-            float(np.abs(np.linalg.eigvals(step_matrix(one, 0.1, 100.0))).max()) if one.implicit else np.inf
+            float(np.abs(np.linalg.eigvals(step_matrix(one, 0.1, 100.0))).max()) if one.is_implicit else np.inf
         )
-        rows.append([one.label, f"{energy:.3f}", f"{kept[one.name]:.4f}" if one.implicit else "grows"])
+        rows.append([one.label, f"{energy:.3f}", f"{kept[one.name]:.4f}" if one.is_implicit else "grows"])
     text = (
         "\n## Numerical dissipation\n\n"
-        "Energy of an undamped spring after one swing of 24 steps, starting from 1; and the factor by which one step with hω = 100 (ζ = 0.1) multiplies\n"
-        "the motion. Stiff decay means a factor near 0.\n\n" + table(["integrator", "energy after a swing", "a stiff spring, per step"], rows)
+        "Energy of an undamped spring after one swing of 24 steps, starting from 1; and the factor by which one step with hω = 100 (ζ = 0.1)\n"
+        "multiplies the motion. Stiff decay means a factor near 0.\n\n"
+        + table(["integrator", "energy after a swing", "a stiff spring, per step"], rows)
     )
     return text, lost, kept
 
@@ -111,7 +122,7 @@ def _pulled() -> tuple[str, dict[str, int], float]:
     state = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
     tail = 0.0
     for one in INTEGRATORS:
-        after = stepping.run(one, system, None, state, 1.0 / 24.0 if one.implicit else 1e-3, 1)[-1]
+        after = stepping.run(one, system, None, state, 1.0 / 24.0 if one.is_implicit else 1e-3, 1)[-1]
         moved = np.abs(after.velocities[:-1, 0]) > 1e-13
         reached[one.name] = int(moved.sum())
         if one.name == "BACKWARD_EULER":
@@ -120,7 +131,8 @@ def _pulled() -> tuple[str, dict[str, int], float]:
     text = (
         "\n## Propagation of a force in one step\n\n"
         "The last mass of a rope of 50 springs (10⁴ N/m, 0.1 kg each) is pulled out by 1 cm. The table gives the number of other masses that move\n"
-        "after one step of a 24th of a second (1 ms for the explicit integrators).\n\n" + table(["integrator", "moving masses, of 49"], rows)
+        "after one step of a 24th of a second (1 ms for the explicit integrators).\n\n"
+        + table(["integrator", "moving masses, of 49"], rows)
     )
     return text, reached, tail
 
@@ -131,7 +143,7 @@ def _block() -> tuple[float, float]:
     The spring has 100 N/m and is stretched by a half.
     """
     edge = np.array([[0, 1]])
-    energy = springs(edge, np.array([1.0]), np.array([100.0]))
+    energy = spring_energy(edge, np.array([1.0]), np.array([100.0]))
     x = np.array([[0.0, 0.0, 0.0], [1.2, 0.9, 0.0]])
     slope = np.zeros((3, 3))
     for axis in range(3):
@@ -154,9 +166,9 @@ def _linear(far: float) -> tuple[float, float, float]:
     system, h = _rope(10, 200.0), 1.0 / 24.0
     (energy,) = system.blocks[0].energies
     rng = np.random.default_rng(2)
-    x = system.rest + far * rng.standard_normal(system.rest.shape) * ~system.fixed[:, None]
-    v = 25.0 * far * rng.standard_normal(x.shape) * ~system.fixed[:, None]
-    free = (~system.fixed).repeat(3)
+    x = system.rest + far * rng.standard_normal(system.rest.shape) * ~system.is_fixed[:, None]
+    v = 25.0 * far * rng.standard_normal(x.shape) * ~system.is_fixed[:, None]
+    free = (~system.is_fixed).repeat(3)
     mass = system.mass.repeat(3)
     force = -energy.value_gradient(x)[1].ravel()[free]
     slides, positive = (
@@ -180,7 +192,7 @@ def _iterations() -> tuple[int, int]:
     """Return the total conjugate-gradient iterations of 24 steps of (4) to 1e-6: cold start, and warm start from the last velocities."""
     system, h = _rope(), 1.0 / 240.0
     (energy,) = system.blocks[0].energies
-    free = np.flatnonzero((~system.fixed).repeat(3))
+    free = np.flatnonzero((~system.is_fixed).repeat(3))
     mass = system.mass.repeat(3)
     counts = []
     for warm in (False, True):
@@ -224,9 +236,13 @@ def springs_page() -> str:
     ours, slides = _block()
     near, far = _linear(0.002), _linear(0.02)
     cold, warm = _iterations()
-    implicit = [one.name for one in INTEGRATORS if one.implicit]
-    explicit = [one.name for one in INTEGRATORS if not one.implicit]
-    paper = max(abs(limits[name][k] - known_limit(name, ratio)) for name in explicit for k, ratio in enumerate(RATIOS))
+    implicit = [one.name for one in INTEGRATORS if one.is_implicit]
+    explicit = [one.name for one in INTEGRATORS if not one.is_implicit]
+    paper = max(
+        abs(limits[name][k] - analytical_stability_limit(name, ratio))
+        for name in explicit
+        for k, ratio in enumerate(RATIOS)
+    )
     steady = all(np.isinf(limits[name]).all() for name in implicit)
     claims = [
         Claim("[MSS]: explicit schemes are stable up to a step that depends on the stiffness", HOLDS,
@@ -258,8 +274,8 @@ def springs_page() -> str:
         "`python run.py docs`. Contact, friction and controllers are not tested on this page; [papers.md](../papers.md) says where they are.\n\n## Verdicts\n\n" + verdicts(claims)
         + "\n## Explicit and implicit, in one picture\n\n"
         + _first_order()
-        + "\nThe slides' picture, with numbers. An explicit step follows the slope at its start, so that beyond h = 2 the jumps grow. An implicit step ends\n"
-        "where the slope, followed backwards, leads to its start, and decays for steps of any length.\n\n"
+        + "\nThe slides' picture, with numbers. An explicit step follows the slope at its start, so that beyond h = 2 the jumps grow. An implicit step\n"
+        "ends where the slope, followed backwards, leads to its start, and decays for steps of any length.\n\n"
         + _regions()
         + limits_text + lost_text + pulled_text
     )  # fmt: skip

@@ -12,21 +12,21 @@ import test_dissipation as rates
 import test_integrators as stepping
 from dampsim.core.arrays import Array
 from dampsim.core.damping import rayleigh
-from dampsim.core.damping.damping import ByPotential, Damping, Dissipative
+from dampsim.core.damping.damping import Damping, DissipationPotential, PotentialDamping
 from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDrag
-from dampsim.core.damping.strain_rate import StrainRate
-from dampsim.core.elements.bending import Tangent
-from dampsim.core.elements.strains import Stretch
-from dampsim.core.energies import Material, StVK, TetElasticity
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic
+from dampsim.core.damping.rayleigh import StiffnessDamping
+from dampsim.core.damping.strain_rate import StrainRateDamping
+from dampsim.core.elements.rod_strains import TangentStrain
+from dampsim.core.elements.strains import SpringStrain
+from dampsim.core.energies import ElasticMaterial, StVK, TetElasticity
+from dampsim.core.energies.strain_energy import StrainEnergy, isotropic_moduli
 from dampsim.core.energies.tetrahedra import tet_volumes
 from dampsim.core.integrators import INTEGRATORS
 from dampsim.core.measure.diagnostics import energies
-from dampsim.core.papers.flat_scenes import cloth, orbit
-from dampsim.core.papers.rate_step import Jacobian, RateStep
+from dampsim.core.papers.flat_scenes import cloth, spring_orbit
+from dampsim.core.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.solvers.problem import Outcome
+from dampsim.core.solvers.objective import Outcome
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
@@ -77,12 +77,12 @@ def _good(claims: list[Claim]) -> str:
             if name != "spatial tets":
                 # One strain per element with random moduli; the spatial rate has no energy.
                 elastic = StrainEnergy(strain, potential.viscosity, weights)
-                force = -(StiffnessDrag((elastic,), 1.0).matrix(x) @ v.ravel()).reshape(v.shape)
+                force = -(StiffnessDamping((elastic,), 1.0).matrix(x) @ v.ravel()).reshape(v.shape)
                 drag.append(_outside(gradient, strain.elements, force))
         rigid[name], beyond[name] = turned, left
         rows.append([name, small(turned), small(left), f"{np.median(drag):.2f}, {max(drag):.2f}" if drag else ""])
     switch, bent = 0.1, rates.folded(0.1)[0]
-    nearly = Dissipation(Tangent(np.array([1.0]), rates.ROD), np.eye(3), np.ones(1), 3)
+    nearly = Dissipation(TangentStrain(np.array([1.0]), rates.ROD), np.eye(3), np.ones(1), 3)
     spins = rng.standard_normal((STATES, 3))
     spun = max(float(np.abs(nearly.force(bent, np.cross(one, bent))).max() / np.linalg.norm(one)) for one in spins)
     sheet = cloth(7, np.arange(7))
@@ -131,8 +131,8 @@ def _good(claims: list[Claim]) -> str:
     return (
         "## Good damping, 3.1 and 3.2\n\n"
         f"{STATES} random deformed states each. The force on rigid motions is relative to that on an equally fast random motion. The outside part is the\n"
-        "fraction of the force that (1) finds outside the strain's gradients: for strain rate damping (largest), and for Rayleigh damping (11) with the\n"
-        "positive part of the stiffness (median, largest).\n\n"
+        "fraction of the force that (1) finds outside the strain's gradients: for strain rate damping (largest), and for Rayleigh damping (11) with\n"
+        "the positive part of the stiffness (median, largest).\n\n"
         + table(["strain", "on rigid motions", "outside, strain rate", "outside, Rayleigh"], rows)
         + "\n"
     )
@@ -141,7 +141,7 @@ def _good(claims: list[Claim]) -> str:
 def _stiffness(claims: list[Claim]) -> str:
     """Compare the positive part of the stiffness with the whole."""
     energy = TetElasticity(
-        rates.TET_REST, rates.TETS, tet_volumes(rates.TET_REST, rates.TETS), StVK(Material(1000.0, 0.3, 1.0))
+        rates.TET_REST, rates.TETS, tet_volumes(rates.TET_REST, rates.TETS), StVK(ElasticMaterial(1000.0, 0.3, 1.0))
     )
     rows = []
     for size in (1.2, 1.0, 0.9, 0.8, 0.6, 0.4):
@@ -165,10 +165,10 @@ def _stiffness(claims: list[Claim]) -> str:
     )
     return (
         "## The stiffness in Rayleigh's damping, (10) and (11)\n\n"
-        "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the smallest eigenvalue of K over the largest. Where it is negative, βK\n"
-        "adds energy.\n\n"
+        "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the smallest eigenvalue of K over the largest. Where it is negative,\n"
+        "βK adds energy.\n\n"
         + table(["stretch", "‖K⁺ − K‖/‖K‖", "smallest eigenvalue"], rows)
-        + "\n*Rayleigh* in the panel uses K⁺; `core/damping/rayleigh.py` has both. In the experiment with the spring below, they differ by less than 0.1 J.\n\n"
+        + "\n*Rayleigh* in the panel uses K⁺; `core/damping/rayleigh.py` has both. In the spring experiment below, they differ by less than 0.1 J.\n\n"
     )
 
 
@@ -177,17 +177,19 @@ def _kinetic(system: System, states: Sequence[State]) -> Array:
 
 
 def _spring(claims: list[Claim]) -> str:
-    system = orbit()
+    system = spring_orbit()
     energy = _only(system)
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
     start = State(0.0, system.rest, speed, np.zeros_like(speed))
     r = max(np.roots([50.0, -100.0, 0.0, 0.0, -1600.0]).real)
     circle, betas, until = 0.5 * (40.0 / r) ** 2, (0.01, 0.05, 0.1), 20.0
 
-    def run(potential: Dissipative, integrator: str, h: float) -> Array:
+    def run(potential: DissipationPotential, integrator: str, h: float) -> Array:
         return _kinetic(
             system,
-            stepping.run(stepping.by(integrator), system, ByPotential(potential), start, h, round(until / h), 1e-9),
+            stepping.run(
+                stepping.by(integrator), system, PotentialDamping(potential), start, h, round(until / h), 1e-9
+            ),
         )
 
     def rate(beta: float) -> Dissipation:
@@ -198,13 +200,13 @@ def _spring(claims: list[Claim]) -> str:
     for integrator in ("SYMPLECTIC_EULER", "NEWMARK", "BACKWARD_EULER"):
         for beta in betas:
             cells = []
-            for kind, potential in (("strain rate", rate(beta)), ("Rayleigh", StiffnessDrag((energy,), beta))):
+            for kind, potential in (("strain rate", rate(beta)), ("Rayleigh", StiffnessDamping((energy,), beta))):
                 kinetic = found[integrator, beta, kind] = run(potential, integrator, 0.01)
                 cells += [f"{kinetic[500]:.1f}", f"{kinetic[-1]:.1f}"]
                 if integrator == "NEWMARK":
                     lines[f"{kind}, β = {beta} s"] = (0.01 * np.arange(0, 2001, 4), kinetic[::4])
             rows.append([next(i for i in INTEGRATORS if i.name == integrator).label, beta, *cells])
-    whole = run(StiffnessDrag((energy,), 0.01, whole=True), "NEWMARK", 0.01)
+    whole = run(StiffnessDamping((energy,), 0.01, use_exact_stiffness=True), "NEWMARK", 0.01)
     assert np.abs(whole - found["NEWMARK", 0.01, "Rayleigh"]).max() < 0.1
     apart = max(
         float(np.abs(found["NEWMARK", b, k] - found["SYMPLECTIC_EULER", b, k]).max())
@@ -213,10 +215,20 @@ def _spring(claims: list[Claim]) -> str:
     )
     coarse, large = [], {}
     for beta in betas:
-        cells = [f"{run(StiffnessDrag((energy,), beta), 'NEWMARK', 0.1)[-1]:.1f}"]
-        for jacobian, most in ((Jacobian.CLAMPED, 60), (Jacobian.WHOLE, 1), (Jacobian.CLAMPED, 1)):
+        cells = [f"{run(StiffnessDamping((energy,), beta), 'NEWMARK', 0.1)[-1]:.1f}"]
+        for jacobian, most in (
+            (PositionJacobian.CLAMPED, 60),
+            (PositionJacobian.WHOLE, 1),
+            (PositionJacobian.CLAMPED, 1),
+        ):
             step = RateStep(
-                system, replace(energy, clamped=True), rate(beta), jacobian, jacobian is not Jacobian.WHOLE, True, most
+                system,
+                replace(energy, clamped=True),
+                rate(beta),
+                jacobian,
+                jacobian is not PositionJacobian.WHOLE,
+                True,
+                most,
             )
             large[beta, jacobian, most] = _walked(step, start, 0.1, round(until / 0.1))[0]
             cells.append(f"{large[beta, jacobian, most][-1]:.1f}")
@@ -226,8 +238,10 @@ def _spring(claims: list[Claim]) -> str:
         beta: (circle - found["BACKWARD_EULER", beta, "strain rate"][-1], circle - slowed[beta][-1]) for beta in betas
     }
     off = max(abs(found["NEWMARK", b, "strain rate"][-1] - circle) for b in betas)
-    full = max(abs(large[b, Jacobian.CLAMPED, 60][-1] - circle) for b in betas)
-    one = max(abs(large[b, Jacobian.CLAMPED, 1][-1] - large[b, Jacobian.CLAMPED, 60][-1]) for b in betas)
+    full = max(abs(large[b, PositionJacobian.CLAMPED, 60][-1] - circle) for b in betas)
+    one = max(
+        abs(large[b, PositionJacobian.CLAMPED, 1][-1] - large[b, PositionJacobian.CLAMPED, 60][-1]) for b in betas
+    )
     claims += [
         Claim(
             "The spun spring ends in uniform circular motion under strain rate damping (figure 2)",
@@ -251,7 +265,9 @@ def _spring(claims: list[Claim]) -> str:
             "The numerical damping of backward Euler is far less than Rayleigh damping",
             FAILS,
             "of the energy of the circular motion it dissipates "
-            + ", ".join(f"{lost[b][0]:.1f} J, where Rayleigh damping dissipates {lost[b][1]:.1f} J (β = {b} s)" for b in betas)
+            + ", ".join(
+                f"{lost[b][0]:.1f} J, where Rayleigh damping dissipates {lost[b][1]:.1f} J (β = {b} s)" for b in betas
+            )
             + f" in {until:.0f} s; after 5 s {found['BACKWARD_EULER', 0.01, 'strain rate'][500]:.1f} J remain, with Rayleigh damping and Newmark {slowed[0.01][500]:.1f} J (β = 0.01 s) to {slowed[0.1][500]:.1f} J (0.1 s). The claim is true only for the larger β and short times",
             1.0,
         ),
@@ -268,11 +284,13 @@ def _spring(claims: list[Claim]) -> str:
     ]
     # Effect of the two changes of the Jacobian on one iteration.
     ways = [
-        abs(large[b, Jacobian.WHOLE, 1] - large[b, Jacobian.CLAMPED, 1]).max() / large[b, Jacobian.CLAMPED, 60].max()
+        abs(large[b, PositionJacobian.WHOLE, 1] - large[b, PositionJacobian.CLAMPED, 1]).max()
+        / large[b, PositionJacobian.CLAMPED, 60].max()
         for b in betas
     ]
     exits = [
-        abs(large[b, Jacobian.WHOLE, 1] - large[b, Jacobian.CLAMPED, 60]).max() / large[b, Jacobian.CLAMPED, 60].max()
+        abs(large[b, PositionJacobian.WHOLE, 1] - large[b, PositionJacobian.CLAMPED, 60]).max()
+        / large[b, PositionJacobian.CLAMPED, 60].max()
         for b in betas
     ]
     claims.append(
@@ -331,8 +349,8 @@ def _cloth(claims: list[Claim]) -> str:
     rate, drag = stepping.potentials(system, beta)
     dampings: dict[str, Damping | None] = {
         "no damping": None,
-        "strain rate": ByPotential(rate),
-        "Rayleigh": ByPotential(drag),
+        "strain rate": PotentialDamping(rate),
+        "Rayleigh": PotentialDamping(drag),
     }
 
     def played(upright: bool, steps: int) -> dict[str, tuple[Array, Array]]:
@@ -403,9 +421,9 @@ def _cloth(claims: list[Claim]) -> str:
 
 def _split() -> float:
     """Return the relative error of a bar's dissipated power with two viscosity factors, compared with (15)."""
-    matrix, body = rates.dialled(StrainRate, lambda_d=3.0, mu_d=7.0)
+    matrix, body = rates.dialled(StrainRateDamping, lambda_d=3.0, mu_d=7.0)
     rest, material = body.block.rest, body.material
-    scale = rayleigh.beta(body) * float(np.prod(np.ptp(rest, axis=0)))
+    scale = rayleigh.rayleigh_beta(body) * float(np.prod(np.ptp(rest, axis=0)))
     lam, mu = 3.0 * material.lam * scale, 7.0 * material.mu * scale
     grown, sheared = rest.ravel(), (rest[:, [1]] * np.array([1.0, 0.0, 0.0])).ravel()
     return max(abs(grown @ matrix @ grown / (9.0 * lam + 6.0 * mu) - 1.0), abs(sheared @ matrix @ sheared / mu - 1.0))
@@ -435,7 +453,9 @@ def _parameters(claims: list[Claim]) -> str:
 
     rows, folds = [], []
     for lam, mu in ((30.0, 20.0), (1.5, 1.0)):
-        damping = ByPotential(Dissipation(energy.strain, isotropic(lam, mu, 2), energy.weights, len(system.rest)))
+        damping = PotentialDamping(
+            Dissipation(energy.strain, isotropic_moduli(lam, mu, 2), energy.weights, len(system.rest))
+        )
         states = stepping.run(stepping.by("BACKWARD_EULER"), system, damping, start, 0.01, 60, 1e-3, minimise_newton)
         angles = [folded(state.positions) for state in states]
         folds.append(float(np.mean(angles)))
@@ -455,8 +475,8 @@ def _parameters(claims: list[Claim]) -> str:
     ]
     return (
         "## Two viscosities, (15), and figure 4 on a patch\n\n"
-        "17 × 17 nodes of the cloth, released when level, held by two corners. λ_d and μ_d in N s/m are those of the paper's shirts. Mean angle between\n"
-        "neighbouring triangles after 0.2, 0.4 and 0.6 s, and over the whole run:\n\n"
+        "17 × 17 nodes of the cloth, released when level, held by two corners. λ_d and μ_d in N s/m are those of the paper's shirts. Mean angle\n"
+        "between neighbouring triangles after 0.2, 0.4 and 0.6 s, and over the whole run:\n\n"
         + table(["λ_d", "μ_d", "0.2 s", "0.4 s", "0.6 s", "mean"], rows)
         + "\n"
     )
@@ -496,7 +516,7 @@ def _newton(claims: list[Claim]) -> str:
             place = x[system.pinned]
             for name, one in kinds.items():
                 made = stepping.with_energy(system, one)  # type: ignore[arg-type]
-                taking = Stepper(made, partial(minimise_newton, most=400))
+                taking = Stepper(made, partial(minimise_newton, max_iterations=400))
                 state = State(0.0, x, v, np.zeros_like(x))
                 held = (BlockInputs(place, place),)
                 _, report = taking.step(state, held, 1.0 / fps, stepping.controls(made, 1e-8))
@@ -519,8 +539,8 @@ def _newton(claims: list[Claim]) -> str:
         "*Elasticity.* A crumpled and squeezed cloth of 7 × 7 nodes in 20 random states, one backward Euler step each, to 1e-8. The table gives mean\n"
         "iterations and, in brackets, the number of states in which the full step failed (iterations of its half steps count).\n\n"
         + table(["squeeze", *(f"clamped {name}" for name in kinds)], rows)
-        + "\nClamping never fails and never ends at a maximum. Always clamped, as in the paper, it takes more iterations than unclamped, because the Hessian\n"
-        "is too stiff where the cloth is squeezed. DampSim clamps only where the Hessian is not positive, which takes about as many iterations or fewer.\n\n"
+        + "\nClamping never fails and never ends at a maximum. Always clamped, as in the paper, it takes more iterations than unclamped, because the\n"
+        "Hessian is too stiff where the cloth is squeezed. DampSim clamps only where the Hessian is not positive, which takes about as many\niterations or fewer.\n\n"
     )
 
 
@@ -528,7 +548,7 @@ def _jacobian(claims: list[Claim]) -> str:
     rng = np.random.default_rng(7)
     # Compare (9) with finite differences of the force: corrected, and with its second part as printed.
     strain, rest, _ = rates.STRAINS["green triangles"]
-    damping = Dissipation(strain, isotropic(3.0, 1.0, 2), np.ones(len(strain.elements)), len(rest))
+    damping = Dissipation(strain, isotropic_moduli(3.0, 1.0, 2), np.ones(len(strain.elements)), len(rest))
     true, printed, negative = 0.0, 0.0, 0
     for _ in range(STATES):
         x, v = rest + 0.15 * rng.standard_normal(rest.shape), rng.standard_normal(rest.shape)
@@ -540,8 +560,11 @@ def _jacobian(claims: list[Claim]) -> str:
             axis=1,
         )
         size = float(np.linalg.norm(numeric))
-        geometric = damping.by_positions(x, v, whole=False).toarray()
-        true = max(true, float(np.linalg.norm(damping.by_positions(x, v, whole=True).toarray() - numeric)) / size)
+        geometric = damping.position_jacobian(x, v, include_unsymmetric=False).toarray()
+        true = max(
+            true,
+            float(np.linalg.norm(damping.position_jacobian(x, v, include_unsymmetric=True).toarray() - numeric)) / size,
+        )
         printed = max(printed, float(np.linalg.norm(geometric - damping.matrix(x).toarray() - numeric)) / size)
         negative += bool(np.linalg.eigvalsh(-geometric).min() < -1e-9)
     claims += [
@@ -561,11 +584,11 @@ def _jacobian(claims: list[Claim]) -> str:
     energy = replace(_only(system), clamped=True)
     potential = Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest))
     ways = {
-        "K whole, (9) whole": (False, Jacobian.WHOLE),
-        "K whole, (9) symmetric part": (False, Jacobian.SYMMETRIC),
-        "K whole, (9) clamped": (False, Jacobian.CLAMPED),
-        "both clamped": (True, Jacobian.CLAMPED),
-        "K clamped, no (9)": (True, Jacobian.NONE),
+        "K whole, (9) whole": (False, PositionJacobian.WHOLE),
+        "K whole, (9) symmetric part": (False, PositionJacobian.SYMMETRIC),
+        "K whole, (9) clamped": (False, PositionJacobian.CLAMPED),
+        "both clamped": (True, PositionJacobian.CLAMPED),
+        "K clamped, no (9)": (True, PositionJacobian.NONE),
     }
     rows, counts = [], {}
     for squeeze in (0.0, 0.1):
@@ -589,13 +612,18 @@ def _jacobian(claims: list[Claim]) -> str:
     sway = replace(_only(swings), clamped=True)
     drag = Dissipation(sway.strain, 0.15 * sway.moduli, sway.weights, len(swings.rest))
     walked = {}
-    for jacobian, most in ((Jacobian.CLAMPED, 60), (Jacobian.CLAMPED, 1), (Jacobian.WHOLE, 1), (Jacobian.NONE, 1)):
+    for jacobian, most in (
+        (PositionJacobian.CLAMPED, 60),
+        (PositionJacobian.CLAMPED, 1),
+        (PositionJacobian.WHOLE, 1),
+        (PositionJacobian.NONE, 1),
+    ):
         walked[jacobian, most] = _walked(
             RateStep(swings, sway, drag, jacobian, True, False, most, 1e-6), _level(swings), 0.01, 60
         )[0]
-    full = walked[Jacobian.CLAMPED, 60]
-    changed = float(np.abs(walked[Jacobian.CLAMPED, 1] - walked[Jacobian.WHOLE, 1]).max() / full.max())
-    early = float(np.abs(walked[Jacobian.WHOLE, 1] - full).max() / full.max())
+    full = walked[PositionJacobian.CLAMPED, 60]
+    changed = float(np.abs(walked[PositionJacobian.CLAMPED, 1] - walked[PositionJacobian.WHOLE, 1]).max() / full.max())
+    early = float(np.abs(walked[PositionJacobian.WHOLE, 1] - full).max() / full.max())
     claims += [
         Claim(
             "The changed Jacobian makes Newton's method converge sooner, 3.4: damping, (9)",
@@ -618,12 +646,12 @@ def _jacobian(claims: list[Claim]) -> str:
         ),
     ]
     return (
-        "*Damping.* The same cloth with strain rate damping, β = 0.05 s, evaluated at the end of the step, so that (9) is in Newton's matrix; 20 states,\n"
-        "60 fps, no line search, at most 60 iterations. The table gives the mean of the solves that converge and, in brackets, the number that do not.\n"
-        "K is the elastic Hessian; the paper clamps both.\n\n"
+        "*Damping.* The same cloth with strain rate damping, β = 0.05 s, evaluated at the end of the step, so that (9) is in Newton's matrix; 20\n"
+        "states, 60 fps, no line search, at most 60 iterations. The table gives the mean of the solves that converge and, in brackets, the number\n"
+        "that do not. K is the elastic Hessian; the paper clamps both.\n\n"
         + table(["squeeze, tolerance", *ways], rows)
-        + "\nOne iteration on the swinging cloth, 17 × 17 nodes, β = 0.15 s, h = 10 ms, 0.6 s: largest difference of the kinetic energy, relative to its largest\n"
-        f"value: {100 * changed:.2f}% between (9) whole and (9) clamped, {100 * float(np.abs(walked[Jacobian.NONE, 1] - walked[Jacobian.WHOLE, 1]).max() / full.max()):.2f}% between (9) whole and none, {100 * early:.2f}% between one iteration and all.\n\n"
+        + "\nOne iteration on the swinging cloth, 17 × 17 nodes, β = 0.15 s, h = 10 ms, 0.6 s: largest difference of the kinetic energy, relative to its\n"
+        f"largest value: {100 * changed:.2f}% between (9) whole and (9) clamped, {100 * float(np.abs(walked[PositionJacobian.NONE, 1] - walked[PositionJacobian.WHOLE, 1]).max() / full.max()):.2f}% between (9) whole and none, {100 * early:.2f}% between one iteration and all.\n\n"
     )
 
 
@@ -633,10 +661,12 @@ def _rod(claims: list[Claim]) -> str:
     rest[:, 0] = spacing * np.arange(count)
     links = np.stack([np.arange(count - 1), np.arange(1, count)], axis=1)
     bends = np.stack([np.arange(count - 2), np.arange(1, count - 1), np.arange(2, count)], axis=1)
-    stretch = StrainEnergy(Stretch(np.full(count - 1, spacing), links), np.eye(1), np.full(count - 1, pull * spacing))
+    stretch = StrainEnergy(
+        SpringStrain(np.full(count - 1, spacing), links), np.eye(1), np.full(count - 1, pull * spacing)
+    )
     # The curvature is tan(theta) over an edge: twice k over the total length of two edges.
     curve = StrainEnergy(
-        Tangent(np.full(count - 2, 2.0 * spacing), bends), np.eye(3), np.full(count - 2, 4.0 * bend * spacing)
+        TangentStrain(np.full(count - 2, 2.0 * spacing), bends), np.eye(3), np.full(count - 2, 4.0 * bend * spacing)
     )
     system = build_system(
         rest,
@@ -646,7 +676,7 @@ def _rod(claims: list[Claim]) -> str:
         np.zeros(3),
         np.array([0, 1]),
         np.full(2, np.inf),
-        modal=False,
+        has_eigenvalues=False,
     )
     pulled, bowed = rest.copy(), rest.copy()
     beyond = np.maximum(rest[:, 0] - spacing, 0.0)
@@ -655,7 +685,7 @@ def _rod(claims: list[Claim]) -> str:
     rows, left = [], {}
     for beta_s in (0.03, 3e-4):
         for beta_b in (0.16, 0.016):
-            damping = ByPotential(
+            damping = PotentialDamping(
                 Dissipation(stretch.strain, beta_s * stretch.moduli, stretch.weights, count),
                 Dissipation(curve.strain, beta_b * curve.moduli, curve.weights, count),
             )
@@ -697,7 +727,7 @@ def _rod(claims: list[Claim]) -> str:
         ahead, behind = (
             rates.folded(0.0)[0] * 0.0 + np.stack([-(a + s * da), np.zeros(3), b + s * db]) for s in (1e-6, -1e-6)
         )
-        for k, kind in enumerate((rates.Angle, Tangent)):
+        for k, kind in enumerate((rates.AngleStrain, TangentStrain)):
             one = kind(np.ones(1), rates.ROD)
             slope = (one.values(ahead[None]) - one.values(behind[None]))[0] / 2e-6
             right, plus = (np.atleast_1d((angles, vectors)[k][sign]) for sign in (0, 1))

@@ -10,11 +10,11 @@ import numpy as np
 import test_young as steps
 from dampsim.core.arrays import Array
 from dampsim.core.damping.traditional import viscosities
-from dampsim.core.papers.flat_scenes import annulus, pressed, pulled, trapezoid
+from dampsim.core.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
 from dampsim.core.papers.stress_form import StressForm
 from dampsim.core.papers.traditional_step import TraditionalStep
 from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import FixedLaw
+from dampsim.core.stepping.law import TauKappaLaw
 from dampsim.core.stepping.step import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
@@ -122,7 +122,9 @@ def _equality(claims: list[Claim]) -> str:
     )
     system = steps.flat(False)
     x, v = steps.started(system)
-    _, after = StressForm.of(system.blocks[0].energies[0], system.mass, system.fixed, steps.TAU).step(x, v, steps.H)
+    _, after = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, steps.TAU).step(
+        x, v, steps.H
+    )
     momentum, before = system.mass[:, None] * after, system.mass[:, None] * v
     size = float(np.linalg.norm(before, axis=1).sum())
     lost = float(np.abs((momentum - before).sum(axis=0)).max()) / size
@@ -137,17 +139,17 @@ def _equality(claims: list[Claim]) -> str:
     return (
         "## The step with κ = 0 is the minimum over stress\n\n"
         "One step, τ = 0.5 s, from a random deformation in motion: DampSim's step compared with `core/papers/stress_form.py`, which minimises\n"
-        f"KE(σ) + (τ/h) PE(σ) as the thesis does. Pinned: largest difference of the positions, h = 20 ms. Free: largest difference of the velocities, in\n"
-        f"m/s, median and worst of {SEEDS} random states.\n\n"
+        f"KE(σ) + (τ/h) PE(σ) as the thesis does. Pinned: largest difference of the positions, h = 20 ms. Free: largest difference of the velocities,\n"
+        f"in m/s, median and worst of {SEEDS} random states.\n\n"
         + table(["body", "pinned", "free, h = 20 ms", "10 ms", "5 ms"], rows)
-        + "\nFor free bodies the two differ by the torque of the elastic force about the old positions, where the thesis applies the force. The difference is\n"
-        "of first order in h. Without that torque, the two are equal to 1e-6 (`tests/core/test_young.py`).\n\n"
+        + "\nFor free bodies the two differ by the torque of the elastic force about the old positions, where the thesis applies the force. The\n"
+        "difference is of first order in h. Without that torque, the two are equal to 1e-6 (`tests/core/test_young.py`).\n\n"
     )
 
 
 def _example_1(claims: list[Claim]) -> str:
     system, h, until = trapezoid(), 0.01, 5.0
-    start = pressed(system)
+    start = pressed_trapezoid(system)
     taus = (1.0, 4.0)
     new = {tau: _new(system, start, tau, h, until) for tau in taus}
     old = {wave: _traditional(system, start, digits, h, until) for wave, digits in EXAMPLES[1][3].items()}
@@ -206,8 +208,8 @@ def _example_1(claims: list[Claim]) -> str:
     waves = {f"{name}, Λ = {wave} m": one.line(name) for wave, one in old.items() for name in ("d1", "d2")}
     return (
         "## Example 1\n\n"
-        "Twelve triangles, 1 kg at each vertex, λ = 3, μ = 1, Δt = 10 ms, the bottom row pinned. The thesis only draws the start. Here the middle vertex of\n"
-        "the top row is moved inwards by 0.6 m, a choice of this project.\n\n"
+        "Twelve triangles, 1 kg at each vertex, λ = 3, μ = 1, Δt = 10 ms, the bottom row pinned. The thesis only draws the start. Here the middle\n"
+        "vertex of the top row is moved inwards by 0.6 m, a choice of this project.\n\n"
         + picture(
             "you_example1",
             "d1 and d2 against time, new method",
@@ -234,13 +236,13 @@ def _example_1(claims: list[Claim]) -> str:
 def _example_2(claims: list[Claim]) -> str:
     system, h, until = annulus(), 0.05, 5.0
     (energy,) = system.blocks[0].energies
-    free = (3 * np.flatnonzero(~system.fixed)[:, None] + np.arange(2)).ravel()
+    free = (3 * np.flatnonzero(~system.is_fixed)[:, None] + np.arange(2)).ravel()
     K = energy.hessian(system.rest, False).toarray()[np.ix_(free, free)]
     slow, quick = (float(one) / 0.1 for one in np.linalg.eigvalsh(K)[[0, -1]])
     taus = (0.33, 1.0, 2.0)
     rows, text, finals, late = [], "", {}, []
     for how, words in (("all", "all of it"), ("side", "its left side"), ("vertex", "its leftmost vertex")):
-        start = pulled(system, how)
+        start = pulled_annulus(system, how)
         new = {tau: _new(system, start, tau, h, until) for tau in taus}
         # The traditional step is explicit: with h = 50 ms the two larger viscosities diverge.
         old = {wave: _traditional(system, start, digits, 0.01, until) for wave, digits in EXAMPLES[2][3].items()}
@@ -289,13 +291,13 @@ def _example_2(claims: list[Claim]) -> str:
     exploded = sorted(
         wave
         for wave, digits in EXAMPLES[2][3].items()
-        if not np.isfinite(_traditional(system, pulled(system, "side"), digits, h, until).d1).all()
+        if not np.isfinite(_traditional(system, pulled_annulus(system, "side"), digits, h, until).d1).all()
     )
     halves = []
     for step in (0.05, 0.025):
-        one, two = (_new(system, pulled(system, "side"), tau, step, 2.0 / tau) for tau in (1.0, 2.0))
+        one, two = (_new(system, pulled_annulus(system, "side"), tau, step, 2.0 / tau) for tau in (1.0, 2.0))
         halves.append(float(np.abs(two.line()[1] - np.interp(two.times, one.times / 2.0, one.line()[1])).max()))
-    cut = {tau: _cut(system, pulled(system, "side"), tau, h, 2.0, 30) for tau in (1.0, 2.0)}
+    cut = {tau: _cut(system, pulled_annulus(system, "side"), tau, h, 2.0, 30) for tau in (1.0, 2.0)}
     side, single = finals["side"], finals["vertex"]
     d2_back = {tau: one.back("d2") for tau, one in side[0].items()}
     best, beside = (
@@ -317,22 +319,22 @@ def _example_2(claims: list[Claim]) -> str:
     ]  # fmt: skip
     return (
         "## Example 2\n\n"
-        f"414 triangles with edges of 1 m between lattice circles, outermost vertex at {np.linalg.norm(system.rest, axis=1).max():.2f} m, {len(system.rest)} vertices of 0.1 kg, λ = 2, μ = 0.5, Δt = 50 ms, 5 s. The\n"
-        f"{len(system.pinned)} vertices below −7 m are pinned. Edge and radius are the wavelengths of table 4.2. The thesis only draws mesh, pins and start. Three starts are\n"
-        "used here: the whole body pulled to the left by up to 2 m, in proportion to the height; its left side by up to 2 m; its leftmost vertex by 0.5 m.\n\n"
+        f"414 triangles with edges of 1 m between lattice circles, outermost vertex at {np.linalg.norm(system.rest, axis=1).max():.2f} m, {len(system.rest)} vertices of 0.1 kg, λ = 2, μ = 0.5, Δt = 50 ms, 5\n"
+        f"s. The {len(system.pinned)} vertices below −7 m are pinned. Edge and radius are the wavelengths of table 4.2. The thesis only draws mesh, pins and start. Three\n"
+        "starts are used here: the whole body pulled to the left by up to 2 m, in proportion to the height; its left side by up to 2 m; its leftmost\nvertex by 0.5 m.\n\n"
         + text
         + "\nThe traditional step uses h = 10 ms and the table's digits. Distance remaining after 5 s, and the largest rise, relative to the start:\n\n"
         + table(["pulled", "method", "d1 after 5 s", "d2 after 5 s", "d1 rise", "d2 rise"], rows)
         + f"\nThe slowest mode decays at {slow:.4f}/s for τ = 1 s, the fastest at {quick:.0f}/s. A start that contains any slow mode cannot rest in 5 s. The start of\n"
-        "the thesis must have contained only fast modes, or its criterion for rest differs from 1%. Steepest descent that stops early leaves more: with\n"
-        f"30 iterations in each step, d1 is at {100 * cut[1.0].at(2.0):.1f}% (τ = 1) and {100 * cut[2.0].at(2.0):.1f}% (τ = 2) after 2 s. The minimum gives {100 * side[0][1.0].at(2.0):.1f}% and {100 * side[0][2.0].at(2.0):.1f}%. The thesis does\n"
+        "the thesis must have contained only fast modes, or its criterion for rest differs from 1%. Steepest descent that stops early leaves more:\n"
+        f"with 30 iterations in each step, d1 is at {100 * cut[1.0].at(2.0):.1f}% (τ = 1) and {100 * cut[2.0].at(2.0):.1f}% (τ = 2) after 2 s. The minimum gives {100 * side[0][1.0].at(2.0):.1f}% and {100 * side[0][2.0].at(2.0):.1f}%. The thesis does\n"
         "not give its stopping criterion.\n\n"
     )
 
 
 def _cut(system: System, start: Array, tau: float, h: float, until: float, most: int) -> Course:
-    form = StressForm.of(system.blocks[0].energies[0], system.mass, system.fixed, tau)
-    return _walked(lambda x, v: form.step(x, v, h, descent=True, most=most), system, start, h, until)
+    form = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, tau)
+    return _walked(lambda x, v: form.step(x, v, h, descent=True, max_iterations=most), system, start, h, until)
 
 
 def _table_4_2(claims: list[Claim]) -> str:
@@ -384,7 +386,7 @@ def _table_4_2(claims: list[Claim]) -> str:
 def _oscillation(claims: list[Claim]) -> str:
     system = trapezoid()
     (energy,) = system.blocks[0].energies
-    free = (3 * np.flatnonzero(~system.fixed)[:, None] + np.arange(2)).ravel()
+    free = (3 * np.flatnonzero(~system.is_fixed)[:, None] + np.arange(2)).ravel()
     values, vectors = np.linalg.eigh(energy.hessian(system.rest, False).toarray()[np.ix_(free, free)])
     shape = np.zeros(system.rest.size)
     shape[free] = vectors[:, 0]
@@ -393,7 +395,7 @@ def _oscillation(claims: list[Claim]) -> str:
     for tau in (1.0, None):
         for h in (0.04, 0.01):
             stepper, place = Stepper(system), system.rest[system.pinned]
-            controls = Controls((FixedLaw(1.0, h if tau is None else tau),) * len(system.regions), 1.0, 1e-10)
+            controls = Controls((TauKappaLaw(1.0, h if tau is None else tau),) * len(system.regions), 1.0, 1e-10)
             state, along = State.at_rest(system.rest + 1e-3 * shape), [1e-3]
             for _ in range(round(2.5 * natural / h)):
                 state, _ = stepper.step(state, (BlockInputs(place, place),), h, controls)
@@ -418,8 +420,9 @@ def _oscillation(claims: list[Claim]) -> str:
         "## Oscillation control, 5.1.1\n\n"
         f"The first mode of the trapezoid is released, κ = 1; the material's own period is {natural:.2f} s. Largest swing remaining after 1.9 periods:\n\n"
         + table(["τ", "Δt", "period", "remaining"], rows)
-        + "\n[You] (5.2), from which (5.4) is derived, has PE without τ/Δt. With it, elasticity is τ/Δt times as stiff, and the period scales with √(Δt/τ).\n"
-        "DampSim's dials choose κ and τ together for a given time and bounce at any Δt ([physics](../explanation/physics/index.md), section 2).\n\n"
+        + "\n[You] (5.2), from which (5.4) is derived, has PE without τ/Δt. With it, elasticity is τ/Δt times as stiff, and the period scales with\n"
+        "√(Δt/τ). DampSim's dials choose κ and τ together for a given time and bounce at any Δt\n"
+        "([physics, section 2](../explanation/physics/02-settle-law.md)).\n\n"
     )
 
 

@@ -153,7 +153,11 @@ def _masses() -> tuple[list[list[str]], dict[float, tuple[complex, complex]]]:
             )
             off = max(off, abs(found.y[0, -1] - np.exp(5.0 * r)))
     rows = [
-        ["(2.28)", "e^{rt} with both roots compared with the equation integrated over 5 s, c = 1, 2, 3, 4, 6", small(off)],
+        [
+            "(2.28)",
+            "e^{rt} with both roots compared with the equation integrated over 5 s, c = 1, 2, 3, 4, 6",
+            small(off),
+        ],
         ["(2.29), (2.30)", "residual of the polynomial at the roots", small(residual)],
     ]
     return rows, roots
@@ -278,9 +282,9 @@ def background() -> str:
         "# Young's method, equation by equation [You]\n\n"
         "Chapter 2 of the thesis: the motion of one wave in a bar when an energy is minimised. " + MADE + "\n"
         f"The bar is closed to a ring of {LENGTH:g} m with {COUNT} points, E = {YOUNG:g}, ρ = {DENSITY:g}, Δt = {1e3 * H:g} ms, τ = {TAU:g} s, and contains a wave with "
-        f"k = {WAVE:.3f}/m. A least-squares\n"
-        "solve finds the minimum energy among *all* forces or stresses on the grid, without using the formulas. The rows cover all of [You] (2.1) to (2.51);\n"
-        "two equations do not hold.\n\n"
+        f"k = {WAVE:.3f}/m. A\n"
+        "least-squares solve finds the minimum energy among *all* forces or stresses on the grid, without using the formulas. The rows cover all of\n"
+        "[You] (2.1) to (2.51); two equations do not hold.\n\n"
         "## Equal weights of kinetic and potential energy, 2.1\n\n"
         + table(head, _wave("plain"))
         + "\n**Holds.** The rate depends on Δt: the shorter the steps, the slower the body comes to rest. The thesis therefore introduces τ.\n\n"
@@ -306,10 +310,10 @@ def background() -> str:
         + "\n**Holds**, except for one word. The modes are independent and none swings, but none is *critically* damped either. Critical damping means a\n"
         "double root and a start without a jump in velocity; these are single exponentials whose rates grow with k², not with k.\n\n"
         "## In the plane, (2.48) and (2.49)\n\n"
-        "Decay rates of plane waves with λ = 3, μ = 1, divided by τk²/ρ, by direction of the wave: from the minimum energy over all stresses, and from\n"
-        "the equations as printed.\n\n"
+        "Decay rates of plane waves with λ = 3, μ = 1, divided by τk²/ρ, by direction of the wave: from the minimum energy over all stresses, and\n"
+        "from the equations as printed.\n\n"
         + table(["direction", "longitudinal", "shear", "printed, larger", "printed, smaller"], plane_rows())
-        + "\n**Do not hold.** An isotropic body has λ + 2μ and μ in every direction. The printed coefficients give shear waves twice the rate along the axes,\n"
-        "and rates that depend on the orientation of the axes. λ + μ belongs before the mixed derivatives and μ before the second derivatives in the\n"
-        "transverse direction.\n"
+        + "\n**Do not hold.** An isotropic body has λ + 2μ and μ in every direction. The printed coefficients give shear waves twice the rate along the\n"
+        "axes, and rates that depend on the orientation of the axes. λ + μ belongs before the mixed derivatives and μ before the second derivatives\n"
+        "in the transverse direction.\n"
     )  # fmt: skip

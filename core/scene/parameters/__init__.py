@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from .choices import Accuracy, Along, BounceBy, DampingBy, Depth, Front, Reference, StiffnessBy, Struts
-from .contact import COLLIDER_PARAMETERS, ColliderDials
-from .parameter import Affects, Choice, Parameter
+from .choices import (
+    Accuracy,
+    BounceBy,
+    DampingBy,
+    ExitDirection,
+    FibreDirection,
+    FrontDirection,
+    ReferenceChoice,
+    StiffnessBy,
+    Struts,
+)
+from .contact import COLLIDER_PARAMETERS, ColliderSettings
+from .parameter import AffectedPart, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
 
 __all__ = [
@@ -12,16 +22,16 @@ __all__ = [
     "PARAMETERS",
     "TOLERANCES",
     "Accuracy",
-    "Affects",
-    "Along",
+    "AffectedPart",
     "BounceBy",
     "Choice",
-    "ColliderDials",
+    "ColliderSettings",
     "DampingBy",
-    "Depth",
-    "Front",
+    "ExitDirection",
+    "FibreDirection",
+    "FrontDirection",
     "Parameter",
-    "Reference",
+    "ReferenceChoice",
     "Settings",
     "StiffnessBy",
     "Struts",

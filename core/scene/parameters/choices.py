@@ -29,7 +29,7 @@ class BounceBy(StrEnum):
     NATURAL = "NATURAL"
 
 
-class Reference(StrEnum):
+class ReferenceChoice(StrEnum):
     """Reference motion: the motion that is not damped."""
 
     AUTO = "AUTO"
@@ -54,7 +54,7 @@ class Accuracy(StrEnum):
     TIGHT = "TIGHT"
 
 
-class Along(StrEnum):
+class FibreDirection(StrEnum):
     """Direction of the fibres."""
 
     LENGTH = "LENGTH"
@@ -64,7 +64,7 @@ class Along(StrEnum):
     PAINTED = "PAINTED"
 
 
-class Front(StrEnum):
+class FrontDirection(StrEnum):
     """Direction in which a body slides more easily."""
 
     NONE = "NONE"
@@ -77,7 +77,7 @@ class Front(StrEnum):
     PAINTED = "PAINTED"
 
 
-class Depth(StrEnum):
+class ExitDirection(StrEnum):
     """Direction in which a body is pushed out of an object that it starts inside."""
 
     NEAREST = "NEAREST"

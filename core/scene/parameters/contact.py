@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from .choices import Depth, Front
+from .choices import ExitDirection, FrontDirection
 from .parameter import Choice, Parameter, parameter
 
 
 @dataclass(frozen=True)
-class Contacts:
+class ContactSettings:
     """Contact fields of Settings."""
 
     collide: bool = parameter(
@@ -27,60 +27,60 @@ class Contacts:
     contact_distance: float = parameter(
         0.0, "Contact Distance",
         "Distance from a surface at which contact begins; 0 uses 0.5% of its size, or the thickness of its yarns",
-        unit="m", least=0.0, most=100.0, soft_least=0.0, soft_most=0.1, section="contact", animatable=True,
+        unit="m", min=0.0, max=100.0, soft_min=0.0, soft_max=0.1, section="contact", animatable=True,
     )  # fmt: skip
     friction: float = parameter(
         0.5, "Friction", "Friction coefficient: force that makes it slide, per contact force. 0 is ice, 1 is rubber",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=1.5, section="contact", animatable=True,
+        min=0.0, max=10.0, soft_min=0.0, soft_max=1.5, section="contact", animatable=True,
     )  # fmt: skip
     front: str = parameter(
-        Front.NONE, "Front", "Direction in which it slides more easily than backwards, like scales or bristles",
+        FrontDirection.NONE, "Front", "Direction in which it slides more easily than backwards, like scales or bristles",
         choices=(
-            Choice(Front.NONE, "None", "Use the same friction in all directions"),
-            Choice(Front.PLUS_X, "+X", "Slide more easily along its local X axis"),
-            Choice(Front.MINUS_X, "-X", "Slide more easily against its local X axis"),
-            Choice(Front.PLUS_Y, "+Y", "Slide more easily along its local Y axis"),
-            Choice(Front.MINUS_Y, "-Y", "Slide more easily against its local Y axis"),
-            Choice(Front.PLUS_Z, "+Z", "Slide more easily along its local Z axis"),
-            Choice(Front.MINUS_Z, "-Z", "Slide more easily against its local Z axis"),
-            Choice(Front.PAINTED, "Painted", "Slide more easily towards higher weights of the Front group"),
+            Choice(FrontDirection.NONE, "None", "Use the same friction in all directions"),
+            Choice(FrontDirection.PLUS_X, "+X", "Slide more easily along its local X axis"),
+            Choice(FrontDirection.MINUS_X, "-X", "Slide more easily against its local X axis"),
+            Choice(FrontDirection.PLUS_Y, "+Y", "Slide more easily along its local Y axis"),
+            Choice(FrontDirection.MINUS_Y, "-Y", "Slide more easily against its local Y axis"),
+            Choice(FrontDirection.PLUS_Z, "+Z", "Slide more easily along its local Z axis"),
+            Choice(FrontDirection.MINUS_Z, "-Z", "Slide more easily against its local Z axis"),
+            Choice(FrontDirection.PAINTED, "Painted", "Slide more easily towards higher weights of the Front group"),
         ),
         section="contact",
     )  # fmt: skip
     friction_back: float = parameter(
         0.9, "Friction Backward", "Friction coefficient for sliding backwards, against the Front direction",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=1.5, section="contact", animatable=True,
-        only_with=("front", *(one for one in Front if one is not Front.NONE)),
+        min=0.0, max=10.0, soft_min=0.0, soft_max=1.5, section="contact", animatable=True,
+        visible_if=("front", *(one for one in FrontDirection if one is not FrontDirection.NONE)),
     )  # fmt: skip
     depth: str = parameter(
-        Depth.NEAREST, "Depth", "Direction in which it leaves an object that it starts inside, or was pushed into",
+        ExitDirection.NEAREST, "Depth", "Direction in which it leaves an object that it starts inside, or was pushed into",
         choices=(
-            Choice(Depth.NEAREST, "Nearest", "Push each point to the nearest place outside"),
-            Choice(Depth.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction"),
+            Choice(ExitDirection.NEAREST, "Nearest", "Push each point to the nearest place outside"),
+            Choice(ExitDirection.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction"),
         ),
         section="contact",
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class ColliderDials:
+class ColliderSettings:
     """Settings of a collider, in the units of the panel."""
 
     roughness: float = parameter(
         1.0, "Roughness", "Factor on the friction of objects that slide on this collider: 0 is ice",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, section="collider", animatable=True,
+        min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, section="collider", animatable=True,
     )  # fmt: skip
     thickness: float = parameter(
         0.0, "Distance", "Gap between its surface and objects that stop at it, added to their own contact distance",
-        unit="m", least=0.0, most=100.0, soft_least=0.0, soft_most=0.1, section="collider", animatable=True,
+        unit="m", min=0.0, max=100.0, soft_min=0.0, soft_max=0.1, section="collider", animatable=True,
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         for one in COLLIDER_PARAMETERS.values():
-            object.__setattr__(self, one.name, one.checked(getattr(self, one.name)))
+            object.__setattr__(self, one.name, one.validate(getattr(self, one.name)))
 
 
 COLLIDER_PARAMETERS: dict[str, Parameter] = {
     f.name: Parameter(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
-    for f in fields(ColliderDials)
+    for f in fields(ColliderSettings)
 }

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...damping.registry import DAMPINGS
-from ...damping.stages import SAME
+from ...damping.stages import SAME_SCHEME
 from ...integrators import INTEGRATORS
-from .choices import DampingBy, Reference
+from .choices import DampingBy, ReferenceChoice
 from .parameter import Choice, parameter
 
 
-def _with(name: str, *more: str) -> tuple[str, ...]:
+def _visible_with_methods(name: str, *values: str) -> tuple[str, ...]:
     """Return visible_if for a parameter of the damping methods that use it, and of other choices of damping_by."""
-    return ("damping_by", *more, *(method.name for method in DAMPINGS if name in method.parameters))
+    return ("damping_by", *values, *(method.name for method in DAMPINGS if name in method.parameters))
 
 
 # Files store the index of a choice, so new choices go last.
-_TORQUES = (
+_TORQUE_CHOICES = (
     Choice("RIGID", "Best-Fit Rigid Motion", "Treat rotation as part of the common motion: exact, never overshoots"),
     Choice("EDGES", "Along Edges", "Apply forces along the edges, scaled for the largest loss of energy"),
     Choice("EDGES_PRINTED", "Along Edges, as Printed", "Use the paper's own scale factor, which may add energy"),
@@ -29,7 +29,7 @@ _TORQUES = (
 
 
 @dataclass(frozen=True)
-class Dampings:
+class DampingSettings:
     """Damping fields of Settings."""
 
     damping_by: str = parameter(
@@ -45,23 +45,23 @@ class Dampings:
             ),
             Choice(DampingBy.TAU_KAPPA, "τ and κ", "Set inertia time, and fraction of deformation velocity kept"),
             Choice(DampingBy.TAU_GAMMA, "τ and γ", "Set inertia time, and fraction of deformation velocity removed"),
-            *(Choice(method.name, method.label, method.text) for method in DAMPINGS),
+            *(Choice(method.name, method.label, method.description) for method in DAMPINGS),
         ),
         section="papers",
     )  # fmt: skip
     tau: float = parameter(
         0.1, "τ", "Inertia time of the deformation: longer times respond more slowly",
-        unit="s", least=1e-5, most=1000.0, soft_least=1e-3, soft_most=1.0, section="papers", animatable=True,
-        only_with=("damping_by", DampingBy.TAU_KAPPA, DampingBy.TAU_GAMMA),
+        unit="s", min=1e-5, max=1000.0, soft_min=1e-3, soft_max=1.0, section="papers", animatable=True,
+        visible_if=("damping_by", DampingBy.TAU_KAPPA, DampingBy.TAU_GAMMA),
     )  # fmt: skip
     kappa: float = parameter(
         0.5, "κ", "Fraction of the deformation velocity kept in each substep: 0 creeps, 1 swings",
-        least=0.0, most=1.6, soft_least=0.0, soft_most=1.0, section="papers", animatable=True,
-        only_with=("damping_by", DampingBy.TAU_KAPPA),
+        min=0.0, max=1.6, soft_min=0.0, soft_max=1.0, section="papers", animatable=True,
+        visible_if=("damping_by", DampingBy.TAU_KAPPA),
     )  # fmt: skip
     gamma: float = parameter(
         0.5, "γ", "Fraction of the deformation velocity removed in 1/24 s, at any frame rate",
-        least=0.0, most=1.0, section="papers", animatable=True, only_with=_with("gamma", DampingBy.TAU_GAMMA),
+        min=0.0, max=1.0, section="papers", animatable=True, visible_if=_visible_with_methods("gamma", DampingBy.TAU_GAMMA),
     )  # fmt: skip
     clusters: str = parameter(
         "BODY", "Damping Clusters", "Groups of nodes whose common motion is not damped",
@@ -73,43 +73,43 @@ class Dampings:
             Choice("BODY_THEN_ELEMENTS", "Body, then Elements", "Damp the whole body, then each tetrahedron"),
             Choice("BODY_THEN_RINGS", "Body, then Neighbours", "Damp the whole body, then each node's neighbourhood"),
         ),
-        section="papers", only_with=_with("clusters"),
+        section="papers", visible_if=_visible_with_methods("clusters"),
     )  # fmt: skip
     torque: str = parameter(
         "RIGID", "Torque", "Scheme that keeps the damping from slowing the body's rotation",
-        choices=_TORQUES, section="papers", only_with=_with("torque"),
+        choices=_TORQUE_CHOICES, section="papers", visible_if=_visible_with_methods("torque"),
     )  # fmt: skip
     torque_then: str = parameter(
-        SAME, "Second Torque Scheme", "Torque scheme of the second damping, of the elements or neighbours",
-        choices=(Choice(SAME, "Same as First", "Use the scheme of Torque for both dampings"), *_TORQUES),
-        section="papers", only_with=_with("torque_then"),
-        also_with=("clusters", "BODY_THEN_ELEMENTS", "BODY_THEN_RINGS"),
+        SAME_SCHEME, "Second Torque Scheme", "Torque scheme of the second damping, of the elements or neighbours",
+        choices=(Choice(SAME_SCHEME, "Same as First", "Use the scheme of Torque for both dampings"), *_TORQUE_CHOICES),
+        section="papers", visible_if=_visible_with_methods("torque_then"),
+        also_visible_if=("clusters", "BODY_THEN_ELEMENTS", "BODY_THEN_RINGS"),
     )  # fmt: skip
     sweeps: int = parameter(
         1, "Sweeps", "Number of damping passes over the springs in one step: many passes damp the whole body",
-        least=1, most=10000, soft_least=1, soft_most=100, section="papers", only_with=_with("sweeps"),
+        min=1, max=10000, soft_min=1, soft_max=100, section="papers", visible_if=_visible_with_methods("sweeps"),
     )  # fmt: skip
     damp_current: bool = parameter(
         False, "Current Velocities", "Damp the velocities before the step instead of the predicted ones: less stable",
-        section="papers", only_with=_with("damp_current"),
+        section="papers", visible_if=_visible_with_methods("damp_current"),
         # Implicit steps have no predicted velocities: their forces are in the minimisation.
-        also_with=("integrator", *(one.name for one in INTEGRATORS if not one.implicit)),
+        also_visible_if=("integrator", *(one.name for one in INTEGRATORS if not one.is_implicit)),
     )  # fmt: skip
     damping_ratio: float = parameter(
         0.1, "Damping Ratio", "Damping ratio of the first mode: 0 never stops, 1 is critically damped (no overshoot)",
-        least=0.0, most=100.0, soft_least=0.0, soft_most=2.0, section="papers", only_with=_with("damping_ratio"),
+        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="papers", visible_if=_visible_with_methods("damping_ratio"),
     )  # fmt: skip
     alpha: float = parameter(
         0.0, "α", "Additional damping of all motion relative to the world, by mass: also slows flight and rotation",
-        unit="1/s", least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="papers", only_with=_with("alpha"),
+        unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="papers", visible_if=_visible_with_methods("alpha"),
     )  # fmt: skip
     lambda_d: float = parameter(
         1.0, "Volume Damping (λ_d)", "Damping of volume changes, as a multiple of that set by Damping Ratio",
-        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="solid papers", only_with=_with("lambda_d"),
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers", visible_if=_visible_with_methods("lambda_d"),
     )  # fmt: skip
     mu_d: float = parameter(
         1.0, "Shape Damping (μ_d)", "Damping of shape changes, as a multiple of that set by Damping Ratio",
-        least=0.0, most=1000.0, soft_least=0.0, soft_most=10.0, section="solid papers", only_with=_with("mu_d"),
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers", visible_if=_visible_with_methods("mu_d"),
     )  # fmt: skip
     strain: str = parameter(
         "GREEN", "Strain", "Strain measure whose rate is damped",
@@ -118,35 +118,35 @@ class Dampings:
             Choice("BIOT", "Stretch", "Use the strain of corotational elasticity: damps equally at any stretch"),
             Choice("SPATIAL", "Spatial", "Use the strain rate in space, as in a fluid: damps less where stretched"),
         ),
-        section="solid papers", only_with=_with("strain"),
+        section="solid papers", visible_if=_visible_with_methods("strain"),
     )  # fmt: skip
     anisotropy: float = parameter(
         1.0, "Anisotropy", "Damping of stretching along one axis of the rest shape, relative to other directions",
-        least=1.0, most=1000.0, soft_least=1.0, soft_most=20.0, section="solid papers", only_with=_with("anisotropy"),
+        min=1.0, max=1000.0, soft_min=1.0, soft_max=20.0, section="solid papers", visible_if=_visible_with_methods("anisotropy"),
     )  # fmt: skip
     damp_axis: str = parameter(
         "Z", "Axis", "Axis along which stretching is damped more",
         choices=tuple(Choice(axis, axis, f"World {axis} axis, in the rest shape") for axis in "XYZ"),
-        section="solid papers", only_with=_with("damp_axis"),
+        section="solid papers", visible_if=_visible_with_methods("damp_axis"),
     )  # fmt: skip
     wavelength: float = parameter(
         1.0, "Wavelength", "Waves of this length are critically damped",
-        unit="m", least=1e-4, most=1e4, soft_least=0.01, soft_most=10.0, section="papers",
-        only_with=_with("wavelength"),
+        unit="m", min=1e-4, max=1e4, soft_min=0.01, soft_max=10.0, section="papers",
+        visible_if=_visible_with_methods("wavelength"),
     )  # fmt: skip
     integrator: str = parameter(
         INTEGRATORS[0].name, "Integrator", "Time integration method, which determines how much energy each step loses",
-        choices=tuple(Choice(one.name, one.label, one.text) for one in INTEGRATORS),
-        section="papers", only_with=("damping_by", *(method.name for method in DAMPINGS)),
+        choices=tuple(Choice(one.name, one.label, one.description) for one in INTEGRATORS),
+        section="papers", visible_if=("damping_by", *(method.name for method in DAMPINGS)),
     )  # fmt: skip
     carrier: str = parameter(
-        Reference.AUTO, "Reference Motion",
+        ReferenceChoice.AUTO, "Reference Motion",
         "Motion that is not damped: the body is at rest when it follows this motion",
         choices=(
-            Choice(Reference.AUTO, "Automatic", "Use Animated Mesh if modifiers or shape keys deform it, else Pins"),
-            Choice(Reference.PINS, "Pins", "Follow the pins of each piece as if rigid: flags, tails, antennas"),
-            Choice(Reference.MESH, "Animated Mesh", "Follow the animated mesh at each point: flesh on an armature"),
-            Choice(Reference.NONE, "None", "Damp all motion, as in thick air"),
+            Choice(ReferenceChoice.AUTO, "Automatic", "Use Animated Mesh if modifiers or shape keys deform it, else Pins"),
+            Choice(ReferenceChoice.PINS, "Pins", "Follow the pins of each piece as if rigid: flags, tails, antennas"),
+            Choice(ReferenceChoice.MESH, "Animated Mesh", "Follow the animated mesh at each point: flesh on an armature"),
+            Choice(ReferenceChoice.NONE, "None", "Damp all motion, as in thick air"),
         ),
         section="advanced",
     )  # fmt: skip
@@ -154,10 +154,10 @@ class Dampings:
         1.05, "Whip",
         "Frequency of the stiffest parts relative to the whole body. Higher values make a tail's tip lag less and "
         "crack, but stiff directions settle earlier and overshoot further",
-        least=1.05, most=3.0, section="advanced", only_with=("damping_by", DampingBy.DIALS),
+        min=1.05, max=3.0, section="advanced", visible_if=("damping_by", DampingBy.DIALS),
     )  # fmt: skip
     calibration: float = parameter(
         1.0, "Calibration", "Factor on Settle that compensates for large bends; Calibrate measures it",
-        least=0.1, most=10.0, soft_least=0.5, soft_most=2.0, section="advanced",
-        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
+        min=0.1, max=10.0, soft_min=0.5, soft_max=2.0, section="advanced",
+        visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip

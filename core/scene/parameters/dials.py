@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .choices import BounceBy, DampingBy, StiffnessBy
-from .parameter import Affects, Choice, parameter
+from .parameter import AffectedPart, Choice, parameter
 
 
 @dataclass(frozen=True)
-class Dials:
+class DialSettings:
     """Main fields of Settings."""
 
     settle: float = parameter(
         24.0, "Settle", 
         "Frames until it is at rest after the animation stops; a little fewer when it is released from a pose",
-        unit="frames", least=1.0, most=2000.0, soft_least=2.0, soft_most=120.0, animatable=True,
-        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
+        unit="frames", min=1.0, max=2000.0, soft_min=2.0, soft_max=120.0, animatable=True,
+        visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     bounce: float = parameter(
         30.0, "Bounce", "Overshoot past the rest shape, as a percentage of the previous swing",
-        unit="%", least=0.0, most=90.0, soft_least=0.0, soft_most=80.0, animatable=True,
-        only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
-        also_with=("bounce_by", BounceBy.AUTO, BounceBy.DIALLED),
+        unit="%", min=0.0, max=90.0, soft_min=0.0, soft_max=80.0, animatable=True,
+        visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
+        also_visible_if=("bounce_by", BounceBy.AUTO, BounceBy.DIALLED),
     )  # fmt: skip
     bounce_by: str = parameter(
         BounceBy.AUTO, "Bounce By", "Source of the overshoot past the rest shape",
@@ -34,11 +34,11 @@ class Dials:
                 "Choose the overshoot so that it falls and swings with its real weight and still settles on time",
             ),
         ),
-        section="thin", only_with=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
+        section="thin", visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     follow_through: float = parameter(
         1.0, "Follow-through", "Strength of the swing when its pins start, stop or turn: 1 is physical, 0 is none",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=2.0, animatable=True,
+        min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, animatable=True,
     )  # fmt: skip
     stiffness_by: str = parameter(
         StiffnessBy.MODULUS, "Stiffness By", "Quantity that sets the stiffness; Add chooses Sag for solids",
@@ -49,17 +49,17 @@ class Dials:
     )  # fmt: skip
     sag: float = parameter(
         2.0, "Sag", "Sag under its own weight at the start, as a percentage of the size of its unpinned part",
-        unit="%", least=0.01, most=50.0, soft_least=0.1, soft_most=10.0, animatable=True,
-        only_with=("stiffness_by", StiffnessBy.SAG),
+        unit="%", min=0.01, max=50.0, soft_min=0.1, soft_max=10.0, animatable=True,
+        visible_if=("stiffness_by", StiffnessBy.SAG),
     )  # fmt: skip
     keep_shape: bool = parameter(
         False, "Keep Modelled Shape",
         "Compensate sag so that gravity bends it into the modelled shape at the first frame; turned over, it sags the "
         "other way",
-        section="shape", affects=Affects.START,
+        section="shape", affects=AffectedPart.START,
     )  # fmt: skip
     stiffness: float = parameter(
         100.0, "Stiffness", "Young's modulus of the material: stiffer objects sag less and give way less to a push",
-        unit="kPa", least=0.01, most=1e7, soft_least=1.0, soft_most=5000.0, animatable=True,
-        only_with=("stiffness_by", StiffnessBy.MODULUS),
+        unit="kPa", min=0.01, max=1e7, soft_min=1.0, soft_max=5000.0, animatable=True,
+        visible_if=("stiffness_by", StiffnessBy.MODULUS),
     )  # fmt: skip

@@ -6,31 +6,31 @@ from dataclasses import dataclass
 
 from ...energies import ELASTIC_MODELS, MEMBRANES
 from .choices import Struts
-from .parameter import Affects, Choice, parameter
+from .parameter import AffectedPart, Choice, parameter
 
 
 @dataclass(frozen=True)
-class Materials:
+class MaterialSettings:
     """Material fields of Settings."""
 
     density: float = parameter(
         1000.0, "Density", "Mass per cubic metre: denser material sags more",
-        unit="kg/m³", least=0.1, most=50000.0, soft_least=10.0, soft_most=3000.0,
-        section="advanced", affects=Affects.MODEL,
+        unit="kg/m³", min=0.1, max=50000.0, soft_min=10.0, soft_max=3000.0,
+        section="advanced", affects=AffectedPart.MODEL,
     )  # fmt: skip
     poisson: float = parameter(
         0.4, "Poisson's Ratio", "Resistance to changes of volume: 0 like cork, 0.45 like flesh",
-        least=0.0, most=0.495, soft_least=0.0, soft_most=0.48, section="solid", affects=Affects.MODEL,
+        min=0.0, max=0.495, soft_min=0.0, soft_max=0.48, section="solid", affects=AffectedPart.MODEL,
     )  # fmt: skip
     material: str = parameter(
         ELASTIC_MODELS[0].name, "Elasticity", "Material model that relates stress to strain",
-        choices=tuple(Choice(m.name, m.label, m.text) for m in ELASTIC_MODELS),
-        section="solid", affects=Affects.MODEL,
+        choices=tuple(Choice(m.name, m.label, m.description) for m in ELASTIC_MODELS),
+        section="solid", affects=AffectedPart.MODEL,
     )  # fmt: skip
     resolution: int = parameter(
         3000, "Resolution", "Approximate number of tetrahedra: more follow finer shapes but take longer",
-        unit="tets", least=50, most=500000, soft_least=500, soft_most=20000,
-        section="tets", affects=Affects.MODEL,
+        unit="tets", min=50, max=500000, soft_min=500, soft_max=20000,
+        section="tets", affects=AffectedPart.MODEL,
     )  # fmt: skip
     struts: str = parameter(
         Struts.NONE, "Struts", "Additional springs that keep faces and volumes in shape",
@@ -39,35 +39,35 @@ class Materials:
             Choice(Struts.FACES, "Across Faces", "Add springs along face diagonals and between neighbouring faces"),
             Choice(Struts.VOLUME, "Through the Volume", "Use the edges of tetrahedra that fill a closed surface"),
         ),
-        section="springs", affects=Affects.MODEL,
+        section="springs", affects=AffectedPart.MODEL,
     )  # fmt: skip
     thickness: float = parameter(
         10.0, "Thickness", "Thickness of wires, ropes and sheets: thicker ones are heavier and stiffer",
-        unit="mm", least=1e-3, most=1e5, soft_least=0.1, soft_most=100.0, section="thin", affects=Affects.MODEL,
+        unit="mm", min=1e-3, max=1e5, soft_min=0.1, soft_max=100.0, section="thin", affects=AffectedPart.MODEL,
     )  # fmt: skip
     damp_swing: bool = parameter(
         True, "Damp the Swing", "Apply Settle and Bounce to swinging about the pins too; when off, only to bending",
-        section="thin", affects=Affects.MODEL,
+        section="thin", affects=AffectedPart.MODEL,
     )  # fmt: skip
     bending: float = parameter(
         1.0, "Bending", "Bending stiffness relative to a solid sheet or wire of the same thickness",
-        least=0.0, most=1e4, soft_least=0.0, soft_most=5.0, section="fabric", affects=Affects.MODEL,
+        min=0.0, max=1e4, soft_min=0.0, soft_max=5.0, section="fabric", affects=AffectedPart.MODEL,
     )  # fmt: skip
     shrink: float = parameter(
         0.0, "Shrink", "Shortening of its modelled lengths: pulls it tight; negative values make it slack",
-        unit="%", least=-50.0, most=50.0, soft_least=-10.0, soft_most=10.0, section="fabric", affects=Affects.MODEL,
+        unit="%", min=-50.0, max=50.0, soft_min=-10.0, soft_max=10.0, section="fabric", affects=AffectedPart.MODEL,
     )  # fmt: skip
     detail: int = parameter(
         2000, "Detail", "Maximum number of simulated vertices; a finer mesh is simulated coarsely and follows that",
-        unit="vertices", least=50, most=200000, soft_least=300, soft_most=10000,
-        section="cloth", affects=Affects.MODEL,
+        unit="vertices", min=50, max=200000, soft_min=300, soft_max=10000,
+        section="cloth", affects=AffectedPart.MODEL,
     )  # fmt: skip
     membrane: str = parameter(
         MEMBRANES[0].name, "Weave", "Material model that relates tension to stretch in the sheet",
-        choices=tuple(Choice(m.name, m.label, m.text) for m in MEMBRANES),
-        section="cloth", affects=Affects.MODEL,
+        choices=tuple(Choice(m.name, m.label, m.description) for m in MEMBRANES),
+        section="cloth", affects=AffectedPart.MODEL,
     )  # fmt: skip
     pressure: float = parameter(
         0.0, "Pressure", "Air pressure in a closed sheet above that outside: inflates it; negative values deflate it",
-        unit="Pa", least=-1e6, most=1e6, soft_least=-100.0, soft_most=100.0, section="cloth", affects=Affects.MODEL,
+        unit="Pa", min=-1e6, max=1e6, soft_min=-100.0, soft_max=100.0, section="cloth", affects=AffectedPart.MODEL,
     )  # fmt: skip

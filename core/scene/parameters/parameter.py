@@ -10,7 +10,7 @@ from typing import Any
 from ...errors import ParameterError
 
 
-class Affects(Enum):
+class AffectedPart(Enum):
     """Part of the simulation that a parameter affects."""
 
     MODEL = "nodes, elements and terms"
@@ -27,7 +27,7 @@ class Choice:
 
     name: str
     label: str
-    text: str
+    description: str
     number: int | None = None
 
 
@@ -48,24 +48,26 @@ class Parameter:
     name: str
     default: float | int | str | bool
     label: str
-    text: str
+    description: str
     unit: str = ""
-    least: float = 0.0
-    most: float = 0.0
-    soft_least: float = 0.0
-    soft_most: float = 0.0
+    min: float = 0.0
+    max: float = 0.0
+    soft_min: float = 0.0
+    soft_max: float = 0.0
     choices: tuple[Choice, ...] = ()
     section: str = "dials"
     animatable: bool = False
-    only_with: tuple[str, ...] = ()
-    also_with: tuple[str, ...] = ()
-    affects: Affects = Affects.STEP
+    visible_if: tuple[str, ...] = ()
+    also_visible_if: tuple[str, ...] = ()
+    affects: AffectedPart = AffectedPart.STEP
 
-    def has_meaning(self, chosen: Callable[[str], Any]) -> bool:
+    def has_effect(self, value_of: Callable[[str], Any]) -> bool:
         """Return whether the parameter has an effect. chosen: returns the value of a parameter by name."""
-        return all(not choice or chosen(choice[0]) in choice[1:] for choice in (self.only_with, self.also_with))
+        return all(
+            not choice or value_of(choice[0]) in choice[1:] for choice in (self.visible_if, self.also_visible_if)
+        )
 
-    def checked(self, value: Any) -> float | int | str | bool:
+    def validate(self, value: Any) -> float | int | str | bool:
         """Return the value converted to the parameter's type. Raises ParameterError, which states the valid values."""
         if self.choices:
             names = [choice.name for choice in self.choices]
@@ -84,14 +86,14 @@ class Parameter:
         # Blender stores single precision; rounding to seven digits restores a value entered at the limit.
         if isinstance(number, float):
             number = float(f"{number:.7g}")
-        if not self.least <= number <= self.most:
+        if not self.min <= number <= self.max:
             unit = f" {self.unit}" if self.unit else ""
             raise ParameterError(
-                f"{self.name}: {number:g}{unit} is outside of its range, {self.least:g} to {self.most:g}{unit}."
+                f"{self.name}: {number:g}{unit} is outside of its range, {self.min:g} to {self.max:g}{unit}."
             )
         return number
 
 
-def parameter(default: Any, label: str, text: str, **more: Any) -> Any:
+def parameter(default: Any, label: str, description: str, **options: Any) -> Any:
     """Return a dataclass field for a part of Settings; the keywords are the attributes of Parameter."""
-    return field(default=default, metadata={"label": label, "text": text, **more})
+    return field(default=default, metadata={"label": label, "description": description, **options})

@@ -8,21 +8,21 @@ from .parameter import parameter
 
 
 @dataclass(frozen=True)
-class Plastics:
+class PlasticSettings:
     """Plasticity fields of Settings."""
 
     plastic_yield: float = parameter(
         0.0, "Yield", "Strain beyond which it deforms permanently and keeps a dent, crease or stretch; 0 is never",
-        unit="%", least=0.0, most=500.0, soft_least=0.0, soft_most=30.0, section="plastic", animatable=True,
+        unit="%", min=0.0, max=500.0, soft_min=0.0, soft_max=30.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_creep: float = parameter(
         20.0, "Creep", "Rate of permanent deformation: strain beyond Yield falls by the factor e^-Creep each second; "
         "0 stops it",
-        unit="1/s", least=0.0, most=1e4, soft_least=0.0, soft_most=100.0, section="plastic", animatable=True,
+        unit="1/s", min=0.0, max=1e4, soft_min=0.0, soft_max=100.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_most: float = parameter(
         100.0, "Maximum", "Strain up to which it deforms permanently; any further strain springs back",
-        unit="%", least=0.0, most=1000.0, soft_least=0.0, soft_most=200.0, section="plastic", animatable=True,
+        unit="%", min=0.0, max=1000.0, soft_min=0.0, soft_max=200.0, section="plastic", animatable=True,
     )  # fmt: skip
     plastic_reset: bool = parameter(
         False, "Reset", "Return to the modelled shape, as set by Settle and Bounce, and keep no deformation while on",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .choices import Accuracy
-from .parameter import Affects, Choice, parameter
+from .parameter import AffectedPart, Choice, parameter
 
 
 @dataclass(frozen=True)
-class Shots:
+class ShotSettings:
     """Shot fields of Settings."""
 
     substeps: int = parameter(
         1, "Substeps", "Minimum number of steps per frame; more are taken where Bounce needs them",
-        least=1, most=64, soft_least=1, soft_most=8, section="advanced",
+        min=1, max=64, soft_min=1, soft_max=8, section="advanced",
     )  # fmt: skip
     accuracy: str = parameter(
         Accuracy.BAKE, "Accuracy", "Accuracy with which each step is solved",
@@ -27,21 +27,21 @@ class Shots:
     )  # fmt: skip
     start_settled: bool = parameter(
         True, "Start at Rest", "Start still, hanging or lying under its weight; when off, start as modelled and sag",
-        section="shot", affects=Affects.START,
+        section="shot", affects=AffectedPart.START,
     )  # fmt: skip
     preroll: int = parameter(
         0, "Preroll", "Frames before the first one in which it moves from its rest shape to its first pose and settles",
-        unit="frames", least=0, most=1000, soft_least=0, soft_most=100, section="shot", affects=Affects.START,
+        unit="frames", min=0, max=1000, soft_min=0, soft_max=100, section="shot", affects=AffectedPart.START,
     )  # fmt: skip
     gravity_weight: float = parameter(
         1.0, "Gravity Weight", "Factor on the scene's gravity: 0 floats, negative values fall upwards",
-        least=-10.0, most=10.0, soft_least=0.0, soft_most=1.0, section="fields", animatable=True,
+        min=-10.0, max=10.0, soft_min=0.0, soft_max=1.0, section="fields", animatable=True,
     )  # fmt: skip
     field_weight: float = parameter(
         1.0, "Force Field Weight", "Factor on the wind and the other force fields of the scene",
-        least=0.0, most=10.0, soft_least=0.0, soft_most=1.0, section="fields", animatable=True,
+        min=0.0, max=10.0, soft_min=0.0, soft_max=1.0, section="fields", animatable=True,
     )  # fmt: skip
     loop: bool = parameter(
         False, "Loop", "Repeat the cycle before the first frame until its end leads smoothly into its beginning",
-        section="shot", affects=Affects.START,
+        section="shot", affects=AffectedPart.START,
     )  # fmt: skip

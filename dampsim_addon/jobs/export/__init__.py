@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .check import GOOD
-from .files import FORMATS, check_exportable, run
-from .form import Exported, Format
+from .check import MAX_EXPORT_ERROR
+from .files import FORMATS, check_exportable, export_objects
+from .form import ExportResult, Format
 
-__all__ = ["FORMATS", "GOOD", "Exported", "Format", "check_exportable", "run"]
+__all__ = ["FORMATS", "MAX_EXPORT_ERROR", "ExportResult", "Format", "check_exportable", "export_objects"]

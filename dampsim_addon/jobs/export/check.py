@@ -10,42 +10,44 @@ import bpy
 import numpy as np
 
 from ....core.arrays import Array
-from ....core.frames.matching import Match, match
+from ....core.frames.matching import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step
-from .form import Exported, Format
-from .staging import in_window, scratch_scene
+from .form import ExportResult, Format
+from .staging import scratch_scene, show_in_window
 
 # Largest error of a good export, as a fraction of the object's size.
-GOOD = 1e-3
+MAX_EXPORT_ERROR = 1e-3
 
 
-def compared(
+def compare_export(
     scene: bpy.types.Scene,
     form: Format,
     path: Path,
     objects: Sequence[bpy.types.Object],
     sources: list[Array],
     numbers: list[int],
-) -> Generator[Step, None, list[Exported]]:
+) -> Generator[Step, None, list[ExportResult]]:
     """Import an exported file into a scratch scene and compare it with the original motions.
 
     sources: (f, v, 3) vertices of each object at the frames in numbers, in world space, Blender units.
     """
     with scratch_scene(scene) as scratch:
-        with in_window(scratch):
+        with show_in_window(scratch):
             form.read(path)
         layer = scratch.view_layers[0]
         meshes = [obj for obj in scratch.objects if obj.type == "MESH" and obj.data.shape_keys is not None]
-        copies = yield from motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
-    if form.metres:
+        copies = yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
+    if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
     results = []
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
-        plain = Exported(obj.name, form.name, str(path))
+        plain = ExportResult(obj.name, form.name, str(path))
         # Formats may change names, so the copy with the most similar motion is taken.
-        best: Match | None = min((match(source, copy) for copy in copies), key=lambda m: m.error, default=None)
+        best: VertexMatch | None = min(
+            (match_vertices(source, copy) for copy in copies), key=lambda m: m.error, default=None
+        )
         if best is None:
             results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no morph targets for it."))
         else:
@@ -53,7 +55,7 @@ def compared(
     return results
 
 
-def motions(
+def object_motions(
     scene: bpy.types.Scene,
     view_layer: bpy.types.ViewLayer,
     objects: Sequence[bpy.types.Object],

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import bpy
 
-from .form import Format, bring_in, export
+from .form import Format, run_exporter, run_importer
 
 _LABEL = "FBX"
 
 
 def _write(path: Path) -> None:
-    export(
+    run_exporter(
         bpy.ops.export_scene.fbx,
         path,
         _LABEL,
@@ -29,7 +29,7 @@ def _write(path: Path) -> None:
 
 
 def _read(path: Path) -> None:
-    bring_in(bpy.ops.wm.fbx_import, path, _LABEL, anim_offset=0.0)
+    run_importer(bpy.ops.wm.fbx_import, path, _LABEL, anim_offset=0.0)
     # The importer connects adjacent bones. Connected bones ignore their location keys.
     for rig in [obj for obj in bpy.context.scene.objects if obj.type == "ARMATURE"]:
         bpy.context.view_layer.objects.active = rig
@@ -39,4 +39,4 @@ def _read(path: Path) -> None:
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
-FBX = Format("FBX", _LABEL, ".fbx", _write, _read, metres=True)
+FBX = Format("FBX", _LABEL, ".fbx", _write, _read, reads_metres=True)

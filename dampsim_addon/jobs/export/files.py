@@ -8,13 +8,13 @@ from pathlib import Path
 import bpy
 
 from ....core.errors import SceneError
-from ...targets import target
+from ...targets import get_target
 from ...work.steps import Step
-from .check import compared, motions
+from .check import compare_export, object_motions
 from .fbx import FBX
-from .form import Exported, Format
+from .form import ExportResult, Format
 from .gltf import GLTF
-from .staging import bare, in_window, selected, with_its_rig
+from .staging import disable_topology_modifiers, select_only, show_in_window, with_rig_and_parents
 
 FORMATS = (GLTF, FBX)
 
@@ -24,20 +24,20 @@ def check_exportable(obj: bpy.types.Object) -> None:
     baked = obj.dampsim.baked
     if not baked:
         raise SceneError(f"{obj.name}: it is not baked yet; bake it to shape keys before exporting.")
-    if not target(baked).exports_morphs:
+    if not get_target(baked).exports_morphs:
         raise SceneError(
-            f"{obj.name}: glTF and FBX cannot hold a bake to {target(baked).label}; "
+            f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "
             "bake to compressed shape keys, or export Alembic or USD."
         )
 
 
-def run(
+def export_objects(
     scene: bpy.types.Scene,
     view_layer: bpy.types.ViewLayer,
     objects: Sequence[bpy.types.Object],
     base: Path,
     formats: Sequence[Format] = FORMATS,
-) -> Generator[Step, None, list[Exported]]:
+) -> Generator[Step, None, list[ExportResult]]:
     """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
 
     base: path of the files without their suffix. The scene is restored afterwards. Raises SceneError.
@@ -53,19 +53,19 @@ def run(
             f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
     numbers = list(range(scene.frame_start, scene.frame_end + 1))
-    shown = (scene.frame_current, scene.frame_subframe)
-    found: list[Exported] = []
+    frame_before = (scene.frame_current, scene.frame_subframe)
+    results: list[ExportResult] = []
     try:
-        with bare(objects):
-            sources = yield from motions(scene, view_layer, objects, numbers, "Reading")
+        with disable_topology_modifiers(objects):
+            sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
             for form in formats:
                 path = base.with_name(base.name + form.suffix)
                 yield Step(0, 1, f"Writing {form.label}")
-                parts = [part for obj in objects for part in with_its_rig(obj)]
-                with selected(view_layer, parts), in_window(scene):
+                parts = [part for obj in objects for part in with_rig_and_parents(obj)]
+                with select_only(view_layer, parts), show_in_window(scene):
                     form.write(path)
                 yield Step(0, 1, f"Reading {form.label}")
-                found += yield from compared(scene, form, path, objects, sources, numbers)
+                results += yield from compare_export(scene, form, path, objects, sources, numbers)
     finally:
-        scene.frame_set(shown[0], subframe=shown[1])
-    return found
+        scene.frame_set(frame_before[0], subframe=frame_before[1])
+    return results

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...blender.own_operators import called
+from ...blender.operator_calls import call_operator
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,11 @@ class Format:
     suffix: str
     write: Callable[[Path], None]
     read: Callable[[Path], None]
-    metres: bool = False
+    reads_metres: bool = False
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """Result for one object in one file. Its fields are keys of the JSON report.
 
     error: largest distance of a vertex after export and import, at any frame, m.  part: the same as a fraction of the
@@ -41,13 +41,13 @@ class Exported:
     problem: str = ""
 
 
-def export(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
+def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
     """Write a file with one of Blender's exporters. label: name of the format in error messages."""
-    mend = "enable it in the preferences, or choose another folder"
-    called(operator, f"{path.name}: Blender's {label} export failed", mend, filepath=str(path), **options)
+    fix = "enable it in the preferences, or choose another folder"
+    call_operator(operator, f"{path.name}: Blender's {label} export failed", fix, filepath=str(path), **options)
 
 
-def bring_in(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
+def run_importer(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
     """Read a file with one of Blender's importers. label: name of the format in error messages."""
-    mend = "enable the importer in the preferences, or export again"
-    called(operator, f"{path.name}: Blender's {label} import failed", mend, filepath=str(path), **options)
+    fix = "enable the importer in the preferences, or export again"
+    call_operator(operator, f"{path.name}: Blender's {label} import failed", fix, filepath=str(path), **options)

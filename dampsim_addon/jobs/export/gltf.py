@@ -6,13 +6,13 @@ from pathlib import Path
 
 import bpy
 
-from .form import Format, bring_in, export
+from .form import Format, run_exporter, run_importer
 
 _LABEL = "glTF"
 
 
 def _write(path: Path) -> None:
-    export(
+    run_exporter(
         bpy.ops.export_scene.gltf,
         path,
         _LABEL,
@@ -35,7 +35,7 @@ def _write(path: Path) -> None:
 
 
 def _read(path: Path) -> None:
-    bring_in(bpy.ops.import_scene.gltf, path, _LABEL)
+    run_importer(bpy.ops.import_scene.gltf, path, _LABEL)
 
 
 GLTF = Format("GLTF", _LABEL, ".glb", _write, _read)

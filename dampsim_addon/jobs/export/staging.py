@@ -11,34 +11,34 @@ from ....core.errors import SceneError
 from ...blender.modifiers import DEFORMING
 
 
-def with_its_rig(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
+def with_rig_and_parents(obj: bpy.types.Object) -> Iterator[bpy.types.Object]:
     """Yield the object, the armatures of its modifiers, and all of their parents."""
-    waiting = [obj]
-    while waiting:
-        one = waiting.pop()
+    pending = [obj]
+    while pending:
+        one = pending.pop()
         yield one
         rigs = [m.object for m in one.modifiers if m.type == "ARMATURE" and m.object is not None]
-        waiting += [*rigs, *([one.parent] if one.parent is not None else [])]
+        pending += [*rigs, *([one.parent] if one.parent is not None else [])]
 
 
 @contextlib.contextmanager
-def bare(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+def disable_topology_modifiers(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
     """Disable the modifiers that change the number of vertices; morph targets cannot hold their result."""
-    hidden = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
-    for modifier in hidden:
+    modifiers = [m for obj in objects for m in obj.modifiers if m.show_viewport and m.type not in DEFORMING]
+    for modifier in modifiers:
         modifier.show_viewport = False
     try:
         yield
     finally:
-        for modifier in hidden:
+        for modifier in modifiers:
             modifier.show_viewport = True
 
 
 @contextlib.contextmanager
-def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+def select_only(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]) -> Iterator[None]:
     """Select only these objects. Raises SceneError if one of them cannot be selected."""
     active = view_layer.objects.active
-    before = [obj for obj in view_layer.objects if obj.select_get(view_layer=view_layer)]
+    previous_selection = [obj for obj in view_layer.objects if obj.select_get(view_layer=view_layer)]
     try:
         for obj in view_layer.objects:
             obj.select_set(obj in objects, view_layer=view_layer)
@@ -52,23 +52,23 @@ def selected(view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object
         yield
     finally:
         for obj in view_layer.objects:
-            obj.select_set(obj in before, view_layer=view_layer)
+            obj.select_set(obj in previous_selection, view_layer=view_layer)
         view_layer.objects.active = active
 
 
 @contextlib.contextmanager
-def in_window(scene: bpy.types.Scene) -> Iterator[None]:
+def show_in_window(scene: bpy.types.Scene) -> Iterator[None]:
     """Show the scene in a window and override the context with it, as Blender's exporters and importers need."""
     window = bpy.context.window or bpy.context.window_manager.windows[0]
-    shown = window.scene
+    previous_scene = window.scene
     try:
-        if shown != scene:
+        if previous_scene != scene:
             window.scene = scene
         with bpy.context.temp_override(window=window):
             yield
     finally:
-        if shown != scene:
-            window.scene = shown
+        if previous_scene != scene:
+            window.scene = previous_scene
 
 
 @contextlib.contextmanager

@@ -21,38 +21,38 @@ from ..objects import is_simulated
 _FOLDER = "dampsim"
 # Parameters that define a material. All others depend on the scene.
 _SECTIONS = ("dials",)
-_MATERIAL = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
-_VALUES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _MATERIAL]
+_OTHER_PARAMETERS = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
+_PARAMETER_NAMES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _OTHER_PARAMETERS]
 _PICTURES = Path(__file__).parent / "pictures"
 # Preview collection of the pictures, while the add-on is enabled.
 _icons: dict[str, Any] = {}
 
 
-def scripts() -> list[Path]:
+def material_scripts() -> list[Path]:
     """Return the preset files of all materials, sorted by name."""
     found = {path for folder in bpy.utils.preset_paths(_FOLDER) for path in Path(folder).glob("*.py")}
     return sorted(found, key=lambda path: path.stem.lower())
 
 
-def title(path: Path) -> str:
+def material_title(path: Path) -> str:
     """Return the name of a material: Memory Foam for memory_foam.py."""
     words = bpy.path.display_name(path.name, title_case=False).split()
     return " ".join(word[:1].upper() + word[1:] for word in words)
 
 
-def picture(name: str) -> int:
+def material_icon(name: str) -> int:
     """Return the icon id of a material's picture; 0 where it has none."""
     known = _icons.get("all")
     return known[name].icon_id if known is not None and name in known else 0
 
 
-def standing(group: bpy.types.PropertyGroup) -> str:
+def current_material(group: bpy.types.PropertyGroup) -> str:
     """Return the name of the chosen material; '' if there is none, or if its values were changed since."""
-    return str(group.preset) if group.preset and group.preset_of == _mark(group) else ""
+    return str(group.preset) if group.preset and group.preset_of == _material_digest(group) else ""
 
 
-def _mark(group: bpy.types.PropertyGroup) -> str:
-    return hashlib.sha256(repr([getattr(group, name) for name in _VALUES]).encode()).hexdigest()[:16]
+def _material_digest(group: bpy.types.PropertyGroup) -> str:
+    return hashlib.sha256(repr([getattr(group, name) for name in _PARAMETER_NAMES]).encode()).hexdigest()[:16]
 
 
 class DAMPSIM_MT_presets(Menu):
@@ -61,14 +61,14 @@ class DAMPSIM_MT_presets(Menu):
     preset_operator = "script.execute_preset"
 
     def draw(self, context: Context) -> None:
-        for path in scripts():
-            icon = picture(path.stem)
-            text = title(path)
+        for path in material_scripts():
+            icon = material_icon(path.stem)
+            text = material_title(path)
             entry = self.layout.operator(DAMPSIM_OT_preset.bl_idname, text=text, icon_value=icon)
-            entry.filepath, entry.text = str(path), f"{text}: {_said(path)}" if icon else text
+            entry.filepath, entry.text = str(path), f"{text}: {_material_summary(path)}" if icon else text
 
 
-def _said(path: Path) -> str:
+def _material_summary(path: Path) -> str:
     """Return a summary of a material's dials."""
     values = dict(
         line.removeprefix("dampsim.").split(" = ")
@@ -109,7 +109,7 @@ class DAMPSIM_OT_preset(Operator):
         # Blender renames the menu to the chosen material, for all objects.
         DAMPSIM_MT_presets.bl_label = "Materials"
         group = context.object.dampsim
-        group.preset, group.preset_of = title(Path(self.filepath)), _mark(group)
+        group.preset, group.preset_of = material_title(Path(self.filepath)), _material_digest(group)
         return set(done)
 
 
@@ -121,7 +121,7 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
     preset_menu = "DAMPSIM_MT_presets"
     preset_subdir = _FOLDER
     preset_defines = ["dampsim = bpy.context.object.dampsim"]
-    preset_values = [f"dampsim.{name}" for name in _VALUES]
+    preset_values = [f"dampsim.{name}" for name in _PARAMETER_NAMES]
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -131,8 +131,8 @@ class DAMPSIM_OT_preset_add(AddPresetBase, Operator):
 def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
     """Draw the menu of materials, with buttons to add and remove presets."""
     row = layout.row(align=True)
-    name = standing(group)
-    icon = picture(name.lower().replace(" ", "_")) if name else 0
+    name = current_material(group)
+    icon = material_icon(name.lower().replace(" ", "_")) if name else 0
     if icon:
         row.menu(DAMPSIM_MT_presets.__name__, text=name, icon_value=icon)
     else:

@@ -1,4 +1,4 @@
-"""Contacts, docs/physics.md (7.1) to (7.9) and (7.11), one contact and one node after the other."""
+"""Contacts, physics (7.1) to (7.9) and (7.11), one contact and one node after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elasticity, docs/physics.md section 6: densities of the deformation gradient, tetrahedra, springs and links."""
+"""Elasticity, docs/explanation/physics/06-body-models.md: densities of the deformation gradient, tetrahedra, springs and links."""
 
 from __future__ import annotations
 

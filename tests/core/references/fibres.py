@@ -1,4 +1,4 @@
-"""Fibres, docs/physics.md section 11: their density, what flesh and fibres come to together, and how they follow."""
+"""Fibres, docs/explanation/physics/11-fibres.md: their density, what flesh and fibres come to together, and how they follow."""
 
 from __future__ import annotations
 

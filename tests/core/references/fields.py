@@ -1,4 +1,4 @@
-"""Force fields, docs/physics.md section 8, for one node at a time and with a compass instead of linear algebra."""
+"""Force fields, docs/explanation/physics/08-force-fields.md, for one node at a time and with a compass instead of linear algebra."""
 
 from __future__ import annotations
 

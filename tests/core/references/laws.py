@@ -1,4 +1,4 @@
-"""From frames to coefficients, docs/physics.md section 2, and the terms of a substep."""
+"""From frames to coefficients, docs/explanation/physics/02-settle-law.md, and the terms of a substep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plastic flow, docs/physics.md section 9: element by element, with logarithms and exponentials of whole matrices."""
+"""Plastic flow, docs/explanation/physics/09-plasticity.md: element by element, with logarithms and exponentials of whole matrices."""
 
 from __future__ import annotations
 

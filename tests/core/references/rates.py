@@ -1,4 +1,4 @@
-"""Strain-rate dissipation and what it is compared with, [SRD] and [You]; docs/physics.md (4.1) to (4.15)."""
+"""Strain-rate dissipation and what it is compared with, [SRD] and [You]; physics (4.1) to (4.15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Integrators, docs/physics.md (1.8) to (1.13), of springs with hard and soft pins, weight and drag."""
+"""Integrators, physics (1.8) to (1.13), of springs with hard and soft pins, weight and drag."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dampings that act on velocities, [Sch]; docs/physics.md (3.2) to (3.12)."""
+"""Dampings that act on velocities, [Sch]; physics (3.2) to (3.12)."""
 
 from __future__ import annotations
 

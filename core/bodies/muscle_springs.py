@@ -1,0 +1,73 @@
+"""Muscles among the springs of a net or the segments of a rope."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..energies.springs import spring_energy
+from ..errors import MeshError
+from ..geometry.surface import weld_vertices
+from ..scene.body import Body
+from ..system.switched_springs import SwitchedSprings
+
+
+def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
+    """Return the muscle index (e,) of each spring, -1 for none.
+
+    Raises MeshError if a muscle has no simulated edge, or two muscles share one.
+
+    vertices: (n,) vertex of each node.  edges: (e, 2) nodes of each spring.
+    """
+    found = np.full(len(edges), -1)
+    if body.controller is None:
+        return found
+    keys = _edge_keys(vertices[edges], len(body.surface.vertices))
+    for place, muscle in enumerate(body.controller.muscles):
+        is_of_muscle = np.isin(
+            keys, _edge_keys(_first_coincident_vertex(body)[muscle.edges], len(body.surface.vertices))
+        )
+        if not is_of_muscle.any():
+            raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is simulated; assign other edges to it.")
+        assigned_before = found[is_of_muscle & (found >= 0)]
+        if len(assigned_before):
+            other = body.controller.muscles[int(assigned_before[0])]
+            raise MeshError(
+                f"{body.name}: muscles {other.name} and {muscle.name} share an edge; assign it to one of them."
+            )
+        found[is_of_muscle] = place
+    return found
+
+
+def _first_coincident_vertex(body: Body) -> Index:
+    """Return for each vertex (v,) the first vertex at the same position."""
+    first, label = weld_vertices(body.surface.vertices)
+    return np.asarray(first[label])
+
+
+def _edge_keys(pairs: Index, count: int) -> Index:
+    return np.asarray(np.sort(pairs, axis=1) @ np.array([count, 1]))
+
+
+def muscle_terms(
+    body: Body, muscle: Index, edges: Index, lengths: Array, stiffness: Array
+) -> tuple[SwitchedSprings, ...]:
+    """Return the force term of a body's muscles; empty without muscles.
+
+    muscle: (e,) see muscle_indices.  edges: (e, 2).  lengths: (e,) m.  stiffness: (e,) N at twice the rest length.
+    """
+    if body.controller is None or not (muscle >= 0).any():
+        return ()
+    is_muscle, muscles = muscle >= 0, body.controller.muscles
+    off_stiffness = np.array([one.stiffness for one in muscles])
+    return (
+        SwitchedSprings(
+            spring_energy(
+                edges[is_muscle], lengths[is_muscle], stiffness[is_muscle] * off_stiffness[muscle[is_muscle]]
+            ),
+            muscle_indices=muscle[is_muscle],
+            length_ratios=np.array([one.length for one in muscles]),
+            stiffness_ratios=np.array([one.stiffness_on for one in muscles]) / off_stiffness,
+            damping_times=np.array([(one.damping, one.damping_on) for one in muscles]),
+        ),
+    )

@@ -1,0 +1,195 @@
+"""Solid bodies: tetrahedra around the object's surface, which is embedded in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..energies import ELASTIC_MODELS, ElasticMaterial, TetElasticity
+from ..energies.plastic_flow import TensorFlow
+from ..energies.tetrahedra import lumped_mass, tet_volumes
+from ..geometry.embedding import Embedding, locate_in_tets
+from ..geometry.surface import check_surface
+from ..geometry.tetrahedralise import LatticeMesh, tetrahedralise
+from ..scene.body import Body
+from ..scene.parameters import Settings
+from ..system.discretization import BodyDiscretization
+from ..system.plastic import PlasticTerm
+from ..system.term import pin_springs
+from .fibres import fibre_terms
+from .kind import BASE_YOUNG, BodyKind
+from .model import Model
+from .pins import painted_node_values, pin_nodes
+from .surface_binding import SurfaceBinding
+
+# Stiffness factor where Stiffness is painted 0; it grows exponentially with the weight.
+_MIN_STIFFNESS_SCALE = 0.01
+# Smallest factor on the settle time that can be painted.
+MIN_SETTLE_SCALE = 0.1
+
+
+@dataclass(frozen=True)
+class EmbeddedSkin:
+    """Skin embedded in tetrahedra.
+
+    animation_weights: (v,) fraction of each vertex that stays on the animation, whatever the nodes do.
+    """
+
+    embedding: Embedding
+    nodes: Array
+    tets: Index
+    animation_weights: Array
+
+    def __call__(self, nodes: Array, animated: Array) -> Array:
+        carried = self.embedding(nodes)
+        return carried + self.animation_weights[:, None] * (animated - carried)
+
+    def node_operator(self) -> tuple[csr_matrix, Array]:
+        operator = (diags(1.0 - self.animation_weights) @ self.embedding.operator).tocsr()
+        operator.eliminate_zeros()
+        return operator, self.animation_weights
+
+    def weights_for_points(self, points: Array) -> tuple[Index, Array]:
+        centres = self.nodes[self.tets].mean(axis=1)
+        tets, weights = locate_in_tets(points, self.nodes, self.tets, cKDTree(centres).query(points)[1])
+        return self.tets[tets], weights
+
+
+@dataclass(frozen=True)
+class LatticeBody:
+    """Lattice of tetrahedra around the surface of a body, with the painted maps of the body."""
+
+    cover: LatticeMesh
+    body: Body
+
+    @staticmethod
+    def of(body: Body) -> LatticeBody:
+        """Build the lattice of a body. Raises MeshError if the surface encloses no volume."""
+        return LatticeBody(tetrahedralise(body.surface, body.settings.resolution), body)
+
+    @property
+    def material_volumes(self) -> Array:
+        """Volume (m,) m^3 of material in each tet."""
+        return np.asarray(self.cover.fill_fractions * tet_volumes(self.cover.nodes, self.cover.tets))
+
+    @property
+    def mass(self) -> Array:
+        """Lumped mass (n,) kg."""
+        return lumped_mass(self.cover.tets, self.material_volumes, self.body.settings.density, len(self.cover.nodes))
+
+    @property
+    def effective_volumes(self) -> Array:
+        """Effective volume (m,) m^3 for the stiffness, reduced where it is painted softer."""
+        painted = self.at_nodes(self.body.stiffness_map)
+        return (
+            self.material_volumes
+            if painted is None
+            else self.material_volumes * stiffness_scale(painted[self.cover.tets].mean(axis=1))
+        )
+
+    @property
+    def settle_scale(self) -> Array | None:
+        """Painted factors (n,) on the settle time; None if not painted."""
+        painted = self.at_nodes(self.body.settle_map)
+        return None if painted is None else np.maximum(painted, MIN_SETTLE_SCALE)
+
+    def at_nodes(self, values: Array | None) -> Array | None:
+        """Return painted weights (v,) at the nodes (n,)."""
+        if values is None:
+            return None
+        return painted_node_values(
+            self.cover.embedding, self.cover.tets, len(self.cover.nodes), np.clip(values, 0.0, 1.0)
+        )
+
+    def pinned_nodes(self, young: float) -> tuple[Index, Array]:
+        """Return the pinned nodes and their stiffness for a modulus in Pa, see pins.pin_nodes."""
+        cover, body = self.cover, self.body
+        return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, young)
+
+    def build_model(self, block: BodyDiscretization) -> Model:
+        """Return the model of a block that has the nodes of this lattice."""
+        cover, body = self.cover, self.body
+        # Skip the local rotations of nodes whose elements are entirely pinned.
+        needs_rotation = np.zeros(len(cover.nodes), dtype=bool)
+        for group in block.groups:
+            needs_rotation[group[~block.is_fixed[group].all(axis=1)]] = True
+        vertices = body.surface.vertices
+        pinned_vertices, all_vertices = np.flatnonzero(body.pins > 0.0), np.arange(len(vertices))
+        pin_vertices = pinned_vertices if len(pinned_vertices) else all_vertices
+        return Model(
+            block,
+            EmbeddedSkin(cover.embedding, cover.nodes, cover.tets, body.pins**4),
+            SurfaceBinding.bind(cover.nodes[block.pinned], vertices, pin_vertices, needs_rotation[block.pinned]),
+            SurfaceBinding.bind(cover.nodes, vertices, all_vertices, ~block.is_fixed),
+            float(cover.fill_fractions.mean()),
+            float(np.median(np.linalg.norm(cover.nodes[cover.tets[:, 0]] - cover.nodes[cover.tets[:, 1]], axis=1))),
+        )
+
+
+def stiffness_scale(painted: Array) -> Array:
+    """Return the stiffness factors for painted weights from 0 to 1."""
+    return np.asarray(_MIN_STIFFNESS_SCALE ** (1.0 - painted))
+
+
+class SolidKind(BodyKind):
+    """Kind made of tetrahedra of an elastic material."""
+
+    name = "SOLID"
+    label = "Solid"
+    description = "Simulate the enclosed volume: flesh, jelly, rubber"
+
+    @staticmethod
+    def sections(settings: Settings) -> tuple[str, ...]:
+        return ("shape", "solid", "tets", "plastic", "fibres", "solid papers")
+
+    @staticmethod
+    def resolution_parameter(settings: Settings) -> str:
+        return "resolution"
+
+    @staticmethod
+    def check(body: Body) -> None:
+        check_surface(body.surface)
+
+    @staticmethod
+    def build(body: Body) -> Model:
+        settings, lattice = body.settings, LatticeBody.of(body)
+        nodes, tets = lattice.cover.nodes, lattice.cover.tets
+        material = ElasticMaterial(BASE_YOUNG, settings.poisson, settings.density)
+        law = next(model for model in ELASTIC_MODELS if model.name == settings.material)
+        pinned, stiffness = lattice.pinned_nodes(material.young)
+        fixed = np.zeros(len(nodes), dtype=bool)
+        fixed[pinned[np.isinf(stiffness)]] = True
+        is_simulated = ~fixed[tets].all(axis=1)
+        flesh, effective_volumes = law(material), lattice.effective_volumes
+        elastic = TetElasticity(nodes, tets[is_simulated], effective_volumes[is_simulated], flesh)
+        fibre_strengths = lattice.at_nodes(body.fibre_map)
+        terms = (
+            PlasticTerm.create(TensorFlow(elastic)),
+            *fibre_terms(
+                body,
+                lattice.cover,
+                np.flatnonzero(is_simulated),
+                fibre_strengths,
+                effective_volumes,
+                flesh,
+                material.young,
+            ),
+            *pin_springs(pinned, stiffness),
+        )
+        centre = lattice.at_nodes(body.centre_map)
+        block = BodyDiscretization(
+            body.name,
+            nodes,
+            lattice.mass,
+            (tets,),
+            terms,
+            pinned,
+            stiffness,
+            lattice.settle_scale,
+            ray_origin_weights=centre,
+        )
+        return lattice.build_model(block)

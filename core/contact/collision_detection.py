@@ -1,0 +1,351 @@
+"""Detection of collisions between points and triangles, with CCD where it is needed (docs/explanation/physics/07-contact.md)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array, Index, Mask
+from ..geometry.box import bounding_box, outcodes
+from ..geometry.ccd import point_triangle_ccd, triangles_sweeping_box
+from ..geometry.penetration import consistent_penetration_depths
+from ..geometry.proximity import NearestTriangles, PairExclusion, Triangles, nearest_triangles, side_of_surface
+from .batched_detection import BatchedDetection, can_batch
+from .collision_state import CollisionState
+from .collision_surface import CollisionSurface
+from .collisions import (
+    MAX_START_DEPTH,
+    SEARCH_FACTOR,
+    TUNNELLING_DEPTH,
+    Collisions,
+    build_contacts,
+    has_opposing_face,
+    pair_distance,
+)
+from .contact_history import POINT, ContactHistory
+from .edge_contacts import edge_edge_contacts
+from .fold_contacts import secondary_self_contacts
+from .penalty_and_friction import ContactSet
+from .plane_contacts import plane_contacts
+
+# Points that start deeper than this fraction of the other body's size leave it in a common direction.
+_DEEP_START = 0.3
+# So do points whose nearest exits would tear the body apart: the mean of the exit directions is shorter than this.
+_MIN_MEAN_EXIT = 0.5
+# Parts of a surface closer at rest than this many contact distances do not touch each other.
+_NEIGHBOUR_DISTANCES = 2.5
+# Safety factor against rounding of a bound.
+_ROUNDING_MARGIN = 1.0 + 1e-9
+# A point is beyond a border if the cosine between its offset and the normal is smaller than this.
+_MAX_COSINE = 0.99
+
+
+_PointTriangles = tuple[Index, Index, Array, Array]
+# Indices of the points, their triangles, the weights in those, and outward normals.
+
+
+class CollisionDetection:
+    """Collision detection of one step.
+
+    history: contacts of the last step; None at the start of a shot, where anything may overlap.
+    thorough: whether edges between nearly coplanar triangles are included.
+    """
+
+    def __init__(self, state: CollisionState, history: ContactHistory | None, thorough: bool = False) -> None:
+        self.state, self.model, self._thorough = state, state.model, thorough
+        self._history = history or ContactHistory()
+        self._is_first_step = history is None
+        self._obstacle_surfaces: dict[int, Triangles] = {}
+        self._start_surfaces: dict[int, Triangles] = {}
+        self._batched = BatchedDetection(state, self._history)
+
+    def __call__(self, positions: Array) -> ContactSet:
+        """Return the contacts at the step's end with nodes at positions (n, 3) m."""
+        model, points = self.model, self.state.points_at(positions)
+        end_surfaces = {
+            k: self._end_surface(k, points)
+            for k in {k for pair in model.colliding_pairs for k in pair} | {*model.self_colliding}
+        }
+        near_pairs = self._nearby_pairs(points)
+        collisions = plane_contacts(
+            self.state, [pair for pair in near_pairs if model.surfaces[pair[1]].is_plane], points
+        )
+        near_pairs = [pair for pair in near_pairs if not model.surfaces[pair[1]].is_plane]
+        if not near_pairs and not model.self_colliding:
+            return build_contacts(self.state, collisions, self._history, points)
+        bounds = self.state.displacement_bounds(points)
+        pairs = [pair for a, b in near_pairs for pair in ((a, b), (b, a))]
+        batched = [pair for pair in pairs if can_batch(model, *pair)]
+        if self._is_first_step or len(batched) < 2:
+            batched = []
+        single = sorted(set(pairs) - set(batched))
+        if batched:
+            batch, needs_single = self._batched(batched, points, bounds)
+            collisions.append(batch)
+            single += [pair for pair, one in zip(batched, needs_single, strict=True) if one]
+        collisions += [self._pair_collisions(a, b, points, bounds, end_surfaces) for a, b in single]
+        visible = [(a, b) for a, b in near_pairs if model.visible_surface[a] == a and model.visible_surface[b] == b]
+        collisions += edge_edge_contacts(self.state, visible, points, bounds, self._thorough)
+        for a in model.self_colliding:
+            collisions += self._self_collisions(a, points, bounds, end_surfaces)
+        return build_contacts(self.state, collisions, self._history, points)
+
+    def _nearby_pairs(self, points: Array) -> list[tuple[int, int]]:
+        """Return the colliding pairs whose boxes come within the search radius; pairs with planes always."""
+        low, high = self.state.swept_boxes(points)
+        a, b = np.array(self.model.colliding_pairs, dtype=np.int64).reshape(-1, 2).T
+        radius = SEARCH_FACTOR * self.state.pair_distances[a, b]
+        is_near = ((low[:, a] < high[:, b] + radius) & (low[:, b] < high[:, a] + radius)).all(axis=0)
+        is_plane = np.array([one.is_plane for one in self.model.surfaces])[b]
+        return [self.model.colliding_pairs[k] for k in np.flatnonzero(is_near | is_plane)]
+
+    def _end_surface(self, place: int, points: Array) -> Triangles:
+        """Return a surface at the step's end; obstacles are cached."""
+        surface, part = self.model.surfaces[place], self.model.points_of(place)
+        if surface.is_obstacle:
+            if place not in self._obstacle_surfaces:
+                self._obstacle_surfaces[place] = Triangles(points[part], surface.triangles, surface.topology)
+            return self._obstacle_surfaces[place]
+        return Triangles(points[part], surface.triangles, surface.topology)
+
+    def _start_surface(self, place: int) -> Triangles:
+        """Return a surface at the step's start."""
+        if place not in self._start_surfaces:
+            surface, part = self.model.surfaces[place], self.model.points_of(place)
+            self._start_surfaces[place] = Triangles(self.state.start[part], surface.triangles, surface.topology)
+        return self._start_surfaces[place]
+
+    def _pair_collisions(
+        self, a: int, b: int, points: Array, bounds: tuple[Array, Array], end_surfaces: dict[int, Triangles]
+    ) -> Collisions:
+        """Return the collisions of points of surface a with triangles of surface b."""
+        first, second = self.model.surfaces[a], self.model.surfaces[b]
+        first_slice, second_slice = self.model.points_of(a), self.model.points_of(b)
+        distance = pair_distance(self.state, a, b)
+        candidates = self._candidate_points(first, second, first_slice)
+        if a != b:
+            candidates = candidates[self._is_near_box(points[first_slice.start + candidates], a, b, points, bounds)]
+        end_points, start = points[first_slice][candidates], self.state.start[first_slice][candidates]
+        path = np.linalg.norm(end_points - start - bounds[0][b], axis=1) + bounds[1][b]
+        radius = SEARCH_FACTOR * distance + path
+        end_surface, start_surface = end_surfaces[b], self._start_surface(b)
+        # Sheets collide with themselves on both sides, and with their edges.
+        normals = end_surfaces[a].vertex_normals[candidates] if a == b and second.is_closed else None
+        forbidden = self._pair_filter(a, b, candidates, start, start_surface, distance, end_surfaces)
+        near = nearest_triangles(end_surface, end_points, radius, normals=normals, is_excluded=forbidden)
+        if second.is_closed:
+            sign, normal = side_of_surface(end_surface, near)
+        else:
+            sign, normal = self._open_surface_sides(a, b, candidates, near, start, start_surface, end_surface)
+        is_deep = sign * near.distance < -TUNNELLING_DEPTH * distance
+        is_kept = ~is_deep
+        found: list[_PointTriangles] = [
+            (near.point[is_kept], near.triangle[is_kept], near.weights[is_kept], normal[is_kept])
+        ]
+        # Deep points must have tunnelled. Fast points may have passed through completely.
+        needs_ccd = near.point[is_deep]
+        if second.is_closed:
+            needs_ccd = np.union1d(needs_ccd, np.flatnonzero(path > second.thickness))
+        if len(needs_ccd):
+            begin, end = start[needs_ccd], end_points[needs_ccd]
+            # Only a few triangles of a large surface are near their paths.
+            among = triangles_sweeping_box(start_surface, end_surface, *bounding_box(np.concatenate([begin, end])))
+            hits = point_triangle_ccd(begin, end, start_surface.vertices, end_surface.vertices, second.triangles[among])
+            if len(hits.point):
+                hit_points, hit_triangles = needs_ccd[hits.point], among[hits.triangle]
+                unaffected = np.flatnonzero(~np.isin(near.point[is_kept], hit_points))
+                one, two, three, four = found[0]
+                found = [(one[unaffected], two[unaffected], three[unaffected], four[unaffected])]
+                side = hits.side
+                if not second.is_closed:
+                    side = np.where(np.isin(candidates[hit_points], self._history.points_behind(a, b)), -side, side)
+                outward = side[:, None] * end_surface.normals[hit_triangles]
+                is_allowed = np.ones(len(hit_points), dtype=bool)
+                if forbidden is not None:
+                    is_allowed = ~forbidden(hit_points, hit_triangles)
+                found.append(
+                    (hit_points[is_allowed], hit_triangles[is_allowed], hits.weights[is_allowed], outward[is_allowed])
+                )
+        inside = self._exits(a, b, candidates, end_points, end_surface, found)
+        if inside is not None:
+            found.append(inside)
+        point, triangle, weights, normal = (np.concatenate(parts) for parts in zip(*found, strict=True))
+        stack = np.column_stack(
+            [candidates[point] + first_slice.start, second.triangles[triangle] + second_slice.start]
+        )
+        weights_of_stencil = np.column_stack([np.ones(len(point)), -weights])
+        area = first.areas[candidates[point]]
+        if first.is_obstacle:
+            area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
+        return Collisions(
+            np.tile([a, b], (len(point), 1)), stack, weights_of_stencil, normal, candidates[point], POINT, area
+        )
+
+    def _self_collisions(
+        self, a: int, points: Array, bounds: tuple[Array, Array], end_surfaces: dict[int, Triangles]
+    ) -> list[Collisions]:
+        """Return the self-collisions of a surface; for a sheet with all sides of its folds."""
+        nearest_contacts = self._pair_collisions(a, a, points, bounds, end_surfaces)
+        surface, points_slice = self.model.surfaces[a], self.model.points_of(a)
+        if surface.is_closed or not len(nearest_contacts):
+            return [nearest_contacts]
+        start, start_surface, distance = (
+            self.state.start[points_slice],
+            self._start_surface(a),
+            pair_distance(self.state, a, a),
+        )
+        pair_filter = self._pair_filter(a, a, np.arange(len(start)), start, start_surface, distance, end_surfaces)
+        assert pair_filter is not None
+
+        def sided(which: Index, near: NearestTriangles) -> tuple[Array, Array]:
+            return self._open_surface_sides(a, a, which, near, start[which], start_surface, end_surfaces[a])
+
+        return [
+            nearest_contacts,
+            *secondary_self_contacts(nearest_contacts, end_surfaces[a], surface.areas, distance, pair_filter, sided),
+        ]
+
+    def _is_near_box(self, candidates: Array, a: int, b: int, points: Array, bounds: tuple[Array, Array]) -> Mask:
+        """Return which candidates (p, 3) m of surface a can reach the box of surface b, whatever their displacement.
+
+        A point that passes through b within the step ends no farther from it than their relative displacement.
+        """
+        relative_motion = bounds[0][a] - bounds[0][b]
+        max_motion = float(np.sqrt(relative_motion @ relative_motion) + bounds[1][a] + bounds[1][b])
+        radius = (SEARCH_FACTOR * pair_distance(self.state, a, b) + max_motion) * _ROUNDING_MARGIN
+        low, high = bounding_box(points[self.model.points_of(b)])
+        return np.asarray(outcodes(candidates, low - radius, high + radius) == 0)
+
+    def _candidate_points(self, first: CollisionSurface, second: CollisionSurface, points_slice: slice) -> Index:
+        """Return the points of a surface that may touch triangles of another one."""
+        if not first.is_obstacle:
+            # Fully animated points can still touch another body.
+            if second.is_obstacle:
+                return np.asarray(first.used_vertices[self.model.is_dynamic[points_slice][first.used_vertices]])
+            return first.used_vertices
+        if first.median_edge_length < second.median_edge_length:
+            return first.used_vertices
+        return first.sharp_edge_vertices
+
+    def _pair_filter(
+        self,
+        a: int,
+        b: int,
+        candidates: Index,
+        start: Array,
+        start_surface: Triangles,
+        distance: float,
+        end_surfaces: dict[int, Triangles],
+    ) -> PairExclusion | None:
+        """Return a filter for pairs of points and triangles to ignore, or None.
+
+        start: (p, 3) m, the points at the step's start.
+        """
+        first, second = self.model.surfaces[a], self.model.surfaces[b]
+        is_self = a == b
+        if not is_self and not second.is_closed:
+            return None
+        rest, triangles = second.rest, second.triangles
+        is_dynamic = self.model.is_dynamic[self.model.points_of(b)]
+        middle, radius = second.bounding_spheres if is_self else (rest[:0], rest[:0, 0])
+
+        def forbidden(point: Index, triangle: Index) -> Mask:
+            is_forbidden = np.zeros(len(point), dtype=bool)
+            if second.is_closed:
+                corner = start_surface.vertices[triangles[triangle, 0]]
+                out = np.einsum("ki,ki->k", start[point] - corner, start_surface.normals[triangle])
+                is_forbidden |= out < -MAX_START_DEPTH * distance
+            if first.is_closed:
+                is_forbidden |= ~has_opposing_face(
+                    end_surfaces[a], first.vertex_triangles, candidates[point], end_surfaces[b].normals[triangle]
+                )
+            if is_self:
+                far = np.linalg.norm(rest[candidates[point]] - middle[triangle], axis=1) - radius[triangle]
+                if second.seam is not None:
+                    # A distance may also run across a seam.
+                    sewn_vertex, seam_distance = (part[candidates[point]] for part in second.seam)
+                    far = np.minimum(
+                        far,
+                        seam_distance + np.linalg.norm(rest[sewn_vertex] - middle[triangle], axis=1) - radius[triangle],
+                    )
+                is_forbidden |= far < _NEIGHBOUR_DISTANCES * distance
+                is_forbidden |= (triangles[triangle] == candidates[point][:, None]).any(axis=1)
+                is_forbidden |= ~is_dynamic[candidates[point]] & ~is_dynamic[triangles[triangle]].any(axis=1)
+            return np.asarray(is_forbidden)
+
+        return forbidden
+
+    def _open_surface_sides(
+        self,
+        a: int,
+        b: int,
+        candidates: Index,
+        near: NearestTriangles,
+        start: Array,
+        start_surface: Triangles,
+        end_surface: Triangles,
+    ) -> tuple[Array, Array]:
+        """Return the sides and normals (k, 3) of an open surface towards points.
+
+        A point is in front of the side on which it started the step.
+        """
+        triangle = self.model.surfaces[b].triangles[near.triangle]
+        place = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
+        side = np.einsum("ki,ki->k", start[near.point] - place, start_surface.normals[near.triangle])
+        side = np.where(side < 0.0, -1.0, 1.0)
+        # Points pressed through a little in the last step came from the other side.
+        side = np.where(np.isin(candidates[near.point], self._history.points_behind(a, b)), -side, side)
+        normal = side[:, None] * end_surface.normals[near.triangle]
+        height = np.einsum("ki,ki->k", near.offset, normal)
+        direction = near.offset / np.maximum(near.distance, 1e-30)[:, None]
+        # Beyond its border and over folds, the surface is rounded: the normal points towards the point.
+        is_separate = near.distance > 1e-9 * end_surface.size
+        is_beside = is_separate & (np.abs(height) < _MAX_COSINE * near.distance)
+        is_in_front = is_beside | (height >= 0.0)
+        return np.where(is_in_front, 1.0, -1.0), np.where(
+            (is_beside | (is_separate & (height > 0.0)))[:, None], direction, normal
+        )
+
+    def _exits(
+        self, a: int, b: int, candidates: Index, end_points: Array, end_surface: Triangles, found: list[_PointTriangles]
+    ) -> _PointTriangles | None:
+        """Return the nearest exits of points that started inside a closed surface."""
+        if a == b or not self.model.surfaces[b].is_closed:
+            return None
+        inside_points = np.arange(len(candidates))
+        if not self._is_first_step:
+            inside_points = np.flatnonzero(np.isin(candidates, self._history.points_behind(a, b)))
+        inside_points = np.setdiff1d(inside_points, np.concatenate([one[0] for one in found]))
+        if not len(inside_points):
+            return None
+        near = nearest_triangles(end_surface, end_points[inside_points], 0.5 * end_surface.size)
+        sign, normal = side_of_surface(end_surface, near)
+        is_inside = sign < 0.0
+        is_torn = is_inside.any() and float(np.linalg.norm(normal[is_inside].mean(axis=0))) < _MIN_MEAN_EXIT
+        is_deep = near.distance[is_inside].max(initial=0.0) > _DEEP_START * end_surface.size
+        if is_torn or is_deep or self.state.common_exit[[a, b]].any():
+            return self._common_exits(a, b, candidates, inside_points)
+        return (
+            inside_points[near.point[is_inside]],
+            near.triangle[is_inside],
+            near.weights[is_inside],
+            normal[is_inside],
+        )
+
+    def _common_exits(self, a: int, b: int, candidates: Index, inside_points: Index) -> _PointTriangles:
+        """Return exits in a common direction for points that started inside a closed surface.
+
+        They are found from the positions at the step's start ([MSS]).
+        """
+        first, start = self.model.surfaces[a], self.state.start[self.model.points_of(a)]
+        start_surface = self._start_surface(b)
+        is_inside = np.zeros(len(start), dtype=bool)
+        near = nearest_triangles(start_surface, start[candidates[inside_points]], np.inf)
+        is_inside[candidates[inside_points[near.point[side_of_surface(start_surface, near)[0] < 0.0]]]] = True
+        edges = np.concatenate([first.edges_and_faces[0], first.wires])
+        exits = consistent_penetration_depths(start, edges, is_inside, start_surface)
+        exiting = inside_points[exits.depth[candidates[inside_points]] > 0.0]
+        direction = exits.direction[candidates[exiting]]
+        hits = nearest_triangles(
+            start_surface, start[candidates[exiting]] + exits.depth[candidates[exiting]][:, None] * direction, np.inf
+        )
+        return exiting[hits.point], hits.triangle, hits.weights, direction[hits.point]

@@ -1,0 +1,201 @@
+"""Collision surface of a body or an obstacle: the data that no motion changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index
+from ..geometry.edge_pairs import sharp_edges
+from ..geometry.proximity import Topology, is_closed
+from ..geometry.surface import triangle_areas
+
+# Default contact distance, as a fraction of a body's size.
+CONTACT_DISTANCE_RATIO = 0.005
+# Dihedral angle in rad above which an edge is sharp.
+_SHARP_ANGLE = 0.35
+
+
+@dataclass(frozen=True)
+class CollisionSurface:
+    """A surface that can touch others.
+
+    name: for messages.
+    rest: (v, 3) m.  triangles: (t, 3).
+    operator: (v, n) interpolates the vertices from the system's nodes, without the pinned part; None for obstacles.
+    pin_weight: (v,) fraction of each vertex that follows the animation; 1 for obstacles.
+    animation_operator: (v, a) interpolates the vertices from the animated ones; None if they are the same.
+    block: index of its block in the system; -1 for obstacles.
+    young: Young's modulus in Pa of the material behind the surface, at a stiffness factor of 1; unused for obstacles.
+    is_plane: whether the surface is an infinite plane, given by one triangle of it.
+    friction_scale: (v,) painted factors on friction; None if not painted.
+    front_direction: (v, 3) unit vectors at rest along which it slides more easily; None if friction is isotropic.
+    area_shares: (v,) m^2 of each vertex; None for a third of its triangles' areas.
+    fold_length: m, edges longer than this may become sharp when the surface deforms.
+    wires: (w, 2) edges without triangles; their ends touch, and have the width of the usual contact distance.
+    is_thread: whether the wires touch along their length, not only with their ends.
+    min_distance: m, lower bound of the default contact distance.
+    seam: (v,) the vertex sewn to the nearest seam vertex of each vertex, and (v,) m the distance to that seam vertex at
+        rest; None if nothing is sewn.
+    """
+
+    name: str
+    rest: Array
+    triangles: Index
+    operator: csr_matrix | None
+    pin_weight: Array
+    animation_operator: csr_matrix | None = None
+    block: int = -1
+    young: float = 0.0
+    is_plane: bool = False
+    friction_scale: Array | None = None
+    front_direction: Array | None = None
+    area_shares: Array | None = None
+    fold_length: float = np.inf
+    wires: Index = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64))
+    is_thread: bool = False
+    min_distance: float = 0.0
+    seam: tuple[Index, Array] | None = None
+
+    @property
+    def is_obstacle(self) -> bool:
+        return self.block < 0
+
+    @cached_property
+    def size(self) -> float:
+        """Diagonal of the bounding box, m."""
+        return float(np.linalg.norm(np.ptp(self.rest, axis=0)))
+
+    @property
+    def default_distance(self) -> float:
+        """Default contact distance, m."""
+        return max(CONTACT_DISTANCE_RATIO * self.size, self.min_distance)
+
+    @cached_property
+    def used_vertices(self) -> Index:
+        """Vertices of triangles and wires; merged duplicates are left out."""
+        return np.asarray(np.unique(np.concatenate([self.triangles.ravel(), self.wires.ravel()])))
+
+    @cached_property
+    def areas(self) -> Array:
+        """Area (v,) of each vertex, m^2."""
+        if self.area_shares is not None:
+            return self.area_shares
+        thirds = triangle_areas(self.rest, self.triangles).repeat(3) / 3.0
+        areas = np.bincount(self.triangles.ravel(), thirds, minlength=len(self.rest)).astype(float)
+        lengths = np.linalg.norm(self.rest[self.wires[:, 0]] - self.rest[self.wires[:, 1]], axis=1)
+        halves = (0.5 * CONTACT_DISTANCE_RATIO * self.size * lengths).repeat(2)
+        return np.asarray(areas + np.bincount(self.wires.ravel(), halves, minlength=len(self.rest)))
+
+    @cached_property
+    def is_closed(self) -> bool:
+        return not self.is_plane and is_closed(self.triangles)
+
+    @cached_property
+    def thickness(self) -> float:
+        """Half of the mean thickness of a closed surface, m: its volume divided by its area."""
+        a, b, c = (self.rest[self.triangles[:, k]] - self.rest.mean(axis=0) for k in range(3))
+        area = float(triangle_areas(self.rest, self.triangles).sum())
+        return abs(float(np.einsum("ti,ti->", a, np.cross(b, c)))) / 6.0 / max(area, 1e-300)
+
+    @cached_property
+    def vertex_triangles(self) -> Index:
+        """Triangles (v, d) at each vertex, padded with repetitions; arbitrary for a vertex without triangles."""
+        flat = self.triangles.ravel()
+        order = np.argsort(flat, kind="stable")
+        count = np.bincount(flat, minlength=len(self.rest))
+        first = np.concatenate([[0], np.cumsum(count)[:-1]])
+        place = first[:, None] + np.minimum(np.arange(max(int(count.max()), 1)), np.maximum(count - 1, 0)[:, None])
+        return np.asarray(order[np.minimum(place, len(order) - 1)] // 3)
+
+    @cached_property
+    def sharp_edge_indices(self) -> Index:
+        """Indices of edges that are sharp or may become sharp: convex edges, borders and the wires of threads."""
+        found, _, _ = sharp_edges(self.rest, self.triangles, _SHARP_ANGLE, self.topology)
+        count = len(self.rest)
+        ends = self.edges_and_faces[0]
+        is_sharp = np.isin(ends @ np.array([count, 1]), np.sort(found, axis=1) @ np.array([count, 1]))
+        is_long = np.linalg.norm(self.rest[ends[:, 0]] - self.rest[ends[:, 1]], axis=1) > self.fold_length
+        is_wire = np.arange(len(ends)) >= len(ends) - (len(self.wires) if self.is_thread else 0)
+        return np.flatnonzero(is_sharp | is_long | is_wire)
+
+    @cached_property
+    def topology(self) -> Topology:
+        return Topology.from_triangles(self.triangles)
+
+    @cached_property
+    def edges_and_faces(self) -> tuple[Index, Index]:
+        """All edges (e, 2), the lower vertex first, and their triangles (e, 2), -1 where there is only one.
+
+        The wires of a thread come last, without triangles.
+        """
+        topology = self.topology
+        faces = np.full((len(topology.edges), 2), -1)
+        flat = topology.triangle_edges.ravel()
+        order = np.argsort(flat, kind="stable")
+        first = np.searchsorted(flat[order], np.arange(len(topology.edges)))
+        faces[:, 0] = order[first] // 3
+        next_place = np.minimum(first + 1, len(flat) - 1)
+        has_second = (flat[order[next_place]] == np.arange(len(topology.edges))) & (next_place > first)
+        faces[has_second, 1] = order[next_place[has_second]] // 3
+        if self.is_thread:
+            no_faces = np.full((len(self.wires), 2), -1)
+            return np.concatenate([topology.edges, np.sort(self.wires, axis=1)]), np.concatenate([faces, no_faces])
+        return topology.edges, faces
+
+    @cached_property
+    def all_edge_indices(self) -> Index:
+        """Indices of all edges."""
+        return np.arange(len(self.edges_and_faces[0]))
+
+    @cached_property
+    def smooth_edge_indices(self) -> Index:
+        """Indices of edges that are not sharp."""
+        return np.setdiff1d(self.all_edge_indices, self.sharp_edge_indices, assume_unique=True)
+
+    @cached_property
+    def smooth_edge_vertices(self) -> Index:
+        """Vertices of edges that are not sharp."""
+        return np.asarray(np.unique(self.edges_and_faces[0][self.smooth_edge_indices]))
+
+    @cached_property
+    def edge_faces(self) -> Index:
+        """Triangles (e, 2) at each edge; a border's triangle twice, -1 for wires."""
+        faces = self.edges_and_faces[1]
+        return np.where(faces < 0, faces[:, ::-1], faces)
+
+    @cached_property
+    def bounding_spheres(self) -> tuple[Array, Array]:
+        """Bounding spheres of the triangles at rest: centres (t, 3) m and radii (t,) m."""
+        corners = self.rest[self.triangles]
+        centres = corners.mean(axis=1)
+        return centres, np.linalg.norm(corners - centres[:, None], axis=2).max(axis=1)
+
+    def prepare(self) -> None:
+        """Compute cached properties now, so that the first frame with contact is not slow."""
+        if self.is_plane or not len(self.triangles):
+            return
+        found = [
+            self.edge_faces,
+            self.smooth_edge_vertices,
+            self.sharp_edge_vertices,
+            self.used_vertices,
+            self.areas,
+            self.median_edge_length,
+        ]
+        if self.is_closed:
+            found += [self.thickness, self.vertex_triangles]
+
+    @cached_property
+    def sharp_edge_vertices(self) -> Index:
+        """Vertices of sharp edges."""
+        return np.asarray(np.unique(self.edges_and_faces[0][self.sharp_edge_indices]))
+
+    @cached_property
+    def median_edge_length(self) -> float:
+        """Median edge length, m."""
+        corners = self.rest[self.triangles]
+        return float(np.median(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2))) if len(corners) else 0.0

@@ -1,0 +1,171 @@
+"""Collisions between points of surfaces, and the contacts built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Mask
+from ..geometry.proximity import Triangles
+from .collision_state import CollisionState
+from .contact_history import EDGE, ContactHistory
+from .penalty_and_friction import ContactSet
+
+# Search radius in contact distances, in addition to the displacement during the step.
+SEARCH_FACTOR = 2.0
+# A point that started deeper behind a triangle than this fraction of the contact distance did not come from its front.
+MAX_START_DEPTH = 0.5
+# A point deeper than this many contact distances must have tunnelled through the triangle during the step.
+TUNNELLING_DEPTH = 2.0
+# Speed, in sizes per second, at which points that start inside a body are pushed out.
+_EXIT_SPEED = 0.5
+# Such a point moves out by at least this fraction of the contact distance in each step.
+_MIN_EXIT = 0.25
+# A point touches only triangles that face one of its own faces: the dot product of their normals is below this.
+_OPPOSING_COSINE = -0.1
+
+
+@dataclass(frozen=True)
+class Collisions:
+    """A batch of k detected collisions.
+
+    surfaces: (k, 2) indices of the touching and the touched surface.
+    stencil: (k, 4) indices of points whose sum, weighted with weights (k, 4), is the vector from the touched point to
+        the touching one.
+    normal: (k, 3) outward unit normal of the touched surface.
+    feature: (k,) index of the touching feature, or of the pair of edges, which identifies the contact.
+    kind: POINT, EDGE or one of CORNER_KINDS.  area: (k,) m^2 of each contact.
+    """
+
+    surfaces: Index
+    stencil: Index
+    weights: Array
+    normal: Array
+    feature: Index
+    kind: int
+    area: Array
+
+    def __len__(self) -> int:
+        return len(self.normal)
+
+    def select(self, indices: Index) -> Collisions:
+        return Collisions(
+            self.surfaces[indices], self.stencil[indices], self.weights[indices], self.normal[indices], self.feature[indices],
+            self.kind, self.area[indices],
+        )  # fmt: skip
+
+
+def pair_distance(state: CollisionState, first: int, second: int) -> float:
+    """Return the contact distance of two surfaces, m."""
+    return float(state.pair_distances[first, second])
+
+
+def has_opposing_face(surface: Triangles, vertex_triangles: Index, points: Index, normals: Array) -> Mask:
+    """Return whether any triangle at each of the points (k,) faces against normals (k, 3).
+
+    vertex_triangles: (v, d) the triangles at each vertex.
+    """
+    opposes = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING_COSINE)
+    remaining = np.flatnonzero(~opposes)
+    cosines = np.einsum("kdi,ki->kd", surface.normals[vertex_triangles[points[remaining]]], normals[remaining])
+    opposes[remaining] = cosines.min(axis=1) < _OPPOSING_COSINE
+    return opposes
+
+
+def build_contacts(
+    state: CollisionState, collisions: Sequence[Collisions], history: ContactHistory, points: Array
+) -> ContactSet:
+    """Return the contacts of a step.
+
+    history: contacts of the last step.  points: (N, 3) m, estimated end positions.
+    """
+    model = state.model
+    batches = [one for one in collisions if len(one)]
+    count = sum(len(one) for one in batches)
+    if not count:
+        return no_contacts(model.operator.shape[1])
+    surfaces, stencil, weights, normal, feature, area = (
+        np.concatenate([getattr(one, name) for one in batches])
+        for name in ("surfaces", "points", "weights", "normal", "feature", "area")
+    )
+    kind = np.repeat([one.kind for one in batches], [len(one) for one in batches])
+    first, second = surfaces.T
+    key = np.stack([first, kind, feature, second], axis=1)
+    distances = state.pair_distances[first, second]
+    # Between two bodies, points of either one touch the other; an edge pair counts only once.
+    bodies = ~model.is_obstacle
+    young = np.where(bodies, state.young, np.inf)
+    is_two_sided = bodies[first] & bodies[second] & (kind != EDGE)
+    stiffness = np.where(is_two_sided, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
+    start_offset = weighted_sum(weights, stencil, state.start)
+    start_gap = np.einsum("ki,ki->k", normal, start_offset)
+    exit_distance = _EXIT_SPEED * state.h * np.maximum(model.sizes[first], model.sizes[second])
+    target_gap = np.minimum(distances, start_gap + np.maximum(_MIN_EXIT * distances, exit_distance))
+    retained_slip = history.slips_of(key)
+    slip = weighted_sum(weights, stencil, points) - start_offset + retained_slip
+    slip -= normal * np.einsum("ki,ki->k", normal, slip)[:, None]
+    starts = np.arange(0, weights.size + 1, weights.shape[1])
+    interpolation = csr_matrix((weights.ravel(), stencil.ravel(), starts), shape=(count, model.point_count))
+    return ContactSet(
+        (interpolation @ model.operator).tocsr(),
+        weighted_sum(weights, stencil, state.kinematic_offset),
+        normal,
+        distances,
+        target_gap,
+        stiffness,
+        friction_coefficients(state, stencil, weights, slip, surfaces),
+        start_offset - retained_slip,
+        key,
+        weighted_sum(weights, stencil, state.kinematic_drift),
+    )
+
+
+def weighted_sum(weights: Array, stencil: Index, points: Array) -> Array:
+    """Return sums (k, 3) of points (N, 3) with weights (k, m) at indices stencil (k, m)."""
+    return np.asarray((weights[:, None] @ points[stencil])[:, 0])
+
+
+def friction_coefficients(state: CollisionState, stencil: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
+    """Return friction coefficients (k,); for two bodies the geometric mean.
+
+    stencil, weights: (k, 4), see Collisions.  slip: (k, 3) m, estimated slip.  surfaces: (k, 2).
+    """
+    with_obstacle = state.model.is_obstacle[surfaces].any(axis=1)
+    a, b = (
+        _side_friction(state, stencil, sign * weights, sign * slip, which)
+        for sign, which in zip((1.0, -1.0), surfaces.T, strict=True)
+    )
+    return np.where(with_obstacle, a * b, np.sqrt(a * b))
+
+
+def _side_friction(state: CollisionState, stencil: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
+    """Return friction (k,) of one side; lower forwards than backwards if its surface has a front ([Ctl]).
+
+    weights: (k, 4), positive on this side.  slip: (k, 3) m, relative to the other side.  surfaces: (k,).
+    """
+    model = state.model
+    positive = np.maximum(weights, 0.0)
+    # On an infinite plane, weights extend beyond its triangle.
+    scale = (positive * model.friction_scale[stencil]).sum(axis=1) / np.maximum(positive.sum(axis=1), 1e-300)
+    forward, backward = state.friction[surfaces], state.backward_friction[surfaces]
+    if model.front_matrix is None:
+        return np.asarray(scale * forward)
+    front = weighted_sum(positive, stencil, np.asarray(model.front_matrix @ state.start))
+    size = np.linalg.norm(front, axis=1) * np.linalg.norm(slip, axis=1)
+    cosine = np.einsum("ki,ki->k", front, slip) / np.maximum(size, 1e-300)
+    has_front = np.linalg.norm(front, axis=1) > 0.0
+    return np.asarray(
+        scale * np.where(has_front, 0.5 * (forward * (1.0 + cosine) + backward * (1.0 - cosine)), forward)
+    )
+
+
+def no_contacts(nodes: int) -> ContactSet:
+    """Return a contact set without contacts, for the given number of nodes."""
+    none = np.zeros(0)
+    return ContactSet(
+        csr_matrix((0, nodes)), np.zeros((0, 3)), np.zeros((0, 3)), none, none, none, none, np.zeros((0, 3)),
+        np.zeros((0, 4), dtype=np.int64), np.zeros((0, 3)),
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""Contact history that is kept from step to step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array, Index, Mask
+
+# Kinds of contacts.
+POINT, EDGE = 0, 1
+# Additional contacts of a point in a hollow.
+CORNER_KINDS = (2, 3)
+
+
+def _zeros(*shape: int) -> Array:
+    return np.zeros(shape)
+
+
+def _integer_keys(*keys: Index) -> list[Index]:
+    """Return one integer per key (k, 4) for each array of keys; equal keys get equal integers."""
+    stacked = np.concatenate(keys)
+    sizes = [int(size) + 1 for size in stacked.max(axis=0)]
+    if np.prod([float(size) for size in sizes]) < 2.0**62:
+        numbers = stacked[:, 0]
+        for column, size in zip(stacked.T[1:], sizes[1:], strict=True):
+            numbers = numbers * size + column
+    else:
+        numbers = np.unique(stacked, axis=0, return_inverse=True)[1].reshape(-1)
+    return np.split(numbers, np.cumsum([len(one) for one in keys])[:-1])
+
+
+def _point_keys(side_keys: Index) -> Index:
+    """Return keys (k, 4) with the kinds in CORNER_KINDS replaced by POINT."""
+    point_keys = side_keys.copy()
+    point_keys[np.isin(point_keys[:, 1], CORNER_KINDS), 1] = POINT
+    return point_keys
+
+
+@dataclass(frozen=True)
+class ContactHistory:
+    """History of the contacts that were closed at the end of a step.
+
+    keys: (k, 4), see ContactSet, sorted.
+    slips: (k, 3) m, slip held by friction.
+    forces: (k,) N, normal forces.
+    depths: (k,) m, depth of a point behind the touched surface; negative in front of it.
+    sides: the history with separate contacts per side, if merged_by_point() merged them.
+    """
+
+    keys: Index = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
+    slips: Array = field(default_factory=lambda: _zeros(0, 3))
+    forces: Array = field(default_factory=lambda: _zeros(0))
+    depths: Array = field(default_factory=lambda: _zeros(0))
+    sides: ContactHistory | None = None
+
+    @staticmethod
+    def of(keys: Index, slips: Array, forces: Array, depths: Array) -> ContactHistory:
+        """Return the history of a step's contacts; only closed ones are kept."""
+        closed = np.flatnonzero(forces > 0.0)
+        order = closed[np.lexsort(keys[closed].T[::-1])]
+        return ContactHistory(keys[order], slips[order], forces[order], depths[order])
+
+    def indices_of(self, keys: Index) -> Index:
+        """Return the index (k,) of each key (k, 4) in this history; -1 if it is missing."""
+        if not len(self.keys) or not len(keys):
+            return np.full(len(keys), -1)
+        own, wanted = _integer_keys(self.keys, keys)
+        order = np.argsort(own, kind="stable")
+        position = np.minimum(np.searchsorted(own, wanted, sorter=order), len(own) - 1)
+        indices = order[position]
+        return np.where(own[indices] == wanted, indices, -1)
+
+    def slips_of(self, keys: Index) -> Array:
+        """Return the slips (k, 3) m of contacts with keys (k, 4); 0 for new contacts.
+
+        keys: of all current contacts. If the number of sides of a point is unchanged, each side keeps its slip;
+            otherwise the nearest side gets the sum.
+        """
+        indices = self.indices_of(keys)
+        slips = np.where(indices[:, None] >= 0, self.slips[indices] if len(self.slips) else 0.0, 0.0)
+        if self.sides is not None:
+            unchanged = self._has_same_side_count(keys)
+            slips[unchanged] = self.sides.slips_of(keys[unchanged])
+        return slips
+
+    def forces_of(self, keys: Index) -> Array:
+        """Return the normal forces (k,) N at the end of the last step; 0 for new contacts. Sides as in slips_of()."""
+        indices = self.indices_of(keys)
+        forces = np.where(indices >= 0, self.forces[indices] if len(self.forces) else 0.0, 0.0)
+        if self.sides is not None:
+            unchanged = self._has_same_side_count(keys)
+            forces[unchanged] = self.sides.forces_of(keys[unchanged])
+        return forces
+
+    def _has_same_side_count(self, keys: Index) -> Mask:
+        """Return whether each contact's point has as many sides as in the last step, (k,)."""
+        assert self.sides is not None
+        points = np.concatenate([_point_keys(one) for one in (self.sides.keys, keys)])
+        _, point = np.unique(points, axis=0, return_inverse=True)
+        had, now = np.split(point.reshape(-1), [len(self.sides.keys)])
+        size = int(point.max(initial=0)) + 1
+        return np.asarray((np.bincount(had, minlength=size) == np.bincount(now, minlength=size))[now])
+
+    def depths_of(self, keys: Index) -> Array:
+        """Return the depths (k,) m at the end of the last step; 0 for new contacts and points in front."""
+        indices = self.indices_of(keys)
+        return np.where(indices >= 0, np.maximum(self.depths[indices], 0.0) if len(self.depths) else 0.0, 0.0)
+
+    def merged_by_point(self) -> ContactHistory:
+        """Return the history for detection: all sides of a point merged, with slips and forces summed."""
+        if not len(self.keys) or self.keys[:, 1].max() < CORNER_KINDS[0]:
+            return self
+        keys, first, point = np.unique(_point_keys(self.keys), axis=0, return_index=True, return_inverse=True)
+        slips = np.zeros((len(keys), 3))
+        np.add.at(slips, point.reshape(-1), self.slips)
+        forces = np.zeros(len(keys))
+        np.add.at(forces, point.reshape(-1), self.forces)
+        return ContactHistory(keys, slips, forces, self.depths[first], self)
+
+    def points_behind(self, surface: int, other: int) -> Index:
+        """Return the points of a surface that lay behind another surface."""
+        mine = (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
+        return np.asarray(np.unique(self.keys[mine, 2]))
+
+    def to_array(self) -> Array:
+        """Return the history as numbers (k, 9), the format of cached frames."""
+        return np.column_stack([self.keys.astype(float), self.slips, self.forces, self.depths])
+
+    @staticmethod
+    def from_array(numbers: Array | None) -> ContactHistory:
+        """Return the history from numbers (k, 9); empty if the array has another shape."""
+        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 9:
+            return ContactHistory()
+        return ContactHistory(numbers[:, :4].astype(np.int64), numbers[:, 4:7], numbers[:, 7], numbers[:, 8])

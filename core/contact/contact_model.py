@@ -1,0 +1,143 @@
+"""Contact model of a system: surfaces carried by nodes, and obstacles that follow their animation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import block_diag, coo_matrix, csr_matrix
+
+from ..arrays import Array, Index, Mask
+from .anisotropic_friction import front_operator
+from .collision_surface import CollisionSurface
+from .surface_batch import DirectedPair, SurfaceBatch
+
+
+@dataclass(frozen=True)
+class ContactModel:
+    """All surfaces of a system that can touch.
+
+    surfaces: those of bodies, then of obstacles, then proxies: finer surfaces that replace a body's coarse faces.
+    obstacle_indices: index of each surface among the obstacles of the step's inputs; -1 for bodies.
+    colliding_pairs: (a, b) indices of surfaces that are tested against each other, points of either one against
+        triangles of the other; b may be an obstacle.
+    self_colliding: indices of surfaces that may touch themselves.
+    proxy_surfaces: (proxy, body) indices; edge contacts use the body's surface.
+    """
+
+    surfaces: tuple[CollisionSurface, ...]
+    obstacle_indices: tuple[int, ...]
+    colliding_pairs: tuple[tuple[int, int], ...]
+    self_colliding: tuple[int, ...] = ()
+    proxy_surfaces: tuple[tuple[int, int], ...] = ()
+
+    @cached_property
+    def threads(self) -> frozenset[int]:
+        """Indices of surfaces that are threads."""
+        return frozenset(place for place, one in enumerate(self.surfaces) if one.is_thread)
+
+    @cached_property
+    def visible_surface(self) -> Index:
+        """Indices (s,) of the visible surface of each one: the body's for a proxy, else its own."""
+        visible = np.arange(len(self.surfaces))
+        for place, body in self.proxy_surfaces:
+            visible[place] = body
+        return visible
+
+    @cached_property
+    def point_starts(self) -> Index:
+        """Indices (s + 1,) of each surface's first point in the stack of all points, and the number of points."""
+        return np.cumsum([0, *(len(one.rest) for one in self.surfaces)])
+
+    @cached_property
+    def point_count(self) -> int:
+        """Number of points of all surfaces."""
+        return int(self.point_starts[-1])
+
+    @cached_property
+    def operator(self) -> csr_matrix:
+        """Matrix (N, n) that interpolates all points from the system's nodes."""
+        nodes = next(one.operator.shape[1] for one in self.surfaces if one.operator is not None)
+        parts, rows, columns, values = self.point_starts, [], [], []
+        for start, one in zip(parts, self.surfaces, strict=False):
+            if one.operator is not None:
+                entries = one.operator.tocoo()
+                rows.append(entries.row + start)
+                columns.append(entries.col)
+                values.append(entries.data)
+        return coo_matrix(
+            (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))), shape=(self.point_count, nodes)
+        ).tocsr()
+
+    @cached_property
+    def is_obstacle(self) -> Mask:
+        """Mask (s,) of the surfaces that only their animation moves."""
+        return np.array([one.is_obstacle for one in self.surfaces], dtype=bool)
+
+    @cached_property
+    def batches(self) -> dict[tuple[DirectedPair, ...], SurfaceBatch]:
+        """Cache of the surface batches for sets of pairs."""
+        return {}
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Size (s,) of each body in m; 0 for obstacles."""
+        return np.array([0.0 if one.is_obstacle else one.size for one in self.surfaces])
+
+    @cached_property
+    def thicknesses(self) -> Array:
+        """Thickness (s,) in m, see CollisionSurface.thickness; infinite for open surfaces."""
+        return np.array([one.thickness if one.is_closed else np.inf for one in self.surfaces])
+
+    @cached_property
+    def areas(self) -> Array:
+        """Area (N,) of each point in m^2."""
+        return np.concatenate([one.areas for one in self.surfaces])
+
+    @cached_property
+    def friction_scale(self) -> Array:
+        """Painted factors (N,) on friction."""
+        return np.concatenate(
+            [np.ones(len(one.rest)) if one.friction_scale is None else one.friction_scale for one in self.surfaces]
+        )
+
+    @cached_property
+    def front_matrix(self) -> csr_matrix | None:
+        """Matrix (N, N) that yields each point's front direction from all points; None if no surface has a front.
+
+        Each row is a combination of edges at a point that gives the front at rest, as the forward and backward masses
+        of [Ctl] do. The front thus turns and shears with the surface.
+        """
+        if all(one.front_direction is None for one in self.surfaces):
+            return None
+        parts = [
+            front_operator(
+                one.edges_and_faces[0] if one.is_thread else np.concatenate([one.edges_and_faces[0], one.wires]),
+                one.rest,
+                one.front_direction,
+            )
+            if one.front_direction is not None
+            else coo_matrix((len(one.rest),) * 2)
+            for one in self.surfaces
+        ]
+        return block_diag(parts, format="csr")
+
+    @cached_property
+    def is_dynamic(self) -> Mask:
+        """Mask (N,) of the points that depend on at least one node."""
+        return np.asarray(np.diff(self.operator.indptr) > 0)
+
+    @cached_property
+    def surface_nodes(self) -> Index:
+        """Nodes on which points depend."""
+        return np.asarray(np.unique(self.operator.indices))
+
+    @cached_property
+    def owner(self) -> Index:
+        """Index (N,) of each point's surface."""
+        return np.repeat(np.arange(len(self.surfaces)), np.diff(self.point_starts))
+
+    def points_of(self, surface: int) -> slice:
+        """Return the slice of a surface's points in the stack of all points."""
+        return slice(int(self.point_starts[surface]), int(self.point_starts[surface + 1]))

@@ -1,0 +1,293 @@
+"""Contact potential: a penalty with a contact distance, and lagged Coulomb friction as a spring with a limit.
+
+Each contact gives the vector d between two points as a linear combination of points. With the outward normal n of the
+touched surface, the contact distance r, the target gap e and the stiffness k,
+
+    g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r/2, 0)^2
+
+With the tangential slip u since the contact began to stick, and the limit l = mu f/k for the normal force f,
+
+    U = sum k/2 |u|^2 where |u| <= l, else mu f (|u| - l/2)
+
+f is the normal force of the last iteration (lagged), because Coulomb friction has no potential.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Mask
+from ..geometry.triangles import cross_rows
+
+# Additional stiffness beyond this fraction of the contact distance: deeper contacts would be visible.
+DEEP_STIFFNESS, DEEP_FRACTION = 20.0, 0.5
+_TINY = 1e-30
+# Relative rounding error of a coordinate.
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True)
+class ContactSet:
+    """A set of k contacts.
+
+    weights: (k, n) gives the vector between the two points from the nodes; base_offset: (k, 3) m is its constant part.
+    normal: (k, 3).  distance: (k,) m, r.  target_gap: (k,) m, e: r, or less for points that started behind and are
+        moved out gradually.
+    stiffness: (k,) N/m.  friction: (k,) coefficients.
+    stick_anchor: (k, 3) m, the vector at which the contact began to stick; friction pulls back to it.
+    key: (k, 4) touching surface, kind, feature and touched surface.
+    kinematic_drift: (k, 3) m, change of base_offset during the step.
+    """
+
+    weights: csr_matrix
+    base_offset: Array
+    normal: Array
+    distance: Array
+    target_gap: Array
+    stiffness: Array
+    friction: Array
+    stick_anchor: Array
+    key: Index
+    kinematic_drift: Array
+
+    def __len__(self) -> int:
+        return len(self.base_offset)
+
+    @cached_property
+    def weight_rows(self) -> Index:
+        """Contact index (w,) of each stored weight."""
+        return np.arange(len(self.base_offset)).repeat(np.diff(self.weights.indptr))
+
+    @cached_property
+    def transposed_weights(self) -> csr_matrix:
+        """Transposed weights (n, k)."""
+        return self.weights.T.tocsr()
+
+    def side_weights(self, sign: float) -> Array:
+        """Return the sum (k,) of one side's node weights.
+
+        sign: 1 for the touching side, -1 for the touched one.  The sums are at most 1.
+        """
+        part = np.maximum(sign * self.weights.data, 0.0)
+        return np.asarray(np.bincount(self.weight_rows, part, minlength=len(self.base_offset)))
+
+    def select(self, indices: Index | Mask) -> ContactSet:
+        """Return the contacts at some indices or in a mask."""
+        return ContactSet(
+            self.weights[indices], self.base_offset[indices], self.normal[indices], self.distance[indices], self.target_gap[indices],
+            self.stiffness[indices], self.friction[indices], self.stick_anchor[indices], self.key[indices], self.kinematic_drift[indices],
+        )  # fmt: skip
+
+    def with_scaled_stiffness(self, factors: Array) -> ContactSet:
+        """Return the contacts with their stiffness multiplied by factors (k,)."""
+        return replace(self, stiffness=self.stiffness * factors)
+
+
+@dataclass(frozen=True)
+class ContactForces:
+    """Forces of contacts at given positions.
+
+    gap: (k,) m.  force: (k,) N along the normals.  slip: (k, 3) m, tangential.  offset: (k, 3) m between the points.
+    """
+
+    gap: Array
+    force: Array
+    slip: Array
+    offset: Array
+
+
+class ContactPotential:
+    """Potential U of contacts with given normal forces for friction.
+
+    lagged_normal_force: (k,) N.  The results at the last positions are cached, because searches request them
+        repeatedly.
+    """
+
+    rounding = 0.0
+
+    def __init__(self, contacts: ContactSet, lagged_normal_force: Array) -> None:
+        self.contacts, self.lagged_normal_force = contacts, lagged_normal_force
+        self._last_forces: tuple[Array, ContactForces] | None = None
+        self._last_gradient: tuple[ContactForces, float, Array] | None = None
+
+    def forces_at(self, positions: Array) -> ContactForces:
+        """Return the contact forces with nodes at positions (n, 3) m."""
+        if self._last_forces is None or not np.array_equal(self._last_forces[0], positions):
+            self._last_forces = positions, self._forces_at(positions)
+        return self._last_forces[1]
+
+    def _forces_at(self, positions: Array) -> ContactForces:
+        contacts = self.contacts
+        offset = np.asarray(contacts.weights @ positions) + contacts.base_offset
+        gap = np.einsum("ki,ki->k", contacts.normal, offset) - contacts.target_gap
+        force = -contacts.stiffness * (
+            np.minimum(gap, 0.0) + DEEP_STIFFNESS * np.minimum(gap + DEEP_FRACTION * contacts.distance, 0.0)
+        )
+        slip = offset - contacts.stick_anchor
+        slip -= contacts.normal * np.einsum("ki,ki->k", contacts.normal, slip)[:, None]
+        return ContactForces(gap, force, slip, offset)
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return U in J and its gradient (n, 3) in N."""
+        forces = self.forces_at(positions)
+        if self._last_gradient is None or self._last_gradient[0] is not forces:
+            self._last_gradient = forces, *self._value_gradient(forces)
+        return self._last_gradient[1:]
+
+    def _value_gradient(self, forces: ContactForces) -> tuple[float, Array]:
+        contacts = self.contacts
+        inner, outer = np.minimum(forces.gap, 0.0), np.minimum(forces.gap + DEEP_FRACTION * contacts.distance, 0.0)
+        value = 0.5 * float(contacts.stiffness @ (inner**2 + DEEP_STIFFNESS * outer**2))
+        slip, limit = self._slip_and_limit(forces)
+        sticks = slip * contacts.stiffness <= limit
+        value += float(
+            np.where(
+                sticks,
+                0.5 * contacts.stiffness * slip**2,
+                limit * (slip - 0.5 * limit / np.maximum(contacts.stiffness, _TINY)),
+            ).sum()
+        )
+        friction_stiffness = np.where(sticks, contacts.stiffness, limit / np.maximum(slip, _TINY))
+        return value, np.asarray(
+            contacts.transposed_weights
+            @ (friction_stiffness[:, None] * forces.slip - forces.force[:, None] * contacts.normal)
+        )
+
+    def _slip_and_limit(self, forces: ContactForces) -> tuple[Array, Array]:
+        """Return the slip distances (k,) m, and the friction limits (k,) N."""
+        return np.sqrt(
+            np.einsum("ki,ki->k", forces.slip, forces.slip)
+        ), self.contacts.friction * self.lagged_normal_force
+
+    def contact_states(self, positions: Array) -> Index:
+        """Return the piece (k,) of U that each contact is on.
+
+        0 open, 1 closed, 2 closed and stiffened; 4 is added if it slides.
+        """
+        forces = self.forces_at(positions)
+        slip, limit = self._slip_and_limit(forces)
+        is_sliding = (slip * self.contacts.stiffness > limit) & (limit > 0.0)
+        return (
+            (forces.gap < 0.0).astype(np.int64)
+            + (forces.gap + DEEP_FRACTION * self.contacts.distance < 0.0)
+            + 4 * is_sliding
+        )
+
+    def stiffness_blocks(self, positions: Array, states: Index | None = None) -> Array:
+        """Return the second derivative of U by each contact's offset, (k, 3, 3) N/m, positive semi-definite.
+
+        states: (k,) to use instead of those at the positions.
+        """
+        contacts, forces = self.contacts, self.forces_at(positions)
+        n = contacts.normal
+        current_states = self.contact_states(positions) if states is None else states
+        normal_stiffness = contacts.stiffness * ((current_states % 4 > 0) + DEEP_STIFFNESS * (current_states % 4 > 1))
+        normal_projector = n[:, :, None] * n[:, None, :]
+        total = normal_stiffness[:, None, None] * normal_projector
+        slip, limit = self._slip_and_limit(forces)
+        has_friction = limit > 0.0
+        is_sticking = current_states < 4
+        tangential_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip, _TINY)) * has_friction
+        total += tangential_stiffness[:, None, None] * (np.eye(3) - normal_projector)
+        slip_direction = forces.slip / np.maximum(slip, _TINY)[:, None]
+        slides = np.where(is_sticking, 0.0, tangential_stiffness)
+        total -= slides[:, None, None] * (slip_direction[:, :, None] * slip_direction[:, None, :])
+        return total
+
+    def stiffness_factors(self, positions: Array, states: Index) -> tuple[Index, Array]:
+        """Return factors of the stiffness: the contact of each factor (q,), and the factors (q, 3) in sqrt(N/m).
+
+        The sum of the outer products of a contact's factors is its stiffness_blocks() in the same states.
+        """
+        contacts, forces = self.contacts, self.forces_at(positions)
+        normal_stiffness = contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
+        slip, limit = self._slip_and_limit(forces)
+        is_sticking, has_friction = states < 4, limit > 0.0
+        tangential_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip, _TINY)) * has_friction
+        # The friction force is constant along the slip, and rotates with the slip across it.
+        slip_direction = np.where(
+            is_sticking[:, None], _perpendicular(contacts.normal), forces.slip / np.maximum(slip, _TINY)[:, None]
+        )
+        cross_direction = cross_rows(contacts.normal.T, slip_direction.T).T
+        indices, factors = [], []
+        for stiffness, unit in (
+            (normal_stiffness, contacts.normal),
+            (np.where(is_sticking, tangential_stiffness, 0.0), slip_direction),
+            (tangential_stiffness, cross_direction),
+        ):
+            selected = np.flatnonzero(stiffness > 0.0)
+            indices.append(selected)
+            factors.append(np.sqrt(stiffness[selected])[:, None] * unit[selected])
+        return np.concatenate(indices), np.concatenate(factors)
+
+    def rounding_error(self, positions: Array, h: float) -> float:
+        """Return the error estimate, sqrt(W s), that rounding of positions causes in a step of h s."""
+        states = self.contact_states(positions) % 4
+        total_stiffness = float(self.contacts.stiffness @ ((states > 0) + DEEP_STIFFNESS * (states > 1)))
+        return _ROUNDING * float(np.abs(positions).max(initial=0.0)) * float(np.sqrt(total_stiffness / h))
+
+    def hessian(self, positions: Array, project: bool = True) -> csr_matrix:
+        """Return the Hessian of U, (3n, 3n) N/m."""
+        return assemble_contact_hessian(self.contacts.weights, self.stiffness_blocks(positions))
+
+    def resting_stiffness(self, positions: Array) -> csr_matrix:
+        """Return the Hessian without the friction of sliding contacts, which resist no motion."""
+        states = self.contact_states(positions)
+        blocks = self.stiffness_blocks(positions, states)
+        n, is_sliding = self.contacts.normal, states >= 4
+        normal_stiffness = np.einsum("ki,kij,kj->k", n, blocks, n)
+        blocks[is_sliding] = (normal_stiffness[:, None, None] * n[:, :, None] * n[:, None, :])[is_sliding]
+        return assemble_contact_hessian(self.contacts.weights, blocks)
+
+    def with_normal_forces_at(self, positions: Array) -> ContactPotential:
+        """Return the potential with the lagged normal forces updated to those at positions."""
+        forces = self.forces_at(positions)
+        potential = ContactPotential(self.contacts, forces.force)
+        potential._last_forces = positions, forces
+        return potential
+
+    def retained_slip(self, positions: Array) -> Array:
+        """Return the slip (k, 3) m that friction can hold after a step that ends at positions."""
+        forces = self.forces_at(positions)
+        slip = np.sqrt(np.einsum("ki,ki->k", forces.slip, forces.slip))
+        limit = self.contacts.friction * forces.force / np.maximum(self.contacts.stiffness, _TINY)
+        return np.asarray(forces.slip * np.minimum(1.0, limit / np.maximum(slip, _TINY))[:, None])
+
+
+def _perpendicular(normal: Array) -> Array:
+    """Return unit vectors (k, 3) perpendicular to unit vectors (k, 3)."""
+    axis = np.zeros_like(normal)
+    axis[np.arange(len(normal)), np.abs(normal).argmin(axis=1)] = 1.0
+    perpendicular = cross_rows(normal.T, axis.T).T
+    return np.asarray(perpendicular / np.sqrt((perpendicular * perpendicular).sum(axis=1))[:, None])
+
+
+def assemble_contact_hessian(weights: csr_matrix, blocks: Array) -> csr_matrix:
+    """Return the sum of (w_i x 1)^T B_i (w_i x 1), (3n, 3n).
+
+    weights: (k, n), rows w_i.  blocks: (k, 3, 3), symmetric, B_i.
+    """
+    entries = weights.tocoo()
+    rows = (3 * entries.row[:, None] + np.arange(3)).ravel()
+    columns = (3 * entries.col[:, None] + np.arange(3)).ravel()
+    expanded_weights = csr_matrix(
+        (entries.data.repeat(3), (rows, columns)), shape=(3 * weights.shape[0], 3 * weights.shape[1])
+    )
+    k = len(blocks)
+    place = 3 * np.arange(k)[:, None, None]
+    axes = np.arange(3)
+    block_diagonal = csr_matrix(
+        (
+            blocks.ravel(),
+            (
+                np.broadcast_to(place + axes[None, :, None], blocks.shape).ravel(),
+                np.broadcast_to(place + axes[None, None, :], blocks.shape).ravel(),
+            ),
+        ),
+        shape=(3 * k, 3 * k),
+    )
+    return (expanded_weights.T @ block_diagonal @ expanded_weights).tocsr()

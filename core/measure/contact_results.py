@@ -1,0 +1,273 @@
+"""Contact results of a simulated frame: contact forces, penetrations, and the earliest time of rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array, Index
+from ..contact.collision_surface import CollisionSurface
+from ..contact.contact_history import EDGE, POINT, ContactHistory
+from ..contact.contact_model import ContactModel
+from ..frames.frame import Frame
+from ..geometry.closest_points import closest_points_of_lines
+from ..geometry.proximity import Triangles, nearest_triangles
+from ..geometry.triangles import unit_vectors
+from ..simulation.simulation import Simulation
+from ..stepping.deformation_history import CONTACTS_KEY, SUPPORT_MODES_KEY, system_key
+from ..stepping.support_modes import SUPPORT_MODES_SIZE, SupportModes, earliest_rest_time, translation_rotation_fields
+from ..system.state import State
+from ..system.system import System
+from .report import BodyContactSummary, Penetration
+from .stretch import max_stretch
+
+# Penetrations below this fraction of a body's size are invisible and not reported.
+VISIBLE_PENETRATION = 1e-3
+# A penetration counts as squeezed above this fraction of Young's modulus. Otherwise the bodies began intersected.
+_SQUEEZE_PRESSURE = 0.5
+# Free weight above which a point can give way.
+_MIN_FREE_WEIGHT = 0.1
+# Search radius for the touched surface, relative to its size.
+_SEARCH_RADIUS = 1.0
+
+
+@dataclass(frozen=True)
+class BodyContactForces:
+    """Normal contact forces on a body at a frame, k contacts, without friction.
+
+    points: (k, 3) m, on its surface.
+    normals: (k, 3) direction in which the body is pushed.
+    forces: (k,) N along the normals.
+    depths: (k,) m behind the touched surface, negative in front of it.
+    partner_indices: (k,) into partner_names; the body itself for self-contact.
+    """
+
+    points: Array
+    normals: Array
+    forces: Array
+    depths: Array
+    partner_indices: Index
+    partner_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def total_force(self, name: str) -> Array:
+        """Return the total force (3,) in N that the named partner exerts on the body."""
+        is_partner = (
+            self.partner_indices == self.partner_names.index(name)
+            if name in self.partner_names
+            else np.zeros(len(self), dtype=bool)
+        )
+        return np.asarray(self.forces[is_partner] @ self.normals[is_partner])
+
+
+def has_contact_findings(system: System) -> bool:
+    """Return whether contact_summary() can report anything for a system."""
+    return system.contact is not None or any(block.is_sheet or block.is_rope for block in system.blocks)
+
+
+def contact_summary(simulation: Simulation, state: State, body: str) -> BodyContactSummary:
+    """Summarise contacts and stretch of a body in a state. The cost is one pass over the active contacts."""
+    number, block = simulation.island_and_block(body)
+    system = simulation.islands[number].system
+    stretch = max_stretch(system, block, state.positions)
+    if system.contact is None:
+        return BodyContactSummary(stretched=stretch)
+    penetrations = _penetrations(simulation, system.contact, number, block, _contact_history(system, state))
+    return BodyContactSummary(penetrations, *_rest_limit(simulation, number, block, state), stretch)
+
+
+def body_contact_forces(
+    simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array] | None = None
+) -> BodyContactForces:
+    """Return the contact forces on a body at a frame.
+
+    obstacles: (v, 3) m by name, at that frame; None to sample them from the scene, which sets the host to that frame.
+    """
+    number, block = simulation.island_and_block(body)
+    model = simulation.islands[number].system.contact
+    empty = np.zeros((0, 3))
+    if model is None:
+        return BodyContactForces(empty, empty, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), ())
+    history = _contact_history(simulation.islands[number].system, frame.state)
+    names = tuple(one.name for one in model.surfaces)
+    is_own_contact = (model.visible_surface[history.keys[:, [0, 3]]] == block).any(axis=1)
+    found: list[tuple[Array, Array, Array, Array, Index]] = []
+    if is_own_contact.any() and obstacles is None:
+        obstacles = {one.name: one.vertices_at(float(frame.number)) for one in simulation.scene.colliders}
+    surface_vertices = {**(obstacles or {}), **frame.shapes}
+    for first, kind, second in np.unique(history.keys[is_own_contact][:, [0, 1, 3]], axis=0):
+        rows = np.flatnonzero(is_own_contact & (history.keys[:, [0, 1, 3]] == (first, kind, second)).all(axis=1))
+        one, other = model.surfaces[first], model.surfaces[second]
+        if one.name not in surface_vertices or other.name not in surface_vertices:
+            continue
+        surface_points = (
+            _surface_points(one, surface_vertices[one.name]),
+            _surface_points(other, surface_vertices[other.name]),
+        )
+        features, depths = history.keys[rows, 2], history.depths[rows]
+        if kind == EDGE:
+            p, q = _closest_edge_points((one, surface_points[0]), (other, surface_points[1]), features)
+            inward_normals = -_outward_normals(
+                one, surface_points[0], one.sides[0][features // len(other.sides[0])][:, 0]
+            )
+        else:
+            p = surface_points[0][features]
+            inward_normals = -_outward_normals(one, surface_points[0], features)
+            q = _touched_positions(p, inward_normals, (other, surface_points[1]), first == second)
+        # Direction out of the touched surface; undefined on the surface itself.
+        separation = (p - q) * np.where(depths > 0.0, -1.0, 1.0)[:, None]
+        has_direction = np.linalg.norm(separation, axis=1) > 1e-9 * max(
+            one.size, other.size if np.isfinite(other.size) else 0.0
+        )
+        normal = np.where(has_direction[:, None], unit_vectors(separation), inward_normals)
+        visible_surfaces = int(model.visible_surface[first]), int(model.visible_surface[second])
+        for place, sign, points, partner in (
+            (visible_surfaces[0], 1.0, p, visible_surfaces[1]),
+            (visible_surfaces[1], -1.0, q, visible_surfaces[0]),
+        ):
+            if place == block:
+                partners = np.full(len(rows), partner)
+                found.append((points, sign * normal, history.forces[rows], depths, partners))
+    if not found:
+        return BodyContactForces(empty, empty, np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64), names)
+    points, normals, forces, depth, others = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return BodyContactForces(points, normals, forces, depth, others, names)
+
+
+def _surface_points(surface: CollisionSurface, vertices: Array) -> Array:
+    """Return the positions (p, 3) of a surface's points for its object's vertices (v, 3), in m."""
+    return vertices if surface.animation_operator is None else np.asarray(surface.animation_operator @ vertices)
+
+
+def _contact_history(system: System, state: State) -> ContactHistory:
+    return ContactHistory.from_array(state.history.get(system_key(system, CONTACTS_KEY)))
+
+
+def _rest_limit(simulation: Simulation, number: int, block: int, state: State) -> tuple[float, float]:
+    """Return earliest_rest and swing_amplitude over the regions of a block, see BodyContactSummary."""
+    system = simulation.islands[number].system
+    support_history = state.history.get(system_key(system, SUPPORT_MODES_KEY))
+    if support_history is None or support_history.shape != (len(system.regions), SUPPORT_MODES_SIZE):
+        return 0.0, 0.0
+    laws, earliest_rest, swing = simulation.controls()[number].laws, 0.0, 0.0
+    for place in system.regions_of(block):
+        support = SupportModes.unpack(support_history[place])
+        if support is None:
+            continue
+        amplitudes, size = _mode_amplitudes(system, place, support, state)
+        if amplitudes.max() > VISIBLE_PENETRATION * size:
+            mode_shares = np.where(amplitudes > VISIBLE_PENETRATION * size, amplitudes, 0.0) / amplitudes.max()
+            earliest_rest, swing = (
+                max(earliest_rest, earliest_rest_time(support, laws[place], mode_shares)),
+                max(swing, float(amplitudes.max())),
+            )
+    return earliest_rest, swing
+
+
+def _mode_amplitudes(system: System, region_index: int, support: SupportModes, state: State) -> tuple[Array, float]:
+    """Return the amplitude (6,) of each rigid mode at its fastest node in m, and the region's size in m."""
+    free = system.regions[region_index].free
+    mass, x = system.mass[free], state.positions[free]
+    offset = x - mass @ x / mass.sum()
+    shapes = translation_rotation_fields(offset) @ support.shapes
+    speeds = shapes.T @ (mass[:, None] * state.velocities[free]).ravel()
+    amplitudes = (
+        np.sqrt(support.compliance) * np.abs(speeds) * np.linalg.norm(shapes.reshape(-1, 3, 6), axis=1).max(axis=0)
+    )
+    return np.asarray(amplitudes), float(np.linalg.norm(np.ptp(x, axis=0)))
+
+
+def _penetrations(
+    simulation: Simulation, model: ContactModel, number: int, block: int, history: ContactHistory
+) -> tuple[Penetration, ...]:
+    """Return the visible penetrations of a block, one for each partner."""
+    size = model.surfaces[block].size
+    # Edges are counted by their ends. Penetrations behind coarse faces are invisible.
+    ends = history.keys[:, [0, 3]]
+    is_deep = (history.depths > VISIBLE_PENETRATION * size) & (model.visible_surface[ends] == ends).all(axis=1)
+    # Ignore self-intersections between pinned points, which the simulation cannot resolve.
+    is_self_point = (history.keys[:, 1] != EDGE) & (history.keys[:, 0] == history.keys[:, 3])
+    free = model.operator @ (~simulation.islands[number].system.is_fixed).astype(float)
+    places = model.point_starts[history.keys[:, 0]] + np.where(is_self_point, history.keys[:, 2], 0)
+    is_deep &= ~is_self_point | (free[places] > _MIN_FREE_WEIGHT)
+    if not is_deep.any():
+        return ()
+    factors, found = simulation.stiffness_factors(number), []
+    mine, theirs = is_deep & (history.keys[:, 0] == block), is_deep & (history.keys[:, 3] == block)
+    for partner in np.unique(np.concatenate([history.keys[mine, 3], history.keys[theirs, 0]])):
+        own_points, partner_points = mine & (history.keys[:, 3] == partner), theirs & (history.keys[:, 0] == partner)
+        contacts = np.flatnonzero(own_points | partner_points)
+        worst = contacts[history.depths[contacts].argmax()]
+        young = [
+            model.surfaces[k].young * float(factors[model.surfaces[k].block])
+            for k in (block, int(partner))
+            if not model.surfaces[k].is_obstacle
+        ]
+        pressure = history.forces[worst] / max(_contact_area(model, history.keys[worst]), 1e-300)
+        inside = (history.keys[:, 1] == POINT) & (history.keys[:, 0] != history.keys[:, 3])
+        found.append(
+            Penetration(
+                model.surfaces[partner].name,
+                int((own_points & inside).sum()) if partner != block else int(own_points.sum()),
+                int((partner_points & inside).sum()),
+                float(history.depths[worst]),
+                bool(pressure > _SQUEEZE_PRESSURE * min(young)),
+            )
+        )
+    return tuple(found)
+
+
+def _contact_area(model: ContactModel, key: Index) -> float:
+    """Return the area of a contact in m^2."""
+    first, second = model.surfaces[key[0]], model.surfaces[key[3]]
+    if key[1] != EDGE:
+        return float(first.areas[key[2]])
+    count = len(second.sides[0])
+    ends = first.sides[0][key[2] // count], second.sides[0][key[2] % count]
+    return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))
+
+
+def _outward_normals(surface: CollisionSurface, positions: Array, points: Index) -> Array:
+    """Return outward normals (k, 3) at vertices."""
+    if surface.is_plane:
+        return np.tile(
+            unit_vectors(np.cross(positions[1] - positions[0], positions[2] - positions[0])[None])[0], (len(points), 1)
+        )
+    return np.asarray(Triangles(positions, surface.triangles).vertex_normals[points])
+
+
+def _touched_positions(
+    points: Array, inward_normals: Array, other: tuple[CollisionSurface, Array], is_self_contact: bool
+) -> Array:
+    """Return the positions (k, 3) in m at which points (k, 3) touch a surface.
+
+    facing: (k, 3) inward normals of the points' own surface.
+    """
+    surface, positions = other
+    if surface.is_plane:
+        normal = _outward_normals(surface, positions, np.zeros(1, dtype=np.int64))[0]
+        return np.asarray(points - ((points - positions[0]) @ normal)[:, None] * normal)
+    triangles = Triangles(positions, surface.triangles)
+    reach = _SEARCH_RADIUS * surface.size
+    near = nearest_triangles(
+        triangles, points, reach, normals=-inward_normals if is_self_contact or surface.is_closed else None
+    )
+    found = points - 1e-3 * surface.size * inward_normals
+    found[near.point] = points[near.point] - near.offset
+    return np.asarray(found)
+
+
+def _closest_edge_points(
+    one: tuple[CollisionSurface, Array], other: tuple[CollisionSurface, Array], features: Index
+) -> tuple[Array, Array]:
+    """Return the closest points (k, 3) of edge pairs in m. features: see edges.meeting_edges."""
+    count = len(other[0].edges_and_faces[0])
+    first, second = one[0].edges_and_faces[0][features // count], other[0].edges_and_faces[0][features % count]
+    a, b = one[1][first].astype(float), other[1][second].astype(float)
+    s, t, _ = closest_points_of_lines(a[:, 0].T, (a[:, 1] - a[:, 0]).T, b[:, 0].T, (b[:, 1] - b[:, 0]).T)
+    s, t = (np.clip(part, 0.0, 1.0)[:, None] for part in (s, t))
+    return a[:, 0] + s * (a[:, 1] - a[:, 0]), b[:, 0] + t * (b[:, 1] - b[:, 0])

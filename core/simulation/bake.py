@@ -1,0 +1,118 @@
+"""Baking: run the simulation into a cache, or resume a partial cache."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import CacheError, StaleCacheError
+from ..frames.background_writer import BackgroundWriter
+from ..frames.cache import FrameCache
+from ..frames.frame import Frame
+from ..scene.fingerprint import cache_inputs, describe_changes
+from .simulation import Simulation
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Progress of a bake.
+
+    done, total: frames in the cache, or parts of the preparation.
+    stage: the current activity.
+    fallback_count: steps so far that needed a fallback, see Frame.
+    """
+
+    done: int
+    total: int
+    stage: str
+    fallback_count: int = 0
+
+
+def bake(
+    simulation: Simulation, cache: FrameCache, restart: bool = False, start: int | None = None
+) -> Generator[Progress, None, None]:
+    """Fill the cache with the simulation's frames, and yield after each frame once it is flushed to disk.
+
+    Writing mostly waits for the disk, so it runs in the background of the next frame's simulation.
+    Existing frames are kept if they were made from the same inputs. Each one is checked against the animation.
+    restart: discard existing frames.
+    start: simulate again from this frame on, and keep the frames before it.
+    Raises StaleCacheError if inputs changed, and CacheError if frames are missing.
+    """
+    scene = simulation.scene
+    total = scene.last - scene.first + 1
+    scene_inputs = cache_inputs(scene)
+    kept_numbers = [] if restart else _reusable_frames(cache, scene_inputs, scene.first, scene.last, start)
+    last: Frame | None = None
+    substep_count, fallback_count = 1, 0
+    for done, number in enumerate(kept_numbers, 1):
+        last = cache.read(number)
+        if not _has_matching_sizes(last, simulation):
+            raise cache.damaged_error(number)
+        frame_inputs = simulation.sample_frame(number, substep_count)
+        substep_count = frame_inputs.substep_count
+        changed = [name for name, digest in frame_inputs.digests.items() if last.inputs.get(name) != digest]
+        if changed:
+            fix = f"Re-bake from frame {number}" if number > scene.first else "Bake again"
+            raise StaleCacheError(
+                f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
+                f"{fix}, or clear the bake."
+            )
+        fallback_count += last.fallback_count
+        yield Progress(done, total, "Checking", fallback_count)
+    if not kept_numbers:
+        cache.start(scene_inputs)
+        for prepared_parts, parts in simulation.prepare_first_frame():
+            yield Progress(prepared_parts, parts, "Preparing")
+    elif start is not None:
+        cache.drop_from(start)
+    writer, pending = BackgroundWriter(), None
+    try:
+        for done, frame in enumerate(simulation.frames(last), len(kept_numbers) + 1):
+            cache.append(frame, writer)
+            if pending is not None:
+                yield pending
+            fallback_count += frame.fallback_count
+            pending = Progress(done, total, "Simulating", fallback_count)
+    finally:
+        writer.close()
+    if pending is not None:
+        yield pending
+    if [number for number in cache.frame_numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):
+        raise CacheError(f"{cache.name}: the bake lost frames that were in the cache {cache.folder}. Bake again.")
+
+
+def _has_matching_sizes(frame: Frame, simulation: Simulation) -> bool:
+    """Return whether a frame's node and vertex counts match the simulation."""
+    vertices = {body.name: len(body.surface.vertices) for body in simulation.scene.bodies}
+    nodes = simulation.islands[-1].node_slice.stop
+    return len(frame.state.positions) == nodes and vertices == {k: len(shape) for k, shape in frame.shapes.items()}
+
+
+def _reusable_frames(
+    cache: FrameCache, scene_inputs: dict[str, Any], first: int, last: int, start: int | None
+) -> list[int]:
+    """Return the numbers of the frames to keep.
+
+    Raises StaleCacheError if other inputs made them, and CacheError if the frames are incomplete.
+    """
+    header = cache.compatible_header()
+    numbers = [] if header is None else [number for number in cache.frame_numbers() if number <= last]
+    if header is not None and numbers:
+        changed = describe_changes(header.inputs, scene_inputs)
+        if changed:
+            raise StaleCacheError(
+                f"{cache.name}: {' and '.join(changed)} changed since the last bake. Clear the bake or bake again."
+            )
+        if numbers[0] != first:
+            raise CacheError(f"{cache.name}: frame {first} is missing from the cache in {cache.folder}. Bake again.")
+    if start is not None:
+        if start > first and (not numbers or numbers[-1] < start - 1):
+            simulated_frames = f"only frames up to {numbers[-1]} are" if numbers else "no frame is"
+            raise CacheError(
+                f"{cache.name}: {simulated_frames} simulated, so it cannot be re-baked from frame {start}. "
+                "Resume, or bake from the start."
+            )
+        numbers = [number for number in numbers if number < start]
+    return numbers

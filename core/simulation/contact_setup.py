@@ -1,0 +1,239 @@
+"""Contact model of an island, and its contact inputs from the animation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import coo_matrix, csr_matrix, vstack
+from scipy.spatial import cKDTree
+
+from ..arrays import Array, Index
+from ..bodies.kind import BASE_YOUNG
+from ..bodies.model import Model, Strands
+from ..contact.collision_state import ContactInputs, KinematicMotion, ObstacleMotion
+from ..contact.collision_surface import CONTACT_DISTANCE_RATIO, CollisionSurface
+from ..contact.contact_model import ContactModel
+from ..geometry.orientation import orient_outward
+from ..geometry.subdivision import subdivide_to_length
+from ..geometry.surface import weld_vertices
+from ..scene.body import Body
+from ..scene.parameters import ColliderSettings, ExitDirection, FrontDirection, Settings
+from ..scene.scene import Scene
+from ..system.system import System
+from .sampling import SceneSample
+
+
+def build_contact_model(
+    scene: Scene, models: Sequence[Model], bodies: tuple[int, ...], system: System
+) -> ContactModel | None:
+    """Return the contact model of an island, or None if it cannot touch anything.
+
+    bodies: scene indices of the island's bodies.
+    """
+    colliding_pairs: list[tuple[int, int]] = []
+    group_colliding = [k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_together]
+    colliding_pairs += [(a, b) for place, a in enumerate(group_colliding) for b in group_colliding[place + 1 :]]
+    self_colliding = tuple(k for k, body in enumerate(bodies) if scene.bodies[body].settings.touch_self)
+    obstacle_indices = sorted({k for body in bodies for k in scene.collider_indices(scene.bodies[body])})
+    for k, body in enumerate(bodies):
+        colliding_pairs += [
+            (k, len(bodies) + obstacle_indices.index(one)) for one in scene.collider_indices(scene.bodies[body])
+        ]
+    if not colliding_pairs and not self_colliding:
+        return None
+    body_surfaces = [
+        _collision_surfaces(scene.bodies[body], models[body], place, system.slices[place].start, len(system.rest))
+        for place, body in enumerate(bodies)
+    ]
+    surfaces = [one for one, _ in body_surfaces]
+    for k in obstacle_indices:
+        one = scene.colliders[k]
+        pin_weights = np.ones(len(one.vertices))
+        triangles = one.triangles if one.is_plane else weld_coincident(one.vertices, one.triangles)
+        surfaces.append(CollisionSurface(one.name, one.vertices, triangles, None, pin_weights, is_plane=one.is_plane))
+    obstacles = [*(-1 for _ in bodies), *obstacle_indices]
+    proxy_index: dict[int, int] = {}
+    for place, (_, proxy) in enumerate(body_surfaces):
+        if proxy is not None:
+            proxy_index[place] = len(surfaces)
+            surfaces.append(proxy)
+            obstacles.append(-1)
+    colliding_pairs += [
+        (proxy_index.get(a, a), proxy_index.get(b, b))
+        for a, b in colliding_pairs
+        if a in proxy_index or b in proxy_index
+    ]
+    proxies = tuple((fine, body) for body, fine in proxy_index.items())
+    for surface in surfaces:
+        surface.prepare()
+    return ContactModel(tuple(surfaces), tuple(obstacles), tuple(colliding_pairs), self_colliding, proxies)
+
+
+def weld_coincident(vertices: Array, triangles: Index) -> Index:
+    """Return triangles (t, 3) or edges with coincident vertices merged, as along seams. Orient triangles outwards."""
+    if not len(triangles):
+        return triangles
+    first, label = weld_vertices(vertices)
+    welded_elements = np.asarray(first[label][triangles])
+    return orient_outward(vertices, welded_elements) if welded_elements.shape[1] == 3 else welded_elements
+
+
+def _collision_surfaces(
+    body: Body, model: Model, block_index: int, start: int, node_count: int
+) -> tuple[CollisionSurface, CollisionSurface | None]:
+    """Return a body's visible collision surface, and a finer proxy surface where needed.
+
+    Nothing may pass through the visible surface. Contacts on its coarse faces must act on all nodes behind them, which
+    needs the finer proxy.
+    start: index of the body's first node in the system.
+    nodes: node count of the system.
+    """
+    vertices = body.surface.vertices
+    triangles = weld_coincident(vertices, body.surface.triangles) if model.faces is None else model.faces
+    operator, pin_weights = model.skin.node_operator()
+    wires = body.edges[:0] if len(triangles) else weld_coincident(vertices, body.edges)
+    expanded = _expand_columns(operator, start, node_count)
+    visible_surface = CollisionSurface(
+        body.name, vertices, triangles, expanded, pin_weights, None, block_index, BASE_YOUNG, wires=wires
+    )
+    if model.strands is not None:
+        visible_surface = _as_threads(visible_surface, model.strands)
+    if len(body.seams):
+        visible_surface = replace(visible_surface, seam=_seam_partners(vertices, body.seams))
+    if model.surface_stiffness:
+        visible_surface = replace(visible_surface, young=_matching_young(visible_surface, model.surface_stiffness))
+    refinement = subdivide_to_length(vertices, triangles, model.spacing) if model.spacing and len(triangles) else None
+    if refinement is None or refinement.operator.shape[0] == len(vertices):
+        return _with_friction_maps(body, visible_surface, None), None
+    rest = np.asarray(refinement.operator @ vertices)
+    nodes_of_points, weights = model.skin.weights_for_points(rest[len(vertices) :])
+    point_pin_weights = np.asarray(refinement.operator[len(vertices) :] @ pin_weights)
+    rows = np.arange(len(nodes_of_points)).repeat(nodes_of_points.shape[1])
+    point_operator = coo_matrix(
+        ((weights * (1.0 - point_pin_weights)[:, None]).ravel(), (rows, nodes_of_points.ravel())),
+        (len(nodes_of_points), operator.shape[1]),
+    )
+    point_operator = point_operator.tocsr()
+    point_operator.eliminate_zeros()
+    combined_operator = _expand_columns(vstack([operator, point_operator], format="csr"), start, node_count)
+    pin_weights = np.concatenate([pin_weights, point_pin_weights])
+    proxy = CollisionSurface(
+        body.name,
+        rest,
+        refinement.triangles,
+        combined_operator,
+        pin_weights,
+        refinement.operator,
+        block_index,
+        visible_surface.young,
+    )
+    # A corner has the same area share on both surfaces.
+    visible_surface = replace(visible_surface, area_shares=proxy.areas[: len(vertices)], fold_length=model.spacing)
+    return _with_friction_maps(body, visible_surface, None), _with_friction_maps(body, proxy, refinement.operator)
+
+
+def _as_threads(surface: CollisionSurface, strands: Strands) -> CollisionSurface:
+    """Return the surface with its threads alone, which collide along their length; holes between them stay open."""
+    edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
+    bare = surface.triangles[:0]
+    return replace(surface, triangles=bare, wires=edges, is_thread=True, min_distance=strands.thickness, area_shares=strands.areas)
+
+
+def _seam_partners(vertices: Array, seams: Index) -> tuple[Index, Array]:
+    """Return seam partners and their rest distances, see CollisionSurface.seam. seams: (s, 2)."""
+    pairs = np.concatenate([seams, seams[:, ::-1]])
+    distance, nearest = cKDTree(vertices[pairs[:, 0]]).query(vertices)
+    return pairs[nearest, 1], np.asarray(distance)
+
+
+def _expand_columns(operator: csr_matrix, start: int, node_count: int) -> csr_matrix:
+    """Expand the columns of an operator from a body's nodes to all nodes of the system."""
+    wide = operator.tocoo()
+    return coo_matrix((wide.data, (wide.row, wide.col + start)), shape=(wide.shape[0], node_count)).tocsr()
+
+
+def _with_friction_maps(body: Body, surface: CollisionSurface, interpolation: csr_matrix | None) -> CollisionSurface:
+    """Return the surface with its painted friction and its front directions.
+
+    between: (v, a) the surface's points as means of the body's vertices; None where they are the same.
+    """
+
+    def interpolate(values: Array | None) -> Array | None:
+        return values if values is None or interpolation is None else np.asarray(interpolation @ values)
+
+    front = None
+    axis = body.settings.front
+    if axis == FrontDirection.PAINTED:
+        painted = interpolate(body.front_map)
+        front = None if painted is None else _gradient_directions(surface.rest, surface.triangles, painted)
+    elif axis != FrontDirection.NONE:
+        sign, letter = axis.split("_")
+        axis_direction = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
+        front = np.tile(axis_direction / np.linalg.norm(axis_direction), (len(surface.rest), 1))
+    return replace(surface, friction_scale=interpolate(body.friction_map), front_direction=front)
+
+
+def _matching_young(surface: CollisionSurface, surface_stiffness: float) -> float:
+    """Return Young's modulus in Pa that matches a stiffness in N/m per vertex at the default contact distance."""
+    area = float(surface.areas[surface.used_vertices].mean()) if len(surface.used_vertices) else 0.0
+    return surface_stiffness * CONTACT_DISTANCE_RATIO * surface.size / area if area > 0.0 else BASE_YOUNG
+
+
+def _gradient_directions(vertices: Array, triangles: Index, values: Array) -> Array:
+    """Return unit vectors (v, 3) along the surface gradient of painted values (v,); zero where they are constant."""
+    a, b, c = (vertices[triangles[:, k]] for k in range(3))
+    normal = np.cross(b - a, c - a)
+    square = np.maximum(np.einsum("ti,ti->t", normal, normal), 1e-300)
+    slope = (
+        sum(values[triangles[:, k]][:, None] * np.cross(normal, side) for k, side in enumerate((c - b, a - c, b - a)))
+        / square[:, None]
+    )
+    total = np.zeros_like(vertices)
+    area = 0.5 * np.sqrt(square)
+    for k in range(3):
+        np.add.at(total, triangles[:, k], area[:, None] * slope)
+    length = np.linalg.norm(total, axis=1)[:, None]
+    return np.where(length > 0.0, total / np.maximum(length, 1e-300), 0.0)
+
+
+@dataclass(frozen=True)
+class ContactPose:
+    """Contact data of a body at one time.
+
+    surface: (v, 3) m, animated.
+    settings: the body's dials.
+    obstacles: animated vertices and dials of the scene's colliders.
+    """
+
+    surface: Array
+    settings: Settings
+    obstacles: tuple[tuple[Array, ColliderSettings], ...]
+
+    @staticmethod
+    def from_scene(scene: Scene, body: int, sample: SceneSample) -> ContactPose:
+        """Return the contact data of a body in a sample of the scene."""
+        settings = sample.settings[body] if sample.settings else scene.bodies[body].settings
+        return ContactPose(sample.bodies[body], settings, sample.obstacles)
+
+
+def contact_inputs(start: ContactPose | None, end: ContactPose | None) -> ContactInputs | None:
+    """Return the contact inputs from one time to another, with the dials at the end; None if contact is impossible."""
+    if start is None or end is None:
+        return None
+    obstacle_motions = tuple(
+        ObstacleMotion(KinematicMotion(before, after), dials.roughness, dials.thickness)
+        for (before, _), (after, dials) in zip(start.obstacles, end.obstacles, strict=True)
+    )
+    dials = end.settings
+    backward_friction = dials.friction if dials.front == FrontDirection.NONE else dials.friction_back
+    is_consistent = dials.depth == ExitDirection.CONSISTENT
+    return ContactInputs(
+        KinematicMotion(start.surface, end.surface),
+        dials.contact_distance,
+        dials.friction,
+        backward_friction,
+        obstacle_motions,
+        is_consistent,
+    )

@@ -1,0 +1,124 @@
+"""Choice of the time-stepping method: DampSim's own stepper, or an integrator and a damping of the literature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..arrays import Array
+from ..bodies.kind import BASE_YOUNG
+from ..damping.damping import BlockwiseDamping, DampedBody, Damping
+from ..damping.registry import DAMPINGS
+from ..damping.stages import damping_stages
+from ..damping.traditional import MIN_POISSON
+from ..energies import ElasticMaterial
+from ..errors import SceneError
+from ..integrators import INTEGRATORS, Integrator, IntegratorStepper
+from ..scene.parameters import Settings
+from ..stepping.step import Stepper, highest_frequency
+from ..system.system import System
+
+
+def _damping_class(settings: Settings) -> type[Damping]:
+    return next(damping for damping in DAMPINGS if damping.name == settings.damping_by)
+
+
+def _integrator_class(settings: Settings) -> type[Integrator]:
+    return next(one for one in INTEGRATORS if one.name == settings.integrator)
+
+
+def uses_dampsim_stepper(settings: Settings) -> bool:
+    """Return whether the settings choose DampSim's own stepper."""
+    return settings.damping_by not in {damping.name for damping in DAMPINGS}
+
+
+def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> None:
+    """Raise SceneError if linked bodies use stepping methods that cannot be combined."""
+    first = settings[0]
+    for name, other in zip(names[1:], settings[1:], strict=True):
+        if uses_dampsim_stepper(first) != uses_dampsim_stepper(other) or (
+            not uses_dampsim_stepper(first) and first.integrator != other.integrator
+        ):
+            raise SceneError(
+                f"{names[0]} and {name}: these linked objects use different time stepping. "
+                "Choose the same Integrator for both, or control the damping of both by Settle and Bounce."
+            )
+
+
+def make_damped_body(system: System, block_index: int, settings: Settings, factors: Array) -> DampedBody:
+    """Return one block with its damping parameters. factors: (b,) on each block's stiffness."""
+    block = system.blocks[block_index]
+    regions = [system.regions[k] for k in system.regions_of(block_index)]
+    slowest = min((system.effective_eigenvalue(region, factors) for region in regions), default=1.0)
+    stiffness = float(factors[block_index])
+    material = ElasticMaterial(stiffness * BASE_YOUNG, settings.poisson, settings.density)
+    values = settings.as_dict()
+    dials = {name: values[name] for name in _damping_class(settings).parameters}
+    return DampedBody(block, dials, material, slowest, stiffness)
+
+
+def build_integration(system: System, settings: Sequence[Settings], factors: Array) -> IntegratorStepper:
+    """Build the integration for settings that do not choose DampSim's own stepper.
+
+    settings: of the bodies, which are the system's first blocks.
+    factors: (b,) on each block's stiffness.
+    Raises ParameterError if the damping does not support the material.
+    """
+    dampings = [_damping_class(one)(make_damped_body(system, k, one, factors)) for k, one in enumerate(settings)]
+    damping: Damping = dampings[0]
+    if len(system.blocks) > 1:
+        # Anchor blocks have no damping.
+        parts = [
+            (part, one) for part, one in zip(system.slices, [*dampings, *[None] * len(system.blocks)], strict=False)
+        ]
+        damping = BlockwiseDamping(parts)
+    return IntegratorStepper(_integrator_class(settings[0]), system, damping)
+
+
+def torque_schemes(settings: Settings) -> tuple[str, ...]:
+    """Return the active torque-removal schemes in the order of the damping's stages."""
+    if uses_dampsim_stepper(settings) or "torque" not in _damping_class(settings).parameters:
+        return ()
+    return tuple(torque for _, torque in damping_stages(settings.as_dict()))
+
+
+def has_reference_effect(settings: Settings) -> bool:
+    """Return whether the reference motion has an effect.
+
+    The literature's dampings ignore it, unless the integrator supports a Follow-through other than 1.
+    """
+    if uses_dampsim_stepper(settings):
+        return True
+    return _integrator_class(settings).supports_follow_through and settings.follow_through != 1.0
+
+
+def method_warnings(settings: Settings) -> list[str]:
+    """Return warnings about the chosen damping and integrator: options without effect, and requirements."""
+    if uses_dampsim_stepper(settings):
+        return []
+    damping, integrator = _damping_class(settings), _integrator_class(settings)
+    warnings = ["Settle and Bounce have no effect: this damping does not control the rest time"]
+    if settings.damp_current and "damp_current" in damping.parameters and integrator.is_implicit:
+        warnings.append(
+            f"Current Velocities has no effect with {integrator.label}, which has no predicted velocities; "
+            "choose an explicit integrator to use it"
+        )
+    if "NONE" in torque_schemes(settings):
+        warnings.append("Without torque removal, the damping also slows rotation")
+    if settings.follow_through != 1.0 and not integrator.supports_follow_through:
+        warnings.append(f"Follow-through has no effect with {integrator.label}; choose backward Euler to use it")
+    if not integrator.is_implicit:
+        warnings.append(
+            "Explicit integrators are unstable unless steps are very short: raise Substeps or choose an implicit one"
+        )
+    if "wavelength" in damping.parameters and settings.poisson < MIN_POISSON - 1e-9:
+        warnings.append("Traditional damping needs a Poisson's Ratio of at least 1/3")
+    return warnings
+
+
+def suggest_fix(stepper: Stepper, settings: Settings, factors: Array, fps: float) -> str:
+    """Return advice for a failed step. factors: (b,) on each block's stiffness."""
+    if not uses_dampsim_stepper(settings) and not _integrator_class(settings).is_implicit:
+        needed = math.ceil(highest_frequency(stepper, factors) / (2.0 * fps))
+        return f"An explicit integrator needs about {needed} substeps here. Choose an implicit one."
+    return "Slow down the animation of its pins, raise Substeps or lower Poisson's Ratio."

@@ -1,0 +1,158 @@
+"""Bodies whose rest shape, stiffness and first eigenvalues are recomputed after large plastic flow."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..arrays import Array
+from ..energies.plastic_flow import YieldSurface
+from ..memo import Memo
+from ..scene.parameters import Settings
+from ..scene.scene import Scene
+from ..stepping.plastic_update import PlasticUpdate, plastic_terms
+from ..stepping.static_equilibrium import solve_static_equilibrium
+from ..system.discretization import BodyDiscretization
+from ..system.inputs import without_contact
+from ..system.plastic import PlasticTerm
+from ..system.state import State, history_of_block
+from ..system.system import System, assemble_system
+from ..system.term import History
+from .assembly import Assembly, Island
+from .dials import DialInterpreter
+from .poses import PoseEvaluator
+from .sampling import SceneSample
+from .statics import StaticSolver
+from .steppers import make_stepper
+
+# Cached versions of the scene after plastic flow. Each one holds its own factorisations.
+_CACHED_VERSIONS = 2
+# Solver tolerance for the unloaded shape after plastic flow.
+_UNLOADED_TOLERANCE = 1e-3
+_WEIGHTLESS = np.zeros(3)
+
+
+@dataclass(frozen=True)
+class RestShapeVersion:
+    """Everything derived from a scene's bodies after a certain plastic flow."""
+
+    statics: StaticSolver
+    dials: DialInterpreter
+    key: bytes = b""
+
+
+class PlasticRestShapes:
+    """Rest-shape versions of one scene.
+
+    Each version depends only on the modelled shapes and the plastic flow, not on the path in between.
+    """
+
+    def __init__(
+        self,
+        scene: Scene,
+        assembly: Assembly,
+        pose_evaluator: PoseEvaluator,
+        first_sample: SceneSample,
+        modelled: RestShapeVersion,
+    ) -> None:
+        self._scene, self._assembly, self._pose_evaluator, self._first_sample = (
+            scene,
+            assembly,
+            pose_evaluator,
+            first_sample,
+        )
+        self._modelled = modelled
+        self._versions: Memo[RestShapeVersion] = Memo(_CACHED_VERSIONS)
+
+    def version_for(self, history: History) -> RestShapeVersion:
+        """Return the version for the history of a state."""
+        flows = self._reference_flows(history)
+        if not flows:
+            return self._modelled
+        total = hashlib.sha256()
+        for (name, term), value in flows.items():
+            total.update(f"{name} {term}".encode() + np.ascontiguousarray(value).tobytes())
+        key = total.digest()
+        return self._versions.get(key, lambda: self._build_version(flows, key))
+
+    def _reference_flows(self, history: History) -> dict[tuple[str, str], Array]:
+        """Return the flow at which the stiffness is evaluated, by block and term name; empty for little flow."""
+        found = {}
+        for island in self._modelled.statics.islands:
+            for block in island.system.blocks[: len(island.bodies)]:
+                own = history_of_block(history, block.name)
+                for term in plastic_terms(block):
+                    if term.reference_flow_key in own:
+                        found[block.name, term.name] = own[term.reference_flow_key]
+        return found
+
+    def _build_version(self, flows: dict[tuple[str, str], Array], key: bytes) -> RestShapeVersion:
+        modelled_statics, models = self._modelled.statics, list(self._assembly.models)
+        islands = []
+        for number, modelled_island in enumerate(modelled_statics.islands):
+            island = modelled_island
+            if any(block.name == name for block in island.system.blocks for name, _ in flows):
+                island = self._apply_flows(number, island, flows)
+                for place, body in enumerate(island.bodies):
+                    models[body] = replace(models[body], block=island.system.blocks[place])
+            islands.append(island)
+        assembly = Assembly(tuple(models), tuple(islands))
+        statics = StaticSolver(self._scene, assembly, self._pose_evaluator, self._first_sample, modelled_statics)
+        statics.add_gravity_stiffness()
+        return RestShapeVersion(statics, DialInterpreter(self._scene, statics), key)
+
+    def _apply_flows(self, number: int, island: Island, flows: dict[tuple[str, str], Array]) -> Island:
+        system = island.system
+        blocks = tuple(_with_reference_flow(block, flows) for block in system.blocks)
+        island_settings = [self._scene.bodies[k].settings for k in island.bodies]
+        if all(region.has_elastic_stiffness for region in system.regions):
+            # Nets have no other shape without their weight.
+            factors = self._modelled.statics.stiffness_factors(number, island_settings)
+            blocks = _unloaded_blocks(replace(system, blocks=blocks, gravity=_WEIGHTLESS), factors)
+        reassembled = assemble_system(blocks, system.gravity, system.links)
+        regions = tuple(
+            replace(region, has_elastic_stiffness=before.has_elastic_stiffness)
+            for region, before in zip(reassembled.regions, system.regions, strict=True)
+        )
+        return replace(island, system=replace(reassembled, regions=regions, contact=system.contact))
+
+
+def _with_reference_flow(block: BodyDiscretization, flows: dict[tuple[str, str], Array]) -> BodyDiscretization:
+    terms = tuple(
+        term.with_reference_flow(flows.get((block.name, term.name))) if isinstance(term, PlasticTerm) else term
+        for term in block.terms
+    )
+    return replace(block, terms=terms)
+
+
+def _unloaded_blocks(system: System, factors: Array) -> tuple[BodyDiscretization, ...]:
+    """Return the system's blocks with their unloaded shape as rest shape."""
+    unloaded_state = solve_static_equilibrium(
+        make_stepper(system),
+        State.at_rest(system.rest),
+        without_contact(system.stationary_inputs()),
+        _UNLOADED_TOLERANCE,
+        factors,
+    )
+    return tuple(
+        replace(block, rest=unloaded_state.positions[part])
+        for block, part in zip(system.blocks, system.slices, strict=True)
+    )
+
+
+def plasticity_per_block(settings: Sequence[Settings], h: float) -> list[PlasticUpdate]:
+    """Return how each body flows at the end of a step of h s."""
+    return [_block_plasticity(one, h) for one in settings]
+
+
+def _block_plasticity(settings: Settings, h: float) -> PlasticUpdate:
+    if settings.plastic_reset:
+        return PlasticUpdate(reset=True)
+    if settings.plastic_yield == 0.0:
+        return PlasticUpdate()
+    creep_fraction = -math.expm1(-settings.plastic_creep * h)
+    return PlasticUpdate(YieldSurface(0.01 * settings.plastic_yield, creep_fraction, 0.01 * settings.plastic_most))

@@ -1,0 +1,124 @@
+"""Poses: positions and rotations that an animated scene prescribes for the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..arrays import Array
+from ..bodies.model import Model
+from ..bodies.surface_binding import AnimatedReference
+from ..scene.parameters import ReferenceChoice
+from ..scene.scene import Scene
+from ..stepping.plastic_update import initial_plastic_state
+from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
+from ..system.state import State
+from .assembly import Assembly, Island
+from .contact_setup import ContactPose, contact_inputs
+from .sampling import SceneSample
+
+
+@dataclass(frozen=True)
+class BlockPose:
+    """Kinematic inputs of one block at one time.
+
+    targets: (p, 3) m of its pins.
+    rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
+    contact: contact data; None if contact is impossible.
+    contraction: of its fibres, relative to their length.
+    """
+
+    targets: Array
+    rotations: Array | None = None
+    positions: Array | None = None
+    contact: ContactPose | None = None
+    contraction: float = 0.0
+
+
+Pose = tuple[tuple[BlockPose, ...], ...]
+"""Poses of the blocks of each island."""
+
+
+class PoseEvaluator:
+    """Evaluator of poses for one assembly."""
+
+    def __init__(self, scene: Scene, assembly: Assembly) -> None:
+        self._scene, self._assembly = scene, assembly
+        self._references = [body.reference_motion for body in scene.bodies]
+
+    def pose(self, sample: SceneSample) -> Pose:
+        """Return the pose of all islands in a sample of the scene."""
+        return tuple(self._island_pose(island, sample) for island in self._assembly.islands)
+
+    def _island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
+        bodies = [self._body_pose(k, sample) for k in island.bodies]
+        anchors = [BlockPose(one.binding(sample.colliders[one.anchor])) for one in island.anchors]
+        return (*bodies, *anchors)
+
+    def _body_pose(self, body: int, sample: SceneSample) -> BlockPose:
+        model, surface = self._assembly.models[body], sample.bodies[body]
+        targets = model.pins(surface)
+        contact = ContactPose.from_scene(self._scene, body, sample) if self._scene.has_contact else None
+        # The solves for Sag and the first eigenvalues run without settings, so their fibres are not contracted.
+        contraction = sample.settings[body].contraction_fraction if sample.settings else 0.0
+        return (
+            BlockPose(targets, *model.nodes.local_frames(surface), contact, contraction)
+            if self._references[body] == ReferenceChoice.MESH
+            else BlockPose(targets, contact=contact, contraction=contraction)
+        )
+
+    def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
+        """Return the inputs of an island for a step between two poses."""
+        found = []
+        for block, (a, b) in enumerate(zip(start, end, strict=True)):
+            reference: ReferenceMotion | None = None
+            if block < len(island.bodies):
+                body = island.bodies[block]
+                if self._references[body] == ReferenceChoice.NONE:
+                    reference = NoReferenceMotion()
+                elif (
+                    a.rotations is not None
+                    and a.positions is not None
+                    and b.rotations is not None
+                    and b.positions is not None
+                ):
+                    offsets = self._assembly.models[body].nodes.offsets
+                    reference = AnimatedReference((a.rotations, b.rotations), (a.positions, b.positions), offsets)
+            contact, contraction = contact_inputs(a.contact, b.contact), (a.contraction, b.contraction)
+            found.append(BlockInputs(a.targets, b.targets, reference, None, contact, contraction))
+        return tuple(found)
+
+    def stationary_inputs(self, island: Island, sample: SceneSample) -> Inputs:
+        """Return inputs that keep an island in the pose of a sample."""
+        return tuple(
+            BlockInputs(
+                pose.targets,
+                pose.targets,
+                None,
+                None,
+                contact_inputs(pose.contact, pose.contact),
+                (pose.contraction,) * 2,
+            )
+            for pose in self._island_pose(island, sample)
+        )
+
+    def animated_state(self, island: Island, sample: SceneSample) -> State:
+        """Return the state of an island with its nodes in the animated shape at zero velocity."""
+        positions = [_animated_nodes(self._assembly.models[k], sample.bodies[k]) for k in island.bodies]
+        positions += [one.binding(sample.colliders[one.anchor]) for one in island.anchors]
+        plastic_history: dict[str, Array] = {}
+        for place, k in enumerate(island.bodies):
+            # Add plastic history from the start to all bodies that may flow, because folds of a flat sheet are computed
+            # differently with it.
+            if self._scene.bodies[k].settings.plastic_yield > 0.0:
+                plastic_history |= initial_plastic_state(island.system.blocks[place])
+        return State.at_rest(np.concatenate(positions), self._scene.first / self._scene.fps, plastic_history)
+
+
+def _animated_nodes(model: Model, surface: Array) -> Array:
+    """Return the animated positions (n, 3) of a model's nodes in m, exact at hard pins."""
+    nodes = model.nodes(surface)
+    is_hard_pin = np.isinf(model.block.pin_stiffness)
+    nodes[model.block.pinned[is_hard_pin]] = model.pins(surface)[is_hard_pin]
+    return nodes

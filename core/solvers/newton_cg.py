@@ -1,0 +1,134 @@
+"""Newton's method by conjugate gradients, preconditioned by factors of an earlier Hessian.
+
+The factors are renewed when conjugate gradients need too many steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from .factorisation import LowRank, LowRankUpdate, Solve
+from .inexact_newton import conjugate_gradients
+from .line_search import backtrack, line_search
+from .objective import AcceptedPoint, Minimum, Objective, Outcome, Tolerance
+
+# Relative residual at which conjugate gradients stop, and their largest number of steps on stale and on fresh factors.
+_FORCING, _MAX_STEPS_STALE, _MAX_STEPS_FRESH = 3e-2, 24, 60
+# Relative rounding error of the potential, as a square of the error estimate: smaller errors cannot be resolved.
+_ROUNDED = 1e-14
+
+# Safety factor on the preconditioner's error estimate.
+_ESTIMATE_MARGIN = 4.0
+
+Factorise = Callable[[csr_matrix], Solve]
+
+
+class NewtonObjective(Objective, Protocol):
+    """An objective whose Hessian is positive definite, apart from low_rank."""
+
+    def motion_norm(self, v: Array) -> float:
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W s)."""
+        ...
+
+    @property
+    def low_rank(self) -> LowRank:
+        """Low-rank part of the Hessian, which sparse_hessian(v) does not contain."""
+        ...
+
+    def sparse_hessian(self, v: Array) -> csr_matrix:
+        """Return the Hessian without low_rank."""
+        ...
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        """Accept a point, see PreconditionedObjective.accept()."""
+        ...
+
+
+def minimise_newton_cg(
+    objective: NewtonObjective, start: Array, tolerance: Tolerance, factorise: Factorise, max_iterations: int = 60
+) -> Minimum:
+    """Minimise an objective from start (f, 3) m/s. factorise: returns an approximate solve with a matrix."""
+    v = start
+    value, gradient = objective.value_gradient(v)
+    first_error, error, evaluations = None, np.inf, 1
+    outcome, iteration = Outcome.ITERATIONS, 0
+    preconditioner: Callable[[Array], Array] | None = None
+    if not (np.isfinite(value) and np.isfinite(gradient).all()):
+        return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
+    estimate_ratio = np.inf
+    for iteration in range(max_iterations + 1):
+        rounding_error = float(np.sqrt(_ROUNDED * abs(value)))
+        if first_error is not None and preconditioner is not None:
+            # Assume the same ratio of error to preconditioned norm as before the last step.
+            error = estimate_ratio * _preconditioned_norm(preconditioner, gradient)
+            bound = max(
+                tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error
+            )
+            if _ESTIMATE_MARGIN * error <= bound:
+                outcome = Outcome.CONVERGED
+                break
+        matrix = objective.sparse_hessian(v)
+        product = _hessian_product(matrix, objective.low_rank)
+        count, direction = _MAX_STEPS_STALE + 1, gradient
+        if preconditioner is not None:
+            direction, count, _ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_STALE, _FORCING)
+        if count > _MAX_STEPS_STALE:
+            preconditioner = _with_node_shape(LowRankUpdate(factorise(matrix), objective.low_rank))
+            direction, *_ = conjugate_gradients(product, preconditioner, gradient, _MAX_STEPS_FRESH, _FORCING)
+        slope = float(np.vdot(gradient, direction))
+        if not np.isfinite(slope) or slope > 0.0:
+            outcome = Outcome.NOT_FINITE
+            break
+        error = float(np.sqrt(-slope))
+        first_error = error if first_error is None else first_error
+        estimate_ratio = (
+            error / max(_preconditioned_norm(preconditioner, gradient), 1e-300)
+            if preconditioner is not None
+            else np.inf
+        )
+        if error <= max(
+            tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute, rounding_error
+        ):
+            outcome = Outcome.CONVERGED
+            break
+        if iteration == max_iterations:
+            break
+        trial = line_search(objective, v, value, direction, slope, backtrack, 40)
+        evaluations += trial.evaluations
+        if not trial.success:
+            outcome = Outcome.LINE_SEARCH
+            break
+        accepted = objective.accept(trial.v, trial.value, trial.gradient)
+        v, value, gradient = trial.v, accepted.value, accepted.gradient
+    residual = float(error / first_error) if first_error else 0.0
+    return Minimum(
+        v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first_error or 0.0)
+    )
+
+
+def _preconditioned_norm(preconditioner: Callable[[Array], Array], gradient: Array) -> float:
+    """Return the preconditioned norm of a gradient."""
+    return float(np.sqrt(max(float(np.vdot(gradient, preconditioner(gradient))), 0.0)))
+
+
+def _hessian_product(matrix: csr_matrix, low: LowRank) -> Callable[[Array], Array]:
+    """Return a function that multiplies the Hessian with a vector (f, 3)."""
+
+    def product(direction: Array) -> Array:
+        flat = direction.ravel()
+        found = matrix @ flat
+        if not low.is_empty:
+            found = found + low.combine(low.columns, low.signs * low.project(flat))
+        return np.asarray(found.reshape(direction.shape))
+
+    return product
+
+
+def _with_node_shape(solve: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return a solve for right-hand sides of shape (f, 3)."""
+    return lambda right: np.asarray(solve(right.ravel()).reshape(right.shape))

@@ -1,0 +1,69 @@
+"""Choice of the preconditioner: single-precision factors, two levels, or double-precision factors."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix, identity
+
+from ..arrays import Array
+from ..geometry.rigid_motion import rigid_body_modes
+from .factorisation import Solve, factorise
+from .multifrontal import MultifrontalSolve, SymbolicFactorisation, factorise_multifrontal
+from .two_level import TwoLevelPreconditioner, build_two_level
+
+# Number of factor entries above which solves exceed the caches and a two-level preconditioner is faster.
+TWO_LEVEL_ENTRIES = 4_000_000
+# Number of nodes below which single precision saves no time.
+_MIN_NODES = 250
+# Largest relative error on soft shapes, such as rigid motions, and on noise.
+_MAX_ERROR = 0.05
+# Diagonal shift of a singular matrix, relative to its largest entry.
+_RELATIVE_SHIFT = 1e-12
+
+
+def try_single_precision(
+    matrix: csr_matrix, places: Array, max_entries: int = TWO_LEVEL_ENTRIES
+) -> TwoLevelPreconditioner | MultifrontalSolve | None:
+    """Return a single-precision solve with a matrix (3n, 3n), or None if it is not positive definite.
+
+    A two-level solve is returned if the factors would exceed max_entries and it converges quickly.  places: (n, 3),
+    node positions.
+    """
+    symbolic = SymbolicFactorisation.of(matrix, places)
+    if symbolic.entry_count > max_entries:
+        two_level = build_two_level(matrix, places)
+        if two_level is not None:
+            return two_level
+    return factorise_multifrontal(matrix, places, symbolic)
+
+
+def build_preconditioner(matrix: csr_matrix, places: Array) -> Solve:
+    """Return an approximate solve with a matrix (3n, 3n), for use as a preconditioner.
+
+    places: (n, 3), node positions.
+    """
+    if len(places) >= _MIN_NODES:
+        found = try_single_precision(matrix, places)
+        if isinstance(found, TwoLevelPreconditioner) or (
+            found is not None and _is_accurate_enough(found, matrix, places)
+        ):
+            return found
+    try:
+        return factorise(matrix)
+    except RuntimeError:
+        # A free and soft object, such as a frame of springs, may be exactly singular by cancellation.
+        shift = _RELATIVE_SHIFT * float(np.abs(matrix.diagonal()).max(initial=0.0))
+        return factorise((matrix + shift * identity(matrix.shape[0])).tocsr())
+
+
+def _is_accurate_enough(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
+    """Return whether single precision is sufficient for a solve.
+
+    It is not if the matrix resists some shapes 10^6 times less than others.
+    """
+    x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
+    noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
+    exact = np.concatenate([rigid_body_modes(x).reshape(-1, 6), noise], axis=1)
+    difference = solve(matrix @ exact) - exact
+    errors = np.linalg.norm(difference, axis=0) / np.linalg.norm(exact, axis=0)
+    return bool(np.isfinite(errors).all() and errors.max() < _MAX_ERROR)

@@ -1,0 +1,93 @@
+"""Springs of muscles, which have another rest length, stiffness and damping while switched on ([Ctl])."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array, Index, Mask
+from ..elements.assembly import assemble_matrix
+from ..elements.strains import SpringStrain
+from ..energies import Energy
+from ..energies.springs import spring_energy
+from ..energies.strain_energy import StrainEnergy
+from .inputs import BlockInputs
+from .term import History, Potential
+
+MUSCLES_KEY, SENSORS_KEY = "muscles", "sensors"
+"""History keys of a block: (m, 2) on state and counter of each muscle; (s,) last measurement of each sensor."""
+
+
+@dataclass(frozen=True)
+class SwitchedSprings(Potential):
+    """Springs of muscles; `energy` is theirs while all are off.
+
+    muscle_indices: (e,) index of each spring's muscle.
+    length_ratios, stiffness_ratios: (m,) rest length and stiffness while on, relative to those while off.
+    damping_times: (m, 2) s, damping over stiffness while off and while on.
+    """
+
+    muscle_indices: Index = field(kw_only=True)
+    length_ratios: Array = field(kw_only=True)
+    stiffness_ratios: Array = field(kw_only=True)
+    damping_times: Array = field(kw_only=True)
+    _cache: dict[bytes, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
+
+    @property
+    def _springs_off(self) -> tuple[Index, Array, Array]:
+        """Ends (e, 2), rest lengths (e,) m and stiffness (e,) N/m of the springs while off."""
+        assert isinstance(self.energy, StrainEnergy)
+        assert isinstance(self.energy.strain, SpringStrain)
+        strain = self.energy.strain
+        return strain.elements, strain.lengths, self.energy.weights / strain.lengths**2
+
+    def active_muscles(self, history: History) -> Mask:
+        """Return which muscles are on, (m,)."""
+        switches = history.get(MUSCLES_KEY)
+        return np.zeros(len(self.length_ratios), dtype=bool) if switches is None else np.asarray(switches[:, 0] > 0.0)
+
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        return self.energy_when_active(self.active_muscles(history))
+
+    def energy_when_active(self, active: Mask) -> Energy:
+        """Return the energy while the muscles in a mask (m,) are on."""
+        if not active.any():
+            return self.energy
+        if active.tobytes() not in self._cache:
+            if len(self._cache) >= 64:
+                self._cache.clear()
+            self._cache[active.tobytes()] = self._springs(
+                np.where(active, self.length_ratios, 1.0), np.where(active, self.stiffness_ratios, 1.0)
+            )
+        return self._cache[active.tobytes()]
+
+    def preconditioner_energy(self, rest: Array) -> Energy | None:
+        # The preconditioner stays valid whichever muscles are on.
+        return self._springs(np.ones(len(self.length_ratios)), np.maximum(self.stiffness_ratios, 1.0))
+
+    def _springs(self, length_ratios: Array, stiffness_ratios: Array) -> Energy:
+        """Return the energy of the springs. length_ratios, stiffness_ratios: (m,) relative to those while off."""
+        ends, rest, stiffness = self._springs_off
+        rest_lengths = rest * length_ratios[self.muscle_indices]
+        return spring_energy(
+            ends, rest_lengths, np.asarray(stiffness * stiffness_ratios[self.muscle_indices] * rest_lengths)
+        )
+
+    def damping_matrix(self, history: History, positions: Array) -> csr_matrix | None:
+        """Return the damping matrix c n n^T of each damper along its spring; rotation is not damped."""
+        ends, _, stiffness = self._springs_off
+        active = self.active_muscles(history)
+        damping = (
+            stiffness
+            * np.where(active, self.stiffness_ratios * self.damping_times[:, 1], self.damping_times[:, 0])[
+                self.muscle_indices
+            ]
+        )
+        if not damping.any():
+            return None
+        difference = positions[ends[:, 0]] - positions[ends[:, 1]]
+        unit = difference / np.maximum(np.linalg.norm(difference, axis=1), 1e-30)[:, None]
+        axes = np.concatenate([unit, -unit], axis=1)
+        return assemble_matrix(damping[:, None, None] * axes[:, :, None] * axes[:, None, :], ends, len(positions))

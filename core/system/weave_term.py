@@ -1,0 +1,91 @@
+"""Force term of woven cloth: elasticity of its yarns at their current sliding positions.
+
+See docs/explanation/woven-cloth.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..arrays import Array
+from ..energies import Energy
+from ..weave.energy import YarnElasticity
+from ..weave.woven_cloth import WovenCloth
+from .inputs import BlockInputs
+from .system import System
+from .term import ForceTerm, History
+
+# History keys per crossing: sliding position m, speed m/s, anchor m and normal force N.
+YARN_POSITIONS, YARN_SPEEDS, YARN_ANCHORS, YARN_NORMAL_FORCES = (
+    "yarn places",
+    "yarn speeds",
+    "yarn anchors",
+    "yarn presses",
+)
+# History key per block: number of steps without motion, and the dials in use.
+YARN_SLEEP = "yarns still"
+
+
+@dataclass(frozen=True)
+class FrozenSliding(Energy):
+    """Energy over the nodes with frozen sliding of the yarns. u: (p,) m.  scale: factor on the energy."""
+
+    elastic: YarnElasticity
+    u: Array
+    scale: float = 1.0
+
+    @property
+    def rounding(self) -> float:
+        cloth = self.elastic.cloth
+        return 8.0 * float(np.finfo(float).eps) * cloth.material.stretch * float(cloth.rest_lengths.sum()) * self.scale
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        value, gradient = self.elastic.value_gradient(positions, self.u)
+        return self.scale * value, self.scale * gradient[: positions.size].reshape(positions.shape)
+
+    def with_nodal_scale(self, factors: Array) -> FrozenSliding:
+        """Return the energy times the mean of factors, as a yarn is uniform along its length."""
+        return FrozenSliding(self.elastic, self.u, self.scale * float(factors.mean()))
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        return self.scale * self.elastic.node_hessian(positions, self.u, project)
+
+
+@dataclass(frozen=True)
+class WeaveTerm(ForceTerm):
+    """Elasticity of a block's yarns.
+
+    cloth: over the block's nodes.
+    """
+
+    cloth: WovenCloth
+    elastic: YarnElasticity = field(init=False, compare=False, repr=False)
+    _cached_elastic: list[tuple[float, YarnElasticity]] = field(default_factory=list, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "elastic", YarnElasticity(self.cloth))
+
+    def scaled_elastic(self, factor: float) -> YarnElasticity:
+        """Return the elastic energy with a factor on its stiffness. The last one is cached."""
+        if not self._cached_elastic or self._cached_elastic[0][0] != factor:
+            self._cached_elastic[:] = [(factor, YarnElasticity(self.cloth, factor))]
+        return self._cached_elastic[0][1]
+
+    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+        return FrozenSliding(self.elastic, history.get(YARN_POSITIONS, self.cloth.rest_arc_lengths))
+
+    def rest_energy(self, rest: Array) -> Energy | None:
+        return FrozenSliding(self.elastic, self.cloth.rest_arc_lengths)
+
+
+def find_weave_term(terms: tuple[ForceTerm, ...]) -> WeaveTerm | None:
+    """Return the woven cloth among a block's terms, if any."""
+    return next((term for term in terms if isinstance(term, WeaveTerm)), None)
+
+
+def has_weave(system: System) -> bool:
+    """Return whether any block is woven."""
+    return any(find_weave_term(block.terms) is not None for block in system.blocks)

@@ -1,0 +1,58 @@
+"""Identification of DampSim's own data: shape keys, modifiers and tracks by full name, actions by a custom property."""
+
+from __future__ import annotations
+
+import re
+
+import bpy
+
+PREFIX = "DampSim "
+BASIS, PROBE, OFFSET = PREFIX + "Basis", PREFIX + "Probe", PREFIX + "Offset"
+CACHE_MODIFIER = PREFIX + "Cache"
+LIVE_MODIFIER = PREFIX + "Live"
+BAKE_TRACK = PREFIX + "Bake"
+
+_SHAPE = PREFIX + "Shape {:03d}"
+_FRAME = PREFIX + "{:05d}"
+# Blender appends a number where a name is taken. Other names with the same prefix belong to the user.
+_DAMPSIM_NAME = re.compile(PREFIX + r"(Basis|Probe|Offset|Cache|Live|Bake|Shape \d{3,}|-?\d{4,})(\.\d{3})?")
+_KEY_VALUE_PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
+_BAKE_TAG = "dampsim_bake"
+
+
+def shape_name(number: int) -> str:
+    """Return the name of the key of a shape in a compressed bake."""
+    return _SHAPE.format(number)
+
+
+def frame_name(number: int) -> str:
+    """Return the name of the shape key of a frame."""
+    return _FRAME.format(number)
+
+
+def is_dampsim_name(name: str) -> bool:
+    """Return whether DampSim gave a shape key, modifier or track its name."""
+    return _DAMPSIM_NAME.fullmatch(name) is not None
+
+
+def tag_action(action: bpy.types.Action) -> None:
+    """Tag an action as made by a bake."""
+    action[_BAKE_TAG] = True
+
+
+def untag_action(action: bpy.types.Action) -> None:
+    """Remove the tag of tag_action()."""
+    del action[_BAKE_TAG]
+
+
+def is_tagged_action(action: bpy.types.Action) -> bool:
+    """Return whether an action was made by a bake."""
+    return bool(action.get(_BAKE_TAG))
+
+
+def is_dampsim_fcurve(action: bpy.types.Action, path: str) -> bool:
+    """Return whether a bake made an F-curve. The user may have added others to the same action since."""
+    if not is_tagged_action(action):
+        return False
+    key = _KEY_VALUE_PATH.fullmatch(path)
+    return is_dampsim_name(key[1]) if key else path == "eval_time"

@@ -1,0 +1,220 @@
+"""Commands bake, clear, info and export."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import bpy
+
+from ...core.errors import CacheError, DampSimError, StaleCacheError
+from ...core.scene.parameters import PARAMETERS
+from ...core.simulation.method_selection import method_warnings
+from ..blender.operator_calls import call_operator
+from ..compare import picture_strip
+from ..jobs import bake as job
+from ..jobs import export, info
+from ..jobs.clear import clear_bake
+from ..scene.caches import override_blend_path
+from ..scene.groups import Group, groups_of
+from ..scene.properties import read_settings
+from ..targets import TARGETS
+from ..targets.cache_file import baked_file
+from ..work.steps import run_steps
+from .options import (
+    UsageError,
+    add_command,
+    add_frames,
+    add_settings,
+    chosen_objects,
+    parse_setting,
+    progress_printer,
+    set_frames,
+)
+from .work_unit import add_unit_options
+
+# Result of a command: whether everything succeeded, and the entries of the JSON report.
+Report = tuple[bool, list[dict[str, Any]]]
+
+
+def add_to(commands: Any) -> None:
+    """Add the commands to the parser."""
+    bake = add_command(commands, "bake", "simulate, write the bake and save the file", run_bake)
+    add_frames(bake)
+    add_settings(bake, "NAME=VALUE")
+    bake.add_argument("--target", choices=[target.name.lower() for target in TARGETS])
+    bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
+    bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
+    bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
+    bake.add_argument("--cache", metavar="FOLDER", help="folder for simulated frames")
+    bake.add_argument(
+        "--pictures",
+        type=int,
+        default=0,
+        metavar="N",
+        help="number of frames to render into a picture strip next to the output",
+    )
+    _add_output(bake)
+    add_unit_options(bake)
+    _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
+    add_command(commands, "info", "show which frames are simulated and baked, and check them", run_info)
+    exported = add_command(
+        commands, "export", "export baked objects to glTF and FBX, import them again and compare", run_export
+    )
+    add_frames(exported)
+    exported.add_argument(
+        "--format", action="append", default=[], choices=[form.name.lower() for form in export.FORMATS],
+        help="only this format; may be repeated",
+    )  # fmt: skip
+    exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without .glb and .fbx")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
+
+
+def run_bake(options: argparse.Namespace) -> Report:
+    """Run the command bake. The file is saved only if all objects were baked."""
+    chosen = chosen_objects(options.object)
+    set_frames(options.frames)
+    for obj in chosen:
+        _apply_options(obj, options)
+        for remark in method_warnings(read_settings(obj)):
+            print(f"dampsim: {obj.name}: {remark}", flush=True)
+    _check_output_folder(options)
+    if options.pictures < 0:
+        raise UsageError(f"dampsim: --pictures {options.pictures}: give 0 or more")
+    options.remarks = []
+    entries, is_complete = [], True
+    for group in groups_of(chosen):
+        try:
+            with override_blend_path(options.output or bpy.data.filepath):
+                results = _bake_group(group, options)
+        except DampSimError as error:
+            results = [job.Result(obj.name, obj.dampsim.target, problem=str(error)) for obj in group.members]
+        for problem in dict.fromkeys(result.problem for result in results if result.problem):
+            print(f"dampsim: {problem}", file=sys.stderr, flush=True)
+            is_complete = False
+        result_entries = [asdict(result) for result in results]
+        for entry in result_entries:
+            if not entry["problem"]:
+                print(f"dampsim: {entry['name']}: {report_line(entry)}", flush=True)
+        entries += result_entries
+    if is_complete:
+        if options.pictures:
+            _render_pictures(options, chosen)
+        save_file(options)
+        path = options.output or bpy.data.filepath
+        options.outputs += [Path(path), *(file for obj in chosen if (file := baked_file(obj)))]
+    else:
+        print("dampsim: the file was not saved; simulated frames are kept", file=sys.stderr, flush=True)
+    return is_complete, entries
+
+
+def _render_pictures(options: argparse.Namespace, baked_objects: list[bpy.types.Object]) -> None:
+    """Render the picture strip. If this fails, the bake still succeeds and the report contains a remark."""
+    path = Path(options.output or bpy.data.filepath).with_suffix(".png")
+    label = ", ".join(options.set) or Path(bpy.data.filepath).stem
+    try:
+        steps = picture_strip.render_strip(bpy.context.scene, baked_objects[0], path, options.pictures, label)
+        run_steps(steps, progress_printer(baked_objects[0].name, options))
+        options.outputs.append(path)
+    except DampSimError as error:
+        print(f"dampsim: {error}", file=sys.stderr, flush=True)
+        options.remarks.append(str(error))
+
+
+def report_line(entry: dict[str, Any]) -> str:
+    """Return the line for a baked object. entry: its entry in the report."""
+    keys = f"shape keys: {entry['keys']}, " if entry["keys"] else ""
+    messages = [text for text in (job.fallback_message(entry["helped"]), *entry["touched"]) if text]
+    cost = f"{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, {entry['seconds']:.1f} s"
+    return "; ".join([f"{entry['target'].lower()}: {keys}{cost}", *messages])
+
+
+def run_clear(options: argparse.Namespace) -> Report:
+    """Run the command clear."""
+    chosen = chosen_objects(options.object)
+    _check_output_folder(options)
+    with override_blend_path(options.output or bpy.data.filepath):
+        for obj in chosen:
+            clear_bake(obj)
+    save_file(options)
+    return True, [{"name": obj.name} for obj in chosen]
+
+
+def save_file(options: argparse.Namespace) -> None:
+    """Save the .blend file to --output, or in place. Raises SceneError."""
+    path = options.output or bpy.data.filepath
+    fix = "choose another file with --output, or free some space"
+    call_operator(bpy.ops.wm.save_as_mainfile, f"{path}: the file cannot be saved", fix, filepath=path)
+
+
+def run_info(options: argparse.Namespace) -> Report:
+    """Run the command info."""
+    infos = [info.object_info(bpy.context.scene, bpy.context.view_layer, obj) for obj in chosen_objects(options.object)]
+    for one in infos:
+        print(f"dampsim: {one.name}: {one.text}", flush=True)
+    return not any(one.faults for one in infos), [asdict(one) for one in infos]
+
+
+def run_export(options: argparse.Namespace) -> Report:
+    """Run the command export. Without --object, all baked objects are exported."""
+    chosen = [obj for obj in chosen_objects(options.object) if options.object or obj.dampsim.baked]
+    if not chosen:
+        raise UsageError("dampsim: no object is baked; bake one first")
+    set_frames(options.frames)
+    formats = [form for form in export.FORMATS if not options.format or form.name.lower() in options.format]
+    if not Path(options.output).name:
+        raise UsageError(f"dampsim: --output '{options.output}': add a file name")
+    base = Path(options.output).resolve()
+    steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
+    results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
+    for one in results:
+        print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
+    return not any(one.problem or one.part > export.MAX_EXPORT_ERROR for one in results), [
+        asdict(one) for one in results
+    ]
+
+
+def _check_output_folder(options: argparse.Namespace) -> None:
+    if not options.output and not bpy.data.filepath:
+        raise UsageError("dampsim: the scene was never saved; give --output")
+    if options.output and not Path(options.output).resolve().parent.is_dir():
+        raise UsageError(f"dampsim: --output {options.output}: the folder does not exist")
+
+
+def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
+    group = obj.dampsim
+    for entry in options.set:
+        name, value = parse_setting(entry)
+        setattr(group, name, PARAMETERS[name].validate(value))
+    if options.target:
+        group.target = options.target.upper()
+    if options.cache:
+        group.cache_folder = options.cache if options.cache.startswith("//") else str(Path(options.cache).resolve())
+    if options.bound:
+        by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
+        try:
+            bound = float(options.bound.removesuffix("%").removesuffix("mm"))
+        except ValueError:
+            bound = 0.0
+        if not bound > 0.0:
+            raise UsageError(f"dampsim: --bound {options.bound}: give a part of the size as 0.1%, or a length as 1mm")
+        group.bound_by = by
+        setattr(group, name, bound)
+
+
+def _bake_group(group: Group, options: argparse.Namespace) -> list[job.Result]:
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    try:
+        steps = job.bake_group(scene, layer, group, options.restart, options.start)
+        return run_steps(steps, progress_printer(group.name, options))
+    except StaleCacheError as error:
+        if options.start is not None:
+            raise CacheError(str(error)) from None
+        print(f"dampsim: {error} Starting over.", flush=True)
+        return run_steps(job.bake_group(scene, layer, group, restart=True), progress_printer(group.name, options))

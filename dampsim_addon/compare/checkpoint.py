@@ -1,0 +1,75 @@
+"""Checkpoint of a parameter sweep on disk, from which an interrupted sweep continues."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import SceneError
+from ...core.frames.arrays_file import ArraysFile, open_regular_file, pack_arrays
+from ...core.frames.partial_file import open_new_file
+from ...core.measure.curve import SettleCurve
+
+_ARRAYS = ("frames", "measured", "predicted", "envelope")
+# Exceptions that reading a damaged file raises.
+_READ_ERRORS = (OSError, ValueError, KeyError, TypeError)
+
+
+@dataclass(frozen=True)
+class SweepCheckpoint:
+    """Finished variants of a sweep. folder: contains one file for each variant.
+
+    digest: digest of the inputs. Files with another digest are ignored.
+    """
+
+    folder: Path
+    digest: str
+
+    def read(self, number: int) -> tuple[dict[str, Any], SettleCurve | None, list[Array]] | None:
+        """Return the arguments of write() for a variant; None if there is no valid file."""
+        try:
+            file, size = open_regular_file(self._path(number))
+            with file:
+                data = ArraysFile(file, size)
+                if data.facts["mark"] != self.digest:
+                    return None
+                curve = None
+                if data.facts["curve"] is not None:
+                    arrays = {name: data.read(name) if name in data.names else None for name in _ARRAYS}
+                    curve = SettleCurve(**arrays, **data.facts["curve"])
+                return dict(data.facts["row"]), curve, list(data.read("shapes"))
+        except _READ_ERRORS:
+            return None
+
+    def write(self, number: int, row: dict[str, Any], curve: SettleCurve | None, shapes: Sequence[Array]) -> None:
+        """Write a finished variant. row: JSON values.  shapes: (v, 3) for each frame, m.  Raises SceneError."""
+        curve_values = None if curve is None else asdict(curve)
+        arrays = {name: curve_values.pop(name) for name in _ARRAYS} if curve_values is not None else {}
+        content = pack_arrays(
+            {"mark": self.digest, "row": row, "curve": curve_values},
+            {**{name: array for name, array in arrays.items() if array is not None}, "shapes": np.array(shapes)},
+        )
+        path = self._path(number)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(".part")
+            with open_new_file(part) as file:
+                file.write(content)
+            part.replace(path)
+        except OSError as error:
+            raise SceneError(
+                f"{path} cannot be written ({error.strerror or error}); choose another folder or free some space."
+            ) from error
+
+    def clear(self) -> None:
+        """Remove the checkpoint after the sweep has finished."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"choice_{number:03d}.done"

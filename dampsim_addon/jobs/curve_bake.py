@@ -1,0 +1,76 @@
+"""Curve objects that follow the rope made of their centre line. Their motion is baked to absolute shape keys."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import bpy
+import numpy as np
+
+from ...core.errors import SceneError
+from ...core.geometry.affine import transform_points
+from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
+from ..blender.dampsim_names import BASIS, frame_name, is_dampsim_name
+from ..targets import Shot, keys
+from ..work.steps import Step
+
+
+def following_curve(obj: bpy.types.Object) -> bpy.types.Object | None:
+    """Return the local curve object that follows a rope, or None."""
+    curve = obj.dampsim.curve
+    return curve if curve is not None and curve.type == "CURVE" and curve.library is None else None
+
+
+def check_following_curve(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the curve of the object cannot be baked."""
+    curve = following_curve(obj)
+    if curve is None:
+        return
+    shape = curve.data.shape_keys
+    if shape is not None and any(not is_dampsim_name(key.name) for key in shape.key_blocks):
+        raise SceneError(f"{obj.name}: its curve {curve.name} already has shape keys; remove them before baking.")
+    if curve.mode != "OBJECT":
+        raise SceneError(f"{curve.name}: leave {curve.mode.title()} Mode before baking.")
+    _checked_line(obj, curve)
+
+
+def _checked_line(obj: bpy.types.Object, curve: bpy.types.Object) -> CurvePolyline:
+    line = centre_line(curve.data)
+    if len(line.points) != len(obj.data.vertices):
+        raise SceneError(
+            f"{obj.name}: the points of its curve {curve.name} have changed; remove the rope and create a new one."
+        )
+    return line
+
+
+def bake_following_curve(shot: Shot) -> Generator[Step]:
+    """Bake the motion of the rope to the curve that follows it, if there is one."""
+    obj = shot.sampler.obj
+    curve = following_curve(obj)
+    if curve is None:
+        return
+    clear_following_curve(obj)
+    line, point_offsets = _checked_line(obj, curve), fit_control_points(curve.data)
+    curve.shape_key_add(name=BASIS, from_mix=False).interpolation = "KEY_LINEAR"
+    shape_keys = []
+    for done, number in enumerate(shot.numbers, 1):
+        shot.sampler.set_frame(number)
+        world = shot.cache.read_shape(number, obj.name)
+        local = transform_points(np.linalg.inv(shot.sampler.matrix()), np.asarray(world, dtype=float))
+        key = curve.shape_key_add(name=frame_name(number), from_mix=False)
+        key.interpolation = "KEY_LINEAR"
+        set_control_points(key, point_offsets(local - line.points))
+        shape_keys.append(key)
+        yield Step(done, len(shot.numbers), "Baking the curve")
+    block = curve.data.shape_keys
+    block.use_relative = False
+    keys.animate_keys(
+        curve, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, shape_keys, strict=True)]}
+    )
+
+
+def clear_following_curve(obj: bpy.types.Object) -> None:
+    """Restore the curve to its state before the bake."""
+    curve = following_curve(obj)
+    if curve is not None:
+        keys.clear_keys(curve)

@@ -1,0 +1,154 @@
+"""Cached status of an object's files on disk. Draw and poll functions use it instead of accessing the disk.
+
+It is refreshed after writing, opening, saving and undo. A timer detects changes to the active object's files by other
+programs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.app.handlers import persistent
+
+from ...core.frames.cache import FrameCache
+from ..blender.dampsim_names import CACHE_MODIFIER
+from ..blender.handlers import add_handlers, remove_handlers
+from ..blender.viewports import redraw_viewports
+from ..targets.cache_file import baked_file
+from .caches import cache_folder, cached_frame_count, frame_cache
+from .groups import group_of
+from .objects import all_simulated, is_job_running, is_simulated
+from .registry import frozen_scene, reuse_last_scan
+
+# Interval of the timer, s.
+_TIMER_INTERVAL = 2.0
+
+
+@dataclass(frozen=True)
+class CacheStatus:
+    """Status of an object's files on disk.
+
+    is_known: whether it was ever read.  frame_count: frames in the cache.  missing_file: path of its baked file, if it
+    is missing.  folder_mtime: ns, modification time of the cache folder, which changes with every file in it.
+    """
+
+    is_known: bool = False
+    frame_count: int = 0
+    missing_file: str = ""
+    folder_mtime: int = 0
+
+
+_statuses: dict[tuple[str, ...], CacheStatus] = {}
+
+
+def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
+    """Return the properties that determine the locations of the files, without disk access."""
+    group, modifier = obj.dampsim, obj.modifiers.get(CACHE_MODIFIER)
+    source = getattr(modifier, "cache_file", None) or modifier
+    return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, getattr(source, "filepath", "")
+
+
+def known_status(obj: bpy.types.Object) -> CacheStatus:
+    """Return the last known status; an empty one where it was never read."""
+    return _statuses.get(_status_key(obj), CacheStatus())
+
+
+def refresh_status(obj: bpy.types.Object) -> CacheStatus:
+    """Read and store the status. Frames are counted only if the folder has changed."""
+    previous, path = known_status(obj), baked_file(obj)
+    folder_mtime = _folder_mtime(obj)
+    frame_count = (
+        previous.frame_count if previous.is_known and folder_mtime == previous.folder_mtime else cached_frame_count(obj)
+    )
+    _statuses[_status_key(obj)] = CacheStatus(
+        True, frame_count, str(path) if path is not None and not _is_file(path) else "", folder_mtime
+    )
+    return known_status(obj)
+
+
+def _folder_mtime(obj: bpy.types.Object) -> int:
+    try:
+        return cache_folder(obj).stat().st_mtime_ns if obj.dampsim.cache_id or obj.dampsim.together else 0
+    except OSError:
+        return 0
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def locked_cache(obj: bpy.types.Object) -> Iterator[FrameCache]:
+    """Lock the cache of an object's group, and refresh the status at the end."""
+    cache = frame_cache(obj)
+    try:
+        with cache.write_lock():
+            yield cache
+    finally:
+        for member in group_of(obj).members:
+            # Two writes within the resolution of the file system's clock give the same modification time.
+            _statuses.pop(_status_key(member), None)
+            refresh_status(member)
+
+
+@persistent
+def refresh_all_statuses(*_: object) -> None:
+    """Refresh all statuses, which may be of another undo step or file."""
+    with frozen_scene():
+        for obj in all_simulated():
+            refresh_status(obj)
+
+
+@persistent
+def refresh_new_statuses(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    """Read the status of objects whose cache location has changed."""
+    with reuse_last_scan():
+        for obj in all_simulated():
+            if not known_status(obj).is_known:
+                refresh_status(obj)
+
+
+@persistent
+def clear_statuses(*_: object) -> None:
+    """Discard all statuses."""
+    _statuses.clear()
+
+
+def _on_timer() -> float:
+    obj = bpy.context.view_layer.objects.active if bpy.context.view_layer else None
+    if obj is not None and is_simulated(obj) and not is_job_running(bpy.context):
+        before = known_status(obj)
+        if refresh_status(obj) != before:
+            redraw_viewports()
+    return _TIMER_INTERVAL
+
+
+_HANDLERS = {
+    "load_pre": clear_statuses,
+    "load_post": refresh_all_statuses,
+    "save_post": refresh_all_statuses,
+    "undo_post": refresh_all_statuses,
+    "redo_post": refresh_all_statuses,
+    "depsgraph_update_post": refresh_new_statuses,
+}
+
+
+def register() -> None:
+    add_handlers(_HANDLERS)
+    if not bpy.app.background:
+        bpy.app.timers.register(_on_timer, first_interval=_TIMER_INTERVAL, persistent=True)
+
+
+def unregister() -> None:
+    if bpy.app.timers.is_registered(_on_timer):
+        bpy.app.timers.unregister(_on_timer)
+    remove_handlers(_HANDLERS)
+    clear_statuses()

@@ -1,0 +1,159 @@
+"""Inversion of an object's modifiers: the shape before them whose deformed result is the simulated shape."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from types import TracebackType
+
+import bpy
+import numpy as np
+
+from ...core.arrays import Array
+from ...core.errors import SceneError
+from ...core.frames.cache import FrameCache
+from ...core.geometry.affine import transform_points
+from ..blender.dampsim_names import BASIS, PROBE
+from ..blender.sampler import Sampler
+
+# Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
+_PROBE_STEP = 1e-2
+_CONVERGED_ERROR = 5e-7
+_CORRECTIONS, _JACOBIAN_INTERVAL = 24, 6
+# Largest accepted error with nonlinear modifiers, as a fraction of the size.
+_MAX_ERROR = 1e-4
+
+
+class NoShapeError(SceneError):
+    """No shape before the modifiers produces the simulated shape."""
+
+
+def can_edit_before_modifiers(obj: bpy.types.Object) -> bool:
+    """Return whether DampSim can edit the object before its modifiers, which linked data does not allow."""
+    mesh = obj.data
+    return mesh.library is None and mesh.override_library is None and obj.override_library is None
+
+
+def pre_modifier_offsets(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[Array]:
+    """Yield the offsets (v, 3) in object space, before the modifiers, that produce the simulated shape of each frame.
+
+    Raises NoShapeError if there are none.
+    """
+    if not sampler.has_deform_modifier:
+        for number in numbers:
+            sampler.set_frame(number)
+            yield _goal(sampler, cache, number) - sampler.local_positions()
+        return
+    with _ModifierProbe(sampler.obj) as probe:
+        offset = np.zeros_like(probe.basis)
+        for number in numbers:
+            sampler.set_frame(number)
+            offset = _solve_offset(sampler, probe, _goal(sampler, cache, number), offset)
+            probe.set_offset(offset)
+            yield offset
+
+
+def pre_modifier_positions(
+    sampler: Sampler, cache: FrameCache, numbers: list[int], before_modifiers: bool
+) -> Generator[Array]:
+    """Yield the vertices (v, 3) in object space, before the modifiers or after the deforming ones, for each frame."""
+    if not before_modifiers or not sampler.has_deform_modifier:
+        for number in numbers:
+            sampler.set_frame(number)
+            yield _goal(sampler, cache, number)
+        return
+    for _ in pre_modifier_offsets(sampler, cache, numbers):
+        # The probing key is still active in addition to the user's keys.
+        yield sampler.undeformed_positions()
+
+
+def _goal(sampler: Sampler, cache: FrameCache, number: int) -> Array:
+    return transform_points(np.linalg.inv(sampler.matrix()), cache.read_shape(number, sampler.obj.name))
+
+
+class _ModifierProbe:
+    """Temporary shape key that offsets the vertices. A mesh with several users is replaced by a temporary copy."""
+
+    def __init__(self, obj: bpy.types.Object) -> None:
+        self.obj = obj
+        self._original_mesh: bpy.types.Mesh | None = None
+
+    def __enter__(self) -> _ModifierProbe:
+        obj = self.obj
+        self._index = obj.active_shape_key_index
+        if obj.data.users > 1:
+            self._original_mesh = obj.data
+            obj.data = obj.data.copy()
+        self._had_no_keys = obj.data.shape_keys is None
+        if self._had_no_keys:
+            obj.shape_key_add(name=BASIS, from_mix=False)
+        self.basis = key_vertices(obj.data.shape_keys.reference_key)
+        self._key = obj.shape_key_add(name=PROBE, from_mix=False)
+        self._key.value = 1.0
+        return self
+
+    def set_offset(self, offset: Array) -> None:
+        """Set the offset (v, 3) from the basis."""
+        set_key_vertices(self._key, self.basis + offset)
+        self.obj.data.update_tag()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        obj = self.obj
+        if self._original_mesh is not None:
+            stand_in, obj.data = obj.data, self._original_mesh
+            bpy.data.meshes.remove(stand_in)
+        elif self._had_no_keys:
+            obj.shape_key_clear()
+        else:
+            obj.shape_key_remove(self._key)
+        if obj.data.shape_keys is not None:
+            obj.active_shape_key_index = self._index
+
+
+def key_vertices(key: bpy.types.ShapeKey) -> Array:
+    """Return the vertices (v, 3) of a shape key."""
+    flat = np.empty(3 * len(key.points), dtype=np.float32)
+    key.points.foreach_get("co", flat)
+    return flat.reshape(-1, 3).astype(float)
+
+
+def set_key_vertices(key: bpy.types.ShapeKey, shape: Array) -> None:
+    """Set the vertices (v, 3) of a shape key."""
+    key.points.foreach_set("co", np.ascontiguousarray(shape, dtype=np.float32).ravel())
+
+
+def _solve_offset(sampler: Sampler, probe: _ModifierProbe, goal: Array, start: Array) -> Array:
+    """Return the offset (v, 3) before the modifiers whose deformed result is the goal (v, 3), in object space.
+
+    Newton iteration with a Jacobian (3, 3) per vertex from finite differences, which is evaluated again every few
+    corrections. start: offset of the previous frame.  Raises NoShapeError if the error stays too large.
+    """
+    size = max(float(np.ptp(goal, axis=0).max()), 1e-12)
+
+    def deform(offset: Array) -> Array:
+        probe.set_offset(offset)
+        sampler.view_layer.update()
+        return sampler.local_positions()
+
+    current = deform(start)
+    step = _PROBE_STEP * size
+    offset, best, error, inverse = start, start, np.inf, None
+    for correction in range(_CORRECTIONS):
+        residual = goal - current
+        current_error = float(np.linalg.norm(residual, axis=1).max())
+        if current_error < error:
+            best, error = offset, current_error
+        if current_error <= _CONVERGED_ERROR * size:
+            break
+        if inverse is None or correction % _JACOBIAN_INTERVAL == 0:
+            columns = [(deform(offset + step * np.eye(3)[k]) - current) / step for k in range(3)]
+            inverse = np.linalg.pinv(np.stack(columns, axis=2))
+        offset = offset + np.einsum("vij,vj->vi", inverse, residual)
+        current = deform(offset)
+    if error > _MAX_ERROR * size:
+        raise NoShapeError(
+            f"{sampler.obj.name}: at frame {sampler.scene.frame_current}, its modifiers cannot produce the simulated "
+            "shape from any shape keys; bake to PC2 Cache."
+        )
+    return best
