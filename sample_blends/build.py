@@ -1,7 +1,7 @@
-"""Builds the sample scenes: python sample_blends/build.py [FOLDER] [NAME …]  (needs the bpy module and this checkout).
+"""Build the sample scenes: python sample_blends/build.py [FOLDER] [NAME …]  (needs the bpy module and this checkout).
 
-Each scene is made from nothing but code, so that anybody can see what is in it and change it. The oldest supported
-Blender writes the samples: an older one warns of a newer one's files.
+Each scene is built entirely by code, so that its contents are easy to see and change. The samples are written by the
+oldest supported Blender, because older versions warn about files of newer ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from mathutils import Euler, Vector
 
 HERE = Path(__file__).parent
 FPS = 24
-# The bridge, m: a board's size and the gap to the next one, half the span, the ropes' ends and how far they hang, and
-# how far each is from the middle. Its ropes are as thick as this, mm.
+# Bridge: size of a board, gap between boards (m), number of boards; half the span, height of the rope ends, sag of the
+# ropes, their distance from the middle (m), and their thickness (mm).
 PLANK, GAP, PLANKS = Vector((0.2, 0.6, 0.02)), 0.05, 20
 SPAN, HEIGHT, SAG, RAIL, ROPE = 2.75, 1.25, 0.45, 0.28, 20.0
 
@@ -140,7 +140,7 @@ def points(obj: bpy.types.Object) -> np.ndarray:
 
 
 def ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
-    """Smooth from 0 at low to 1 at high."""
+    """Return a smooth step from 0 at low to 1 at high."""
     t = np.clip((values - low) / (high - low), 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
 
@@ -153,7 +153,7 @@ def simulate(obj: bpy.types.Object, **dials: object) -> None:
 
 
 def frozen(obj: bpy.types.Object) -> None:
-    """Replace the mesh by what its modifiers make of it."""
+    """Replace the mesh by its evaluated mesh and remove the modifiers."""
     evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = bpy.data.meshes.new_from_object(evaluated)
     obj.modifiers.clear()
@@ -161,7 +161,7 @@ def frozen(obj: bpy.types.Object) -> None:
 
 
 def fused(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) -> bpy.types.Object:
-    """One closed mesh around ellipsoids given by centre, radii and turn."""
+    """Return one closed mesh around ellipsoids, given by centre, radii and rotation."""
     bpy.ops.object.select_all(action="DESELECT")
     parts = []
     for centre, radii, turn in balls:
@@ -185,7 +185,7 @@ def fused(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) ->
 
 
 def jelly() -> None:
-    """Suzanne in raspberry jelly: she drops on her plate, wobbles, and is shaken."""
+    """Build jelly.blend: Suzanne in raspberry jelly drops with her plate, wobbles and is shaken."""
     scene = start(120)
     stage(scene, (0.0, -7.4, 2.9), (0.0, 0.0, 0.95), 50)
     china = material("China", (0.93, 0.92, 0.88), Roughness=0.12, Coat_Weight=0.6)
@@ -204,12 +204,12 @@ def jelly() -> None:
     suzanne.modifiers.new("Subdivision", "SUBSURF").levels = 2
     frozen(suzanne)
     bpy.ops.object.transform_apply(location=True, rotation=True)
-    # She stands on a flat foot, as if poured from a mould.
+    # A flat base, as if poured from a mould.
     where = points(suzanne)
     floor = np.quantile(where[:, 2], 0.12)
     flat = where[:, 2] < floor
     where[flat, 2] = floor
-    # A hair into the plate, so that no gap shows.
+    # Slightly inside the plate, so that no gap is visible.
     where[:, 2] += 0.108 - floor
     suzanne.data.vertices.foreach_set("co", where.ravel())
     suzanne.data.update()
@@ -227,7 +227,7 @@ def jelly() -> None:
         plate, "location",
         {1: up, 8: up, 15: rest, 62: rest, 65: left, 69: right, 73: left, 77: right, 80: rest},
     )  # fmt: skip
-    # A fall speeds up and stops at once.
+    # The fall accelerates and stops suddenly.
     for curve in curves_of(plate.animation_data.action):
         for point in curve.keyframe_points:
             if int(point.co.x) == 8:
@@ -236,7 +236,7 @@ def jelly() -> None:
 
 
 def creature() -> None:
-    """A small hopping creature: the armature moves it, ears and tail follow through."""
+    """Build creature.blend: a small creature hops by its armature; ears and tail follow through."""
     scene = start(120)
     stage(scene, (3.4, -8.6, 2.6), (0.05, 0.0, 1.6), 45)
     fur = material("Fur", (0.40, 0.075, 0.01), Roughness=0.65, Subsurface_Weight=0.08, Subsurface_Scale=0.05)
@@ -244,7 +244,7 @@ def creature() -> None:
     nose_look = material("Nose", (0.05, 0.02, 0.02), Roughness=0.25)
 
     none = Euler((0, 0, 0))
-    # Looks along +x.
+    # The creature faces +x.
     balls = [
         (Vector((-0.15, 0, 0.72)), Vector((0.50, 0.40, 0.44)), Euler((0, 0.15, 0))),
         (Vector((0.30, 0, 0.95)), Vector((0.30, 0.30, 0.32)), none),
@@ -252,7 +252,7 @@ def creature() -> None:
         (Vector((0.86, 0, 1.27)), Vector((0.20, 0.20, 0.15)), none),
     ]
     for side in (-1, 1):
-        # Long hanging-out ears, and four short legs.
+        # Long ears that stick out, and four short legs.
         base, tip = Vector((0.38, 0.20 * side, 1.62)), Vector((-0.05, 0.62 * side, 2.75))
         for t in np.linspace(0.0, 1.0, 13):
             radius = 0.055 + 0.08 * math.sin(math.pi * min(t * 0.85 + 0.12, 1.0))
@@ -261,7 +261,7 @@ def creature() -> None:
             balls.append((Vector((x, 0.24 * side, 0.36)), Vector((0.15, 0.14, 0.30)), none))
             balls.append((Vector((x + 0.07, 0.24 * side, 0.10)), Vector((0.19, 0.14, 0.10)), none))
     for t in np.linspace(0.0, 1.0, 15):
-        # A tail that rises in an arc and carries a tuft.
+        # A tail that rises in an arc and ends in a tuft.
         angle = -0.2 + 1.75 * t
         centre = Vector((-0.55 - 0.78 * math.sin(angle) * (0.4 + 0.6 * t), 0, 0.80 + 1.0 * t * t + 0.12 * t))
         radius = 0.15 - 0.03 * t + 0.07 * max(0.0, (t - 0.7) / 0.3)
@@ -291,7 +291,7 @@ def creature() -> None:
     bpy.ops.object.mode_set(mode="OBJECT")
 
     x, y, z = where.T
-    # The tail's tuft is as high as they begin, and no part of the head.
+    # The tuft of the tail, at the height of the ear roots, is no part of the head.
     ear = ramp(z, 1.62, 1.78) * ramp(np.abs(y), 0.10, 0.20) * ramp(x, -0.45, -0.30)
     tail = ramp(-x, 0.56, 0.72) * ramp(z, 0.45, 0.6)
     head = np.maximum(ramp(z + 0.55 * (x - 0.3), 1.10, 1.35) * ramp(x, -0.1, 0.2), ear)
@@ -323,7 +323,7 @@ def creature() -> None:
     pose = rig.pose.bones
     for bone in pose:
         bone.rotation_mode = "XYZ"
-    # Two hops forward and a look around. root.y is up, root.z backwards: bones point along their own y.
+    # Two hops forward and a look around. In bone space, y of root points up and z backwards.
     ground, crouch = (0.0, 0.0, 0.0), (0.0, -0.16, 0.0)
     key(
         pose["hips"], "location",
@@ -374,7 +374,7 @@ def creature() -> None:
 
 
 def antenna() -> None:
-    """A toy car with a long antenna races up and stops hard."""
+    """Build antenna.blend: a toy car with a long antenna drives up and stops suddenly."""
     scene = start(120)
     stage(scene, (0.6, -9.0, 2.2), (0.6, 0.0, 1.25), 42)
     red = material("Paint", (0.55, 0.02, 0.02), Roughness=0.25, Metallic=0.3, Coat_Weight=1.0)
@@ -411,7 +411,7 @@ def antenna() -> None:
             )  # fmt: skip
             part(hub, 0.02)
 
-    # A whip with a ball on its end, one closed mesh turned from a profile.
+    # A whip with a ball at its end: one closed surface of revolution.
     rings, sides = 80, 20
     base, height = Vector((-0.95, 0.0, 0.66)), 2.2
     vertices, faces = [], []
@@ -452,14 +452,14 @@ def antenna() -> None:
             48: Euler((0, 0, 0)),
         },
     )
-    # So slender, bending is a small part of what the solver sees, and would be cut short at a looser accuracy.
+    # The body is so slender that bending is a small part of the residual, and a looser tolerance would stop too early.
     simulate(
         whip, settle=48.0, bounce=50.0, stiffness=60000.0, resolution=3000, follow_through=1.8, accuracy="TIGHT",
     )  # fmt: skip
 
 
 def plank(name: str, look: bpy.types.Material) -> bpy.types.Object:
-    """A board across the bridge, along y."""
+    """Return a board across the bridge, along y."""
     corners = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)]
     rings = np.linspace(-0.5, 0.5, 7)
     vertices = [Vector((a * PLANK.x, y * PLANK.y, b * PLANK.z)) for y in rings for a, b in corners]
@@ -475,7 +475,7 @@ def plank(name: str, look: bpy.types.Material) -> bpy.types.Object:
 
 
 def rope(name: str, look: bpy.types.Material, places: list[Vector], post: bpy.types.Object) -> bpy.types.Object:
-    """A wire through places, as thick as a rope, whose last vertex goes with a post."""
+    """Return a wire through places, displayed as a thick rope, whose last vertex follows a post."""
     obj = mesh_object(name, places, [])
     obj.data.edges.add(len(places) - 1)
     obj.data.edges.foreach_set("vertices", [k for pair in pairwise(range(len(places))) for k in pair])
@@ -497,7 +497,7 @@ def rope(name: str, look: bpy.types.Material, places: list[Vector], post: bpy.ty
 
 
 def posts(name: str, look: bpy.types.Material, x: float) -> bpy.types.Object:
-    """Two posts that hold an end of the bridge."""
+    """Return two posts at an end of the bridge."""
     pair = []
     for side in (-1.0, 1.0):
         pair.append(
@@ -516,7 +516,7 @@ def posts(name: str, look: bpy.types.Material, x: float) -> bpy.types.Object:
 
 
 def bridge() -> None:
-    """A rope bridge: wires and boards that are welded and simulated together; one end is shaken."""
+    """Build bridge.blend: a rope bridge of welded wires and boards in one group; one end is shaken."""
     scene = start(96)
     stage(scene, (3.6, -6.4, 2.7), (0.1, 0.0, 0.72), 40)
     wood = material("Wood", (0.36, 0.17, 0.06), Roughness=0.6)
@@ -525,7 +525,7 @@ def bridge() -> None:
     near = posts("Near Posts", old, -SPAN)
     far = posts("Far Posts", old, SPAN)
 
-    # Places along a parabola, by the length of the way.
+    # Points along a parabola by arc length.
     x = np.linspace(-SPAN, SPAN, 20001)
     z = HEIGHT - SAG * (1.0 - (x / SPAN) ** 2)
     way = np.concatenate([[0.0], np.cumsum(np.hypot(np.diff(x), np.diff(z)))])
@@ -596,7 +596,7 @@ if __name__ == "__main__":
     import dampsim
 
     dampsim.register()
-    # These use what is above.
+    # These modules import this one.
     import fibre_scenes
     import muscle_scenes
     import plastic_scenes

@@ -1,4 +1,4 @@
-"""The samples of cloth and ropes, that build.py builds: a flag, a cape, a skirt, a weight, a shaggy creature."""
+"""Sample scenes of cloth and ropes for build.py: a flag, a cape, a skirt, a weight, a shaggy creature."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from build import (
 )
 from contact_scenes import STILL, stops
 
-# As much as cotton weighs and bends, and as little as what is woven tightly stretches.
+# Weight and bending of cotton, and the small stretch of a tight weave.
 COTTON = {
     "kind": "CLOTH", "thickness": 1.0, "stiffness_by": "MODULUS", "stiffness": 3000.0, "density": 200.0,
     "bending": 0.18,
@@ -35,7 +35,7 @@ COTTON = {
 
 
 def sheet(name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = False) -> bpy.types.Object:
-    """A sheet of rows and columns of places (r, c, 3), a ring of columns or not. Its first row is pinned."""
+    """Return a sheet with vertices at places (r, c, 3) and a pinned first row. ring: whether the columns are closed."""
     rows, columns = places.shape[:2]
     faces = [
         (k * columns + j, (k + 1) * columns + j, (k + 1) * columns + (j + 1) % columns, k * columns + (j + 1) % columns)
@@ -50,7 +50,7 @@ def sheet(name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = 
 
 
 def thick(obj: bpy.types.Object, width: float, levels: int = 1) -> None:
-    """The look of a sheet: smooth, and with a border that can be seen."""
+    """Add Subdivision and Solidify, so that a sheet is smooth and its border visible."""
     obj.modifiers.new("Subdivision", "SUBSURF").levels = levels
     obj.modifiers["Subdivision"].render_levels = levels
     solid = obj.modifiers.new("Solidify", "SOLIDIFY")
@@ -63,7 +63,7 @@ def field(kind: str, place: tuple[float, float, float], turn: tuple[float, float
 
 
 def flag() -> None:
-    """A flag under a yard, in gusts of wind that die down."""
+    """Build flag.blend: a flag hangs from a yard in gusts of wind that die down."""
     scene = start(120)
     stage(scene, (2.6, -3.4, 1.7), (0.0, 0.1, 1.45), 42)
     red = material("Red Cotton", (0.55, 0.02, 0.03), Roughness=0.8)
@@ -79,19 +79,19 @@ def flag() -> None:
     down, across = np.meshgrid(np.linspace(0.0, 1.25, 26), np.linspace(-0.45, 0.45, 19), indexing="ij")
     obj = sheet("Flag", red, np.stack([across + 0.02, 0.0 * down, 2.2 - down], axis=2))
     thick(obj, 0.004)
-    # Away from the eye, and a little from the pole.
+    # The wind blows away from the camera and slightly away from the pole.
     wind = field("WIND", (-0.5, -1.5, 1.5), (-0.5 * math.pi, 0.0, -0.3))
     key(wind.field, "strength", {1: 0.0, 8: 0.0, 15: 13.0, 24: 4.0, 33: 15.0, 43: 6.0, 50: 12.0, 60: 0.0})
     whirls = field("TURBULENCE", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
     whirls.field.size = 0.6
     key(whirls.field, "strength", {1: 0.0, 8: 0.0, 15: 20.0, 50: 20.0, 60: 0.0})
-    # They blow along with the wind.
+    # The turbulence drifts with the wind.
     key(whirls, "location", {1: (0.0, 0.0, 0.0), 60: (1.5, 4.8, 0.3)}, "LINEAR")
     simulate(obj, settle=40.0, **COTTON)
 
 
 def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.types.Object, bpy.types.Object]:
-    """Somebody who looks along +x and stands at the origin, on bones; the arms hang, or stand out by an angle."""
+    """Return a rigged figure at the origin that faces +x, and its rig. spread: angle of the arms from hanging, rad."""
     balls = [
         (Vector((0.0, 0.0, 1.25)), Vector((0.15, 0.21, 0.32)), STILL),
         (Vector((0.0, 0.0, 0.94)), Vector((0.15, 0.19, 0.17)), STILL),
@@ -133,7 +133,7 @@ def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.type
     _, y, z = points(body).T
     leg = ramp(-z, -0.90, -0.80)
     shin = ramp(-z, -0.50, -0.42)
-    # Along the arm from the shoulder on, and how far beside it.
+    # Coordinates along the arm from the shoulder, and across it.
     along = (np.abs(y) - 0.22) * way.y + (z - 1.44) * way.z
     beside = np.abs((np.abs(y) - 0.22) * -way.z + (z - 1.44) * way.y)
     arm = ramp(along, -0.02, 0.08) * (beside < 0.09) * (1.0 - leg)
@@ -158,7 +158,7 @@ def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.type
 def armature(
     bones: Mapping[str, tuple[tuple[float, float, float], tuple[float, float, float], str]],
 ) -> bpy.types.Object:
-    """Bones from a head to a tail, each with its parent's name or ''; turned by Euler angles."""
+    """Return an armature with Euler rotations. bones: head, tail and parent ('' for none) by name."""
     data = bpy.data.armatures.new("Rig")
     rig = bpy.data.objects.new("Rig", data)
     bpy.context.scene.collection.objects.link(rig)
@@ -176,7 +176,7 @@ def armature(
 
 
 def worn(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> None:
-    """Let something go along with a bone."""
+    """Parent an object to a bone and keep its transform."""
     obj.parent, obj.parent_type, obj.parent_bone = rig, "BONE", bone
     tip = rig.data.bones[bone].matrix_local.copy()
     tip.translation = rig.data.bones[bone].tail_local
@@ -184,13 +184,13 @@ def worn(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> None:
 
 
 def cape() -> None:
-    """Somebody in a cape walks up and stops."""
+    """Build cape.blend: a figure in a cape walks up and stops."""
     scene = start(124)
     stage(scene, (-4.5, -4.6, 1.7), (-1.7, 0.0, 1.02), 50)
     blue = material("Suit", (0.03, 0.06, 0.16), Roughness=0.5)
     red = material("Red Cotton", (0.50, 0.015, 0.02), Roughness=0.75)
     _, rig = figure("Hero", blue, 0.12)
-    # From shoulder to shoulder around the back, and down in pleats.
+    # The cape goes around the back from shoulder to shoulder and hangs in pleats.
     down, across = np.meshgrid(np.linspace(0.0, 1.0, 19), np.linspace(-1.0, 1.0, 23), indexing="ij")
     deep, wide, high = 0.155 + 0.15 * down, 0.315 + 0.18 * down, 1.49 - 1.07 * down
     turn = math.pi + 1.5 * across
@@ -207,7 +207,7 @@ def cape() -> None:
             frame = 18 + pace * step
             thigh[frame], shin[frame], swing[frame] = (0.36, 0.08, -0.30) if ahead else (-0.30, 0.18, 0.30)
             if not ahead:
-                # It lifts as it comes forward.
+                # The leg lifts as it swings forward.
                 thigh[frame + pace // 2], shin[frame + pace // 2] = 0.15, 0.50
         for keyed in (thigh, shin, swing):
             keyed[last] = 0.0
@@ -218,19 +218,19 @@ def cape() -> None:
     for step in range(steps):
         rises[18 + pace * step], rises[24 + pace * step] = -0.06, 0.0
     key(pose["hips"], "location", {frame: (0.0, rise, 0.0) for frame, rise in rises.items()})
-    # The camera goes along.
+    # The camera follows.
     for goes in (rig, scene.camera):
         begin = goes.location.copy()
         begin.x += -1.7 if goes is rig else 0.0
         key(goes, "location", {1: begin, 8: begin, last: begin + Vector((2.7, 0.0, 0.0))})
         ease(goes, {8: 8, last: 10})
-    # An arm catches its edge: firmer than cotton, it is not pulled longer by 3%. Its edges are long beside the arms'
-    # roundness: a contact distance of 7 mm, as it would have by itself, leaves an arm 2 mm through it for two frames.
+    # An arm pulls at the edge of the cape: with more stiffness than cotton, it stretches by less than 3%. Its edges are
+    # long compared with the radius of the arms: the default contact distance of 7 mm lets an arm penetrate by 2 mm.
     simulate(cloth, settle=34.0, friction=0.3, substeps=2, contact_distance=0.01, **{**COTTON, "stiffness": 6000.0})
 
 
 def ease(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
-    """Let keys ease in and out over so many frames, and go evenly between."""
+    """Ease keys in and out over the given numbers of frames, with constant speed between them."""
     for curve in curves_of(obj.animation_data.action):
         for point in curve.keyframe_points:
             over = frames.get(round(point.co.x))
@@ -241,7 +241,7 @@ def ease(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
 
 
 def skirt() -> None:
-    """Somebody in a wide skirt turns round twice and stops."""
+    """Build skirt.blend: a figure in a wide skirt turns round twice and stops."""
     scene = start(110)
     stage(scene, (0.4, -5.6, 1.5), (0.0, 0.0, 0.98), 50)
     ink = material("Ink", (0.07, 0.08, 0.12), Roughness=0.45)
@@ -267,7 +267,7 @@ def skirt() -> None:
 
 
 def hung(name: str, look: bpy.types.Material, strands: list[list[Vector]], radius: float) -> bpy.types.Object:
-    """Ropes along places, the first vertex of each pinned, drawn as thick as they are."""
+    """Return ropes along strands of places, each with a pinned first vertex. radius: displayed, m."""
     obj = mesh_object(name, [place for strand in strands for place in strand], [])
     counts = np.cumsum([0, *(len(strand) for strand in strands)])
     edges = [pair for first, last in pairwise(counts) for pair in pairwise(range(first, last))]
@@ -291,7 +291,7 @@ def hung(name: str, look: bpy.types.Material, strands: list[list[Vector]], radiu
 
 
 def weight() -> None:
-    """A weight on a rope, under a trolley that runs and stops."""
+    """Build weight.blend: a weight hangs on a rope from a trolley that moves and stops."""
     scene = start(120)
     stage(scene, (0.2, -7.2, 1.7), (0.2, 0.0, 1.45), 45)
     steel = material("Steel", (0.30, 0.32, 0.34), Roughness=0.35, Metallic=1.0)
@@ -328,7 +328,7 @@ def weight() -> None:
 
 
 def shag() -> None:
-    """A shaggy creature shakes its head."""
+    """Build shag.blend: a shaggy creature shakes its head."""
     scene = start(110)
     stage(scene, (3.0, -3.0, 1.2), (0.0, 0.0, 0.60), 50)
     skin = material("Skin", (0.10, 0.30, 0.36), Roughness=0.6)
@@ -366,7 +366,7 @@ def shag() -> None:
     for k in range(count):
         high, turn = 1.0 - 0.62 * (k + 0.5) / count, 2.399963 * k
         flat = math.sqrt(1.0 - high**2)
-        # None before the eyes.
+        # No locks in front of the eyes.
         if flat * math.cos(turn) > 0.35:
             continue
         out = Vector((flat * math.cos(turn), flat * math.sin(turn), high))
@@ -374,12 +374,12 @@ def shag() -> None:
         way = (out + Vector((0.0, 0.0, 0.1))).normalized()
         strand = [root]
         for _ in range(segments):
-            # They bend down, away from the head.
+            # The locks bend down, away from the head.
             way = (way + Vector((0.0, 0.0, -0.32))).normalized()
             strand.append(strand[-1] + way * length / segments)
         strands.append(strand)
     locks = hung("Locks", wool, strands, 0.028)
-    # They are modelled about the origin.
+    # The parts are modelled relative to the origin.
     for part in (*parts, locks):
         part.parent = pivot
     turns = {1: 0.0, 8: 0.0, 17: 0.55, 27: -0.55, 37: 0.55, 47: -0.4, 55: 0.0}

@@ -1,4 +1,4 @@
-"""The samples of contact, that build.py builds: a fall on stairs, a stack, the belly of a runner, ears on a head."""
+"""Sample scenes of contact for build.py: a fall on stairs, a stack, the belly of a runner, ears on a head."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def stops(obj: bpy.types.Object, **dials: float) -> None:
 
 
 def floor(roughness: float = 1.0) -> None:
-    """An infinite plane where the backdrop lies, which is drawn instead."""
+    """Add an infinite plane as a collider, hidden in renders, at the height of the visible backdrop."""
     mesh = mesh_object("Floor", [Vector((x, y, 0.0)) for x, y in ((-2, -2), (2, -2), (2, 2), (-2, 2))], [(0, 1, 2, 3)])
     mesh.hide_render = True
     mesh.display_type = "WIRE"
@@ -44,7 +44,7 @@ def floor(roughness: float = 1.0) -> None:
 
 
 def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, turn: Euler) -> bpy.types.Object:
-    """A box with soft edges, finely meshed."""
+    """Return a finely meshed box with rounded edges."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
     obj.scale = size
@@ -63,7 +63,7 @@ def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, tu
 
 
 def stairs() -> None:
-    """A block of jelly falls on stairs and tumbles down."""
+    """Build stairs.blend: a block of jelly falls on stairs and tumbles down."""
     scene = start(110)
     stage(scene, (3.4, -9.4, 3.2), (1.3, 0.0, 0.75), 40)
     lime = material(
@@ -71,7 +71,7 @@ def stairs() -> None:
         Transmission_Weight=0.3, IOR=1.36, Coat_Weight=0.4,
     )  # fmt: skip
     stone = material("Stone", (0.42, 0.40, 0.38), Roughness=0.8)
-    # Treads that fall away, so that nothing stays on them. Looked at from y, counterclockwise.
+    # Sloping treads, so that the block does not stay on them. Counterclockwise, seen along y.
     steps, rise, tread, fall = 4, 0.34, 0.66, 0.12
     left, top = -1.7, steps * (rise + fall)
     profile = [(left, 0.0), (left + steps * tread, 0.0)]
@@ -84,7 +84,7 @@ def stairs() -> None:
     faces += [((k + 1) % count, k, k + count, (k + 1) % count + count) for k in range(count)]
     flight = mesh_object("Stairs", vertices, faces)
     flight.data.materials.append(stone)
-    # It slides off the treads, and not far on the ground.
+    # The block slides off the treads, but not far on the floor.
     stops(flight, roughness=0.4)
     floor(2.5)
     block = rounded(
@@ -101,7 +101,7 @@ def stairs() -> None:
 
 
 def stack() -> None:
-    """Five cushions of jelly fall onto one another, and stay a stack."""
+    """Build stack.blend: five cushions of jelly fall onto one another and form a stack."""
     scene = start(110)
     stage(scene, (1.9, -7.0, 2.3), (0.0, 0.0, 0.85), 48)
     looks = [
@@ -130,7 +130,7 @@ def stack() -> None:
 
 
 def together(objects: list[bpy.types.Object]) -> None:
-    """Simulate objects together, each stopping at the others."""
+    """Group objects, so that they are simulated together and collide with each other."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
         obj.select_set(True)
@@ -140,7 +140,7 @@ def together(objects: list[bpy.types.Object]) -> None:
 
 
 def ears() -> None:
-    """A hound's ears lie on its head, and slap against it as it is shaken."""
+    """Build ears.blend: the ears of a hound lie on its head, and slap against it as it shakes its head."""
     scene = start(120)
     stage(scene, (4.3, -3.7, 1.6), (0.05, 0.0, 0.78), 50)
     coat = material("Coat", (0.33, 0.13, 0.04), Roughness=0.6, Subsurface_Weight=0.08, Subsurface_Scale=0.05)
@@ -150,7 +150,7 @@ def ears() -> None:
     neck.location = (-0.17, 0.0, 0.35)
     scene.collection.objects.link(neck)
 
-    # Looks along +x.
+    # The hound faces +x.
     head = fused(
         "Head",
         [
@@ -178,7 +178,7 @@ def ears() -> None:
     )  # fmt: skip
     flaps = []
     for side in (-1.0, 1.0):
-        # From the crown out and down, a hand's width off the cheek.
+        # From the crown outwards and down, at a distance from the cheek.
         balls = []
         for t in np.linspace(0.0, 1.0, 24):
             wide = 0.07 + 0.13 * math.sin(math.pi * min(0.25 + 0.6 * t, 1.0))
@@ -205,13 +205,13 @@ def ears() -> None:
 
 
 def runner() -> None:
-    """Somebody round runs on the spot: belly and thighs, of one mesh, meet at every step."""
+    """Build runner.blend: a fat figure runs on the spot; belly and thighs of one mesh collide at each step."""
     scene = start(120)
     stage(scene, (4.6, -5.4, 1.7), (0.1, 0.0, 1.02), 50)
     skin = material("Troll", (0.10, 0.16, 0.42), Roughness=0.5, Subsurface_Weight=0.15, Subsurface_Scale=0.05)
     black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
 
-    # Looks along +x. The belly hangs out before the thighs, a little above them.
+    # The runner faces +x. The belly hangs in front of the thighs, slightly above them.
     balls = [
         (Vector((-0.02, 0.0, 1.22)), Vector((0.28, 0.34, 0.40)), STILL),
         (Vector((0.0, 0.0, 0.92)), Vector((0.25, 0.31, 0.20)), STILL),
@@ -251,7 +251,7 @@ def runner() -> None:
     bpy.ops.object.mode_set(mode="OBJECT")
 
     x, y, z = points(body).T
-    # The belly hangs in front of the thighs: only what is behind or below it is leg.
+    # The belly hangs in front of the thighs: only parts behind or below it belong to the legs.
     belly = ramp(x, 0.08, 0.20) * ramp(z, 0.80, 0.88) * ramp(-z, -1.42, -1.25)
     leg = ramp(-z, -0.90, -0.78) * (1.0 - belly)
     shin = ramp(-z, -0.48, -0.40)
@@ -283,7 +283,7 @@ def runner() -> None:
     pose = rig.pose.bones
     for bone in pose:
         bone.rotation_mode = "XYZ"
-    # From the tenth frame on a step every seven.
+    # From frame 10 on, one step every seven frames.
     lift, back, pace = 1.0, -0.5, 7
     for name, first, side in (("L", 0, 1.0), ("R", 1, -1.0)):
         thigh, shin_turn, swing = {1: 0.0, 8: 0.0}, {1: 0.0, 8: 0.0}, {1: 0.0, 8: 0.0}

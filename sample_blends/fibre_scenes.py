@@ -1,4 +1,4 @@
-"""The sample of fibres, that build.py builds: an arm of an octopus that curls up and lashes out."""
+"""Sample scene of fibres for build.py: an arm of an octopus that curls up and lashes out."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from mathutils import Vector
 
 from build import group, key, material, mesh_object, primitive, ramp, simulate, smooth, stage, start
 
-# m: how long it is, how thick at its foot and at its tip; rings and vertices in each.
+# Length of the arm, radius at its base and at its tip, m; number of rings, and of vertices in each.
 LENGTH, FOOT, TIP = 2.4, 0.20, 0.04
 RINGS, SIDES = 64, 24
 
 
 def centre(part: float) -> tuple[Vector, Vector]:
-    """Of the arm's middle line at a part of its length: the place, and which way it goes on. It leans a little."""
+    """Return the point and the tangent of the slightly curved centre line at a part of its length."""
     lean = 0.35 * math.sin(math.pi * part)
     place = Vector((-0.25 * math.sin(0.9 * math.pi * part), 0.0, LENGTH * part))
     return place, Vector((-lean * math.cos(math.pi * part), 0.0, 1.0)).normalized()
 
 
 def arm(skin: bpy.types.Material, belly: bpy.types.Material) -> tuple[bpy.types.Object, np.ndarray, np.ndarray]:
-    """The arm; for each vertex, at which part of the length it is, and how far on the side of the suckers, -1 to 1."""
+    """Return the arm and, per vertex, the part of the length and the side: 1 at the suckers, -1 opposite."""
     vertices: list[Vector] = []
     parts, sides = [], []
     for ring in range(RINGS + 1):
@@ -32,7 +32,7 @@ def arm(skin: bpy.types.Material, belly: bpy.types.Material) -> tuple[bpy.types.
         place, up = centre(part)
         out = Vector((up.z, 0.0, -up.x))
         radius = FOOT + (TIP - FOOT) * part**0.8
-        # The end is round.
+        # The tip is round.
         radius *= math.sqrt(max(1.0 - max((part - 0.965) / 0.035, 0.0) ** 2, 0.02))
         for k in range(SIDES):
             angle = 2.0 * math.pi * k / SIDES
@@ -60,10 +60,10 @@ def arm(skin: bpy.types.Material, belly: bpy.types.Material) -> tuple[bpy.types.
 
 
 def tentacle() -> None:
-    """Fibres along the side of the suckers curl it up and let it go; where they lengthen, it leans back to lash out."""
+    """Build tentacle.blend: fibres along the suckers curl the arm; lengthened, they bend it back to lash out."""
     scene = start(150)
     stage(scene, (0.9, -7.4, 2.0), (0.05, 0.0, 1.2), 60)
-    # Darker than a studio, so that its colours stay.
+    # Less light than in the other scenes, for richer colours.
     bpy.data.lights["Key"].energy, bpy.data.lights["Fill"].energy = 420.0, 90.0
     scene.world.node_tree.nodes["Background"].inputs["Strength"].default_value = 0.2
     rock = primitive(
@@ -75,7 +75,7 @@ def tentacle() -> None:
         material("Skin", (0.42, 0.08, 0.10), Roughness=0.35), material("Suckers", (0.85, 0.55, 0.45), Roughness=0.45)
     )
     group(obj, "Pin", 1.0 - ramp(parts, 0.08, 0.12))
-    # Soft at its edge, and stronger towards the tip, which curls tighter.
+    # A smooth boundary, and more fibres towards the tip, which curls tighter.
     group(obj, "Fibres", ramp(sides, -0.2, 0.7) * ramp(parts, 0.10, 0.30))
     group(obj, "Direction", parts)
     simulate(

@@ -1,4 +1,4 @@
-"""The sample of muscles, that build.py builds: a frame of wires that loops over rough ground."""
+"""Sample scene of muscles for build.py: a frame of wires that walks over rough ground."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mathutils import Vector
 from build import material, mesh_object, simulate, smooth, stage, start
 from contact_scenes import stops
 
-# m: between the feet of a side, between the sides, up to the tops; and how thick its wires are.
+# Distance between the feet of a side, distance between the sides, height of the tops, thickness of the wires, m.
 STRIDE, WIDTH, HEIGHT, THICK = 0.8, 0.4, 0.3, 0.03
 ARCHES = 2
-# m: half of the ground's bumps.
+# Half the height of the bumps of the ground, m.
 BUMP = 0.03
 Pairs = list[tuple[int, int]]
 
 
 def skeleton() -> tuple[list[Vector], Pairs, list[Pairs], list[Pairs]]:
-    """Its points, its bones, and the pulls and braces under each arch: pairs of feet in one line, and across."""
+    """Return the points, the bones, and per arch the muscles between feet: pulls along a side and diagonal braces."""
     feet = [Vector((STRIDE * k, y, 0.0)) for k in range(ARCHES + 1) for y in (0.0, WIDTH)]
     tops = [Vector((STRIDE * (k + 0.5), y, HEIGHT)) for k in range(ARCHES) for y in (0.0, WIDTH)]
     bones: Pairs = [(2 * k, 2 * k + 1) for k in range(ARCHES + 1)]
@@ -35,7 +35,7 @@ def skeleton() -> tuple[list[Vector], Pairs, list[Pairs], list[Pairs]]:
 
 
 def select(obj: bpy.types.Object, pairs: Pairs) -> None:
-    """In Edit Mode, these edges and no others."""
+    """Select exactly these edges in Edit Mode."""
     mesh = bmesh.from_edit_mesh(obj.data)
     bpy.ops.mesh.select_mode(type="EDGE")
     for edge in mesh.edges:
@@ -45,7 +45,7 @@ def select(obj: bpy.types.Object, pairs: Pairs) -> None:
 
 
 def ground(look: bpy.types.Material) -> bpy.types.Object:
-    """A strip with low bumps, as far as it goes."""
+    """Return a strip with low bumps, as long as the walk."""
     x, y = np.meshgrid(np.linspace(-1.5, 9.0, 106), np.linspace(-1.0, 1.4, 25), indexing="ij")
     z = BUMP * (1.05 + 0.6 * np.sin(5.3 * x + 1.1 * y) + 0.4 * np.sin(3.1 * y - 2.2 * x + 1.0))
     faces = [(25 * i + j, 25 * i + 25 + j, 25 * i + 26 + j, 25 * i + 1 + j) for i in range(105) for j in range(24)]
@@ -57,13 +57,13 @@ def ground(look: bpy.types.Material) -> bpy.types.Object:
 
 
 def walker() -> None:
-    """Under each arch muscles pull its feet together while they are far apart; the feet slip forwards only."""
+    """Build walker.blend: muscles pull the feet under each arch together; friction lets the feet slip forward only."""
     scene = start(192)
     stage(scene, (3.1, -6.6, 2.5), (3.1, 0.2, 0.25), 35)
     ground(material("Moss", (0.13, 0.20, 0.08), Roughness=0.9))
     points, bones, pulls, braces = skeleton()
     obj = mesh_object("Looper", points, [])
-    # Above the highest of them.
+    # Above the highest bump.
     obj.location.z = 2.1 * BUMP
     every = bones + [pair for both in pulls + braces for pair in both]
     obj.data.edges.add(len(every))

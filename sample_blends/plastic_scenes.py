@@ -1,4 +1,4 @@
-"""The sample of plasticity, that build.py builds: a ball of clay that is dented."""
+"""Sample scene of plasticity for build.py: a ball of clay that is dented."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from contact_scenes import stops
 
 
 def peg(name: str, look: bpy.types.Material, radius: float, length: float) -> bpy.types.Object:
-    """A rod with a round end at the origin, that reaches up."""
+    """Return an upright rod whose lower round end is at the origin."""
     sides, rings = 32, 10
     profile = [
         (radius * math.sin(a), radius * (1.0 - math.cos(a))) for a in np.linspace(0.0, math.pi / 2, rings + 1)[1:]
@@ -43,10 +43,10 @@ def peg(name: str, look: bpy.types.Material, radius: float, length: float) -> bp
 
 
 def dent() -> None:
-    """Three pegs dent a ball of clay; then its plate is shaken, and it swings about what they made of it."""
+    """Build dent.blend: three pegs dent a ball of clay, which swings about its new shape as its plate is shaken."""
     scene = start(120)
     stage(scene, (0.0, -7.4, 2.9), (0.0, 0.0, 0.8), 50)
-    # Light from one side, in which dents are seen.
+    # Light from one side makes the dents visible.
     bpy.data.lights["Fill"].energy = 40.0
     scene.world.node_tree.nodes["Background"].inputs["Strength"].default_value = 0.15
     wood = material("Beech", (0.45, 0.25, 0.10), Roughness=0.45)
@@ -60,7 +60,7 @@ def dent() -> None:
         bpy.ops.mesh.primitive_uv_sphere_add, "Clay", red, radius=0.7, segments=72, ring_count=44, location=(0, 0, 0.72)
     )
     bpy.ops.object.transform_apply(location=True, rotation=True)
-    # It is hard below its middle, and stands on a flat foot, a hair into the plate, so that no gap shows.
+    # It is pinned below its middle and has a flat base slightly inside the plate, so that no gap is visible.
     where = points(clay)
     where[:, 2] = np.maximum(where[:, 2], 0.095)
     clay.data.vertices.foreach_set("co", where.ravel())

@@ -1,4 +1,4 @@
-"""The sample of a shirt, that build.py builds: as in [SRD] figure 4, somebody who moves in a loose one."""
+"""Sample scene of a shirt for build.py: a moving figure in a loose shirt, as in [SRD] figure 4."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from build import frozen, fused, group, key, material, points, ramp, simulate, s
 from cloth_scenes import COTTON, figure, thick, worn
 from contact_scenes import STILL
 
-# How far the arms stand out, rad, where the shirt is put on, and how far along them the sleeves go, m.
+# Angle of the arms from hanging in the modelled pose, rad; length of the sleeves, m.
 SPREAD, SLEEVE = 1.0, 0.36
 WAY = Vector((0.0, math.sin(SPREAD), -math.cos(SPREAD)))
-# By what part of its distance from the neck's axis the collar stands farther out than the hull.
+# Enlargement of the collar, in parts of its distance from the axis of the neck.
 CLEAR = 0.07
-# Where the hull is cut, m, and which way what is cut off lies: collar, hem, sleeves.
+# Cutting planes of the hull, as point (m) and normal towards the removed part: collar, hem, sleeves.
 CUTS = [
     (Vector((0.0, 0.0, 1.63)), Vector((0.35, 0.0, 1.0)).normalized()),
     (Vector((0.0, 0.0, 0.80)), Vector((0.0, 0.0, -1.0))),
@@ -31,7 +31,7 @@ CUTS += [
 
 
 def tailored(name: str) -> bpy.types.Object:
-    """A shirt: a loose hull of chest and upper arms, open at hem, sleeves and collar, whose edges lie in planes."""
+    """Return a shirt: a loose hull of chest and upper arms, cut by planes at hem, sleeves and collar."""
     balls = [(Vector((0.0, 0.0, z)), Vector((0.205, 0.262, 0.16)), STILL) for z in np.linspace(0.72, 1.30, 9)]
     balls.append((Vector((0.0, 0.0, 1.39)), Vector((0.165, 0.20, 0.17)), STILL))
     balls += [(Vector((0.0, 0.0, z)), Vector((0.125, 0.125, 0.06)), STILL) for z in (1.52, 1.58, 1.64)]
@@ -45,10 +45,10 @@ def tailored(name: str) -> bpy.types.Object:
     made.from_mesh(obj.data)
     for place, out in CUTS:
         near = [face for face in made.faces if abs(out.y) < 0.5 or out.y * face.calc_center_median().y > 0.25]
-        # In their order, not a set's: what is made has the same vertices each time.
+        # A dict keeps the order, so that the vertices are the same each time.
         parts = dict.fromkeys(part for face in near for part in (face, *face.edges, *face.verts))
         bmesh.ops.bisect_plane(made, geom=list(parts), plane_co=place, plane_no=out, clear_outer=True)
-    # What a cut left of a face may be a sliver.
+    # A cut may leave slivers.
     edge = [vertex for vertex in made.verts if vertex.is_boundary]
     bmesh.ops.remove_doubles(made, verts=edge, dist=0.018)
     thin = [side for side in made.edges if side.calc_length() < 0.018]
@@ -58,24 +58,24 @@ def tailored(name: str) -> bpy.types.Object:
     made.free()
     even = obj.modifiers.new("Smooth", "SMOOTH")
     even.factor, even.iterations = 0.5, 4
-    # Edges would shrink.
+    # Smoothing would shrink the borders.
     group(obj, "Inside", (~rim).astype(float))
     even.vertex_group = "Inside"
     frozen(obj)
     obj.vertex_groups.clear()
     smooth(obj)
     place, out = CUTS[0]
-    # Two rows of the collar: one alone gave way where an arm pulls at it.
+    # Pin two rows of the collar: a single row yields when an arm pulls at it.
     pinned = ramp((points(obj) - np.array(place)) @ np.array(out), -0.035, -0.020)
     group(obj, "Pin", pinned)
-    # What is pinned must lie clear of the neck by itself, edges too: nothing may push it out.
+    # Pinned vertices and edges must not intersect the neck, because contact cannot move them.
     for vertex, part in zip(obj.data.vertices, pinned, strict=True):
         vertex.co.xy *= 1.0 + CLEAR * part
     return obj
 
 
 def shirt() -> None:
-    """Somebody in a loose shirt lowers the arms, turns to and fro, lifts an arm and stops."""
+    """Build shirt.blend: a figure in a loose shirt lowers its arms, twists to and fro, lifts an arm and stops."""
     scene = start(124)
     stage(scene, (0.57, -4.67, 1.65), (0.0, 0.0, 1.12), 55)
     skin = material("Skin", (0.07, 0.09, 0.14), Roughness=0.5)
@@ -98,7 +98,7 @@ def shirt() -> None:
     key(pose["chest"], "rotation_euler", {f: Euler((0.0, a, 0.0)) for f, a in twist.items()})
     sway = {1: 0.0, 20: 0.0, 30: 0.04, 42: -0.04, 54: 0.03, 66: 0.0}
     key(pose["hips"], "location", {f: Vector((0.0, -abs(a), a)) for f, a in sway.items()})
-    # Twists of the chest pull it: firmer than cotton, it is not pulled longer by 3%.
+    # The chest pulls at the shirt as it twists: with more stiffness than cotton, it stretches by less than 3%.
     simulate(cloth, settle=30.0, friction=0.3, substeps=2, **{**COTTON, "stiffness": 6000.0})
 
 

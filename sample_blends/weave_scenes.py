@@ -1,4 +1,4 @@
-"""The samples of woven cloth, that build.py builds: one from which a yarn is pulled, and one thrown over a ball."""
+"""Sample scenes of woven cloth for build.py: a yarn is pulled out of one, and one falls over a ball."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from build import group, key, material, primitive, stage, start
 from cloth_scenes import field
 from contact_scenes import floor, stops
 
-# Upright and lying yarns, m between them, and of them all the lying one that is pulled.
+# Number of vertical and horizontal yarns, their spacing (m), and index of the horizontal yarn that is pulled.
 ACROSS, ALONG, PITCH, PULLED = 16, 20, 0.05, 9
-# m that hang out behind the last crossing, and at the far end of the yarn that is pulled.
+# Length of the loose ends, and of the end of the yarn that is pulled, m.
 TAIL, LONG = 0.045, 0.42
 
 
 def cloth(look: bpy.types.Material) -> tuple[bpy.types.Object, int]:
-    """An upright cloth of quads with loose ends, and the vertex at the end of the yarn that is pulled."""
+    """Return an upright cloth of quads with loose ends, and the last vertex of the yarn that is pulled."""
     left, top = -0.5 * (ACROSS - 1) * PITCH, 2.06
     right, low = left + (ACROSS - 1) * PITCH, top - (ALONG - 1) * PITCH
     vertices = [(left + j * PITCH, 0.0, top - i * PITCH) for i in range(ALONG) for j in range(ACROSS)]
@@ -55,7 +55,7 @@ def cloth(look: bpy.types.Material) -> tuple[bpy.types.Object, int]:
 
 
 def sacking() -> None:
-    """A cloth of sacking in a gust; then a ring pulls one of its yarns out, and the others pucker and let it go."""
+    """Build sacking.blend: sacking moves in a gust; then a ring pulls one of its yarns out, and the cloth puckers."""
     scene = start(110)
     stage(scene, (0.8, -3.9, 1.75), (0.10, 0.0, 1.56), 82)
     bpy.data.lights["Fill"].energy = 60.0
@@ -90,7 +90,7 @@ def sacking() -> None:
 
 
 def sackcloth() -> None:
-    """A sackcloth falls over a ball on a trolley; then the trolley is drawn aside, and takes it along."""
+    """Build sackcloth.blend: a sackcloth falls over a ball on a trolley, which then carries it aside."""
     scene = start(120)
     stage(scene, (0.9, -4.9, 2.2), (0.32, 0.0, 0.5), 62)
     bpy.data.lights["Fill"].energy = 60.0

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The command line in the real Blender: exit codes, and that only a bake that worked is saved. tests/cli.sh FOLDER
+# Exit codes and saved files of the command line in a real Blender. Usage: tests/cli.sh FOLDER
 set -u
 out=$1
 mkdir -p "$out"
@@ -7,13 +7,13 @@ mkdir -p "$out"
 sample=sample_blends/jelly.blend
 
 expect() {
-    wanted=$1
+    expected=$1
     shift
     blender --background "$sample" --command dampsim "$@" >"$out/log" 2>&1
     code=$?
-    if [ "$code" != "$wanted" ]; then
+    if [ "$code" != "$expected" ]; then
         cat "$out/log"
-        echo "cli: expected exit code $wanted, got $code: dampsim $*"
+        echo "cli: expected exit code $expected, got $code: dampsim $*"
         exit 1
     fi
     echo "cli: $code: dampsim $*"
@@ -56,7 +56,7 @@ test ! -e "$out/cancelled.blend"
 rm -rf "$out/shots" "$out/farm"
 mkdir -p "$out/shots"
 cp sample_blends/jelly.blend "$out/shots/sh010.blend"
-echo "no file of Blender's" >"$out/shots/sh020.blend"
+echo "not a Blender file" >"$out/shots/sh020.blend"
 expect 1 farm "$out/shots" --set settle=8,16 --frames 1:6 --target point_cache --output "$out/farm"
 grep -q '2 baked, 2 failed' "$out/log" || { cat "$out/log"; exit 1; }
 rm "$out/shots/sh020.blend"

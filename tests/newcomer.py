@@ -32,23 +32,23 @@ _HALF = '''
 
 from ..arrays import Array
 from .damping import Damping
-from .rate import remembered
+from .frame_rate import retained_fraction
 
 
-class Half(Damping):
+class HalfDamping(Damping):
     name = "HALF"
     label = "A Half"
-    text = "Damp every velocity with half of Gamma"
+    description = "Damp every velocity with half of Gamma"
     parameters = ("gamma",)
-    linear = angular = False
+    conserves_linear_momentum = conserves_angular_momentum = False
 
-    def velocities(self, positions: Array, before: Array, predicted: Array, h: float) -> Array:
-        return remembered(0.5 * self.body.dials["gamma"], h) * predicted
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        return retained_fraction(0.5 * self.body.dials["gamma"], h) * predicted
 '''
 
 _BALLAST = """    ballast: float = parameter(
         0.0, "Ballast", "Add this multiple of the body's mass, spread evenly",
-        min=0.0, max=100.0, soft_min=0.0, soft_max=5.0, section="tets", affects=Affects.MODEL,
+        min=0.0, max=100.0, soft_min=0.0, soft_max=5.0, section="tets", affects=AffectedPart.MODEL,
     )  # fmt: skip
 """
 _CALM = """    calm: float = parameter(
@@ -63,17 +63,17 @@ _MOONEY = '''
 import numpy as np
 
 from ..arrays import Array
-from .density import Material, cofactor
+from .elastic_density import ElasticMaterial, cofactor
 from .stable_neo_hookean import determinant_hessian
 
 
 class Mooney:
     name = "MOONEY"
     label = "Mooney"
-    text = "Polynomial energy that stays finite for inverted elements"
+    description = "Polynomial energy that stays finite for inverted elements"
     parameters = ("stiffness", "poisson")
 
-    def __init__(self, material: Material) -> None:
+    def __init__(self, material: ElasticMaterial) -> None:
         # With these moduli, small strains obey Hooke's law.
         self.mu, self.lam = material.mu, material.lam + material.mu
 
@@ -97,24 +97,24 @@ _CLOUD = '''
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..energies.springs import springs
+from ..energies.springs import spring_energy
 from ..errors import MeshError
 from ..geometry.surface import check_vertices
-from ..scene.body import HARD, Body
+from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
-from ..system.block import Block
+from ..system.discretization import BodyDiscretization
 from ..system.term import Potential, pin_springs
-from .followers import Tied, Vertices
-from .kind import BASE_YOUNG, Kind
+from .kind import BASE_YOUNG, BodyKind
 from .model import Model
 from .pins import pin_strength
-from .springs import Moved
+from .surface_binding import BoundVertices, SurfaceBinding
+from .vertex_nodes import VertexSkin
 
 
-class Cloud(Kind):
+class CloudKind(BodyKind):
     name = "CLOUD"
     label = "Cloud"
-    text = "Join every vertex to its nearest vertices by springs, without regard to edges"
+    description = "Join every vertex to its nearest vertices by springs, without regard to edges"
     needs_faces = False
 
     @staticmethod
@@ -137,19 +137,20 @@ class Cloud(Kind):
         lengths = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)
         # Each vertex represents its share of a cube of the mesh's size.
         mass, section = np.full(count, body.settings.density * size**3 / count), size**2 / count
-        energy = springs(edges, lengths, np.full(len(edges), BASE_YOUNG * section))
+        energy = spring_energy(edges, lengths, np.full(len(edges), BASE_YOUNG * section))
         pinned = np.flatnonzero(body.pins > 0.0)
         weights = body.pins[pinned]
-        held = np.where(weights >= HARD, np.inf, pin_strength(weights) * BASE_YOUNG * section / size)
+        held = np.where(weights >= HARD_PIN_WEIGHT, np.inf, pin_strength(weights) * BASE_YOUNG * section / size)
         terms = (Potential(energy), *pin_springs(pinned, held))
-        block = Block(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
-        around, everything = Tied.tie(rest, rest, np.arange(count)), np.arange(count)
-        pins = Vertices(pinned, around.some(pinned))
-        return Model(block, Moved(everything, rest, count), pins, Vertices(everything, around))
+        block = BodyDiscretization(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
+        vertices = np.arange(count)
+        binding = SurfaceBinding.bind(rest, rest, vertices)
+        pins = BoundVertices(pinned, binding.subset(pinned))
+        return Model(block, VertexSkin(vertices, rest, count), pins, BoundVertices(vertices, binding))
 '''
 _NEIGHBOURS = """    neighbours: int = parameter(
         8, "Neighbours", "Join each vertex to this number of nearest vertices",
-        min=4, max=40, soft_min=6, soft_max=16, section="cloud", affects=Affects.MODEL,
+        min=4, max=40, soft_min=6, soft_max=16, section="cloud", affects=AffectedPart.MODEL,
     )  # fmt: skip
 """
 
@@ -158,8 +159,8 @@ _INCREMENTS = '''
 
 import numpy as np
 
-from ...core.arrays import Single
-from ..blender.marks import frame_name
+from ...core.arrays import SinglePrecisionArray
+from ..blender.dampsim_names import frame_name
 from . import keys
 from .target import Cost, Shot
 
@@ -171,14 +172,15 @@ class Increments(keys.KeyTarget):
     exports_morphs = True
 
     @classmethod
-    def store(cls, shot: Shot, fitted: Single) -> Cost:
+    def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj, first = shot.sampler.obj, shot.numbers[0]
-        basis, curves = keys.begin(obj), {}
-        for number, more in zip(shot.numbers, np.diff(fitted, axis=0, prepend=0.0 * fitted[:1]), strict=True):
-            key = keys.add(obj, frame_name(number), basis + more)
+        basis, curves = keys.prepare_basis(obj), {}
+        changes = np.diff(compressed, axis=0, prepend=0.0 * compressed[:1])
+        for number, more in zip(shot.numbers, changes, strict=True):
+            key = keys.add_key(obj, frame_name(number), basis + more)
             curves[keys.value_path(key)] = [(number - 1.0, 0.0), (float(number), 1.0)][int(number == first) :]
-        keys.animate(obj, curves)
-        return keys.cost(len(basis), len(shot.numbers))
+        keys.animate_keys(obj, curves)
+        return keys.key_cost(len(basis), len(shot.numbers))
 '''
 
 _SHOT_FILE = '''
@@ -217,7 +219,7 @@ NEWS = {
         {"core/energies/mooney.py": _MOONEY},
         {
             "core/energies/__init__.py": (
-                ("from .pins", "from .mooney import Mooney\nfrom .pins"),
+                ("from .pressure", "from .mooney import Mooney\nfrom .pressure"),
                 ("(StableNeoHookean, StVK)", "(StableNeoHookean, StVK, Mooney)"),
             )
         },
@@ -226,8 +228,8 @@ NEWS = {
         {"core/bodies/cloud.py": _CLOUD},
         {
             "core/bodies/registry.py": (
-                ("from .springs", "from .cloud import Cloud\nfrom .springs"),
-                ("(Solid, Springs, Cloth, Rope, Weave)", "(Solid, Springs, Cloth, Rope, Weave, Cloud)"),
+                ("from .springs", "from .cloud import CloudKind\nfrom .springs"),
+                ("RopeKind, WeaveKind)", "RopeKind, WeaveKind, CloudKind)"),
             ),
             "core/scene/parameters/material.py": (("    thickness: float", _NEIGHBOURS + "    thickness: float"),),
             "docs/explanation/solids-cloth-ropes.md": (
@@ -239,8 +241,8 @@ NEWS = {
         {"core/damping/half.py": _HALF},
         {
             "core/damping/registry.py": (
-                ("DAMPINGS: tuple", "from .half import Half\n\nDAMPINGS: tuple"),
-                ("    Point,\n", "    Point,\n    Half,\n"),
+                ("DAMPINGS: tuple", "from .half import HalfDamping\n\nDAMPINGS: tuple"),
+                ("    PointDamping,\n", "    PointDamping,\n    HalfDamping,\n"),
             )
         },
     ),

@@ -75,8 +75,9 @@ class Fault:
 
 NAMED = (
     Fault(
-        "core/damping/torque.py", "(field.forces[pairs[:, 0]] - field.forces[pairs[:, 1]])",
-        "(field.forces[pairs[:, 0]] + field.forces[pairs[:, 1]])", "torque (a) by the sum of the ends' forces",
+        "core/damping/torque.py", "(damping_forces.forces[pairs[:, 0]] - damping_forces.forces[pairs[:, 1]])",
+        "(damping_forces.forces[pairs[:, 0]] + damping_forces.forces[pairs[:, 1]])",
+        "torque (a) by the sum of the ends' forces",
     ),
     Fault(
         "core/damping/torque.py", "np.concatenate([np.zeros(3 * count), np.ones(3 * count)])",
@@ -87,38 +88,41 @@ NAMED = (
         "factor = 0.5 * np.clip(np.divide(-power, gain,", "torque (a) with half of our factor",
     ),
     Fault(
-        "core/damping/spring.py", '(before if dials["damp_current"] else predicted)',
-        '(predicted if dials["damp_current"] else before)', "Current Velocities inverted",
+        "core/damping/spring.py", '(start_velocities if dials["damp_current"] else predicted)',
+        '(predicted if dials["damp_current"] else start_velocities)', "Current Velocities inverted",
     ),
     Fault(
         "core/damping/stages.py", "enumerate(kinds))", "enumerate(kinds[:1]))", "body, then elements: body alone",
     ),
     Fault("core/damping/point.py", "float(mass.mean())", "0.5 * float(mass.mean())", "point damping halved"),
     Fault(
-        "core/damping/rayleigh.py", "energy.hessian(positions, not self.whole)", "energy.hessian(positions, False)",
-        "Rayleigh not projected",
+        "core/damping/rayleigh.py", "energy.hessian(positions, not self.use_exact_stiffness)",
+        "energy.hessian(positions, False)", "Rayleigh not projected",
     ),
     Fault(
-        "core/damping/rayleigh.py", "beta(self.body) * self.body.stiffness", "beta(self.body)",
+        "core/damping/rayleigh.py", "rayleigh_beta(self.body) * self.body.stiffness_factor", "rayleigh_beta(self.body)",
         "Rayleigh without the dialled stiffness",
     ),
     Fault(
-        "core/damping/traditional.py", "isotropic(phi, psi, 3)", "isotropic(psi, phi, 3)",
+        "core/damping/traditional.py", "isotropic_moduli(phi, psi, 3)", "isotropic_moduli(psi, phi, 3)",
         "traditional viscosities swapped",
     ),
     Fault(
-        "core/damping/traditional.py", "isotropic(phi, psi, 3)", "isotropic(0.5 * phi, 0.5 * psi, 3)",
+        "core/damping/traditional.py", "isotropic_moduli(phi, psi, 3)", "isotropic_moduli(0.5 * phi, 0.5 * psi, 3)",
         "traditional viscosities halved",
     ),
     Fault(
-        "core/integrators/integrator_stepper.py", "Stepper(system, one_newton, viscous)", "nonlinear",
+        "core/integrators/integrator_stepper.py", "Stepper(system, take_newton_step, viscous_matrix)", "nonlinear",
         "one-iteration backward Euler solved to the end",
     ),
     Fault(
-        "core/stepping/inertia.py", " + (1.0 - phi) * (momenta @ (fields.T @ push))", "",
+        "core/stepping/inertia.py", " + (1.0 - phi) * (momenta @ (fields.T @ reference_impulse))", "",
         "Follow-through of the rigid part dropped",
     ),
-    Fault("core/stepping/substeps.py", "GOOD_PHASE = math.pi / 6.0", "GOOD_PHASE = math.pi / 5.0", "coarser substeps"),
+    Fault(
+        "core/stepping/substeps.py", "TARGET_PHASE = math.pi / 6.0", "TARGET_PHASE = math.pi / 5.0",
+        "coarser substeps",
+    ),
 )  # fmt: skip
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.

@@ -66,7 +66,7 @@ class BatchedDetection:
             return _no_collisions(), np.ones(len(pairs), dtype=bool)
         start_surface = self._start_surface(key, batch)
         point, target, is_crowded = _candidates(end_surface, batch, end_points, radius)
-        closed = np.array([model.surfaces[k].closed for k in a])[point_pair]
+        closed = np.array([model.surfaces[k].is_closed for k in a])[point_pair]
         min_height = -MAX_START_DEPTH * distance[point_pair]
 
         def forbidden(point: Index, triangle: Index) -> Mask:

@@ -89,7 +89,7 @@ def build_contacts(
         return no_contacts(model.operator.shape[1])
     surfaces, stencil, weights, normal, feature, area = (
         np.concatenate([getattr(one, name) for one in batches])
-        for name in ("surfaces", "points", "weights", "normal", "feature", "area")
+        for name in ("surfaces", "stencil", "weights", "normal", "feature", "area")
     )
     kind = np.repeat([one.kind for one in batches], [len(one) for one in batches])
     first, second = surfaces.T

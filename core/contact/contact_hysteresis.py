@@ -68,7 +68,9 @@ def keep_corner_contacts(
     if not kept_rows:
         return detected
     begun = detected.stick_anchor + (key[:, 1] != detected.key[:, 1])[:, None] * history.slips_of(detected.key)
-    return concatenate_contacts(replace(detected, key=key, stick_anchor=begun), previous.select(np.concatenate(kept_rows)))
+    return concatenate_contacts(
+        replace(detected, key=key, stick_anchor=begun), previous.select(np.concatenate(kept_rows))
+    )
 
 
 def keep_thread_contacts(
@@ -128,6 +130,16 @@ def concatenate_contacts(first: ContactSet, second: ContactSet) -> ContactSet:
         vstack([first.weights, second.weights]).tocsr(),
         *(
             np.concatenate([getattr(first, name), getattr(second, name)])
-            for name in ("base", "normal", "distance", "out", "stiffness", "friction", "begun", "key", "drift")
+            for name in (
+                "base_offset",
+                "normal",
+                "distance",
+                "target_gap",
+                "stiffness",
+                "friction",
+                "stick_anchor",
+                "key",
+                "kinematic_drift",
+            )
         ),
     )

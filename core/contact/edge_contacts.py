@@ -244,9 +244,9 @@ def _edge_normals(model: ContactModel, points: Array, surfaces: Index, edges: In
     faces = np.zeros((len(edges), 2, 3), dtype=np.int64)
     for place in np.flatnonzero(np.bincount(surfaces, minlength=1)):
         surface = model.surfaces[place]
-        if not surface.strung:
+        if not surface.is_thread:
             mine = np.flatnonzero(surfaces == place)
-            faces[mine] = surface.triangles[surface.beside[edges[mine]]] + model.point_starts[place]
+            faces[mine] = surface.triangles[surface.edge_faces[edges[mine]]] + model.point_starts[place]
     # A degenerate triangle stands for a missing one.
     return Triangles(points, faces.reshape(-1, 3)).normals.reshape(-1, 2, 3)
 

@@ -84,7 +84,12 @@ class TetElasticity:
             or self._kernel_cache[1] is not self.weights
         ):
             compiled = CompiledTetrahedra(
-                compiled_library, self._node_count, self.tets, self._shape_gradients, self.weights, self.model.kernel_parameters
+                compiled_library,
+                self._node_count,
+                self.tets,
+                self._shape_gradients,
+                self.weights,
+                self.model.kernel_parameters,
             )
             self._kernel_cache = self._shape_gradients, self.weights, compiled
         return self._kernel_cache[2]

@@ -112,7 +112,7 @@ def body_contact_forces(
         if kind == EDGE:
             p, q = _closest_edge_points((one, surface_points[0]), (other, surface_points[1]), features)
             inward_normals = -_outward_normals(
-                one, surface_points[0], one.sides[0][features // len(other.sides[0])][:, 0]
+                one, surface_points[0], one.edges_and_faces[0][features // len(other.edges_and_faces[0])][:, 0]
             )
         else:
             p = surface_points[0][features]
@@ -226,8 +226,8 @@ def _contact_area(model: ContactModel, key: Index) -> float:
     first, second = model.surfaces[key[0]], model.surfaces[key[3]]
     if key[1] != EDGE:
         return float(first.areas[key[2]])
-    count = len(second.sides[0])
-    ends = first.sides[0][key[2] // count], second.sides[0][key[2] % count]
+    count = len(second.edges_and_faces[0])
+    ends = first.edges_and_faces[0][key[2] // count], second.edges_and_faces[0][key[2] % count]
     return min(float(one.areas[pair].mean()) for one, pair in zip((first, second), ends, strict=True))
 
 

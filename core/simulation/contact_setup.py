@@ -138,7 +138,9 @@ def _as_threads(surface: CollisionSurface, strands: Strands) -> CollisionSurface
     """Return the surface with its threads alone, which collide along their length; holes between them stay open."""
     edges = np.unique(np.sort(strands.edges, axis=1), axis=0)
     bare = surface.triangles[:0]
-    return replace(surface, triangles=bare, wires=edges, is_thread=True, min_distance=strands.thickness, area_shares=strands.areas)
+    return replace(
+        surface, triangles=bare, wires=edges, is_thread=True, min_distance=strands.thickness, area_shares=strands.areas
+    )
 
 
 def _seam_partners(vertices: Array, seams: Index) -> tuple[Index, Array]:

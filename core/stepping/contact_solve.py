@@ -354,7 +354,9 @@ class ContactSolve:
                 rate[free] = 0.0
         return replace(
             state,
-            history=replace(deformation_history, velocity=velocity, force_rate=rate).write_into(self.system, state.history),
+            history=replace(deformation_history, velocity=velocity, force_rate=rate).write_into(
+                self.system, state.history
+            ),
         )
 
     def _packed_support_modes(

@@ -110,6 +110,6 @@ class PiecewiseLaw:
                 ]
             )
             for field in fields(Coefficients)
-            if field.name != "waveform"
+            if field.name != "is_waveform"
         }
         return Coefficients(**values, is_waveform=self.is_waveform)

@@ -65,7 +65,9 @@ class WaveformLaw:
         # Regions differ in their eigenvalues only, so the rest is cached.
         unit = _unit_eigenvalue_coefficients(self.decay, self.frequency, self.high_mode_frequency_ratio, h)
         return replace(
-            unit, inertia_time=unit.inertia_time / self.eigenvalue, reference_inertia_ratio=unit.reference_inertia_ratio * self.eigenvalue
+            unit,
+            inertia_time=unit.inertia_time / self.eigenvalue,
+            reference_inertia_ratio=unit.reference_inertia_ratio * self.eigenvalue,
         )
 
     def _coefficients(self, h: float) -> Coefficients:

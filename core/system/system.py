@@ -303,7 +303,7 @@ def assemble_system(
     is_soft[unconnected.pinned[np.isfinite(unconnected.pin_stiffness)]] = True
     keeps_pendulum_free, is_net, is_sheet = (
         np.concatenate([np.full(len(block.rest), getattr(block, name)) for block in blocks])
-        for name in ("swings", "net", "is_sheet")
+        for name in ("keeps_pendulum_free", "is_net", "is_sheet")
     )
     regions = find_regions(
         unconnected.rest,

@@ -36,7 +36,9 @@ class Variants:
             # Parameters, external forces and sensors can be read only at the frame at which the motion was just read.
             watched = None if body.sensor_inputs is None else _CachedReader(body.sensor_inputs)
             motion.dependents = tuple(one for one in (dials, outside, watched) if one is not None)
-            bodies.append(replace(body, motion=motion, settings_by_frame=dials, external_forces=outside, sensor_inputs=watched))
+            bodies.append(
+                replace(body, motion=motion, settings_by_frame=dials, external_forces=outside, sensor_inputs=watched)
+            )
         anchors = tuple(replace(one, motion=_CachedReader(one.motion)) for one in core_scene.anchors)
         colliders = []
         for one in core_scene.colliders:

@@ -85,7 +85,7 @@ class _DaskRun:
         self._units[unit.number] = unit
         command_line = unit_command(self._blender, unit, self._output)
         future = self._client.submit(
-            self._module.on_dask_worker, command_line, str(unit.folder / LOG), self._topic, unit.number,
+            self._module.run_on_dask_worker, command_line, str(unit.folder / LOG), self._topic, unit.number,
             key=f"dampsim {unit.label} {uuid.uuid4().hex[:8]}", pure=False,
         )  # fmt: skip
         self._futures[future] = unit

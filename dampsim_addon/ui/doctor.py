@@ -225,7 +225,7 @@ class DAMPSIM_OT_mend(Operator):
             self.report({"INFO"}, f"{obj.name}: there is nothing to fix")
             return {"CANCELLED"}
         try:
-            fixes[self.way].mend(obj, context.scene)
+            fixes[self.way].fix(obj, context.scene)
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}

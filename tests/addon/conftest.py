@@ -1,4 +1,4 @@
-"""The add-on under test: the checkout in the bpy module, or the installed extension in a real Blender."""
+"""Fixtures for the add-on: the checkout in the bpy module, or the installed extension in a real Blender."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:
 
 @pytest.fixture(scope="session")
 def load() -> Callable[[str], ModuleType]:
-    """A module of the package by its name within it."""
+    """Return a function that imports a module of the package by its relative name."""
     return lambda name: importlib.import_module(f"{PACKAGE}.{name}" if name else PACKAGE)
 
 
@@ -35,7 +35,7 @@ def registered(load: Callable[[str], ModuleType]) -> Iterator[None]:
 
 @pytest.fixture
 def live(load: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
-    """Live playback, which a Blender without a window does not switch on of itself."""
+    """Install live playback, which Blender does not do without a window."""
     module = load("dampsim_addon.live")
     module.install()
     yield module

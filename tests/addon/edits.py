@@ -1,6 +1,6 @@
-"""What an animator may do to a shot: random edits, each of which finds what it changes in the scene as it is.
+"""Random edits of a shot, as an animator might make them.
 
-An edit gets a source of chance and returns what it did, in words, or '' where there was nothing to do it to.
+An edit takes a random generator and returns a description of its change, or '' if the scene has nothing to change.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Edit = Callable[[Random], str]
 EDITS: dict[str, tuple[Edit, ...]] = {}
 LAST = 6
 MOST_BODIES, MOST_OBJECTS = 3, 9
-# No shot is a cycle, and rolling in and many tets take time, not another way through the code.
+# The shots are no loops. Preroll and high resolutions take time without covering more code.
 _LEFT = ("loop", "resolution", "preroll", "substeps", "sweeps")
 _GROUPS = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
@@ -39,7 +39,7 @@ def of(sort: str) -> Callable[[Edit], Edit]:
     return enter
 
 
-# The shot.
+# Creation of the shot.
 
 
 def ball(name: str, place: float, cache: object, **dials: Any) -> bpy.types.Object:
@@ -59,7 +59,7 @@ def empty(name: str, *place: float) -> bpy.types.Object:
 
 
 def shot(cache: object, chance: Random) -> bpy.types.Scene:
-    """A ball on a rig, with a parent, shape keys and a wind, beside another one that is linked to what moves."""
+    """Create a rigged ball with a parent, shape keys and wind, and a second ball linked to a moving empty."""
     scene = fresh(LAST)
     flesh = ball("Flesh", 0.0, cache, settle=8.0)
     flesh.shape_key_add(name="Basis")
@@ -88,7 +88,7 @@ def shot(cache: object, chance: Random) -> bpy.types.Scene:
 
 
 def _same_seed(obj: bpy.types.Object) -> None:
-    """Of a new field, for which Blender takes the clock."""
+    """Fix the seed of a new field, which Blender derives from the clock."""
     obj.field.seed = 1
 
 
@@ -120,7 +120,7 @@ def _link(obj: bpy.types.Object, other: bpy.types.Object, *places: tuple[float, 
         link.points.add().place = place
 
 
-# Who is there.
+# Objects of the scene.
 
 
 def objects() -> list[bpy.types.Object]:
@@ -144,7 +144,7 @@ def rigs() -> list[bpy.types.Object]:
 
 
 def curves() -> list[tuple[Any, bpy.types.FCurve]]:
-    """Every curve of the file, and what holds it."""
+    """Return every F-curve of the file with its channel bag."""
     return [
         (bag, curve)
         for action in sorted(bpy.data.actions, key=lambda action: action.name)
@@ -168,7 +168,7 @@ def frame_of(chance: Random) -> int:
     return chance.randrange(1, LAST + 1)
 
 
-# Poses.
+# Transforms and poses.
 
 
 @of("pose")
@@ -229,10 +229,10 @@ def edit_a_bone(chance: Random) -> str:
     bpy.ops.object.mode_set(mode="EDIT")
     rig.data.edit_bones[chance.randrange(len(rig.data.edit_bones))].tail.x += way
     bpy.ops.object.mode_set(mode="OBJECT")
-    return f"a bone's tail of {rig.name} by {way}"
+    return f"tail of a bone of {rig.name} moved by {way}"
 
 
-# Curves.
+# F-curves and animation data.
 
 
 @of("curve")
@@ -243,7 +243,7 @@ def nudge_a_key(chance: Random) -> str:
     place, way = chance.randrange(len(curve.keyframe_points)), near(chance)
     curve.keyframe_points[place].co[1] += way
     curve.update()
-    return f"key {place} of {curve.data_path} by {way}"
+    return f"key {place} of {curve.data_path} changed by {way}"
 
 
 @of("curve")
@@ -301,7 +301,7 @@ def animation_data(chance: Random) -> str:
     return f"{what} the animation of {block.name}"
 
 
-# Painting.
+# Vertex groups.
 
 
 @of("weights")
@@ -342,7 +342,7 @@ def change_the_groups(chance: Random) -> str:
     return f"{obj.name}: {what} vertex group"
 
 
-# Dials.
+# Parameters.
 
 
 def value_of(name: str, chance: Random) -> Any:
@@ -352,7 +352,7 @@ def value_of(name: str, chance: Random) -> Any:
     if isinstance(one.default, bool):
         return chance.random() < 0.5
     low, high = one.soft_least or one.least, one.soft_most or one.most
-    # Extremes take time, not another way through the code.
+    # Extreme values take time without covering more code.
     value = float(one.default) * 2.0 ** chance.uniform(-1.0, 1.0) or chance.uniform(low, high)
     value = min(max(value, low), high)
     return int(value) if isinstance(one.default, int) else float(f"{value:.3g}")
@@ -419,7 +419,7 @@ def choose_a_kind(chance: Random) -> str:
     return f"{obj.name} is {obj.dampsim.kind}"
 
 
-# The stack.
+# Modifiers.
 
 
 @of("modifier")
@@ -477,10 +477,10 @@ def pull_a_lattice(chance: Random) -> str:
     lattice, way = chance.choice(lattices), near(chance)
     lattice.data.points[chance.randrange(8)].co_deform.x += way
     lattice.data.update_tag()
-    return f"a point of {lattice.name} by {way}"
+    return f"a point of {lattice.name} moved by {way}"
 
 
-# The mesh.
+# Meshes.
 
 
 @of("mesh")
@@ -490,7 +490,7 @@ def pull_a_vertex(chance: Random) -> str:
     keys = obj.data.shape_keys
     (keys.key_blocks[-1].points if keys else obj.data.vertices)[place].co.x += way
     obj.data.update()
-    return f"vertex {place} of {obj.name} by {way}"
+    return f"vertex {place} of {obj.name} moved by {way}"
 
 
 @of("mesh")
@@ -536,7 +536,7 @@ def shape_keys(chance: Random) -> str:
     return f"{obj.name}/{key.name}: {what} {value}"
 
 
-# What leads it.
+# Constraints and parents.
 
 
 @of("constraint")
@@ -545,7 +545,7 @@ def constrain(chance: Random) -> str:
     kind = chance.choice(["COPY_LOCATION", "COPY_ROTATION", "DAMPED_TRACK", "LIMIT_LOCATION"])
     constraint = obj.constraints.new(kind)
     if kind != "LIMIT_LOCATION":
-        # Only what stands behind it by name: no circles.
+        # Only objects later in name order, to avoid cycles.
         constraint.target = next((one for one in reversed(objects()) if one.name > obj.name), None)
     else:
         constraint.use_max_x, constraint.max_x = True, 0.1
@@ -574,7 +574,7 @@ def change_a_constraint(chance: Random) -> str:
 @of("constraint")
 def parent(chance: Random) -> str:
     obj = chance.choice(bodies() + winds() + [one for one in objects() if one.type == "EMPTY"])
-    # Only what stands behind it by name: no circles.
+    # Only objects later in name order, to avoid cycles.
     other = chance.choice([None, *(one for one in objects() if one.name > obj.name)])
     obj.parent, obj.parent_type = other, "OBJECT"
     if other is not None and other.type == "ARMATURE" and len(other.data.bones):
@@ -582,7 +582,7 @@ def parent(chance: Random) -> str:
     return f"{obj.name} has parent {other.name if other else None}"
 
 
-# The scene.
+# Scene settings.
 
 
 @of("scene")
@@ -601,7 +601,7 @@ def frame_range(chance: Random) -> str:
 
 @of("scene")
 def gravity(chance: Random) -> str:
-    scene, what = bpy.context.scene, chance.choice(["set", "key", "switch", "drive", "drive it otherwise"])
+    scene, what = bpy.context.scene, chance.choice(["set", "key", "switch", "drive", "change driver"])
     drivers = list(scene.animation_data.drivers) if scene.animation_data else []
     if what == "set":
         scene.gravity[chance.randrange(3)] = near(chance, 9.0)
@@ -619,7 +619,7 @@ def gravity(chance: Random) -> str:
     return f"gravity: {what}, {tuple(scene.gravity)}, {scene.use_gravity}"
 
 
-# The wind.
+# Force fields.
 
 
 @of("field")
@@ -709,7 +709,7 @@ def add_a_collider(chance: Random) -> str:
 
 
 def _with_all() -> bpy.types.Collection:
-    """A collection that has all objects."""
+    """Return a collection of all objects."""
     found = bpy.data.collections.get("Stops") or bpy.data.collections.new("Stops")
     for obj in bpy.data.objects:
         if obj.name not in found.objects:
@@ -747,7 +747,7 @@ def change_a_collider(chance: Random) -> str:
         if how == "collide":
             of_whom.collide = not of_whom.collide
         else:
-            # Not the scene's own, which Blender 4.5 lets nothing point to.
+            # Not the scene's own collection, to which Blender 4.5 allows no pointer.
             of_whom.collider_collection = None if of_whom.collider_collection else _with_all()
     return f"{obj.name}: {how}"
 
@@ -773,7 +773,7 @@ def change_a_link(chance: Random) -> str:
     if not found:
         return ""
     obj, link = chance.choice(found)
-    what = chance.choice(["rigid", "stiffness", "point", "bone", "led", "remove"])
+    what = chance.choice(["rigid", "stiffness", "point", "bone", "armature", "remove"])
     if what == "rigid":
         link.rigid = not link.rigid
     elif what == "stiffness":
@@ -782,7 +782,7 @@ def change_a_link(chance: Random) -> str:
         link.points[0].place[chance.randrange(3)] += near(chance)
     elif what == "bone" and link.other is not None and link.other.type == "ARMATURE":
         link.bone = "" if link.bone else link.other.pose.bones[0].name
-    elif what == "led" and rigs() and link.other not in bodies():
+    elif what == "armature" and rigs() and link.other not in bodies():
         link.bone, link.other = "", chance.choice(rigs())
     elif what == "remove":
         obj.dampsim.links.remove(list(obj.dampsim.links).index(link))
@@ -797,7 +797,7 @@ def join(chance: Random) -> str:
         return ""
     some = chance.sample(bodies(), 2)
     groups.join(some)
-    return f"{some[0].name} with {some[1].name}"
+    return f"{some[0].name} joined with {some[1].name}"
 
 
 @of("group")
@@ -809,7 +809,7 @@ def leave(chance: Random) -> str:
             if one.dampsim.links[place].other in (members if one == obj else [obj]):
                 one.dampsim.links.remove(place)
     groups.leave(obj)
-    return f"{obj.name} alone"
+    return f"{obj.name} leaves its group"
 
 
 # Objects.
@@ -869,7 +869,7 @@ def switch_draft(chance: Random) -> str:
 
 
 def random_edit(chance: Random) -> str:
-    """One of them, every sort as likely as the others."""
+    """Apply a random edit and return its description. Every sort is equally likely."""
     while True:
         edit = chance.choice(EDITS[chance.choice(list(EDITS))])
         if said := edit(chance):

@@ -1,4 +1,4 @@
-"""What the tests of the farm have in common: tiny shots, a program like Blender, and a look at its processes."""
+"""Helpers of the farm's tests: tiny shots, a substitute for the Blender program, and its processes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ import pytest
 from scenes import dump, fresh, wobbler
 
 ROOT = Path(__file__).parents[2]
-# What differs from run to run and says nothing of the result.
+# Report entries that differ between runs without affecting the result.
 _TIMES = re.compile(r"baked_seconds|seconds")
 
 
 def needed(program: str) -> str:
-    """Where a program of the system is. In continuous integration it has to be there."""
+    """Return the path of a system program. Skip the test without it, except in continuous integration."""
     found = shutil.which(program)
     if found is None:
         assert not os.environ.get("DAMPSIM_CI"), f"{program} is missing"
@@ -34,7 +34,7 @@ def needed(program: str) -> str:
 
 
 def blender(folder: Path) -> str:
-    """The program at hand, or one like it that runs the checkout in the bpy module."""
+    """Return the running Blender program, or a substitute that runs the checkout in the bpy module."""
     if bpy.app.binary_path:
         return bpy.app.binary_path
     script = folder / "blender"
@@ -44,7 +44,7 @@ def blender(folder: Path) -> str:
 
 
 def shots(folder: Path, count: int, last: int = 12, broken: tuple[int, ...] = ()) -> Path:
-    """A folder of little .blend files, sh001.blend and so on. broken: those whose pin group is gone."""
+    """Create a folder of small files sh001.blend and so on. broken: numbers of those with a missing pin group."""
     folder.mkdir(parents=True)
     for number in range(1, count + 1):
         fresh(last)
@@ -61,7 +61,7 @@ def command(program: str, *arguments: object) -> list[str]:
 
 
 def run(program: str, *arguments: object) -> tuple[int, str]:
-    """Exit code, and what was said."""
+    """Run a command; return its exit code and output."""
     done = subprocess.run(
         command(program, *arguments), capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=600
     )
@@ -69,7 +69,7 @@ def run(program: str, *arguments: object) -> tuple[int, str]:
 
 
 def processes(text: str) -> dict[int, str]:
-    """Command lines of all processes that have a text in them, but for this one, by number."""
+    """Return the command lines of all other processes that contain a text, by process id."""
     found = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -81,7 +81,7 @@ def processes(text: str) -> dict[int, str]:
 
 
 def children(output: Path) -> list[int]:
-    """Of a farm: the Blenders that do its units."""
+    """Return the ids of the Blender processes that run a farm's units."""
     return [number for number, said in processes(str(output)).items() if " bake " in said or " --only " in said]
 
 
@@ -93,18 +93,18 @@ def kill(number: int) -> None:
 def wait_until(holds: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
-        assert time.monotonic() < end, "it did not come about"
+        assert time.monotonic() < end, "timed out"
         time.sleep(0.05)
 
 
 def none_left(output: Path) -> None:
-    """No Blender goes on when all of it is over."""
+    """Wait until no Blender of a finished farm runs."""
     wait_until(lambda: not children(output), 40.0)
 
 
 @contextlib.contextmanager
 def started(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process with a group of its own, which is gone in the end."""
+    """Yield a process with its own process group, and kill it at the end."""
     with said.open("ab") as file:
         process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
@@ -117,8 +117,10 @@ def started(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def results(output: Path) -> dict[str, object]:
-    """What a farm has made, by its file: bytes of frames and of files that other programs play, what the reports say,
-    and what is in each .blend, which Blender writes with addresses of its memory."""
+    """Return the output of a farm by file name: bytes of frames and point caches, contents of reports and .blend files.
+
+    Blender writes memory addresses into .blend files, so their contents are compared instead of their bytes.
+    """
     found: dict[str, object] = {}
     for path in sorted(output.rglob("*")):
         name = path.relative_to(output).as_posix()
@@ -135,20 +137,20 @@ def results(output: Path) -> dict[str, object]:
 
 
 def _timeless(said: Any) -> Any:
-    """Without times, and without a .blend's own length, which depends on its addresses."""
+    """Remove times and the sizes of .blend files, which depend on memory addresses."""
     if isinstance(said, dict):
         kept = {key: value for key, value in said.items() if not _TIMES.search(str(key))}
         if "outputs" in kept:
             kept["outputs"] = {file: size for file, size in kept["outputs"].items() if not file.endswith(".blend")}
         return {key: _timeless(value) for key, value in kept.items()}
-    # Vectors of Blender's look into the memory of a file that is soon closed.
+    # Copy Blender's vectors: they refer to the memory of a file that is closed soon.
     if hasattr(said, "__len__") and not isinstance(said, (str, bytes)):
         return [_timeless(one) for one in said]
     return said
 
 
 def difference(one: Any, other: Any, where: str = "") -> str:
-    """The first place at which two results differ; '' where they are the same."""
+    """Return the first difference of two results, or '' if they are equal."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
         return next((text for key in one if (text := difference(one[key], other[key], f"{where}/{key}"))), "")
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):

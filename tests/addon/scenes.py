@@ -1,4 +1,4 @@
-"""Small scenes, and a deep look at what is in the file."""
+"""Small scenes, and a dump of the contents of the file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 LAST = 12
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
-# Some distributions build Blender without Alembic; test_refusals has what is said there.
+# Some distributions build Blender without Alembic; test_refusals tests the message.
 KINDS = {
     target.name: target
     for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.targets").TARGETS
@@ -20,9 +20,9 @@ KINDS = {
 }
 TARGETS = list(KINDS)
 FILES = [name for name, target in KINDS.items() if target.storage.name == "FILE"]
-# Of the size: what single precision, and for rigs the corrections, leave of an exact bake.
+# Error of an exact bake as a fraction of the size, from single precision and from corrections for rigs.
 ROUNDING = 2e-6
-# What Blender works out of the rest.
+# Properties that Blender derives from others.
 DERIVED = ("matrix_world", "matrix_local", "matrix_basis", "dimensions", "active_shape_key_index")
 
 
@@ -34,7 +34,7 @@ def fresh(last: int = LAST) -> bpy.types.Scene:
 
 
 def wobbler(cache: object, name: str = "Wobbler") -> bpy.types.Object:
-    """A ball, held at its foot, on a jerky path; with a modifier that changes its vertex count."""
+    """Return a ball pinned at its foot, on a jerky path, with a modifier that changes its vertex count."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=20, ring_count=12)
     obj = bpy.context.object
     obj.name = obj.data.name = name
@@ -57,14 +57,14 @@ def add(obj: bpy.types.Object, cache: object, **dials: Any) -> None:
     group = obj.dampsim
     group.pin_group, group.resolution, group.cache_folder = "Pin", 400, str(cache)
     group.settle, group.bounce, group.stiffness_by = 8.0, 30.0, "MODULUS"
-    # As firm as a column of its height that is shortened by a sixtieth.
+    # A column of its height would be shortened by 1/60 under its own weight.
     group.stiffness = float(f"{0.03 * group.density * 9.81 * max(obj.dimensions):.2g}")
     for key, value in dials.items():
         setattr(group, key, value)
 
 
 def armature(obj: bpy.types.Object) -> bpy.types.Object:
-    """Two bones through the object, the upper one bending, as the object's first modifier."""
+    """Deform the object with two animated bones as its first modifier; return the rig."""
     data = bpy.data.armatures.new("Rig")
     rig = bpy.data.objects.new("Rig", data)
     bpy.context.scene.collection.objects.link(rig)
@@ -93,7 +93,7 @@ def armature(obj: bpy.types.Object) -> bpy.types.Object:
 
 
 def world(obj: bpy.types.Object, frame: float, constructive: bool = False) -> np.ndarray:
-    """Evaluated vertices in world space, without the modifiers that add vertices unless wanted."""
+    """Return the evaluated vertices in world space, (v, 3) m. constructive: with subdivision modifiers."""
     hidden = [m for m in obj.modifiers if m.type == "SUBSURF" and m.show_viewport and not constructive]
     for modifier in hidden:
         modifier.show_viewport = False
@@ -113,7 +113,7 @@ def size(points: np.ndarray) -> float:
 
 
 def _plain(struct: Any) -> dict[str, Any]:
-    """Simple properties of a Blender struct, and the names of what it points to."""
+    """Return the simple properties of a Blender struct and the names of its pointers' targets."""
     found: dict[str, Any] = {}
     for prop in struct.bl_rna.properties:
         if prop.identifier in ("rna_type", "dampsim") or (prop.is_readonly and prop.type != "POINTER"):
@@ -148,16 +148,16 @@ def _animation(block: Any) -> Any:
 
 
 def _census() -> dict[str, list[tuple[str, int]]]:
-    """All datablocks of the file and how many use them."""
+    """Return all datablocks of the file with their user counts."""
     lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
-    # Blender keeps its own windows, and images such as the last render; 5.2 lists all of them once more.
+    # Exclude datablocks that Blender itself keeps, such as windows and the last render. 5.2 also lists all ids.
     other = ("window_managers", "screens", "workspaces", "images", "brushes", "all_ids")
     ours = [name for name in lists if name not in other]
     return {name: [(block.name_full, block.users) for block in getattr(bpy.data, name)] for name in ours}
 
 
 def dump() -> dict[str, Any]:
-    """Everything of the artist's that a bake could touch."""
+    """Return all data of the user that a bake could change."""
     scene = bpy.context.scene
     scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
     found: dict[str, Any] = {"scene": _plain(scene), "census": _census()}

@@ -1,4 +1,4 @@
-"""A stand-in for the program blender, which the bpy module does not bring: as much of its command line as a farm uses.
+"""Substitute for the Blender program, which the bpy module lacks: the part of its command line that a farm uses.
 
     stand_in.py [--background] [FILE.blend] [--python-exit-code N] --command dampsim ARGUMENTS
 
@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
             try:
                 bpy.ops.wm.open_mainfile(filepath=word)
             except RuntimeError as error:
-                # Blender goes on too, with what it starts with.
+                # Blender continues too, with its startup file.
                 print(error, file=sys.stderr)
                 bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     return 0
@@ -44,5 +44,5 @@ def main(arguments: list[str]) -> int:
 code = main(sys.argv[1:])
 sys.stdout.flush()
 sys.stderr.flush()
-# The module of Blender 4.5 breaks down where Python takes it apart.
+# The bpy module of Blender 4.5 crashes while Python shuts down.
 os._exit(code)

@@ -1,4 +1,4 @@
-"""Registration, properties and the command line."""
+"""Registration, properties, presets, the command line and the Python API."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Load = Callable[[str], ModuleType]
 
 
 @pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
-def test_switching_off_and_on_leaves_nothing_behind(load: Load) -> None:
+def test_reregistration_leaves_nothing_behind(load: Load) -> None:
+    """Unregistering removes properties and panels, and registering again restores them."""
     package = load("")
     for _ in range(2):
         package.unregister()
@@ -28,7 +29,8 @@ def test_switching_off_and_on_leaves_nothing_behind(load: Load) -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("DAMPSIM_INSTALLED"), reason="the zip is not installed")
-def test_the_installed_extension_has_the_compiled_kernel_from_its_own_wheel(load: Load) -> None:
+def test_installed_extension_loads_its_kernel(load: Load) -> None:
+    """The installed extension loads the compiled kernel from its own wheel."""
     path = load("core.native.paths").found()
     assert path is not None
     assert path.parent.name == "dampsim_kernel"
@@ -36,7 +38,8 @@ def test_the_installed_extension_has_the_compiled_kernel_from_its_own_wheel(load
 
 
 @pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
-def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_registration_is_rolled_back(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A failing registration raises its error and unregisters the earlier classes."""
     package = load("")
     package.unregister()
 
@@ -52,7 +55,8 @@ def test_a_registration_that_fails_is_undone_and_told(load: Load, monkeypatch: p
     package.register()
 
 
-def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> None:
+def test_parameters_become_properties(load: Load) -> None:
+    """Each parameter has a property with its label, description and default."""
     parameters = load("core.scene.parameters")
     fresh()
     bpy.ops.mesh.primitive_cube_add()
@@ -65,7 +69,8 @@ def test_every_parameter_is_a_property_with_its_default_and_text(load: Load) -> 
     assert settings == parameters.Settings()
 
 
-def test_add_needs_a_mesh_and_dials_it_by_its_sag(tmp_path: Path) -> None:
+def test_add_requires_mesh(tmp_path: Path) -> None:
+    """Add refuses an empty, and sets the stiffness of a mesh by its sag."""
     fresh()
     bpy.ops.object.empty_add()
     assert not bpy.ops.dampsim.add.poll()
@@ -79,7 +84,8 @@ def test_add_needs_a_mesh_and_dials_it_by_its_sag(tmp_path: Path) -> None:
     assert obj.dampsim.stiffness_by == "SAG"
 
 
-def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: Path) -> None:
+def test_measured_sag_matches_setting(load: Load, tmp_path: Path) -> None:
+    """Measure finds the sag that was set. Its result becomes out of date when a setting changes."""
     fresh()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
@@ -89,7 +95,7 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
     young = obj.dampsim.measured_young
     holds, scene = load("dampsim_addon.scene.measurements").holds, bpy.context.scene
     assert holds(obj, scene)
-    # The same modulus, dialled as such, hangs as low.
+    # Set as a modulus, the same value gives the same sag.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young
     assert not holds(obj, scene)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
@@ -99,7 +105,8 @@ def test_measured_sag_is_what_was_dialled_and_goes_stale(load: Load, tmp_path: P
         bpy.ops.dampsim.measure()
 
 
-def test_there_are_materials_and_each_sets_dials_within_their_range(load: Load, tmp_path: Path) -> None:
+def test_presets_set_distinct_settings(load: Load, tmp_path: Path) -> None:
+    """Each preset sets valid and distinct settings."""
     fresh()
     obj = wobbler(tmp_path)
     read = load("dampsim_addon.scene.properties").read_settings
@@ -118,11 +125,11 @@ def test_there_are_materials_and_each_sets_dials_within_their_range(load: Load, 
     assert len(seen) == len(scripts)
 
 
-def test_an_own_material_is_kept_and_removed(load: Load, tmp_path: Path) -> None:
+def test_user_preset_saved_and_removed(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.settle, obj.dampsim.poisson = 33.0, 0.31
-    # One that an earlier run left behind would be in the way.
+    # Remove the preset of an earlier run.
     bpy.ops.dampsim.preset_add(name="Test Pudding", remove_name=True)
     assert bpy.ops.dampsim.preset_add(name="Test Pudding") == {"FINISHED"}
     saved = [p for f in bpy.utils.preset_paths("dampsim") for p in Path(f).glob("Test_Pudding.py")]
@@ -144,7 +151,8 @@ def saved(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_cli_bake_saves_file(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The bake command saves, reports and resumes. It refuses a partial re-bake after a change of settings."""
     cli = load("dampsim_addon.cli")
     out, report = saved.with_name("baked.blend"), saved.with_name("report.json")
     code = cli.main(
@@ -165,7 +173,7 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
     assert baked["size"] == 32 + 6 * 12 * len(obj.data.vertices)
     assert 0.0 <= baked["error"] < 1e-5
     assert baked["helped"] == 0
-    # The same again has nothing to simulate; other dials start over and say so.
+    # A repeated bake has nothing to simulate. A changed setting starts over with a message.
     assert cli.main(["bake"]) == cli.DONE
     assert "Simulating" not in capfd.readouterr().out
     assert cli.main(["bake", "--set", "settle=7"]) == cli.DONE
@@ -181,9 +189,7 @@ def test_the_command_line_bakes_and_saves(load: Load, saved: Path, capfd: pytest
     assert "Settle (7, now 8) changed" in capfd.readouterr().err
 
 
-def test_the_command_line_tells_exports_and_clears(
-    load: Load, saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_cli_info_export_clear(load: Load, saved: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cli, report = load("dampsim_addon.cli"), tmp_path / "report.json"
     assert cli.main(["info", "--report", str(report)]) == cli.DONE
     assert "0 of 12 frames simulated; not baked" in capfd.readouterr().out
@@ -202,7 +208,7 @@ def test_the_command_line_tells_exports_and_clears(
     assert not (tmp_path / "cache").exists() or list((tmp_path / "cache").iterdir()) == []
 
 
-def test_scripts_bake_without_a_file(load: Load, tmp_path: Path) -> None:
+def test_api_bakes_unsaved_file(load: Load, tmp_path: Path) -> None:
     api = load("dampsim_addon.api")
     fresh()
     obj = wobbler(tmp_path)
@@ -240,7 +246,7 @@ def test_scripts_bake_without_a_file(load: Load, tmp_path: Path) -> None:
         ([], "required"),
     ],
 )
-def test_wrong_usage_exits_with_two(
+def test_cli_usage_error_exits_two(
     load: Load, saved: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], words: str
 ) -> None:
     before = saved.read_bytes()
@@ -249,9 +255,7 @@ def test_wrong_usage_exits_with_two(
     assert saved.read_bytes() == before
 
 
-def test_a_failed_simulation_exits_with_one_and_saves_nothing(
-    load: Load, saved: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_cli_failed_bake_saves_nothing(load: Load, saved: Path, capfd: pytest.CaptureFixture[str]) -> None:
     before = saved.read_bytes()
     bpy.data.objects["Wobbler"].scale.y = 0.0
     bpy.context.view_layer.update()

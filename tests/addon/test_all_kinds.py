@@ -1,4 +1,4 @@
-"""Whatever an object is simulated as: Add, play, bake to every target, compare, calibrate and the command line work."""
+"""Workflows for each kind of body: Add, playback, bakes to all targets, ghosts, calibration and command line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from test_live import assert_same_bits, baked, frames, play, standing
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-# What there is of each kind, and what Add takes it for.
+# A sample of each kind, and the kind that Add chooses for it.
 MADE = {
     "SOLID": (cube, "SOLID"),
     "SPRINGS": (lambda: grid(6), "CLOTH"),
@@ -38,7 +38,7 @@ def live(load: Load) -> Iterator[ModuleType]:
 
 @pytest.fixture(params=[*list(MADE)[:-1], pytest.param("SHELL", marks=pytest.mark.slow)])
 def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
-    """In a sway, held by what hangs on its pins."""
+    """Return a simulated object of the requested kind."""
     fresh()
     make, chosen = MADE[request.param]
     obj = make()
@@ -55,7 +55,8 @@ def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     [pytest.param(name, marks=() if name in ("SOLID", "CLOTH") else pytest.mark.slow) for name in MADE],
     indirect=True,
 )
-def test_every_target_plays_what_was_simulated_and_clear_leaves_nothing(load: Load, thing: bpy.types.Object) -> None:
+def test_targets_play_cached_frames(load: Load, thing: bpy.types.Object) -> None:
+    """Each target plays the cached frames within the error bound, and Clear restores the object."""
     plain = {frame: world(thing, frame) for frame in (1, LAST)}
     for target in TARGETS:
         bake(thing, target)
@@ -72,7 +73,7 @@ def test_every_target_plays_what_was_simulated_and_clear_leaves_nothing(load: Lo
             np.testing.assert_array_equal(world(thing, frame), points)
 
 
-def test_what_plays_is_what_bakes_to_the_bit(load: Load, live: ModuleType, thing: bpy.types.Object) -> None:
+def test_playback_equals_bake_bitwise(load: Load, live: ModuleType, thing: bpy.types.Object) -> None:
     play()
     assert [standing(live, thing, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     played = frames(live, thing)
@@ -80,7 +81,7 @@ def test_what_plays_is_what_bakes_to_the_bit(load: Load, live: ModuleType, thing
     assert_same_bits(played, baked(load, thing))
 
 
-def test_ghosts_are_compared_and_picked(load: Load, thing: bpy.types.Object) -> None:
+def test_ghosts_compared_and_picked(load: Load, thing: bpy.types.Object) -> None:
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
     thing.dampsim.settle = 5.0
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -93,18 +94,18 @@ def test_ghosts_are_compared_and_picked(load: Load, thing: bpy.types.Object) -> 
 
 
 @pytest.mark.slow
-def test_how_it_settles_and_hangs_is_measured_and_said(load: Load, thing: bpy.types.Object) -> None:
+def test_sag_and_rest_are_measured(load: Load, thing: bpy.types.Object) -> None:
     thing.dampsim.settle, thing.dampsim.swing = 24.0, 3.0
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert thing.dampsim.measured_sag > 0.0
     assert thing.dampsim.measured_young == pytest.approx(thing.dampsim.stiffness, rel=1e-5)
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
     curve = load("dampsim_addon.scene.results").curve_of(thing).curve
-    # Half a frame is what the search is content with; a sheet by its corners has several rest shapes.
+    # The search accepts half a frame. A sheet that hangs by its corners has several rest shapes.
     assert curve.rest == pytest.approx(24.0, abs=1.5)
 
 
-def test_a_command_bakes_it_and_tells_of_it(load: Load, thing: bpy.types.Object, tmp_path: Path) -> None:
+def test_cli_bakes_and_reports(load: Load, thing: bpy.types.Object, tmp_path: Path) -> None:
     cli, report = load("dampsim_addon.cli"), tmp_path / "report.json"
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "thing.blend"))
     assert cli.main(["bake", "--set", "settle=7", "--target", "point_cache", "--report", str(report)]) == cli.DONE
@@ -114,7 +115,8 @@ def test_a_command_bakes_it_and_tells_of_it(load: Load, thing: bpy.types.Object,
     assert cli.main(["info", "--report", str(report)]) == cli.DONE
 
 
-def test_its_materials_are_chosen_in_the_panel(load: Load, thing: bpy.types.Object) -> None:
+def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
+    """Cloth offers fabrics, and the other kinds offer material presets."""
     presets = load("dampsim_addon.scene.presets")
     if thing.dampsim.kind != "CLOTH":
         assert not bpy.ops.dampsim.fabric.poll()
@@ -133,7 +135,7 @@ def test_its_materials_are_chosen_in_the_panel(load: Load, thing: bpy.types.Obje
         bpy.ops.dampsim.fabric(fabric="Tweed")
 
 
-def test_a_thin_solid_is_offered_as_a_shell(load: Load, tmp_path: Path) -> None:
+def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = plate()
     add(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)

@@ -1,4 +1,4 @@
-"""Any mesh simulates, or is refused in one sentence whose mend works: random meshes, each of which is its seed."""
+"""Random meshes, each given by its seed, simulate or are refused with a message whose advice works."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ import numpy as np
 import pytest
 from scenes import fresh
 
-# What is not a number warns on the console before it is refused.
+# Coordinates that are not finite print warnings before they are refused.
 pytestmark = [pytest.mark.bpy, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 Load = Callable[[str], ModuleType]
 Mesh = bmesh.types.BMesh
 MESHES, FRAMES = 300, 3
-# What an artist waits for without a word, s, and what no refusal takes, MB.
+# Longest time (s) and largest memory (MB) of a refusal.
 PATIENCE, MOST_MEGABYTES = 5.0, 500.0
-# Mends that one mesh may need after each other: a broken one is often broken in several ways.
+# Most fixes in a row: a faulty mesh often has several faults.
 MOST_MENDS = 4
 LATER = ("loose_vertex", "thin_tube", "flat_and_closed", "far_away", "tiny_net")
 
 
-# What it is made of.
+# Shapes.
 
 
 def ball(mesh: Mesh, chance: Random) -> None:
@@ -60,7 +60,7 @@ def hairs(mesh: Mesh, chance: Random) -> None:
 
 
 def soup(mesh: Mesh, chance: Random) -> None:
-    """Triangles anywhere, which cross each other."""
+    """Add random triangles that intersect one another."""
     for _ in range(chance.randrange(1, 30)):
         mesh.faces.new([mesh.verts.new([chance.uniform(-1.0, 1.0) for _ in range(3)]) for _ in range(3)])
 
@@ -79,7 +79,7 @@ def nothing(mesh: Mesh, chance: Random) -> None:
     pass
 
 
-# What is wrong with it.
+# Faults.
 
 
 def torn(mesh: Mesh, chance: Random) -> None:
@@ -99,26 +99,26 @@ def inside_out(mesh: Mesh, chance: Random) -> None:
 
 
 def collapsed(mesh: Mesh, chance: Random) -> None:
-    """Faces without area."""
+    """Collapse a face to zero area."""
     face = chance.choice(list(mesh.faces))
     for vert in face.verts:
         vert.co = face.verts[0].co
 
 
 def crushed(mesh: Mesh, chance: Random) -> None:
-    """All of it on a line, or in a point."""
+    """Flatten the mesh to a line or a point."""
     bmesh.ops.scale(mesh, vec=(chance.choice((0.0, 1.0)), 0.0, 0.0), verts=mesh.verts)
 
 
 def finned(mesh: Mesh, chance: Random) -> None:
-    """An edge of three faces."""
+    """Add another face to an edge."""
     edge = chance.choice(list(mesh.edges))
     mesh.faces.new([*edge.verts, mesh.verts.new([chance.uniform(-2.0, 2.0) for _ in range(3)])])
 
 
 def loose_edge(mesh: Mesh, chance: Random) -> None:
     verts = list(mesh.verts)
-    # Near: what is far and in no face is one of LATER.
+    # Near the mesh: distant vertices without faces are one of LATER.
     there = chance.choice(verts).co + 0.3 * (chance.choice(verts).co - chance.choice(verts).co)
     mesh.edges.new([chance.choice(verts), mesh.verts.new(there)])
 
@@ -147,7 +147,7 @@ FAULTS = (torn, doubled, inside_out, collapsed, crushed, finned, loose_edge, cru
 
 
 def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
-    """A random object that is added as artists add it, and in words what it is."""
+    """Return a random object after Add, and its description."""
     chance = Random(seed)
     scene = fresh(FRAMES)
     shape, said = chance.choice(SHAPES), []
@@ -173,11 +173,11 @@ def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     obj.dampsim.resolution = chance.choice((50, 100, 300))
     if chance.random() < 0.3:
-        # Whatever Add chose.
+        # Override the choice of Add.
         obj.dampsim.kind = chance.choice(("SOLID", "SPRINGS"))
         said.append(obj.dampsim.kind.lower())
     if obj.dampsim.kind == "SPRINGS":
-        # As Add dials them.
+        # The default of Add for springs.
         obj.dampsim.stiffness_by = "MODULUS"
         if "tiny_net" in LATER:
             obj.scale *= 1.0 if "tiny" not in said else 1e4
@@ -188,7 +188,7 @@ def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
     return obj, f"{shape.__name__} {' '.join(said)}"
 
 
-# What a refusal says is to be done.
+# Fixes that refusals recommend.
 
 
 def edited(obj: bpy.types.Object, work: Callable[[Mesh], None]) -> None:
@@ -215,7 +215,7 @@ def without_the_broken(obj: bpy.types.Object) -> None:
 
 
 def thicker(obj: bpy.types.Object) -> None:
-    """As Solidify does, applied."""
+    """Apply a Solidify modifier."""
     size = max(obj.dimensions) / max(*(abs(one) for one in obj.scale), 1e-9)
     obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.2 * size
     bpy.ops.object.modifier_apply(modifier="Solidify")
@@ -245,7 +245,7 @@ def in_shorter_steps(obj: bpy.types.Object) -> None:
     obj.dampsim.substeps = min(4 * obj.dampsim.substeps, 64)
 
 
-# By what the sentence says after its semicolon; the first that fits.
+# Fix for each wording of the advice in a message. The first match applies.
 MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
     (r"delete or move them", without_the_broken),
     (r"[Ss]et a scale above zero", scaled),
@@ -261,7 +261,7 @@ MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
 
 @pytest.fixture
 def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
-    """Simulates what Blender has; why it is refused, or '' where all vertices are somewhere at every frame."""
+    """Return a function that simulates an object. It returns the refusal, or '' if all vertices stay finite."""
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     errors = load("core.errors")
 
@@ -280,7 +280,7 @@ def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
 
 
 def peak() -> float:
-    """Of this process so far, MB; none where the system does not tell."""
+    """Return the peak memory of this process in MB, or 0 if the system does not report it."""
     if not sys.platform.startswith("linux"):
         return 0.0
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text(encoding="ascii"))
@@ -288,10 +288,10 @@ def peak() -> float:
 
 
 def mended(obj: bpy.types.Object, said: str) -> None:
-    """Do what the sentence says; raises where nobody can."""
+    """Apply the fix that a message recommends; raise AssertionError if none is known."""
     advice = said.partition(";")[2] or said
     mend = next((mend for words, mend in MENDS if re.search(words, advice)), None)
-    assert mend is not None, f"nothing is known to do about: {said}"
+    assert mend is not None, f"no fix is known for: {said}"
     mend(obj)
 
 
@@ -300,9 +300,7 @@ def seeds() -> list[object]:
 
 
 @pytest.mark.parametrize("ten", seeds())
-def test_any_mesh_simulates_or_is_refused_with_a_mend_that_works(
-    attempt: Callable[[bpy.types.Object], str], ten: int
-) -> None:
+def test_random_mesh_simulates_or_is_fixable(attempt: Callable[[bpy.types.Object], str], ten: int) -> None:
     wrong = []
     for seed in range(10 * ten, 10 * ten + 10):
         obj, what = mesh_of(seed)
@@ -314,12 +312,12 @@ def test_any_mesh_simulates_or_is_refused_with_a_mend_that_works(
                 if not said:
                     break
                 sentences.append(said)
-                assert time.process_time() - began < PATIENCE, "it takes too long to refuse it"
-                assert peak() - before < MOST_MEGABYTES, "it takes too much memory to refuse it"
-                assert re.fullmatch(r"Thing: [^;\n]+[;)] [^\n]+\.", said), f"no sentence: {said}"
+                assert time.process_time() - began < PATIENCE, "the refusal takes too long"
+                assert peak() - before < MOST_MEGABYTES, "the refusal takes too much memory"
+                assert re.fullmatch(r"Thing: [^;\n]+[;)] [^\n]+\.", said), f"not a sentence with advice: {said}"
                 mended(obj, said)
             else:
-                raise AssertionError("no mend helps")
+                raise AssertionError("no fix works")
         except Exception as error:
             wrong.append(f"{seed}: {what}: {type(error).__name__} {str(error)[:300]}: {sentences}")
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""Bakes in Blender: what plays is what was simulated, and nothing of the artist's is touched."""
+"""Bakes in Blender: each target plays the simulation and leaves the user's data unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from scenes import FILES, KINDS, LAST, ROUNDING, TARGETS, add, armature, dump, f
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-# The bridge, many objects with one bake, has tests of its own.
+# test_bridge tests the bridge, which bakes many objects at once.
 EVERY = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
 SAMPLES = [path for path in EVERY if path.stem in ("jelly", "creature", "antenna")]
 
@@ -28,14 +28,14 @@ def bake(obj: bpy.types.Object, target: str, **options: bool | int) -> None:
 
 
 def allowed(obj: bpy.types.Object, points: np.ndarray) -> float:
-    """By how much a vertex of the bake may be off."""
+    """Return the largest permitted error of a baked vertex, m."""
     compressed = obj.dampsim.baked == "SHAPE_KEYS"
     return (0.01 * obj.dampsim.bound_percent if compressed else ROUNDING) * size(points)
 
 
 @pytest.mark.parametrize("rigged", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
-def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: str, rigged: bool) -> None:
+def test_bake_plays_cached_simulation(load: Load, tmp_path: Path, target: str, rigged: bool) -> None:
     fresh()
     obj = wobbler(tmp_path)
     if rigged:
@@ -52,11 +52,11 @@ def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: s
         away = max(away, float(np.linalg.norm(played - frame.surface, axis=1).max()))
         moved = max(moved, float(np.abs(played - plain[number]).max()))
     assert away < limit
-    # What the panel says is what it is.
+    # The panel reports the measured error.
     assert obj.dampsim.baked_error == pytest.approx(away, rel=1e-3)
     assert obj.dampsim.baked_part == pytest.approx(100.0 * away / size(plain[1]), rel=1e-2)
     assert moved > 0.01 * size(plain[1])
-    # Pins go with the rig also between frames: that is what motion blur samples.
+    # Pins follow the rig between frames too, because motion blur samples there.
     pinned = [v.index for v in obj.data.vertices if any(g.group == 0 and g.weight == 1.0 for g in v.groups)]
     baked = {frame: world(obj, frame)[pinned] for frame in (6.25, 6.5, 7.0)}
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
@@ -66,7 +66,7 @@ def test_the_bake_plays_what_was_simulated(load: Load, tmp_path: Path, target: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_rig_posed_anew_after_the_bake_moves_the_baked_flesh(target: str, tmp_path: Path) -> None:
+def test_reposed_rig_moves_baked_mesh(target: str, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
@@ -76,7 +76,7 @@ def test_a_rig_posed_anew_after_the_bake_moves_the_baked_flesh(target: str, tmp_
     high = rig.pose.bones["high"]
     matrix = np.array(rig.matrix_world @ rig.pose.bones["low"].matrix)
     rig.animation_data_clear()
-    # All of it hangs on the lower bone: turning that turns everything about its head.
+    # Everything depends on the lower bone: turning it rotates the whole mesh about its head.
     turn, pose = 0.8, high.rotation_euler.x
     bone = rig.pose.bones["low"]
     bone.rotation_euler.x += turn
@@ -90,7 +90,7 @@ def test_a_rig_posed_anew_after_the_bake_moves_the_baked_flesh(target: str, tmp_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_subframes_lie_between_their_frames(tmp_path: Path, target: str) -> None:
+def test_subframes_interpolate_linearly(tmp_path: Path, target: str) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, target)
@@ -112,7 +112,7 @@ READER = """
 import bpy, json, math, sys, numpy as np
 path, out = sys.argv[-2:]
 bpy.ops.wm.open_mainfile(filepath=path)
-assert not hasattr(bpy.types.Object, "dampsim"), "the add-on is there"
+assert not hasattr(bpy.types.Object, "dampsim"), "the add-on is loaded"
 obj, scene, answer = bpy.data.objects["Wobbler"], bpy.context.scene, []
 for half in range(2, 2 * scene.frame_end + 1):
     scene.frame_set(half // 2, subframe=half % 2 / 2)
@@ -126,7 +126,7 @@ json.dump(answer, open(out, "w"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_baked_file_plays_the_same_without_the_addon(tmp_path: Path, target: str) -> None:
+def test_baked_file_plays_without_addon(tmp_path: Path, target: str) -> None:
     fresh()
     obj = wobbler(tmp_path)
     armature(obj)
@@ -154,7 +154,7 @@ def test_a_baked_file_plays_the_same_without_the_addon(tmp_path: Path, target: s
 
 
 def furnished(cache: Path) -> bpy.types.Object:
-    """With shape keys, their animation and a driver, an NLA track, an armature and its action."""
+    """Return an object with animated and driven shape keys, an NLA track and an animated armature."""
     obj = wobbler(cache)
     armature(obj)
     obj.shape_key_add(name="Basis", from_mix=False)
@@ -185,7 +185,7 @@ def furnished(cache: Path) -> bpy.types.Object:
 
 
 def shared(cache: Path) -> bpy.types.Object:
-    """As furnished, and a second object has the same mesh."""
+    """Return an object with user data whose mesh a second object shares."""
     obj = furnished(cache)
     twin = bpy.data.objects.new("Twin", obj.data)
     bpy.context.scene.collection.objects.link(twin)
@@ -194,11 +194,11 @@ def shared(cache: Path) -> bpy.types.Object:
 
 @pytest.mark.parametrize(
     ("make", "target"),
-    # Absolute keys leave no room for others, and a shared mesh none for any; see test_refusals.
+    # Absolute keys exclude other keys, and a shared mesh excludes all keys; see test_refusals.
     [(m, t) for m in (wobbler, furnished) for t in TARGETS if m is wobbler or t != "ABSOLUTE_KEYS"]
     + [(shared, t) for t in FILES],
 )
-def test_bake_and_clear_leave_the_artists_data_as_it_was(
+def test_bake_and_clear_restore_user_data(
     make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:
     scene = fresh()
@@ -207,7 +207,7 @@ def test_bake_and_clear_leave_the_artists_data_as_it_was(
     before, index = dump(), obj.active_shape_key_index
     bake(obj, target)
     baked = dump()
-    # While baked, the artist's keys and actions are still there and unchanged, and another user of the mesh too.
+    # While baked, the user's keys and actions and the other object of the mesh are unchanged.
     for name, content in before.items():
         if name.startswith("action") or name == "object Twin":
             assert baked[name] == content
@@ -221,7 +221,7 @@ def test_bake_and_clear_leave_the_artists_data_as_it_was(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "ABSOLUTE_KEYS"])
-def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_path: Path) -> None:
+def test_user_keys_play_under_bake(load: Load, target: str, tmp_path: Path) -> None:
     fresh()
     obj = (shared if target in FILES else furnished)(tmp_path)
     bake(obj, target)
@@ -234,7 +234,7 @@ def test_the_artists_own_keys_play_under_the_bake(load: Load, target: str, tmp_p
 
 
 @pytest.mark.slow
-def test_baking_again_and_to_another_target_replaces_the_bake(load: Load, tmp_path: Path) -> None:
+def test_rebake_replaces_previous_target(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     for target in (*TARGETS, *TARGETS):
@@ -253,7 +253,8 @@ def test_baking_again_and_to_another_target_replaces_the_bake(load: Load, tmp_pa
         assert np.linalg.norm(played - expected, axis=1).max() < allowed(obj, played)
 
 
-def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tmp_path: Path) -> None:
+def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
+    """A stopped bake resumes from its cache, and a duplicated object gets a new one."""
     scene = fresh()
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
@@ -264,7 +265,7 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
             break
     steps.close()
     assert dump() == before
-    # With the one that was simulated while the fifth was flushed.
+    # The sixth frame was simulated while the fifth was flushed to disk.
     assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
     texts = [step.text for step in job.run(scene, bpy.context.view_layer, obj, False)]
     assert texts.count("Checking") == 6
@@ -283,7 +284,8 @@ def test_a_stopped_bake_resumes_and_a_duplicate_has_its_own_cache(load: Load, tm
 @pytest.mark.parametrize(
     "name", ["../../victim", "/victim", ".", "..", "", "0123456789ABCDEF", "0123456789abcdef/../../victim"]
 )
-def test_a_cache_named_by_somebody_else_stays_in_the_cache_folder(load: Load, tmp_path: Path, name: str) -> None:
+def test_foreign_cache_id_stays_in_folder(load: Load, tmp_path: Path, name: str) -> None:
+    """A cache identifier of a foreign file cannot lead outside the cache folder."""
     fresh()
     victim = tmp_path / "victim"
     victim.mkdir()
@@ -303,7 +305,7 @@ def test_a_cache_named_by_somebody_else_stays_in_the_cache_folder(load: Load, tm
 
 
 @pytest.mark.slow
-def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: Load, tmp_path: Path) -> None:
+def test_failing_object_does_not_stop_others(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     objects = [wobbler(tmp_path, name) for name in ("First", "Broken", "Last")]
     objects[1].scale.y = 0.0
@@ -324,13 +326,13 @@ def test_several_objects_bake_in_a_row_and_one_that_cannot_stops_no_other(load: 
 
 
 @pytest.mark.slow
-def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: Path) -> None:
+def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     before = {number: cache.read(number).surface for number in cache.numbers()}
-    # The path changes late; what lies before stays.
+    # The path changes late, so the earlier frames stay.
     obj.location.x = 3.0
     obj.keyframe_insert("location", frame=12)
     with pytest.raises(
@@ -349,7 +351,7 @@ def test_a_part_of_a_shot_is_baked_again_from_a_frame_on(load: Load, tmp_path: P
         bpy.ops.dampsim.bake(rebake=True, frame=10)
 
 
-def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_path: Path) -> None:
+def test_resume_after_edit_is_refused(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
@@ -364,7 +366,7 @@ def test_resume_after_an_edit_is_refused_and_nothing_is_lost(load: Load, tmp_pat
     assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
 
 
-def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
+def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     cache = load("dampsim_addon.scene.caches").frame_cache
@@ -379,7 +381,7 @@ def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
     thrown, calmed = plain - world(obj, LAST), np.abs(plain - cache(obj).read(LAST).surface).max()
     assert calmed > 1e-3
     assert np.isfinite(thrown).all()
-    # The path is the same, a dial is not: resuming is refused.
+    # With the same path, a changed setting alone prevents resuming.
     obj.dampsim.follow_through = 0.5
     obj.dampsim.keyframe_insert("follow_through", frame=7)
     with pytest.raises(RuntimeError, match="its animation or dials at frame"):
@@ -388,14 +390,14 @@ def test_keyframed_dials_are_followed(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
-def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
+def test_sample_bakes_within_bound(load: Load, path: Path, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(path))
     obj, scene = bpy.context.object, bpy.context.scene
     assert obj.dampsim.enabled
     assert 100 <= scene.frame_end - scene.frame_start + 1 <= 150
     scene.frame_end = 24
     obj.dampsim.cache_folder = str(tmp_path)
-    # At one of them, what swings may pass through rest.
+    # At one of these frames the swing may pass through the rest shape.
     frames = (18, 21, 24)
     plain = [world(obj, frame) for frame in frames]
     bake(obj, "SHAPE_KEYS")
@@ -407,14 +409,14 @@ def test_every_sample_bakes(load: Load, path: Path, tmp_path: Path) -> None:
     assert 1e-3 * size(plain[0]) < moved < size(plain[0])
 
 
-def test_the_samples_are_what_their_script_builds() -> None:
+def test_sample_files_are_complete() -> None:
     contact, cloth = {"stairs", "stack", "ears", "runner"}, {"flag", "cape", "skirt", "weight", "shag", "shirt"}
     built = {"jelly", "creature", "antenna", "bridge", "dent", "sacking", "sackcloth", "walker", "tentacle"}
     built |= contact | cloth
     assert {path.stem for path in EVERY} == built
 
 
-def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> None:
+def test_pins_follow_driven_parent(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
@@ -432,7 +434,8 @@ def test_a_pin_follows_a_parent_and_a_driver_too(load: Load, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_what_the_artist_adds_after_the_bake_is_kept(tmp_path: Path) -> None:
+def test_user_additions_survive_rebake(tmp_path: Path) -> None:
+    """Shape keys and modifiers that the user adds after a bake survive re-bakes and Clear."""
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "FRAME_KEYS")
@@ -442,7 +445,7 @@ def test_what_the_artist_adds_after_the_bake_is_kept(tmp_path: Path) -> None:
         smile.value = value
         smile.keyframe_insert("value", frame=frame)
     obj.modifiers.new("DampSim smooth", "SMOOTH").factor = 0.0
-    # Baked with it, and cleared, it is still there and moves.
+    # The key and the modifier survive re-bakes, and the key still moves.
     for target in ("SHAPE_KEYS", "POINT_CACHE", "FRAME_KEYS"):
         bake(obj, target)
         keys = obj.data.shape_keys
@@ -458,7 +461,7 @@ def test_what_the_artist_adds_after_the_bake_is_kept(tmp_path: Path) -> None:
     assert "DampSim smooth" in obj.modifiers
 
 
-def test_a_linked_duplicate_takes_no_bake_from_the_original(tmp_path: Path) -> None:
+def test_linked_duplicate_keeps_original_bake(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
@@ -475,7 +478,8 @@ def test_a_linked_duplicate_takes_no_bake_from_the_original(tmp_path: Path) -> N
     np.testing.assert_array_equal(world(obj, 7), played)
 
 
-def test_a_bake_that_something_overrides_is_refused_and_the_one_before_stays(load: Load, tmp_path: Path) -> None:
+def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
+    """A bake whose playback deviates from the simulation is refused, and the previous bake stays."""
     scene = fresh()
     obj = wobbler(tmp_path)
     bake(obj, "POINT_CACHE")
@@ -494,7 +498,8 @@ def test_a_bake_that_something_overrides_is_refused_and_the_one_before_stays(loa
 
 
 @pytest.mark.slow
-def test_the_command_line_leaves_the_bake_of_the_original_where_it_saves_elsewhere(load: Load, tmp_path: Path) -> None:
+def test_cli_output_keeps_original_bake(load: Load, tmp_path: Path) -> None:
+    """With --output to another file, the command line keeps the bake of the original file."""
     fresh()
     obj = wobbler(tmp_path / "cache")
     original, other = tmp_path / "original.blend", tmp_path / "other.blend"

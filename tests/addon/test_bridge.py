@@ -1,4 +1,4 @@
-"""The sample bridge: it hangs still, its welds hold, and one bake bakes all of it."""
+"""The sample bridge: it starts at rest, its welds hold, and one bake includes all members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def ropes() -> list[bpy.types.Object]:
     return [bpy.data.objects["Rope Left"], bpy.data.objects["Rope Right"]]
 
 
-def test_it_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -> None:
+def test_bridge_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -> None:
     scene = bpy.context.scene
     bpy.data.objects["Far Posts"].animation_data_clear()
     sampling, groups = load("dampsim_addon.blender.sampler"), load("dampsim_addon.scene.groups")
@@ -44,18 +44,18 @@ def test_it_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -> No
     assert last.number == taken.first + seconds * taken.fps
     speed = np.linalg.norm(last.state.positions - before.state.positions, axis=1).max() * taken.fps
     assert speed < 1e-6
-    # It begins where it hangs: what is left of the search for that is far below what one sees.
+    # It starts in its static shape: the residual of that search is invisible.
     assert np.linalg.norm(last.state.positions - begin.state.positions, axis=1).max() < 1e-4
     (island,) = simulation.islands
     assert len(island.system.joints.stiffness) == 80
     assert np.abs(island.system.joints.gaps(last.state.positions)).max() < 1e-4
-    # As a bridge hangs: in the middle lower than where it was built, and by little.
+    # The middle hangs slightly lower than modelled.
     name = "Plank 10"
     sunk = (simulation.scene.body(name).surface.vertices - last.shapes[name])[:, 2]
     assert 0.0 < sunk.min() <= sunk.max() < 0.2
 
 
-def test_one_bake_bakes_all_of_it(load: Load, ropes: list[bpy.types.Object], tmp_path: Path) -> None:
+def test_single_bake_includes_all_members(load: Load, ropes: list[bpy.types.Object], tmp_path: Path) -> None:
     scene = bpy.context.scene
     simulated = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
     for obj in simulated:

@@ -1,4 +1,4 @@
-"""A bug is not the artist's mistake: it keeps its traceback. What Blender and the disk refuse is a sentence."""
+"""Bugs keep their traceback. Failures of Blender or the disk become messages of one sentence."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from test_baking import bake
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-# What was once taken for an error of Blender's or of the disk.
+# Exceptions that were once mistaken for errors of Blender or the disk.
 BUGS = [RuntimeError, OSError, AttributeError, ZeroDivisionError]
 
 
@@ -36,14 +36,14 @@ def scene(tmp_path: Path) -> Path:
 
 
 def starting_at_once() -> None:
-    """What falls is never at rest, so that the first step that is solved is one of the shot."""
+    """Unpin the object: a falling body has no static shape, so the first solved step belongs to the shot."""
     bpy.data.objects["Wobbler"].dampsim.pin_group = ""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begin", [lambda: None, starting_at_once], ids=["at the start", "in the shot"])
 @pytest.mark.parametrize("kind", BUGS)
-def test_a_bug_in_a_step_comes_out_of_a_bake_as_it_is(
+def test_step_bug_propagates_from_bake(
     load: Load, scene: Path, kind: type[Exception], begin: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin()
@@ -55,9 +55,10 @@ def test_a_bug_in_a_step_comes_out_of_a_bake_as_it_is(
 
 
 @pytest.mark.parametrize("kind", BUGS)
-def test_a_bug_ends_a_command_with_three_its_traceback_and_a_report(
+def test_cli_bug_exits_three(
     load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """A bug ends a command with exit code 3, a traceback and a report, and saves nothing."""
     cli, report, before = load("dampsim_addon.cli"), scene.with_name("report.json"), scene.read_bytes()
     monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
     assert cli.main(["bake", "--report", str(report)]) == cli.BUG == 3
@@ -71,7 +72,7 @@ def test_a_bug_ends_a_command_with_three_its_traceback_and_a_report(
     assert scene.read_bytes() == before
 
 
-def test_a_bug_in_the_commands_themselves_is_one_too(
+def test_bug_in_cli_command(
     load: Load, scene: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = load("dampsim_addon.cli")
@@ -81,7 +82,7 @@ def test_a_bug_in_the_commands_themselves_is_one_too(
 
 
 @pytest.mark.parametrize("kind", BUGS)
-def test_a_bug_in_the_export_comes_out_as_it_is_and_the_scene_is_as_before(
+def test_export_bug_restores_scene(
     load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     obj = bpy.data.objects["Wobbler"]
@@ -102,7 +103,7 @@ def test_a_bug_in_the_export_comes_out_as_it_is_and_the_scene_is_as_before(
 
 
 @pytest.mark.parametrize(("form", "suffix"), [("GLTF", "glb"), ("FBX", "fbx")])
-def test_what_blenders_exporter_refuses_is_a_sentence(load: Load, scene: Path, form: str, suffix: str) -> None:
+def test_exporter_failure_message(load: Load, scene: Path, form: str, suffix: str) -> None:
     obj = bpy.data.objects["Wobbler"]
     bake(obj, "SHAPE_KEYS")
     scene.with_name(f"out.{suffix}").mkdir()
@@ -110,7 +111,7 @@ def test_what_blenders_exporter_refuses_is_a_sentence(load: Load, scene: Path, f
         load("dampsim_addon.api").export([obj], scene.with_name("out"), [form])
 
 
-def test_an_operator_that_is_not_there_is_a_sentence(load: Load) -> None:
+def test_missing_operator_message(load: Load) -> None:
     called = load("dampsim_addon.blender.operator_calls").called
     with pytest.raises(
         load("core.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
@@ -118,9 +119,7 @@ def test_an_operator_that_is_not_there_is_a_sentence(load: Load) -> None:
         called(bpy.ops.export_scene.nothing, "a.glb: no export", "mend it", filepath="a.glb")
 
 
-def test_a_folder_or_file_that_cannot_be_made_is_a_sentence(
-    load: Load, scene: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_uncreatable_output_message(load: Load, scene: Path, capfd: pytest.CaptureFixture[str]) -> None:
     cli, obj = load("dampsim_addon.cli"), bpy.data.objects["Wobbler"]
     bake(obj, "SHAPE_KEYS")
     below = scene / "below"

@@ -1,4 +1,4 @@
-"""The samples of cloth and ropes: nothing is stretched, nothing passes through anything, and all comes to rest."""
+"""Cloth and rope samples: edges keep their length, nothing penetrates, and all motion comes to rest."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from test_contact_samples import free
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-# An edge may be longer than modelled by this part: of a fabric the eye takes it for stiff.
+# Largest stretch of an edge: below it a fabric looks inextensible.
 LONGER = 0.03
 
 
 @dataclass(frozen=True)
 class Shot:
-    """A sample's end: the frame at which what moves it stops, and how many frames it may rest after Settle."""
+    """End of a sample. stops: frame at which its driving motion stops. late: frames allowed beyond Settle."""
 
     stops: int
     late: float
 
 
-# What slides on a body is held up by friction; skirt and cape unfold slowly.
+# Friction delays cloth that slides on a body; skirt and cape unfold slowly.
 SHOTS = {
     "flag": Shot(60, 0.0),
     "cape": Shot(82, 8.0),
@@ -47,7 +47,8 @@ SHOTS = {
         pytest.param("weight", marks=pytest.mark.slow),
     ],
 )
-def test_it_keeps_its_length_goes_through_nothing_and_comes_to_rest(load: Load, name: str) -> None:
+def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
+    """Edges keep their length, no collider is penetrated, and the motion comes to rest in time."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene, shot = bpy.context.scene, SHOTS[name]
     assert 100 <= scene.frame_end <= 130
@@ -74,7 +75,7 @@ def test_it_keeps_its_length_goes_through_nothing_and_comes_to_rest(load: Load, 
                     assert crossings.inside_depth(points[loose], surface).max() < limit
                 else:
                     assert crossings.depth_between(points, own, there, faces) < limit
-        # As for Settle: the last frame at which it is farther from where it ends than a hundredth of what it was.
+        # Criterion of Settle: the last frame that deviates from the end by over 1% of the largest deviation.
         away = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)[shot.stops - scene.frame_start :]
         later = float(np.flatnonzero(away > 0.01 * away.max())[-1] + 1)
         assert later <= obj.dampsim.settle + shot.late + 1.0

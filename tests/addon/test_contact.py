@@ -1,4 +1,4 @@
-"""Colliders: which objects are, what the core is handed of them, and what is said where something is wrong."""
+"""Colliders: their detection, their transfer to the core, and messages about faulty ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-# Single precision, of metres.
+# Tolerance of single precision, m.
 EXACT = 1e-6
 
 
 def box(name: str = "Box", place: tuple[float, float, float] = (0.0, 0.0, -3.0), **marks: Any) -> bpy.types.Object:
-    """A cube of 2 m, which nobody selected."""
+    """Return an unselected cube of 2 m. marks: its collider properties."""
     mesh = bpy.data.meshes.new(name)
     corners = [(x, y, z) for x in (-1.0, 1.0) for y in (-1.0, 1.0) for z in (-1.0, 1.0)]
     faces = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
@@ -40,7 +40,7 @@ def collider(name: str = "Box", **marks: Any) -> bpy.types.Object:
 
 
 def keyed(obj: bpy.types.Object, **places: float) -> None:
-    """Height by frame, as f3=1.0, linear in between."""
+    """Key the height with linear interpolation. places: height by frame, as f3=1.0."""
     for frame, value in places.items():
         obj.location.z = value
         obj.keyframe_insert("location", index=2, frame=int(frame[1:]))
@@ -51,7 +51,7 @@ def keyed(obj: bpy.types.Object, **places: float) -> None:
 
 
 def height(obj: bpy.types.Object, frame: int, value: float) -> None:
-    """Move a keyframe that is there."""
+    """Change the value of an existing keyframe."""
     curve = obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[0]
     next(point for point in curve.keyframe_points if point.co.x == frame).co.y = value
     curve.update()
@@ -60,7 +60,7 @@ def height(obj: bpy.types.Object, frame: int, value: float) -> None:
 
 @contextmanager
 def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
-    """The core's scene, readable within."""
+    """Yield the core's scene while its sampler is open."""
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
         yield snapshot.take(sampler)
@@ -78,7 +78,7 @@ def bake(obj: bpy.types.Object, target: str = "POINT_CACHE") -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
-# Which objects are colliders.
+# Detection of colliders.
 
 
 def _collision(other: bpy.types.Object) -> None:
@@ -142,9 +142,10 @@ def _faceless(other: bpy.types.Object) -> None:
         (_elsewhere, False), (_faceless, False),
     ],
 )  # fmt: skip
-def test_what_is_a_collider_is_what_an_animator_sees_as_one(
+def test_collider_detection(
     load: Load, tmp_path: Path, become: Callable[[bpy.types.Object], None], stops: bool
 ) -> None:
+    """Marks and Collision modifiers make colliders, unless the object is disabled, faceless or in another scene."""
     fresh()
     obj, other = wobbler(tmp_path), box()
     assert names(load, obj) == []
@@ -157,13 +158,14 @@ def test_what_is_a_collider_is_what_an_animator_sees_as_one(
     assert names(load, obj) == []
 
 
-def test_what_is_simulated_with_it_is_no_collider_and_what_is_apart_only_once_baked(load: Load, tmp_path: Path) -> None:
+def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
+    """Group members are no colliders. A separately simulated object is one only after its bake."""
     fresh(4)
     obj, other = wobbler(tmp_path / "a"), wobbler(tmp_path / "b", "Other")
     for one in (obj, other):
         one.dampsim_collider.is_collider = True
     colliders = load("dampsim_addon.scene.colliders")
-    # Itself never, nor what is not known before the bake.
+    # Neither itself nor an unbaked object.
     assert names(load, obj) == names(load, other) == []
     assert colliders.candidates(obj, bpy.context.view_layer) == [(other, colliders.Lack.UNBAKED)]
     other.location.z += 5.0
@@ -171,7 +173,7 @@ def test_what_is_simulated_with_it_is_no_collider_and_what_is_apart_only_once_ba
     assert names(load, obj) == ["Other"]
     with scene_of(load, obj) as taken:
         for frame in (1.0, 3.0):
-            # It plays its bake, whatever is sampled.
+            # The collider follows its bake.
             np.testing.assert_allclose(taken.obstacles[0].animated(frame), world(other, frame, True), atol=EXACT)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     load("dampsim_addon.scene.groups").join([obj, other])
@@ -179,7 +181,7 @@ def test_what_is_simulated_with_it_is_no_collider_and_what_is_apart_only_once_ba
     assert colliders.candidates(obj, bpy.context.view_layer) == []
 
 
-def test_a_collection_limits_what_one_of_several_stops_at(load: Load, tmp_path: Path) -> None:
+def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj, other = wobbler(tmp_path), wobbler(tmp_path, "Other")
     load("dampsim_addon.scene.groups").join([obj, other])
@@ -194,14 +196,14 @@ def test_a_collection_limits_what_one_of_several_stops_at(load: Load, tmp_path: 
     with scene_of(load, obj, other) as taken:
         assert [one.name for one in taken.obstacles] == ["Far", "Near"]
         assert [taken.obstacles_of(body) for body in taken.bodies] == [(0, 1), (0,)]
-    # What nobody stops at is not read.
+    # Colliders that no body uses are not read.
     obj.dampsim.collide = False
     with scene_of(load, obj, other) as taken:
         assert [one.name for one in taken.obstacles] == ["Far"]
         assert [taken.obstacles_of(body) for body in taken.bodies] == [(), (0,)]
 
 
-def test_what_becomes_a_collider_is_seen_beside_many_others(load: Load, tmp_path: Path) -> None:
+def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     mesh = bpy.data.meshes.new("Crowd")
@@ -227,10 +229,11 @@ def test_what_becomes_a_collider_is_seen_beside_many_others(load: Load, tmp_path
     assert known() == []
 
 
-# What the core is handed.
+# Obstacles of the core.
 
 
-def test_a_collider_is_read_with_all_its_modifiers_in_the_visits_of_the_bodies(load: Load, tmp_path: Path) -> None:
+def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None:
+    """Colliders are evaluated with all modifiers, without frame changes beyond those of the bodies."""
     scene = fresh(8)
     obj, other = wobbler(tmp_path), collider()
     keyed(other, f1=-3.0, f8=-1.5)
@@ -258,7 +261,7 @@ def test_a_collider_is_read_with_all_its_modifiers_in_the_visits_of_the_bodies(l
         bpy.app.handlers.frame_change_post.remove(count)
     np.testing.assert_allclose(obstacle.vertices, expected[1.0], atol=EXACT)
     assert not obstacle.plane
-    # Subdivided twice, six faces are 96, closed, and face outwards.
+    # Subdivided twice, six faces become 96 quads, closed and facing outwards.
     corners = obstacle.vertices[obstacle.triangles]
     assert len(corners) == 192
     volume = np.einsum("ij,ij->i", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])).sum() / 6.0
@@ -266,9 +269,8 @@ def test_a_collider_is_read_with_all_its_modifiers_in_the_visits_of_the_bodies(l
 
 
 @pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (2.0, -0.5, 3.0), (1.0, 1.0, -1.0), (1.0, 2.0, 0.0)])
-def test_an_infinite_plane_is_a_point_and_two_axes_with_the_objects_z_above(
-    load: Load, tmp_path: Path, scale: tuple[float, float, float]
-) -> None:
+def test_infinite_plane_faces_object_z(load: Load, tmp_path: Path, scale: tuple[float, float, float]) -> None:
+    """An infinite plane is a point and two axes whose normal is the object's Z axis."""
     fresh()
     obj, other = wobbler(tmp_path), collider(plane=True)
     other.rotation_euler, other.scale = (0.4, -0.2, 1.0), scale
@@ -284,7 +286,7 @@ def test_an_infinite_plane_is_a_point_and_two_axes_with_the_objects_z_above(
     np.testing.assert_allclose(normal, up, atol=EXACT)
 
 
-def test_variants_visit_each_frame_once_for_colliders_too(load: Load, tmp_path: Path) -> None:
+def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None:
     fresh(4)
     obj, other = wobbler(tmp_path), collider()
     keyed(other, f1=-3.0, f4=-2.0)
@@ -338,9 +340,8 @@ def _vanishing(other: bpy.types.Object) -> str:
 
 
 @pytest.mark.parametrize("change", [_builds, _finer, _flattened, _vanishing])
-def test_a_collider_that_does_not_stay_one_is_refused_by_name_frame_and_mend(
-    load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], str]
-) -> None:
+def test_changing_collider_is_refused(load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], str]) -> None:
+    """A collider whose topology, scale or visibility changes is refused with its name, the frame and a fix."""
     fresh(4)
     obj, other = wobbler(tmp_path), collider()
     mend = change(other)
@@ -354,7 +355,7 @@ def test_a_collider_that_does_not_stay_one_is_refused_by_name_frame_and_mend(
     assert not obj.dampsim.baked
 
 
-def test_a_collider_in_edit_mode_says_so(load: Load, tmp_path: Path) -> None:
+def test_collider_in_edit_mode(load: Load, tmp_path: Path) -> None:
     fresh(4)
     obj, other = wobbler(tmp_path), collider()
     bpy.ops.object.select_all(action="DESELECT")
@@ -366,7 +367,7 @@ def test_a_collider_in_edit_mode_says_so(load: Load, tmp_path: Path) -> None:
     assert names(load, obj) == ["Box"]
 
 
-def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> None:
+def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
     fresh()
     obj, other = wobbler(tmp_path), collider()
     still = collider("Still", roughness=0.25, thickness=0.01)
@@ -388,7 +389,7 @@ def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> No
         assert (dials.roughness, dials.thickness) == (still.dampsim_collider.roughness, pytest.approx(0.01))
         np.testing.assert_allclose(body.friction_map[:11], [0.5] * 10 + [0.0])
         assert np.flatnonzero(body.front_map).tolist() == [3]
-        # Turned by 0.4 about Z, and of length 1 whatever its scale.
+        # Rotated by 0.4 about Z, with unit length despite the scale.
         np.testing.assert_allclose(body.axes[0], [np.cos(0.4), np.sin(0.4), 0.0], atol=EXACT)
         np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
     obj.vertex_groups.remove(rough)
@@ -396,11 +397,11 @@ def test_what_is_dialled_and_painted_goes_over(load: Load, tmp_path: Path) -> No
         names(load, obj)
 
 
-# The buttons.
+# Operators.
 
 
 def falling(cache: Path, low: float) -> bpy.types.Object:
-    """A ball of 1 m, its lowest point at a height, that nothing holds."""
+    """Return an unpinned ball of 1 m whose lowest point is at height low, m."""
     bpy.ops.mesh.primitive_uv_sphere_add(radius=0.5, location=(1.0, 2.0, low + 0.5))
     obj = bpy.context.object
     add(obj, cache)
@@ -408,7 +409,7 @@ def falling(cache: Path, low: float) -> bpy.types.Object:
     return obj
 
 
-# Of a ball of 1 m, whose box has a diagonal of 1.73: half a percent of it lies between what stands and the floor.
+# Gap between a standing ball of 1 m and its floor: 0.5% of the diagonal of its bounding box, m.
 GAP = 0.005 * 3.0**0.5
 
 
@@ -416,14 +417,14 @@ GAP = 0.005 * 3.0**0.5
     ("low", "floor"),
     [(2.0, 0.0), (0.0, -GAP), (-0.5, -1.5), (50.0, 49.0)],
 )
-def test_a_floor_lies_where_one_would_put_it(load: Load, tmp_path: Path, low: float, floor: float) -> None:
+def test_add_floor_height(load: Load, tmp_path: Path, low: float, floor: float) -> None:
     fresh()
     obj = falling(tmp_path, low)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     made = bpy.data.objects["Floor"]
-    # That it falls is meant now, and no fault.
+    # Falling is intended from now on.
     assert obj.dampsim.let_fall
-    # The ball's poles reach its radius, its sides nearly.
+    # The ball's poles reach its radius, its sides only nearly.
     assert made.location.z == pytest.approx(floor, abs=2e-4)
     np.testing.assert_allclose(made.location[:2], (1.0, 2.0), atol=EXACT)
     assert max(made.data.vertices[0].co[:]) * -1.0 + 5.0 > 2.0
@@ -433,7 +434,7 @@ def test_a_floor_lies_where_one_would_put_it(load: Load, tmp_path: Path, low: fl
     assert names(load, obj) == ["Floor"]
 
 
-def test_a_floor_lies_under_the_pose_of_the_first_frame_and_is_made_once(load: Load, tmp_path: Path) -> None:
+def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     keyed(obj, f1=4.0, f6=1.0)
@@ -448,7 +449,7 @@ def test_a_floor_lies_under_the_pose_of_the_first_frame_and_is_made_once(load: L
     assert scene.frame_current == 6
     floor = bpy.data.objects["Floor"]
     assert not obj.dampsim.let_fall
-    # What is held lies on it, less its contact distance.
+    # The pinned body lies on it, up to the contact distance.
     assert lowest - 0.05 < floor.location.z < lowest
     assert limit.objects.get("Floor") == floor
     assert names(load, obj) == ["Floor"]
@@ -464,7 +465,7 @@ def test_a_floor_lies_under_the_pose_of_the_first_frame_and_is_made_once(load: L
     assert load("dampsim_addon.scene.colliders").known() == []
 
 
-def test_the_selected_others_become_colliders_and_no_longer_are(load: Load, tmp_path: Path) -> None:
+def test_mark_and_unmark_selected_colliders(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj, other, more = wobbler(tmp_path), box(), box("More")
     apart = wobbler(tmp_path, "Apart")
@@ -472,7 +473,7 @@ def test_the_selected_others_become_colliders_and_no_longer_are(load: Load, tmp_
     bpy.context.view_layer.objects.active = obj
     for one in (obj, apart):
         one.select_set(True)
-    # What is simulated, and not baked, is no collider, but can be simulated together.
+    # An unbaked simulated object cannot be a collider, but it can be simulated together.
     assert not bpy.ops.dampsim.collider.poll()
     limit = bpy.data.collections.new("Limit")
     scene.collection.children.link(limit)
@@ -489,7 +490,8 @@ def test_the_selected_others_become_colliders_and_no_longer_are(load: Load, tmp_
 
 
 @pytest.mark.parametrize("held", [True, False])
-def test_who_makes_a_collider_means_what_nothing_holds_to_fall(load: Load, tmp_path: Path, held: bool) -> None:
+def test_adding_collider_allows_falling(load: Load, tmp_path: Path, held: bool) -> None:
+    """Marking a collider implies that an unpinned object is meant to fall."""
     scene = fresh()
     obj, other = wobbler(tmp_path), box()
     obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
@@ -501,7 +503,8 @@ def test_who_makes_a_collider_means_what_nothing_holds_to_fall(load: Load, tmp_p
     assert obj.dampsim.let_fall != held
 
 
-def test_simulate_together_lets_them_touch_and_old_groups_stay_as_they_are(load: Load, tmp_path: Path) -> None:
+def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
+    """Simulate Together turns on contact for the chosen objects; members of older groups stay unchanged."""
     fresh()
     first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))
     load("dampsim_addon.scene.groups").join([first, second])
@@ -515,11 +518,11 @@ def test_simulate_together_lets_them_touch_and_old_groups_stay_as_they_are(load:
     assert bpy.ops.dampsim.alone() == {"FINISHED"}
     bpy.context.view_layer.objects.active = third
     assert bpy.ops.dampsim.alone() == {"FINISHED"}
-    # Where there is nobody left, it would mean nothing.
+    # Contact between members has no meaning for a single object.
     assert not any(one.dampsim.touch_together for one in (first, second, third))
 
 
-# What is out of date.
+# Out-of-date results.
 
 
 def standing(live: ModuleType, obj: bpy.types.Object) -> list[str]:
@@ -538,18 +541,18 @@ def played(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
 
 
 def kept(before: list[Any], after: list[Any]) -> int:
-    """How many frames from the first one on are the very same."""
+    """Return the number of leading frames that are identical objects."""
     same = [one.state is other.state for one, other in zip(before, after, strict=True)]
     return same.index(False) if False in same else len(same)
 
 
-def test_live_frames_stay_up_to_where_a_collider_is_otherwise(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_collider_edit_keeps_earlier_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(8)
     obj, other = wobbler(tmp_path), collider()
     obj.dampsim.accuracy = "PREVIEW"
     keyed(other, f1=-3.0, f5=-3.0, f7=-2.9)
     first = played(live, obj)
-    # It touches nothing: what counts is that what it does enters.
+    # The collider touches nothing, but its motion is an input.
     height(other, 7, -2.8)
     bpy.context.view_layer.update()
     assert set(standing(live, obj)) == {"STALE"}
@@ -558,7 +561,7 @@ def test_live_frames_stay_up_to_where_a_collider_is_otherwise(load: Load, live: 
     other.dampsim_collider.roughness = 0.3
     third = played(live, obj)
     assert kept(second, third) == 0
-    # Of a box that nothing touches, frames are the same as before.
+    # A box that is no collider changes no frame.
     box("Scenery")
     assert kept(third, played(live, obj)) == 8
     other.data.vertices[0].co.x -= 0.1
@@ -573,15 +576,13 @@ def test_live_frames_stay_up_to_where_a_collider_is_otherwise(load: Load, live: 
     obj.dampsim.collide = False
     assert set(standing(live, obj)) == {"STALE"}
     played(live, obj)
-    # Now colliders are nothing to it.
+    # With Colliders off, changes of colliders have no effect.
     before = played(live, obj)
     height(other, 7, -2.5)
     assert kept(before, played(live, obj)) == 8
 
 
-def test_live_says_what_is_wrong_with_a_collider_and_goes_on_when_it_is_mended(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_live_recovers_from_faulty_collider(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(5)
     obj, other = wobbler(tmp_path), collider()
     other.modifiers.new("Grow", "BUILD").frame_duration = 4.0
@@ -592,7 +593,7 @@ def test_live_says_what_is_wrong_with_a_collider_and_goes_on_when_it_is_mended(
     played(live, obj)
 
 
-def test_live_and_a_bake_have_the_same_inputs(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(5)
     obj, other = wobbler(tmp_path), collider()
     keyed(other, f1=-3.0, f5=-2.5)
@@ -603,7 +604,7 @@ def test_live_and_a_bake_have_the_same_inputs(load: Load, live: ModuleType, tmp_
     assert all("Box as a collider" in one for one in shown)
     bake(obj)
     for frame in (2, 4):
-        # What is keyframed differs from frame to frame, and is the same.
+        # Keyed values differ between frames without counting as changes.
         bpy.context.scene.frame_set(frame)
         assert load("dampsim_addon.scene.bake_changes").changed(obj, bpy.context.scene) == []
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
@@ -655,7 +656,7 @@ def _planed(other: bpy.types.Object) -> None:
         (_added, ["Colliders of the Scene Box, now Box, New"]),
     ],
 )
-def test_a_bake_names_the_collider_that_is_otherwise(
+def test_changed_collider_is_named(
     load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object], None], said: list[str]
 ) -> None:
     scene = fresh(3)
@@ -672,7 +673,7 @@ def test_a_bake_names_the_collider_that_is_otherwise(
     assert outdated.changed(obj, scene) == said
 
 
-def test_what_was_measured_beside_other_colliders_is_not_shown(load: Load, tmp_path: Path) -> None:
+def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj = wobbler(tmp_path)
     measured = load("dampsim_addon.scene.measurements")
@@ -687,7 +688,7 @@ def test_what_was_measured_beside_other_colliders_is_not_shown(load: Load, tmp_p
     assert not measured.holds(obj, scene)
 
 
-def test_info_names_what_it_stops_at_and_what_changed(load: Load, tmp_path: Path) -> None:
+def test_info_lists_colliders_and_changes(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj, other = wobbler(tmp_path), collider()
     info = load("dampsim_addon.jobs.info")
@@ -704,7 +705,7 @@ def test_info_names_what_it_stops_at_and_what_changed(load: Load, tmp_path: Path
     assert set(asked().changed) >= {"the colliders"}
 
 
-def test_the_command_line_dials_contact(load: Load, tmp_path: Path) -> None:
+def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
     fresh(3)
     obj = wobbler(tmp_path)
     options = SimpleNamespace(
@@ -715,7 +716,7 @@ def test_the_command_line_dials_contact(load: Load, tmp_path: Path) -> None:
     assert (settings.friction, settings.front, settings.touch_self) == (0.2, "PLUS_X", True)
 
 
-# What begins inside of what.
+# Initial overlaps.
 
 
 def overlapping(load: Load, obj: bpy.types.Object) -> list[Any]:
@@ -725,7 +726,7 @@ def overlapping(load: Load, obj: bpy.types.Object) -> list[Any]:
     return list(overlaps.found(obj, bpy.context.scene))
 
 
-def test_what_begins_inside_is_counted_until_it_is_moved(load: Load, tmp_path: Path) -> None:
+def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj, other = wobbler(tmp_path), collider()
     surface = world(obj, 1)
@@ -733,7 +734,7 @@ def test_what_begins_inside_is_counted_until_it_is_moved(load: Load, tmp_path: P
     other.location = (0.0, 0.0, -1.0)
     inside = ((np.abs(surface[:, :2]) < 1.0).all(axis=1) & (surface[:, 2] < 0.0)).sum()
     (found,) = overlapping(load, obj)
-    # Those on the face itself are neither in nor out.
+    # Vertices on the face itself may count either way.
     assert abs(found.vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
     assert found.others == 0
     findings = load("dampsim_addon.ui.doctor").findings
@@ -744,14 +745,14 @@ def test_what_begins_inside_is_counted_until_it_is_moved(load: Load, tmp_path: P
     (found,) = overlapping(load, obj)
     assert (found.vertices, found.others) == (0, 8)
     assert "Box starts inside it (vertices inside: 8)" in findings(obj, scene)["inside"].text
-    # Of an open sheet nobody knows the inside.
+    # An open sheet has no inside.
     other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)
     other.data.clear_geometry()
     other.data.from_pydata([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)], [], [(0, 1, 2, 3)])
     assert overlapping(load, obj) == []
 
 
-def test_the_panels_say_what_it_stops_at_and_where_not(load: Load, tmp_path: Path) -> None:
+def test_panels_list_colliders(load: Load, tmp_path: Path) -> None:
     fresh()
     obj, other = wobbler(tmp_path), collider()
     collider("Gone").hide_viewport = True
@@ -777,7 +778,7 @@ def test_the_panels_say_what_it_stops_at_and_where_not(load: Load, tmp_path: Pat
     assert "Colliders is off" in drawn(panels.DAMPSIM_PT_contact)
 
 
-def test_colliders_come_back_with_the_file(load: Load, tmp_path: Path) -> None:
+def test_colliders_survive_reload(load: Load, tmp_path: Path) -> None:
     fresh()
     wobbler(tmp_path)
     collider(roughness=0.25)

@@ -1,4 +1,4 @@
-"""Contact with real motion, from the click on Add Floor to what plays, bakes, resumes, and is measured."""
+"""Contact in motion, from Add Floor to playback, bakes, resuming and measurements."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from test_contact import box, collider, keyed
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-# Of the size: what nobody sees.
+# Largest invisible deviation as a fraction of the size.
 SEEN = 1e-3
-# Falls 0.3 m, and lands within frame 7.
+# Frames of a shot: the fall of 0.3 m ends within frame 7.
 SHOT = 20
 
 
 def jelly(cache: Path, low: float = 0.3, name: str = "Jelly", **dials: Any) -> bpy.types.Object:
-    """A ball of 1 m that nothing holds, its lowest point at a height."""
+    """Return an unpinned ball of 1 m whose lowest point is at height low, m."""
     bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=3, radius=0.5, location=(0.0, 0.0, low + 0.5))
     return simulated(bpy.context.object, cache, name, **dials)
 
 
 def block(cache: Path, low: float, name: str = "Block", cuts: int = 4, **dials: Any) -> bpy.types.Object:
-    """A cube of 1 m, subdivided."""
+    """Return a subdivided cube of 1 m whose lowest point is at height low, m."""
     bpy.ops.mesh.primitive_cube_add(size=1.0, location=(0.0, 0.0, low + 0.5))
     bpy.ops.object.mode_set(mode="EDIT")
     bpy.ops.mesh.subdivide(number_cuts=cuts)
@@ -52,7 +52,7 @@ def simulated(obj: bpy.types.Object, cache: Path, name: str, **dials: Any) -> bp
 
 
 def on_floor(cache: Path, **dials: Any) -> bpy.types.Object:
-    """The jelly, and what Add Floor puts under it."""
+    """Return the jelly above the floor of Add Floor."""
     obj = jelly(cache, **dials)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert bpy.data.objects["Floor"].location.z == pytest.approx(0.0, abs=1e-5)
@@ -60,7 +60,7 @@ def on_floor(cache: Path, **dials: Any) -> bpy.types.Object:
 
 
 def surfaces(made: list[Any], name: str = "Jelly") -> np.ndarray:
-    """(f, v, 3) m."""
+    """Return the vertices of an object at each frame, (f, v, 3) m."""
     return np.array([frame.shapes[name] for frame in made], dtype=float)
 
 
@@ -70,18 +70,16 @@ def triangles(obj: bpy.types.Object) -> np.ndarray:
 
 
 def lands(heights: np.ndarray) -> None:
-    """Lowest points by frame, over a floor at 0 of what is 1 m: it falls freely at first, and comes to lie on it."""
+    """Check that a body of 1 m falls freely and comes to lie on a floor at 0. heights: lowest points by frame, m."""
     fallen = heights[0] - heights[3]
-    # A fall is ahead by half a step, of a frame at most: 1 + 2 + 3 instead of 9 / 2.
+    # A discrete fall leads by half a step, at most half a frame: 1 + 2 + 3 instead of 9 / 2.
     assert 1.0 < fallen / (0.5 * 9.81 * (3.0 / 24.0) ** 2) < 1.34
     assert heights.min() >= -SEEN * 3.0**0.5
-    # Within its contact distance, of half a hundredth of a box's diagonal.
+    # Within the contact distance, 0.5% of the diagonal of its bounding box.
     assert heights[-1] < 0.005 * 3.0**0.5 + SEEN
 
 
-def test_a_jelly_falls_on_its_floor_and_live_is_the_bake_to_the_byte(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_landing_playback_equals_bake(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path)
     play(1, SHOT)
@@ -100,7 +98,8 @@ def test_a_jelly_falls_on_its_floor_and_live_is_the_bake_to_the_byte(
 
 
 @pytest.mark.parametrize("stop", [9, pytest.param(15, marks=pytest.mark.slow)])
-def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Load, tmp_path: Path, stop: int) -> None:
+def test_resume_during_contact_is_bitwise(load: Load, tmp_path: Path, stop: int) -> None:
+    """A bake stopped during contact resumes to the bytes of an uninterrupted bake."""
     fresh(SHOT)
     obj = on_floor(tmp_path)
     whole = baked(load, obj)
@@ -110,7 +109,7 @@ def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Lo
     next(step for step in steps if step.text == "Simulating" and step.done == stop)
     steps.close()
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    # With the one that was simulated while the last one was flushed.
+    # One more frame was simulated while the last one was flushed.
     assert cache.numbers() == list(range(1, stop + 2))
     assert bpy.ops.dampsim.bake(resume=True) == {"FINISHED"}
     again = [cache.read(number) for number in cache.numbers()]
@@ -123,7 +122,7 @@ def test_a_bake_that_is_stopped_while_it_touches_resumes_to_equal_bytes(load: Lo
 @pytest.mark.parametrize(
     "target", [pytest.param(name, marks=() if name == "POINT_CACHE" else pytest.mark.slow) for name in TARGETS]
 )
-def test_every_target_plays_the_landing(load: Load, tmp_path: Path, target: str) -> None:
+def test_targets_play_landing(load: Load, tmp_path: Path, target: str) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path, target=target)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -136,7 +135,8 @@ def test_every_target_plays_the_landing(load: Load, tmp_path: Path, target: str)
 
 
 @pytest.mark.slow
-def test_ghosts_land_too_as_a_bake_with_their_dials(load: Load, tmp_path: Path) -> None:
+def test_ghosts_land_like_bakes(load: Load, tmp_path: Path) -> None:
+    """A ghost equals the bake with its settings."""
     fresh(SHOT)
     obj = on_floor(tmp_path)
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -152,9 +152,7 @@ def test_ghosts_land_too_as_a_bake_with_their_dials(load: Load, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_a_sweep_and_the_command_line_go_over_what_lands(
-    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_sweep_and_cli_with_floor(load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     fresh(SHOT)
     obj = on_floor(tmp_path / "cache")
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
@@ -175,9 +173,7 @@ def test_a_sweep_and_the_command_line_go_over_what_lands(
 
 
 @pytest.mark.slow
-def test_what_is_held_and_rests_on_the_floor_calibrates_and_shows_its_curve(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_pinned_body_on_floor_calibrates(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(60)
     obj = jelly(tmp_path, low=0.0, settle=10.0, bounce=0.0)
     group = obj.vertex_groups.new(name="Pin")
@@ -187,7 +183,7 @@ def test_what_is_held_and_rests_on_the_floor_calibrates_and_shows_its_curve(
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
     shown = load("dampsim_addon.scene.results").curve_of(obj)
     assert shown.curve.rest == pytest.approx(10.0, abs=1.0)
-    # A push into the floor, and a stop.
+    # Push it into the floor and stop.
     keyed(obj, f1=0.5, f6=0.5, f10=0.45)
     play(1, 60)
     assert load("dampsim_addon.scene.results").curve_of(obj).source == "playback"
@@ -196,7 +192,7 @@ def test_what_is_held_and_rests_on_the_floor_calibrates_and_shows_its_curve(
 
 
 def slope(tmp_path: Path, **dials: Any) -> tuple[bpy.types.Object, bpy.types.Object]:
-    """A block on a floor that rises 0.3 in 1, which it grips up to 0.5."""
+    """Return a block with friction 0.5, and its floor of slope 0.3."""
     obj = block(tmp_path, 0.01, stiffness_by="MODULUS", stiffness=2000.0, friction=0.5, **dials)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     floor = bpy.data.objects["Floor"]
@@ -207,9 +203,7 @@ def slope(tmp_path: Path, **dials: Any) -> tuple[bpy.types.Object, bpy.types.Obj
 
 
 @pytest.mark.parametrize("whose", ["body", pytest.param("collider", marks=pytest.mark.slow)])
-def test_keyframed_friction_lets_it_go_when_it_is_dialled_to(
-    load: Load, live: ModuleType, tmp_path: Path, whose: str
-) -> None:
+def test_keyframed_friction_releases_block(load: Load, live: ModuleType, tmp_path: Path, whose: str) -> None:
     fresh(30)
     obj, floor = slope(tmp_path)
     group, path = (obj.dampsim, "friction") if whose == "body" else (floor.dampsim_collider, "roughness")
@@ -219,15 +213,15 @@ def test_keyframed_friction_lets_it_go_when_it_is_dialled_to(
     play(1, 30)
     middles = surfaces(frames(live, obj), "Block").mean(axis=1)
     along = (middles - middles[11]) @ np.array([np.cos(np.arctan(0.3)), 0.0, -np.sin(np.arctan(0.3))])
-    # It sticks: less than can be seen in the frames before.
+    # It sticks: no visible motion before the keyframes.
     assert np.abs(along[11:16]).max() < SEEN
-    # And slides as on ice, from some time between the keyframes on.
+    # Without friction it slides from some time between the keyframes.
     time = (30.0 - np.array([16.0, 17.0])) / 24.0
     far = 0.5 * 9.81 * np.sin(np.arctan(0.3)) * time**2
     assert 0.95 * far[1] < along[29] < 1.05 * far[0]
 
 
-def test_a_keyframed_distance_lifts_what_lies_there(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_keyframed_thickness_lifts_block(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(48)
     obj = block(tmp_path, 0.01, stiffness_by="MODULUS", stiffness=2000.0, bounce=0.0)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
@@ -242,7 +236,7 @@ def test_a_keyframed_distance_lifts_what_lies_there(load: Load, live: ModuleType
 
 
 def deforming(other: bpy.types.Object) -> None:
-    """The table's top is thrown up on one side by a bone."""
+    """Throw up one side of the table's top with a bone."""
     bpy.context.view_layer.objects.active = other
     armature(other)
 
@@ -252,13 +246,13 @@ def keyed_up(other: bpy.types.Object) -> None:
 
 
 def inside_out(other: bpy.types.Object) -> None:
-    """As keyed, and modelled with normals that look inwards."""
+    """Key the height, with normals modelled inwards."""
     other.data.flip_normals()
     keyed_up(other)
 
 
 @pytest.mark.parametrize("move", [deforming, keyed_up, inside_out])
-def test_nothing_passes_through_a_collider_that_moves(
+def test_moving_collider_is_not_penetrated(
     load: Load, live: ModuleType, tmp_path: Path, move: Callable[[bpy.types.Object], None]
 ) -> None:
     fresh(SHOT)
@@ -277,12 +271,12 @@ def test_nothing_passes_through_a_collider_that_moves(
         its = its[:, ::-1]
     deep = [depth(made[frame - 1], own, world(other, frame, True), its) for frame in range(1, SHOT + 1)]
     assert max(deep) <= SEEN * size(made[0])
-    # It was carried up, or thrown off.
+    # The table lifted it or threw it off.
     assert np.abs(made[-1].mean(axis=0) - made[5].mean(axis=0)).max() > 0.05
 
 
 @pytest.mark.slow
-def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_collision_modifier_and_baked_collider(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(SHOT)
     table = box("Table", place=(0.0, 0.0, -1.0))
     table.modifiers.new("Collision", "COLLISION")
@@ -291,22 +285,22 @@ def test_blenders_collision_stops_it_and_what_is_baked_apart_too(load: Load, liv
     made = surfaces(frames(live, obj))
     depth = load("core.geometry.intersections").depth_between
     assert max(depth(one, triangles(obj), world(table, 1), triangles(table)) for one in made) <= SEEN * size(made[0])
-    # Baked, it is a collider itself.
+    # Once baked, it can be a collider itself.
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     obj.dampsim_collider.is_collider = True
-    # Where it is farthest up.
+    # Highest point of the bake.
     top = made[:, :, 2].max()
     upper = block(tmp_path / "b", top + 0.05, "Upper")
     play(1, SHOT)
     found = surfaces(frames(live, upper), "Upper")
     deep = [depth(found[k], triangles(upper), world(obj, k + 1), triangles(obj)) for k in range(SHOT)]
-    # A single vertex, the ball's tip, stops all of it.
+    # A single vertex at the ball's tip stops the whole block.
     assert max(deep) <= 2.0 * SEEN * size(found[0])
     assert found[:, :, 2].min() > 0.5
 
 
 @pytest.mark.slow
-def test_what_is_simulated_together_stacks(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_group_members_stack(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(36)
     lower, upper = (block(tmp_path, low, name, 2) for name, low in (("Lower", 0.02), ("Upper", 1.06)))
     lower.select_set(True)
@@ -320,7 +314,7 @@ def test_what_is_simulated_together_stacks(load: Load, live: ModuleType, tmp_pat
     deep = [depth(a, triangles(lower), b, triangles(upper)) for a, b in zip(below, above, strict=True)]
     assert max(deep) <= SEEN * size(below[0])
     assert below[:, :, 2].min() >= -SEEN
-    # It lies on the other one, which bears its weight: both shortened, none beside the other.
+    # The upper block rests on the lower one: both are compressed and stay aligned.
     assert 0.85 < above[-1][:, 2].min() < 1.02
     assert np.abs(above[-1].mean(axis=0) - below[-1].mean(axis=0))[:2].max() < 0.02
     assert np.abs(above[-1] - above[-2]).max() < SEEN

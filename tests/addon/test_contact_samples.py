@@ -1,4 +1,4 @@
-"""The samples of contact: nothing passes through anything that can be seen, at frames and between them."""
+"""Contact samples: no visible intersections at frames and half frames."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SAMPLES = Path(__file__).parents[2] / "sample_blends"
 
 
 def free(obj: bpy.types.Object) -> np.ndarray:
-    """(v,) whether no pin holds a vertex at all."""
+    """Return which vertices no pin holds, (v,) bool."""
     pins = obj.vertex_groups.get(obj.dampsim.pin_group)
     held = (
         [any(one.group == pins.index and one.weight > 0.0 for one in v.groups) for v in obj.data.vertices]
@@ -38,7 +38,7 @@ def free(obj: bpy.types.Object) -> np.ndarray:
         ),
     ],
 )
-def test_nothing_passes_through_anything(load: Load, name: str, last: int, touched: int, tmp_path: Path) -> None:
+def test_sample_has_no_intersections(load: Load, name: str, last: int, touched: int, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
     assert 100 <= scene.frame_end <= 150
@@ -64,13 +64,13 @@ def test_nothing_passes_through_anything(load: Load, name: str, last: int, touch
                 elif loose[obj].all():
                     assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
                 else:
-                    # It grows out of what it touches, where it is pinned.
+                    # Pinned vertices lie inside the collider that the body grows out of.
                     assert geometry.inside_depth(own[loose[obj]], surface(there[other], faces[other])).max() < limit
             for other in objects:
                 if other.name > obj.name:
                     assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
             if obj.dampsim.touch_self:
-                # In the creases of its joints the animation itself goes through itself.
+                # In the creases of the joints the animation itself intersects.
                 soft = faces[obj][loose[obj][faces[obj]].all(axis=1)]
                 edges, _ = geometry.crossing_edges(own, soft, own, soft)
                 assert not len(edges)

@@ -1,4 +1,4 @@
-"""What contact found is shown: forces over the viewport, and sentences on depth and on rest."""
+"""Display of contact: forces in the viewport, and messages on penetration, rest and stretch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 
 
 def ball(cache: Path, low: float, **dials: object) -> bpy.types.Object:
-    """A ball of 1 m, its lowest point at a height, over a floor at 0."""
+    """Return a ball of 1 m whose lowest point is at height low above its floor, m."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.5, location=(0.0, 0.0, 0.5))
     obj = bpy.context.object
     assert bpy.ops.dampsim.add() == {"FINISHED"}
@@ -33,15 +33,14 @@ def play(last: int) -> None:
         bpy.context.scene.frame_set(frame)
 
 
-def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Playback and bakes report the depth of an initial penetration."""
     fresh(12)
     obj = ball(tmp_path, -0.1)
     play(12)
     session = live.find(obj)
     number, deepest = session.report(obj).sunk[0]
-    # A step takes it out at half of its size in a second, or less.
+    # A step removes the penetration at no more than half the size per second.
     assert number == 2
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
@@ -58,16 +57,16 @@ def test_what_begins_inside_is_told_while_it_plays_and_after_the_bake(
     told_there = load("dampsim_addon.cli.bake_commands").told
     assert sentence in told_there({**vars(result), "helped": 0})
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    # A bake that touches nothing takes it back.
+    # A bake without contact clears the message.
     obj.location.z = 5.0
     assert load("dampsim_addon.api").bake([obj], restart=True)[0].touched == ()
     assert not obj.dampsim.baked_touched
 
 
 @pytest.mark.slow
-def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(16)
-    # So soft that it swings on its own foot for longer than a frame.
+    # So soft that it swings on its support for longer than a frame.
     obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
     play(16)
     report = live.find(obj).report(obj)
@@ -82,9 +81,8 @@ def test_a_rest_that_the_ground_delays_is_told_beside_the_dial(load: Load, live:
     assert sentences(report, obj, scene) == []
 
 
-def test_how_far_a_soft_rope_is_stretched_is_told_while_it_plays_and_after_the_bake(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_rope_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Playback and bakes report the stretch of a soft rope."""
     scene = fresh(4)
     mesh = bpy.data.meshes.new("Rope")
     mesh.from_pydata([(0.0, 0.0, -0.1 * k) for k in range(11)], [(k, k + 1) for k in range(10)], [])
@@ -96,7 +94,7 @@ def test_how_far_a_soft_rope_is_stretched_is_told_while_it_plays_and_after_the_b
     group = obj.vertex_groups.new(name="Pin")
     group.add([0], 1.0, "REPLACE")
     obj.dampsim.pin_group, obj.dampsim.cache_folder = "Pin", str(tmp_path)
-    # Its uppermost edge is pulled by nearly all of its weight: rho g L/E is a half.
+    # Nearly the whole weight pulls on the top edge: rho g L/E = 0.5.
     obj.dampsim.density, obj.dampsim.stiffness = 1000.0, 0.95 * 9.81 / 0.5
     play(4)
     told = "Stretched by up to 50% at frame 1; raise Stiffness to reduce it"
@@ -107,7 +105,7 @@ def test_how_far_a_soft_rope_is_stretched_is_told_while_it_plays_and_after_the_b
     assert load("dampsim_addon.api").bake([obj], restart=True)[0].touched == ()
 
 
-def test_the_viewport_draws_the_forces_that_carry_the_weight(
+def test_viewport_draws_support_forces(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh(40)
@@ -138,7 +136,7 @@ def test_the_viewport_draws_the_forces_that_carry_the_weight(
     assert np.linalg.norm(rises, axis=1).max() == pytest.approx(0.2 * 3.0**0.5, rel=0.01)
     (words, _), weight = found.words[0], 9.81 * live.find(obj).simulation.system_of("Sphere").mass.sum()
     assert words.startswith("Floor: ")
-    # It has stopped, to what a frame shows of it.
+    # It is at rest, as far as a frame shows.
     assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
     assert words.endswith(" kN")
     newtons = load("dampsim_addon.ui.contact_drawing").newtons
@@ -152,7 +150,7 @@ def test_the_viewport_draws_the_forces_that_carry_the_weight(
             overlay.draw_pixels()
     assert len(put) == (REDRAWS + 1) * once
     assert not len(found.deep)
-    # What cannot be read of a collider now is not drawn.
+    # Forces of an unreadable collider are not drawn.
     monkeypatch.undo()
     floor = bpy.data.objects["Floor"]
     drawn = overlay.Drawn(live.find(obj), live.find(obj).simulation, "Sphere", live.find(obj).frames[-1].frame)

@@ -1,4 +1,4 @@
-"""The settle curve: measured by Calibrate, drawn for both themes; and what the overlay measures."""
+"""The settle curve of Calibrate, its picture in both themes, and the quantities of the overlay."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ Load = Callable[[str], ModuleType]
 
 
 @pytest.mark.slow
-def test_calibrate_corrects_the_dial_and_shows_the_curve(load: Load, tmp_path: Path) -> None:
+def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
-    # Long and thin, it bends far. With overshoot it would rest within half a frame as it is.
+    # A long thin body bends far. With overshoot it would rest within half a frame without calibration.
     obj.scale, obj.dampsim.stiffness = (0.1, 0.1, 1.0), 3000.0
     obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.swing = 48.0, 0.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
     shown = load("dampsim_addon.scene.results").curve_of(obj)
     assert "60%" in shown.source
-    # Half a frame is what the search is content with, and as much is rounding.
+    # The search accepts half a frame, and rounding adds as much.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
     assert shown.curve.measured[0] == 1.0
-    # As long before the release as a stop would have thrown it so far: ln 2 of 5.99 parts of the dial.
+    # The curve starts before the release by the time in which a stop would deflect it so far: Settle ln 2 / 5.99.
     assert shown.curve.frames[0] == pytest.approx(48.0 * obj.dampsim.calibration * 0.1157, rel=1e-3)
     assert shown.curve.text.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
     assert 0.5 < obj.dampsim.calibration < 2.0
     assert obj.dampsim.calibration != 1.0
 
 
-def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> None:
+def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
     work = load("dampsim_addon.jobs.calibrate").calibrate(scene, bpy.context.view_layer, obj)
-    # However long it is prepared.
+    # Skip the preparation.
     assert any(step.text == "Releasing" for step in work)
     work.close()
     assert obj.dampsim.calibration == 1.0
@@ -51,7 +51,7 @@ def test_a_stopped_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     assert obj.modifiers["Subdivision"].show_viewport
 
 
-def test_calibrating_what_nothing_holds_says_what_to_do(tmp_path: Path) -> None:
+def test_calibrate_unpinned_body_is_refused(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
@@ -61,7 +61,7 @@ def test_calibrating_what_nothing_holds_says_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("theme", ["DARK", "LIGHT"])
-def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, theme: str) -> None:
+def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     picture, curve = load("core.measure.picture"), load("core.measure.curve")
     frames = np.arange(31.0)
     measured = np.exp(-frames / 5.0) * np.cos(frames / 2.0)
@@ -74,16 +74,16 @@ def test_the_picture_has_the_measured_curve_where_it_was_measured(load: Load, th
     rows, columns = np.nonzero(there)
     assert columns.min() < 0.05 * picture.WIDTH
     assert columns.max() > 0.95 * picture.WIDTH
-    # The highest value at the left, the lowest at the first swing to the other side: at 2 arctan-ish of its phase.
+    # The curve is highest at the left and lowest at its first swing to the other side.
     lowest = columns[rows == rows.min()].mean() / picture.WIDTH
     assert lowest == pytest.approx(frames[measured.argmin()] / 30.0, abs=0.03)
-    # The text of the legend is readable on it: hues stand off from the paper.
+    # The legend is readable: its hues contrast with the paper.
     for hue in (look.measured, look.dialled, look.end):
         assert np.abs(np.array(hue) - look.paper).max() > 0.4
     assert shown.text in picture.svg(shown, "Test")
 
 
-def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: Path) -> None:
+def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     snapshot = load("dampsim_addon.scene.scene_builder")
@@ -97,7 +97,7 @@ def test_the_carrier_of_flesh_on_an_armature_is_the_mesh(load: Load, tmp_path: P
         assert snapshot.take(sampler).bodies[0].reference == "NONE"
 
 
-def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None:
+def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     top = [v.index for v in obj.data.vertices if v.co.z > 0.3]
@@ -114,7 +114,7 @@ def test_painted_groups_reach_the_simulation(load: Load, tmp_path: Path) -> None
     assert body.settle_map.max() == body.stiffness_map.max() == 1.0
 
 
-def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Path) -> None:
+def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.scene_builder")
@@ -123,7 +123,7 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
     block = simulation.model_of(obj.name).block
     rest, (tets,) = block.rest, block.groups
     assert overlay.stretches(simulation, obj.name, rest) == pytest.approx(1.0)
-    # What its pins hold altogether is not simulated.
+    # Completely pinned tetrahedra are not simulated.
     held = block.fixed[tets].all(axis=1)
     assert 0 < held.sum() < len(tets)
     for sizes, wanted in (([1.0, 3.0, 1.0], 3.0), ([0.25, 1.0, 2.0], 4.0), ([-1.0, 1.0, 1.0], np.inf)):
@@ -137,11 +137,11 @@ def test_the_overlay_measures_stretch_edges_and_normals(load: Load, tmp_path: Pa
     surface = simulation.scene.bodies[0].surface
     normals = load("dampsim_addon.ui.ghost_drawing").normals(surface.vertices, surface.triangles)
     assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
-    # Of an ellipsoid, outwards.
+    # The normals of the ellipsoid point outwards.
     assert ((surface.vertices - surface.vertices.mean(axis=0)) * normals).sum(axis=1).min() > 0.0
 
 
-def test_the_viewport_says_how_the_live_shape_stands(load: Load, tmp_path: Path) -> None:
+def test_viewport_shows_live_status(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_status")

@@ -1,4 +1,4 @@
-"""Ropes of curves: their middle line is simulated, and the curve follows what is baked."""
+"""Ropes from curves: the centre line is simulated, and the curve follows the bake."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KINDS = ["POLY", "BEZIER", "NURBS"]
 
 
 def curved(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
-    """Two splines of a metre along x, the object in a sway."""
+    """Return a moving curve object with two splines of 1 m along x."""
     data = bpy.data.curves.new("Cable", "CURVE")
     data.dimensions, data.bevel_depth = "3D", 0.02
     for place in (0.0, 0.5):
@@ -43,7 +43,7 @@ def curved(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
 
 
 def middle(curve: bpy.types.Object, frame: int) -> np.ndarray:
-    """The middle line as it plays, in world space."""
+    """Return the evaluated centre line in world space, (v, 3) m."""
     bevel, curve.data.bevel_depth = curve.data.bevel_depth, 0.0
     bpy.context.scene.frame_set(frame)
     evaluated = curve.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -62,9 +62,8 @@ def roped(curve: bpy.types.Object, cache: Path) -> bpy.types.Object:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_curve_follows_the_rope_that_is_baked_of_it_and_clear_gives_it_back(
-    load: Any, tmp_path: Path, kind: str
-) -> None:
+def test_curve_follows_baked_rope(load: Any, tmp_path: Path, kind: str) -> None:
+    """The curve follows its baked rope, and Clear restores it."""
     fresh()
     curve = curved(kind)
     plain = middle(curve, LAST)
@@ -88,7 +87,7 @@ def test_a_curve_follows_the_rope_that_is_baked_of_it_and_clear_gives_it_back(
     assert dump() == before
 
 
-def test_a_rope_hangs_by_the_first_point_of_each_spline(tmp_path: Path) -> None:
+def test_rope_pins_first_spline_points(tmp_path: Path) -> None:
     fresh()
     rope = roped(curved("BEZIER"), tmp_path)
     held = [v.index for v in rope.data.vertices if any(g.weight == 1.0 for g in v.groups)]
@@ -96,7 +95,8 @@ def test_a_rope_hangs_by_the_first_point_of_each_spline(tmp_path: Path) -> None:
     assert all(abs(rope.data.vertices[k].co.x) < 1e-6 for k in held)
 
 
-def test_a_curve_that_cannot_follow_says_why_before_anything_is_simulated(tmp_path: Path) -> None:
+def test_incompatible_curve_is_refused(tmp_path: Path) -> None:
+    """A curve that cannot follow is refused before anything is simulated."""
     fresh()
     curve = curved("POLY")
     rope = roped(curve, tmp_path)

@@ -1,4 +1,4 @@
-"""The papers' dampings as an artist meets them in a bake."""
+"""The damping models of the papers in bakes and in their panel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 
 
 @pytest.mark.slow
-def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
+def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
@@ -38,9 +38,7 @@ def test_every_damping_bakes_and_changes_the_shot(load: Load, tmp_path: Path) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
-def test_an_object_that_is_pinned_all_over_is_simulated_and_baked_as_it_is_animated(
-    load: Load, tmp_path: Path, target: str
-) -> None:
+def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target: str) -> None:
     scene = fresh(5)
     obj = wobbler(tmp_path)
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
@@ -70,7 +68,8 @@ def test_an_object_that_is_pinned_all_over_is_simulated_and_baked_as_it_is_anima
             np.testing.assert_allclose(world(obj, frame), animated, atol=2e-6 * size(animated))
 
 
-def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp_path: Path) -> None:
+def test_unstable_integrator_message(tmp_path: Path) -> None:
+    """The message about an unstable explicit integrator names the object and the substeps that it needs."""
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.damping_by, obj.dampsim.integrator = "DIRECT", "SYMPLECTIC_EULER"
@@ -80,21 +79,21 @@ def test_an_explicit_integrator_that_runs_away_names_the_object_and_the_mend(tmp
 
 
 def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
-    """The surface at the last frame of a bake with what is dialled."""
+    """Bake with the current settings; return the surface at the last frame, (v, 3) m."""
     for _ in load("dampsim_addon.jobs.bake").run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     return load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
 
 
 @pytest.mark.slow
-def test_every_choice_of_torque_for_each_stage_bakes_and_changes_the_shot(load: Load, tmp_path: Path) -> None:
+def test_torque_schemes_bake_differently(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     group = obj.dampsim
     obj.vertex_groups.new(name="Top").add([v.index for v in obj.data.vertices if v.co.z > 0.5], 1.0, "REPLACE")
     group.damping_by, group.gamma, group.clusters, group.torque = "DIRECT", 0.8, "BODY_THEN_ELEMENTS", "EDGES"
     seen = {}
-    # A linear programme for each element and step takes minutes.
+    # Omit the scheme with a linear programme for each element and step, which takes minutes.
     for then in ("SAME", "RADII", "RIGID", "EDGES_PRINTED", "NONE"):
         group.torque_then = then
         seen[then] = baked(load, obj)
@@ -111,7 +110,7 @@ def test_every_choice_of_torque_for_each_stage_bakes_and_changes_the_shot(load: 
 
 
 @pytest.mark.slow
-def test_a_nets_rays_come_from_the_painted_point_too(load: Load, tmp_path: Path) -> None:
+def test_spring_net_painted_centre(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     group = obj.dampsim
@@ -123,7 +122,7 @@ def test_a_nets_rays_come_from_the_painted_point_too(load: Load, tmp_path: Path)
 
 
 class Seen(Layout):
-    """Keeps the names of properties beside the texts."""
+    """Layout that records the names of properties in addition to the texts."""
 
     def __init__(self, names: list[str], texts: list[str]) -> None:
         super().__init__(texts)
@@ -137,7 +136,7 @@ class Seen(Layout):
 
 
 def drawn(load: Load) -> tuple[set[str], str]:
-    """The properties in the panel of the papers' dampings, and what it says."""
+    """Draw the Advanced panel; return the names of its properties and its text."""
     names: list[str] = []
     texts: list[str] = []
     panel = load("dampsim_addon.ui.advanced_panel").DAMPSIM_PT_advanced
@@ -145,7 +144,8 @@ def drawn(load: Load) -> tuple[set[str], str]:
     return set(names), " ".join(texts)
 
 
-def test_the_panel_shows_what_has_an_effect_and_says_what_has_none(load: Load, tmp_path: Path) -> None:
+def test_panel_shows_effective_settings(load: Load, tmp_path: Path) -> None:
+    """The panel shows only settings with an effect, and explains those without."""
     fresh()
     obj = wobbler(tmp_path)
     group = obj.dampsim
@@ -161,7 +161,7 @@ def test_the_panel_shows_what_has_an_effect_and_says_what_has_none(load: Load, t
     assert "centre_group" not in drawn(load)[0]
     group.torque = "NONE"
     assert "slows turning" in drawn(load)[1]
-    # A group that is gone stops the bake, so that it can be seen.
+    # A missing group stops the bake, so its property stays visible.
     group.centre_group = "Lost"
     assert "centre_group" in drawn(load)[0]
     group.centre_group = ""
@@ -175,7 +175,8 @@ def test_the_panel_shows_what_has_an_effect_and_says_what_has_none(load: Load, t
 
 
 @pytest.mark.slow
-def test_current_velocities_change_nothing_where_the_panel_says_so(load: Load, tmp_path: Path) -> None:
+def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path) -> None:
+    """Current Velocities has no effect with an implicit integrator, as the panel states."""
     fresh()
     obj = wobbler(tmp_path)
     group = obj.dampsim

@@ -1,4 +1,4 @@
-"""Doctor: each check finds its case, and its mend ends it."""
+"""Doctor: each check finds its case, and its fix resolves it."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _textured(obj: bpy.types.Object) -> None:
 
 
 def _box(**marks: object) -> bpy.types.Object:
-    """A collider far from everything."""
+    """Return a collider far from all other objects."""
     mesh = bpy.data.meshes.new("Box")
     content = bmesh.new()
     bmesh.ops.create_cube(content, size=1.0)
@@ -117,9 +117,9 @@ def _box(**marks: object) -> bpy.types.Object:
 
 def _begins_below(obj: bpy.types.Object) -> None:
     _box(location=(0.0, 0.0, -0.3)).dampsim_collider.plane = True
-    # Not before: other tests make the add-on load anew.
+    # Import late, because other tests reload the add-on.
     snapshot, overlaps = (
-        importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("snapshot", "overlaps")
+        importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("scene_builder", "overlaps")
     )
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         overlaps.note(snapshot.take(sampler), [obj])
@@ -165,7 +165,7 @@ def _unplaced(obj: bpy.types.Object) -> None:
     obj.dampsim.contraction = 20.0
 
 
-# The check, what provokes it, and a word of what it says; no mend where only the artist can.
+# Check, function that provokes it, part of its message, and whether it has an automatic fix.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
@@ -204,12 +204,12 @@ def healthy(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def test_every_check_has_a_case(load: Load) -> None:
+def test_checks_have_cases(load: Load) -> None:
     assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.doctor").CHECKS)
 
 
 def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
-    """All vertices (v, 3) that are shown in world space at the first frame, and the number of faces."""
+    """Return the displayed vertices in world space at the first frame, (v, 3) m, and the number of faces."""
     bpy.context.scene.frame_set(1)
     evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     matrix = np.array(evaluated.matrix_world)
@@ -217,12 +217,12 @@ def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
     return points, len(evaluated.data.polygons)
 
 
-# More ways than one to mend it.
+# Each case with the number of a fix; two cases have a second one.
 WAYS = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
 
 
 @pytest.mark.parametrize(("case", "way"), WAYS)
-def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Path, case: str, way: int) -> None:
+def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: int) -> None:
     doctor = load("dampsim_addon.ui.doctor")
     obj, scene = healthy(tmp_path), bpy.context.scene
     assert doctor.findings(obj, scene) == {}
@@ -242,7 +242,7 @@ def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Pa
         assert doctor.findings(obj, scene) == {}
     else:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"CANCELLED"}
-    # Whatever was mended, the animation looks as before, and so does all that modifiers make.
+    # The fix preserves the animation and the output of the modifiers.
     np.testing.assert_allclose(world(obj, 4), before, atol=1e-5)
     now, faces_now = seen(obj)
     assert faces_now == faces
@@ -251,7 +251,7 @@ def test_each_check_finds_its_case_and_its_mend_ends_it(load: Load, tmp_path: Pa
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
 
 
-def test_the_scale_of_a_shared_mesh_is_left_to_the_artist(load: Load, tmp_path: Path) -> None:
+def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
     obj = healthy(tmp_path)
     other = bpy.data.objects.new("Twin", obj.data)
     bpy.context.scene.collection.objects.link(other)

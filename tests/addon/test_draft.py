@@ -1,4 +1,4 @@
-"""Draft is what plays, and nothing else: no bake, no render, no ghost and no full frame is ever taken from it."""
+"""Draft affects playback only: bakes, renders, ghosts and full frames never come from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SHOWN = "DampSim Live"
 @pytest.fixture
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
-    # However slow the machine, a jump shows the frame.
+    # Wait for the frame of a jump on slow machines too.
     monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
     module.install()
     yield module
@@ -40,16 +40,15 @@ def nodes(live: ModuleType, obj: bpy.types.Object) -> int:
 
 
 def said(load: Load) -> str:
-    """What the panel says."""
+    """Return the text of the main panel."""
     texts: list[str] = []
     load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return "\n".join(texts)
 
 
 @pytest.mark.parametrize("kind", ["SOLID", pytest.param("CLOTH", marks=pytest.mark.slow)])
-def test_draft_plays_fewer_elements_and_bakes_every_one(
-    load: Load, live: ModuleType, tmp_path: Path, kind: str
-) -> None:
+def test_draft_playback_full_bake(load: Load, live: ModuleType, tmp_path: Path, kind: str) -> None:
+    """Draft plays fewer elements, and the bake still has all of them."""
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.kind, obj.dampsim.draft_part = kind, 30.0
@@ -60,13 +59,13 @@ def test_draft_plays_fewer_elements_and_bakes_every_one(
     play()
     assert nodes(live, obj) < 0.6 * full
     assert live.drafted(obj)
-    # The bake of what plays in Draft, its fingerprints with it, is that of what does not.
+    # The bake and its fingerprints do not depend on Draft.
     assert_same_bits(baked(load, obj), made)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert len(cache.read(1).state.positions) == full
 
 
-def test_switching_draft_puts_no_bake_out_of_date(load: Load, tmp_path: Path) -> None:
+def test_draft_switch_keeps_bake_valid(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     baked(load, obj)
@@ -76,11 +75,11 @@ def test_switching_draft_puts_no_bake_out_of_date(load: Load, tmp_path: Path) ->
     job, moments = load("dampsim_addon.jobs.bake"), []
     for step in job.run(scene, bpy.context.view_layer, obj, False):
         moments.append(step.text)
-    # All frames are taken from the cache.
+    # All frames come from the cache.
     assert not any("Simulating" in text for text in moments)
 
 
-def test_a_change_to_draft_and_back_never_shows_a_frame_of_the_other(live: ModuleType, tmp_path: Path) -> None:
+def test_draft_switch_never_mixes_frames(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.live = False
@@ -91,7 +90,7 @@ def test_a_change_to_draft_and_back_never_shows_a_frame_of_the_other(live: Modul
     scene.frame_set(8)
     obj.dampsim.draft = True
     bpy.context.view_layer.update()
-    # Nothing of Draft is there yet, so that the animation alone is shown.
+    # No Draft frame exists yet, so only the animation is shown.
     assert standing(live, obj, 8) == "MISSING"
     assert not obj.modifiers[SHOWN].show_viewport
     play()
@@ -100,7 +99,7 @@ def test_a_change_to_draft_and_back_never_shows_a_frame_of_the_other(live: Modul
     assert (standing(live, obj, 8), live.drafted(obj)) == ("VALID", True)
     obj.dampsim.draft = False
     bpy.context.view_layer.update()
-    # The full frame is still there; whether it holds is not known before it plays.
+    # The full frame still exists; it is verified when it plays.
     assert (standing(live, obj, 8), live.drafted(obj)) == ("STALE", False)
     assert obj.modifiers[SHOWN].show_viewport
     scene.frame_set(8)
@@ -110,7 +109,8 @@ def test_a_change_to_draft_and_back_never_shows_a_frame_of_the_other(live: Modul
     assert np.abs(draft - full).max() < 0.5 * np.abs(plain - full).max()
 
 
-def test_an_edit_of_the_part_is_played_anew_and_of_the_full_one_is_not(live: ModuleType, tmp_path: Path) -> None:
+def test_draft_percentage_edit(live: ModuleType, tmp_path: Path) -> None:
+    """A new percentage invalidates Draft frames and leaves full frames valid."""
     scene = fresh()
     obj = drafted(tmp_path)
     play()
@@ -123,7 +123,7 @@ def test_an_edit_of_the_part_is_played_anew_and_of_the_full_one_is_not(live: Mod
     obj.dampsim.draft = False
     play()
     last = frames(live, obj)[-1]
-    # An edit of what is not shown counts where it is shown again.
+    # An edit of the percentage while Draft is off counts when Draft is on again.
     obj.dampsim.draft_part = 30.0
     scene.frame_set(LAST)
     assert frames(live, obj)[-1] is last
@@ -136,7 +136,7 @@ def test_an_edit_of_the_part_is_played_anew_and_of_the_full_one_is_not(live: Mod
     assert standing(live, obj, LAST) == "STALE"
 
 
-def test_undo_redo_save_and_reload_show_draft_where_it_is_on(live: ModuleType, tmp_path: Path) -> None:
+def test_draft_after_undo_and_reload(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path / "cache")
     name = obj.name
@@ -170,7 +170,7 @@ def test_undo_redo_save_and_reload_show_draft_where_it_is_on(live: ModuleType, t
 
 
 @pytest.mark.slow
-def test_renders_are_of_the_full_simulation_and_draft_plays_on_afterwards(live: ModuleType, tmp_path: Path) -> None:
+def test_render_uses_full_resolution(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(6)
     obj = wobbler(tmp_path / "cache")
     for other, place in ((1, 0.0), (3, 0.8), (6, 0.3)):
@@ -192,10 +192,10 @@ def test_renders_are_of_the_full_simulation_and_draft_plays_on_afterwards(live: 
     found = rendered(tmp_path / "draft")
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
-    # What was rendered is shown no longer.
+    # After the render, Draft is displayed again.
     assert live.drafted(obj)
     assert live.find(obj).draft
-    # It is not as if nobody could see the difference.
+    # The difference between Draft and full resolution is visible.
     assert max(np.abs(world(obj, frame) - drawn[frame - 1]).max() for frame in range(1, 7)) > 0.01
     scene.frame_set(4)
     bpy.ops.render.render()
@@ -204,9 +204,7 @@ def test_renders_are_of_the_full_simulation_and_draft_plays_on_afterwards(live: 
 
 
 @pytest.mark.slow
-def test_the_panel_says_draft_where_draft_is_shown_and_nowhere_else(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_panel_announces_draft(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = drafted(tmp_path)
     assert "Draft is displayed" not in said(load)
@@ -219,14 +217,14 @@ def test_the_panel_says_draft_where_draft_is_shown_and_nowhere_else(
     play()
     assert "Draft is displayed" not in said(load)
     assert f"Live: {LAST} of {LAST} frames" in said(load)
-    # What has no fineness plays as it is.
+    # Springs have no resolution, so they play unchanged.
     obj.dampsim.draft, obj.dampsim.kind = True, "SPRINGS"
     play()
     assert not live.in_draft(load("dampsim_addon.scene.groups").group_of(obj))
     assert "Draft is displayed" not in said(load)
 
 
-def test_ghosts_are_of_the_full_simulation(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_ghosts_use_full_resolution(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(4)
     obj = wobbler(tmp_path)
     ghosts: list[Any] = []

@@ -1,4 +1,4 @@
-"""Drawing and polling look at no disk and factor no matrix, whatever there is to show."""
+"""Drawing and polling access no disk and factorise no matrix."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REDRAWS = 100
 
 
 class Layout:
-    """Takes whatever a panel puts into it, and keeps the texts."""
+    """Layout that accepts every call of a panel and records the texts."""
 
     def __init__(self, texts: list[str] | None = None) -> None:
         object.__setattr__(self, "texts", [] if texts is None else texts)
@@ -44,7 +44,7 @@ class Layout:
 
 
 class Context:
-    """Blender's, with what only a window has."""
+    """Blender's context with the attributes that only a window provides."""
 
     def __init__(self) -> None:
         self.region = SimpleNamespace(width=320)
@@ -59,7 +59,7 @@ class Context:
 
 @contextlib.contextmanager
 def sealed() -> Iterator[None]:
-    """Within, whoever looks at the disk or factors a matrix fails. Beyond, pytest has to look at it to say so."""
+    """Make disk access and matrix factorisations fail within the block. pytest needs the disk after it."""
 
     def refuse(*_: object, **__: object) -> NoReturn:
         raise AssertionError("not while drawing")
@@ -110,7 +110,7 @@ def redraw(load: Load) -> list[str]:
 
 
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE", ""])
-def test_panels_and_polls_look_at_no_disk(load: Load, live: ModuleType, target: str, tmp_path: Path) -> None:
+def test_panels_and_polls_avoid_disk(load: Load, live: ModuleType, target: str, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     if target:
@@ -123,7 +123,7 @@ def test_panels_and_polls_look_at_no_disk(load: Load, live: ModuleType, target: 
         steps.close()
         for frame in range(1, LAST + 1):
             scene.frame_set(frame)
-    # The picture of a curve is drawn once.
+    # The first redraw creates the picture of the curve.
     redraw(load)
     began = time.perf_counter()
     with sealed():
@@ -135,14 +135,14 @@ def test_panels_and_polls_look_at_no_disk(load: Load, live: ModuleType, target: 
     assert [text[:14] for text in texts if text.startswith("Live: ")] == ([] if target else ["Live: 12 of 12"])
 
 
-def test_the_line_on_live_is_as_high_from_frame_to_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     scene.frame_end = 250
     obj = wobbler(tmp_path)
     for number in range(1, 11):
         scene.frame_set(number)
     layout, line = load("dampsim_addon.ui.layout"), load("dampsim_addon.ui.live_status")
-    # In Blender's sidebar, and in a narrow and a wide one, at its scales of high resolutions too.
+    # Blender's default sidebar, a narrow and a wide one, and a display of high resolution.
     for width, scale in ((280, 1.0), (230, 1.0), (500, 1.0), (560, 2.0)):
         heights = set()
         for frame, settle in ((10, 8.0), (200, 8.0), (10, 30.0)):
@@ -158,7 +158,7 @@ def test_the_line_on_live_is_as_high_from_frame_to_frame(load: Load, live: Modul
         assert len(heights) == 1, (width, heights)
 
 
-def test_the_viewport_works_out_each_state_once(
+def test_viewport_computes_each_state_once(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh()
@@ -190,7 +190,7 @@ def test_the_viewport_works_out_each_state_once(
     assert once >= 6
     words = next(word for given in put for word in given if isinstance(word, str))
     assert words.startswith("stretched")
-    # Which vertices carry a link's points is looked for once.
+    # The vertices nearest to the points of a link are searched once.
     monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest", None)
     began = time.perf_counter()
     with sealed():
@@ -202,14 +202,14 @@ def test_the_viewport_works_out_each_state_once(
     )
     assert len(put) == (REDRAWS + 1) * once
     monkeypatch.undo()
-    # Another frame is another state.
+    # Another frame has its own state.
     before = overlay.drawn(obj, scene)
     scene.frame_set(5)
     assert overlay.drawn(obj, scene).state is not before.state
     assert overlay.drawn(obj, scene) is overlay.drawn(obj, scene)
 
 
-def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path: Path) -> None:
+def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     on_disk = load("dampsim_addon.scene.cache_status")
@@ -221,7 +221,7 @@ def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path
     assert on_disk.known(obj).frames == LAST
     assert on_disk.look(obj).frames == 7
     assert on_disk.known(obj).gone.endswith("bake.pc2")
-    # Another folder is another cache, which nobody has looked at yet but who changed it.
+    # Changing the folder reads the status of the new cache at once.
     folder, obj.dampsim.cache_folder = obj.dampsim.cache_folder, str(tmp_path / "elsewhere")
     assert on_disk.known(obj).looked
     assert on_disk.known(obj).frames == 0
@@ -236,7 +236,8 @@ def test_what_others_do_to_a_cache_is_seen_at_the_next_look(load: Load, tmp_path
     assert on_disk.known(bpy.data.objects["Wobbler"]) == on_disk.OnDisk(True)
 
 
-def test_a_bake_of_a_newer_version_is_shown_refused_and_cleared(load: Load, tmp_path: Path) -> None:
+def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
+    """A bake to an unknown target is shown, cannot be exported, and can be cleared."""
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.baked = "HOLOGRAM"
@@ -249,7 +250,7 @@ def test_a_bake_of_a_newer_version_is_shown_refused_and_cleared(load: Load, tmp_
     assert obj.dampsim.baked == ""
 
 
-def test_curves_and_ghosts_end_with_their_file(load: Load, tmp_path: Path) -> None:
+def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     results = load("dampsim_addon.scene.results")
@@ -263,12 +264,12 @@ def test_curves_and_ghosts_end_with_their_file(load: Load, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("width", [40.0, 120.0, 400.0])
-def test_a_long_text_is_cut_between_words_and_no_line_is_wider_than_the_panel(load: Load, width: float) -> None:
+def test_text_wraps_between_words(load: Load, width: float) -> None:
     layout = load("dampsim_addon.ui.layout")
     text = "Settle was taken over: 22 is now 24.46, which counts from where the WWWWWWWWWWWWWWWWWWWWWWWWWW stops"
     found = layout.lines(text, width, 11.0)
     assert " ".join(found) == text
-    # A word alone may be wider.
+    # A single word may be wider than the panel.
     assert all(layout._width(line, 11.0) <= width for line in found if " " in line)
     both = [f"{one} {other.split()[0]}" for one, other in pairwise(found)]
     assert all(layout._width(line, 11.0) > width for line in both)

@@ -1,4 +1,4 @@
-"""Baked morphs arrive in other files: out with DampSim's settings, in with Blender's importers."""
+"""Export of baked morphs with DampSim's settings, read back with Blender's importers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rigged(cache: Path) -> bpy.types.Object:
 
 
 def hung(obj: bpy.types.Object) -> bpy.types.Object:
-    """On a rig that is its parent: glTF places a skinned mesh by its bones alone."""
+    """Parent the object to a moving rig, because glTF places a skinned mesh by its bones alone."""
     obj.animation_data_clear()
     rig = next((m.object for m in obj.modifiers if m.type == "ARMATURE"), None) or armature(obj)
     for frame, place in ((1, 0.0), (4, 0.0), (7, 0.6), (9, 0.2)):
@@ -32,16 +32,17 @@ def hung(obj: bpy.types.Object) -> bpy.types.Object:
 
 
 def dressed(cache: Path) -> bpy.types.Object:
-    """With shape keys of the artist's, animated and driven, too."""
+    """Return a rigged object with animated and driven shape keys of the user."""
     return hung(furnished(cache))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [wobbler, rigged, dressed])
 @pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.exports_morphs])
-def test_gltf_and_fbx_hold_the_bake_and_the_check_leaves_nothing_behind(
+def test_gltf_and_fbx_contain_bake(
     load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:
+    """glTF and FBX files contain the bake, and their check leaves no data in the scene."""
     scene = fresh()
     obj = make(tmp_path / "cache")
     scene.frame_set(4)
@@ -55,16 +56,16 @@ def test_gltf_and_fbx_hold_the_bake_and_the_check_leaves_nothing_behind(
     results = load("dampsim_addon.api").export([obj], out)
     assert [(one.name, one.format, one.problem) for one in results] == [(obj.name, "GLTF", ""), (obj.name, "FBX", "")]
     for one in results:
-        # What the file has lost, beside what the bake's bound allows.
+        # Loss of the file, without the error that the bake's bound allows.
         assert one.part < 1e-4
     assert obj.dampsim.exported.startswith("GLTF 0") or "e-" in obj.dampsim.exported
 
 
-def test_the_check_sees_what_a_file_lacks(load: Load, tmp_path: Path) -> None:
+def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
-    # No file of morphs holds what a deforming modifier after them does.
+    # Morphs cannot contain the effect of a later deforming modifier.
     obj.modifiers.new("Wave", "WAVE").height = 0.2
     (gltf,) = load("dampsim_addon.api").export([obj], tmp_path / "out", ["GLTF"])
     assert gltf.part > 0.01
@@ -75,7 +76,7 @@ def test_the_check_sees_what_a_file_lacks(load: Load, tmp_path: Path) -> None:
     [("", "it is not baked yet"), ("ABSOLUTE_KEYS", "cannot hold a bake to Absolute Keys"),
      ("MDD", "cannot hold a bake to MDD Cache")],
 )  # fmt: skip
-def test_what_no_file_can_hold_is_said_before_the_export(load: Load, target: str, words: str, tmp_path: Path) -> None:
+def test_unexportable_bake_is_refused(load: Load, target: str, words: str, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path / "cache")
     if target:
@@ -93,7 +94,7 @@ def test_what_no_file_can_hold_is_said_before_the_export(load: Load, target: str
     "form",
     [form for form, built in (("abc", bpy.app.build_options.alembic), ("usdc", bpy.app.build_options.usd)) if built],
 )
-def test_blenders_own_alembic_and_usd_hold_the_bake(form: str, target: str, tmp_path: Path) -> None:
+def test_alembic_and_usd_contain_bake(form: str, target: str, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path / "cache")
     obj.modifiers.remove(obj.modifiers["Subdivision"])
@@ -118,7 +119,7 @@ def test_blenders_own_alembic_and_usd_hold_the_bake(form: str, target: str, tmp_
         np.testing.assert_allclose(world(again, frame), points, atol=1e-5 * size(points))
 
 
-def test_the_check_holds_in_scenes_of_other_units(load: Load, tmp_path: Path) -> None:
+def test_check_with_scaled_units(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     scene.unit_settings.scale_length = 0.01
     obj = wobbler(tmp_path / "cache")
@@ -127,7 +128,7 @@ def test_the_check_holds_in_scenes_of_other_units(load: Load, tmp_path: Path) ->
         assert one.part < 1e-4, one.format
 
 
-def test_a_hidden_rig_is_named_before_the_export(load: Load, tmp_path: Path) -> None:
+def test_hidden_rig_is_refused(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = rigged(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")

@@ -1,4 +1,4 @@
-"""The farm: its list, and units that are done once, fail alone, and end when they are told to."""
+"""The farm: its shot list, and units that run once, fail alone and stop on request."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes i
 
 
 def unit(folder: Path, file: Path, *more: str) -> list[str]:
-    """Arguments of one unit's command, which writes into the folder."""
+    """Open a file; return the arguments of a unit's command that writes into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     said = ["bake", "--skip-done", "--report", str(folder / "report.json"), "--output", str(folder / "out.blend")]
     bpy.ops.wm.open_mainfile(filepath=str(file))
     return [*said, "--cache", str(folder / "cache"), "--target", "point_cache", *more]
 
 
-def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> None:
+def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
     shots = load("dampsim_addon.farm.shots")
     path = tmp_path / "night.toml"
     path.write_text(
@@ -63,7 +63,7 @@ def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> No
     assert said[said.index("--frames") + 1] == "1:40"
     assert said[said.index("--target") + 1] == "shape_keys"
     assert "--object" not in said
-    # More wedges of the command line hold for all.
+    # Wedges of the command line apply to all shots.
     assert len(shots.from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
 
 
@@ -84,7 +84,7 @@ def test_a_list_names_shots_wedges_and_objects(load: Load, tmp_path: Path) -> No
         ("shots", "cannot be read"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_in_a_list_is_said(
+def test_shot_list_errors_are_reported(
     load: Load, text: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "night.toml"
@@ -97,9 +97,7 @@ def test_what_is_wrong_in_a_list_is_said(
 
 
 @pytest.mark.slow
-def test_a_unit_is_done_once_and_again_when_something_changes(
-    load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli = load("dampsim_addon.cli")
     file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
     report = folder / "report.json"
@@ -122,7 +120,7 @@ def test_a_unit_is_done_once_and_again_when_something_changes(
     assert entry["dialled_rest"] == 6.0
     assert did() == "it is done"
     assert report.read_bytes() == first
-    # An output that is gone, another wish, another file.
+    # A missing output, another frame range, a changed file.
     (folder / "out.blend").unlink()
     assert did() == "Checking"
     assert did("--frames", "1:14") == "Simulating and Checking"
@@ -130,14 +128,14 @@ def test_a_unit_is_done_once_and_again_when_something_changes(
     bpy.data.objects["Wobbler"].dampsim.bounce = 12.0
     bpy.ops.wm.save_as_mainfile(filepath=str(file))
     assert did("--frames", "1:14") == "Simulating"
-    # Half a report is none.
+    # A truncated report counts as missing.
     report.write_bytes(first[: len(first) // 2])
     assert did("--frames", "1:14") == "Checking"
     assert [path.name for path in folder.iterdir() if path.suffix in {".part", ".lock"}] == []
 
 
 @pytest.mark.slow
-def test_the_report_says_how_it_came_to_rest_even_long_before_the_end(load: Load, tmp_path: Path) -> None:
+def test_report_measures_early_rest(load: Load, tmp_path: Path) -> None:
     api, found = load("dampsim_addon.api"), []
     for last in (30, 90):
         fresh(last)
@@ -146,13 +144,13 @@ def test_the_report_says_how_it_came_to_rest_even_long_before_the_end(load: Load
         found.append(api.bake([obj], target="POINT_CACHE")[0])
     assert found[0].dialled_rest == found[1].dialled_rest == 8.0
     assert found[1].rest == pytest.approx(found[0].rest, abs=0.5)
-    # One that moves to the end says nothing.
+    # A shot that moves until its end reports no rest.
     fresh(9)
     result = api.bake([wobbler(tmp_path / "short")], target="POINT_CACHE")[0]
     assert (result.rest, result.dialled_rest, result.settling) == (None, None, "")
 
 
-def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None:
+def test_linked_library_is_input_file(load: Load, tmp_path: Path) -> None:
     library = farms.shots(tmp_path / "shots", 1) / "sh001.blend"
     fresh()
     wobbler("")
@@ -166,7 +164,7 @@ def test_what_a_linked_file_gives_counts_too(load: Load, tmp_path: Path) -> None
 
 
 @pytest.mark.slow
-def test_a_sweep_goes_on_with_the_choices_that_are_left(
+def test_interrupted_sweep_continues(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
@@ -190,7 +188,7 @@ def test_a_sweep_goes_on_with_the_choices_that_are_left(
     assert count == 3
     assert "Already done 1/2" in capsys.readouterr().out
     assert not (folder / "done").exists()
-    # The same as in one go, times aside.
+    # Apart from times, the results equal those of an uninterrupted sweep.
     monkeypatch.setattr(sweep, "_measured", measured)
     assert cli.main([*said[:5], "--output", str(tmp_path / "whole")]) == cli.DONE
     for name in ("curve_01.svg", "curve_02.svg"):
@@ -205,14 +203,14 @@ def test_a_sweep_goes_on_with_the_choices_that_are_left(
 @linux
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stdin", "cancel", "parent", "reader"])
-def test_a_unit_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
     program, file = farms.blender(tmp_path), farms.shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
     folder = tmp_path / "unit"
     arguments = unit(folder, file, "--cancel", str(tmp_path / "cancel"))
     arguments += {"stdin": ["--until-stdin-closes"], "parent": ["--until-parent-ends"]}.get(how, [])
     command = [program, "--background", str(file), "--command", "dampsim", *arguments]
     if how == "parent":
-        # One between us, that waits for it as farms do.
+        # A parent process that waits for it, as farms do.
         command = [sys.executable, "-c", "import subprocess, sys; subprocess.run(sys.argv[1:])", *command]
     with (tmp_path / "said.txt").open("wb") as said:
         out = subprocess.PIPE if how == "reader" else said
@@ -240,7 +238,7 @@ def test_a_unit_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
+def test_failing_shot_fails_alone(tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
     folder = farms.shots(tmp_path / "shots", 3, broken=(2,))
     (folder / "sh004.blend").write_bytes(b"no file of Blender's")
@@ -255,11 +253,11 @@ def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
     page = (output / "index.html").read_text()
     assert page.index("sh002") < page.index("sh001")
     assert page.index("sh004") < page.index("sh001")
-    # Again: what is done is done, and what fails fails again.
+    # A second run skips finished units and repeats failed ones.
     code, said = farms.run(program, *arguments)
     assert code == 1
     assert said.count("already done") == 2
-    # Mended, it is done.
+    # After a fix the shot succeeds.
     (folder / "sh004.blend").unlink()
     bpy.ops.wm.open_mainfile(filepath=str(folder / "sh002.blend"))
     bpy.data.objects["Wobbler"].dampsim.pin_group = "Pin"
@@ -271,8 +269,8 @@ def test_a_shot_that_cannot_be_simulated_fails_alone(tmp_path: Path) -> None:
 
 @linux
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["cancel file", "asked to end"])
-def test_a_farm_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["cancel file", "terminated"])
+def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
     folder = farms.shots(tmp_path / "shots", 2, last=400)
     arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
@@ -296,7 +294,7 @@ def test_a_farm_ends_when_it_is_told_to_and_goes_on_later(how: str, tmp_path: Pa
     assert any("Checking" in log.read_text() for log in output.rglob("log.txt"))
 
 
-def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_units_run_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli, output = load("dampsim_addon.cli"), tmp_path / "out"
     folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
     arguments = ["farm", str(folder), "--output", str(output), "--target", "point_cache"]
@@ -309,13 +307,13 @@ def test_units_can_be_done_in_this_blender(load: Load, tmp_path: Path, capsys: p
     assert cli.main([*arguments, "--only", "3"]) == cli.USAGE
     assert cli.main([*arguments, "--only", "x"]) == cli.USAGE
     capsys.readouterr()
-    # What gathers the reports fails for all of them.
+    # Gathering fails if any unit failed.
     assert cli.main(["gather", str(output)]) == cli.FAILED
     assert "sh002: Wobbler: pin group 'Gone' is missing" in capsys.readouterr().err
     assert cli.main(["gather", str(tmp_path / "nowhere")]) == cli.FAILED
 
 
-def test_a_program_that_cannot_be_run_is_said(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_program_is_reported(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
     assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
@@ -327,12 +325,12 @@ def test_a_program_that_cannot_be_run_is_said(load: Load, tmp_path: Path, capsys
     assert "sh001: Blender cannot be run (" in capsys.readouterr().err
 
 
-def test_dask_is_not_imported_unless_it_is_asked_for(load: Load, tmp_path: Path) -> None:
+def test_dask_is_imported_lazily(load: Load, tmp_path: Path) -> None:
     load("dampsim_addon.farm.dask_engine")
     assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
 
 
-def test_without_dask_or_its_scheduler_the_farm_says_so(
+def test_missing_dask_is_reported(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
@@ -344,7 +342,7 @@ def test_without_dask_or_its_scheduler_the_farm_says_so(
     assert "-m pip install distributed" in capsys.readouterr().err
 
 
-def test_a_farm_waits_for_whoever_is_at_a_unit(load: Load, tmp_path: Path) -> None:
+def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
     stopping, lock = load("dampsim_addon.work.cancellation"), load("core.frames.lock")
     asked = 0
 

@@ -1,4 +1,4 @@
-"""Whatever is killed, the farm makes what it would have made: with its own scheduler, with Dask, and with OpenJD."""
+"""Farms whose processes are killed give the result of undisturbed runs: own scheduler, Dask and OpenJD."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
 ]
 TEMPLATE = farms.ROOT / "farm/dampsim_bake.template.yaml"
-# A real Blender does a small farm; it has no Dask and no OpenJD.
+# In a real Blender the farm is small, and Dask and OpenJD are missing.
 REAL = bool(os.environ.get("DAMPSIM_INSTALLED"))
 SHOTS, KILLS = (3, 2) if REAL else (12, 5)
 in_module = pytest.mark.skipif(REAL, reason="needs the checkout's environment")
 
 
 class Night:
-    """A farm's list, where it writes to, and what an undisturbed run has made there."""
+    """A farm's shot list, its output folder, and the results of an undisturbed run."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.output = folder, folder / "out"
         self.blender, self.said = farms.blender(folder), folder / "said.txt"
         shots = farms.shots(folder / "shots", SHOTS)
         self.list = folder / "night.toml"
-        # Files for one half, shape keys for the other.
+        # One half bakes to files, the other to shape keys.
         lines = ["wedges = { settle = [6, 9] }", 'target = "point_cache"']
         for number, path in enumerate(sorted(shots.glob("*.blend"))):
             lines += ["[[shots]]", f'file = "shots/{path.name}"', 'target = "shape_keys"' if number % 2 else ""]
@@ -65,7 +65,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
 
 
 def disturb(seed: int, victims: Callable[[random.Random], list[int]], keep_up: Callable[[], bool]) -> int:
-    """Kill one of the victims at random moments, so many times, while keep_up() has the work go on; how often."""
+    """Kill random victims at up to KILLS random moments while keep_up() is true; return the number of kills."""
     dice, killed = random.Random(seed), 0
     later = time.monotonic() + dice.uniform(1.0, 4.0)
     while keep_up():
@@ -78,7 +78,7 @@ def disturb(seed: int, victims: Callable[[random.Random], list[int]], keep_up: C
 
 
 @pytest.mark.slow
-def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None:
+def test_random_kills_of_farm_processes(night: Night) -> None:
     with contextlib.ExitStack() as held:
         command = farms.command(night.blender, *night.arguments("--workers", 2))
         running = [held.enter_context(farms.started(*command, said=night.said))]
@@ -86,7 +86,7 @@ def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None
 
         def victims(dice: random.Random) -> list[int]:
             there = farms.children(night.output)
-            # One in three is the farm itself, once its workers work.
+            # One kill in three hits the farm itself, once its workers run.
             return [running[-1].pid] if there and dice.random() < 0.34 else there
 
         def keep_up() -> bool:
@@ -104,7 +104,7 @@ def test_blenders_and_the_farm_itself_are_killed_at_random(night: Night) -> None
 
 @pytest.fixture
 def dask(night: Night, tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]]:
-    """Address of a scheduler, its two workers, and what starts another in the place of one that is gone."""
+    """Yield the address of a scheduler, its two workers, and a function that replaces dead workers."""
     file = tmp_path / "scheduler.json"
     program = [sys.executable, "-m", "dask"]
     with contextlib.ExitStack() as held:
@@ -126,7 +126,7 @@ def dask(night: Night, tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Po
 
 @pytest.mark.slow
 @in_module
-def test_workers_of_dask_are_killed_at_random(
+def test_random_kills_of_dask_workers(
     night: Night, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]
 ) -> None:
     address, workers, another = dask
@@ -147,8 +147,8 @@ def test_workers_of_dask_are_killed_at_random(
 
 @pytest.mark.slow
 @in_module
-@pytest.mark.parametrize("how", ["cancel file", "asked to end", "killed"])
-def test_what_dask_does_ends_when_it_is_cancelled(
+@pytest.mark.parametrize("how", ["cancel file", "terminated", "killed"])
+def test_cancelled_dask_farm_stops(
     how: str, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]], tmp_path: Path
 ) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
@@ -174,11 +174,11 @@ def test_what_dask_does_ends_when_it_is_cancelled(
 
 @pytest.mark.slow
 @in_module
-def test_tasks_and_sessions_of_openjd_are_killed_at_random(night: Night) -> None:
+def test_random_kills_of_openjd_processes(night: Night) -> None:
     program = [sys.executable, "-m", "openjd", "run", str(TEMPLATE)]
     for name, value in {"Shots": night.list, "Output": night.output, "Blender": night.blender}.items():
         program += ["-p", f"{name}={value}"]
-    # Two sessions side by side, each with a half.
+    # Two concurrent sessions, each with half of the units.
     halves = [json.dumps([{"Unit": number} for number in range(first, 2 * SHOTS + 1, 2)]) for first in (1, 2)]
     commands = [[*program, "-p", f"Units=1-{2 * SHOTS}", "--step", "Bake", "--tasks", half] for half in halves]
     with contextlib.ExitStack() as held:
@@ -202,7 +202,7 @@ def test_tasks_and_sessions_of_openjd_are_killed_at_random(night: Night) -> None
     night.check()
 
 
-def test_the_template_of_openjd_is_valid() -> None:
+def test_openjd_template_is_valid() -> None:
     if importlib.util.find_spec("openjd") is None:
         assert not os.environ.get("DAMPSIM_CI") or os.environ.get("DAMPSIM_INSTALLED")
         pytest.skip("needs openjd-cli")

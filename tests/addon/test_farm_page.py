@@ -1,4 +1,4 @@
-"""The page of all shots, in a real browser too, and what Flamenco is given."""
+"""The farm's page of all shots, also in a real browser, and the Flamenco job type."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODEL, SCRIPT = farms.ROOT / "tests/farm/flamenco.js", farms.ROOT / "farm/dampsi
 
 
 def reported(folder: Path, label: str, **facts: Any) -> None:
-    """A report as a bake writes it."""
+    """Write a report in the format of a bake."""
     place = folder / label
     place.mkdir(parents=True)
     outputs = {str(place / "shot.blend"): 1000}
@@ -44,7 +44,7 @@ def reported(folder: Path, label: str, **facts: Any) -> None:
 
 @pytest.fixture
 def gathered(load: Load, tmp_path: Path) -> Path:
-    """The page of a night with all that can happen."""
+    """Return the folder of a farm's page with every kind of result."""
     folder = tmp_path / "A night & <more>"
     reported(folder, "sh010/settle=12", picture=True)
     reported(folder, "sh020/settle=12", rest=19.0, picture=True, helped=3)
@@ -53,13 +53,14 @@ def gathered(load: Load, tmp_path: Path) -> Path:
     reported(folder, "sh050/settle=12", problem="Tail: the <pins> are gone & nothing holds it; choose a pin group.")
     listed = [{"label": f"sh0{number}0 · settle 12", "folder": f"sh0{number}0/settle=12"} for number in range(1, 7)]
     (folder / "units.json").write_text(json.dumps(listed))
-    # Of another list, an earlier one.
+    # Left over from an earlier shot list.
     reported(folder, "sh070/settle=12")
     load("dampsim_addon.farm.page").write(folder)
     return folder
 
 
-def test_the_page_shows_the_worst_first_and_needs_nothing_else(gathered: Path) -> None:
+def test_page_lists_worst_first(gathered: Path) -> None:
+    """The page lists the worst shots first and needs no script or other site."""
     page = (gathered / "index.html").read_text()
     places = [page.index(f"sh0{number}0") for number in (5, 6, 3, 2, 1, 4)]
     assert places == sorted(places)
@@ -74,7 +75,7 @@ def test_the_page_shows_the_worst_first_and_needs_nothing_else(gathered: Path) -
     assert len(table) == 7
 
 
-def test_the_page_of_a_folder_that_was_moved_finds_its_pictures(load: Load, gathered: Path) -> None:
+def test_moved_page_finds_pictures(load: Load, gathered: Path) -> None:
     moved = gathered.rename(gathered.parent / "moved")
     load("dampsim_addon.farm.page").write(moved)
     links = re.findall(r'src="([^"]*)"', (moved / "index.html").read_text())
@@ -83,7 +84,7 @@ def test_the_page_of_a_folder_that_was_moved_finds_its_pictures(load: Load, gath
 
 
 @pytest.mark.slow
-def test_the_page_opens_from_disk_in_a_real_browser(gathered: Path, tmp_path: Path) -> None:
+def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
     chromium = farms.needed("chromium")
     out = os.environ.get("DAMPSIM_PICTURES")
     picture = (Path(out) if out else tmp_path) / "farm_page.png"
@@ -92,7 +93,7 @@ def test_the_page_opens_from_disk_in_a_real_browser(gathered: Path, tmp_path: Pa
     done = subprocess.run(
         [chromium, *quiet, "--dump-dom", address], capture_output=True, text=True, check=False, timeout=120
     )
-    # What the browser made of it: a table with a line for each shot and a strip for each picture, none broken.
+    # The browser's document has a table row for each shot and no broken strip.
     assert done.returncode == 0, done.stderr
     assert done.stdout.count('<div class="fail">') == 2
     assert done.stdout.count("<td") == 4 * 7 + 2
@@ -101,12 +102,12 @@ def test_the_page_opens_from_disk_in_a_real_browser(gathered: Path, tmp_path: Pa
     image = bpy.data.images.load(str(picture))
     assert tuple(image.size) == (1200, 900)
     seen = {tuple(round(channel, 1) for channel in image.pixels[4 * k : 4 * k + 3]) for k in range(0, 1200 * 900, 997)}
-    # The strips are there, in their colour.
+    # The strips are visible in their colour.
     assert any(red < green < blue for red, green, blue in seen)
 
 
 def flamenco(*arguments: object) -> Any:
-    """What the model of Flamenco's manager says of the job type."""
+    """Run the model of Flamenco's manager on the job type; return its output."""
     done = subprocess.run(
         [farms.needed("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
         capture_output=True, text=True, check=False,
@@ -117,7 +118,7 @@ def flamenco(*arguments: object) -> Any:
 
 
 def compiled(folder: Path, **settings: Any) -> Any:
-    """The tasks of a job, as the add-on of Flamenco would submit it."""
+    """Return the tasks of a job submitted as by Flamenco's add-on."""
     values: dict[str, Any] = {one["key"]: one["default"] for one in flamenco()["settings"] if "default" in one}
     values |= {"blendfile": "/s/sh010.flamenco.blend", "output_root": "/o", "output_path": "/o/night", **settings}
     folder.mkdir(exist_ok=True)
@@ -125,14 +126,15 @@ def compiled(folder: Path, **settings: Any) -> Any:
     return flamenco(folder / "job.json")
 
 
-def test_flamenco_gets_a_task_for_each_shot_object_and_wedge(tmp_path: Path) -> None:
+def test_flamenco_tasks_per_unit(tmp_path: Path) -> None:
+    """Flamenco gets a task for each shot, object and wedge, and one that gathers the reports."""
     tasks = compiled(
         tmp_path,
         shots="/s/sh020.blend; /s/b/sh020.blend",
         all_objects="Tail\nEar, left",
         wedges="settle=8,16; bounce=0,40",
     )
-    # Two objects of the file that is submitted; what the others have, nobody knows before they are opened.
+    # The submitted file has two objects. The objects of the other files are unknown before they are opened.
     assert len(tasks) == 2 * 4 + 4 + 4 + 1
     assert all(task["type"] == "blender" for task in tasks)
     assert [task["name"] for task in tasks][:3] == [
@@ -153,20 +155,20 @@ def test_flamenco_gets_a_task_for_each_shot_object_and_wedge(tmp_path: Path) -> 
         compiled(tmp_path, wedges="settle")
 
 
-def test_flamenco_finds_the_objects_of_the_file(tmp_path: Path) -> None:
+def test_flamenco_finds_objects(tmp_path: Path) -> None:
     fresh()
     wobbler("", "Tail")
     for name in ("Left", "Right"):
         wobbler("", name).dampsim.together = "0123456789abcdef"
     bpy.ops.mesh.primitive_cube_add()
     expression = next(one["eval"] for one in flamenco()["settings"] if one["key"] == "all_objects")
-    # As the add-on of Flamenco evaluates it.
+    # Flamenco's add-on evaluates it in the same way.
     found = eval(expression, {}, {"C": bpy.context, "bpy": bpy})
     assert found.split("\n") in (["Left", "Tail"], ["Right", "Tail"])
 
 
 @pytest.mark.slow
-def test_what_flamenco_is_given_runs(tmp_path: Path) -> None:
+def test_flamenco_tasks_run(tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
     folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
     tasks = compiled(
@@ -180,12 +182,12 @@ def test_what_flamenco_is_given_runs(tmp_path: Path) -> None:
             if command["name"] == "make-directory":
                 Path(said["path"]).mkdir(parents=True, exist_ok=True)
                 continue
-            # As a worker does, which has no standard input.
+            # A worker has no standard input either.
             line = [program, *said["exeArgs"].replace("{blenderArgs}", "-b -y").split(), *said["argsBefore"]]
             line += [said["blendfile"], *said["args"]]
             done = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
             codes.append(done.returncode)
-    # A shot that fails says so in its report, so that the last task can run; that one fails.
+    # A failing shot only writes a report, so that the last task can run. That task fails.
     assert codes == [0, 0, 0, 0, 1], done.stdout + done.stderr
     page = (output / "index.html").read_text()
     assert "2 baked, <span class=bad>2 failed</span>" in page

@@ -1,4 +1,4 @@
-"""What goes wrong outside: killed, full, read-only, removed, damaged, taken. One sentence, and nothing lost."""
+"""External faults: killed processes; full, read-only, removed, damaged or locked storage. No data is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 KILLS = 20
 needs_linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="kills, mounts and rights of Linux")
-# Bakes a file as the command line does; how Blender starts differs between the module and the program.
+# Bakes a file like the command line. The bpy module and the Blender program start it differently.
 SCRIPT = """
 import os, sys, bpy
 folder, arguments = sys.argv[sys.argv.index("--") + 1], sys.argv[sys.argv.index("--") + 2 :]
@@ -42,7 +42,7 @@ os._exit(code)
 
 
 def command(folder: Path, path: Path, *arguments: str) -> list[str]:
-    """Of a process of its own that runs DampSim's command line on a file."""
+    """Return the command of a process that runs DampSim's command line on a file."""
     script = folder / "script.py"
     script.write_text(SCRIPT)
     start = ["--background", "--python-exit-code", "1", "--python", str(script)]
@@ -66,7 +66,7 @@ def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
 
 @pytest.mark.slow
 @needs_linux
-def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_killed_bake_resumes_bitwise(tmp_path: Path) -> None:
     path = saved(tmp_path, last=60)
     cache, out = tmp_path / "cache", tmp_path / "out.blend"
     arguments = command(tmp_path, path, "bake", "--target", "point_cache", "--output", str(out))
@@ -86,11 +86,11 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path) -> No
         process.wait()
         found = frames(cache)
         reached.append(len(found))
-        # What has got its name is whole.
+        # Files with their final name are complete.
         assert all(expected[name] == content for name, content in found.items())
         assert sorted(found) == sorted(expected)[: len(found)]
         if len(found) == 60:
-            # Begin anew, so that all of the kills have something to kill.
+            # Start again, so that the remaining kills interrupt a bake.
             shutil.rmtree(cache)
     assert max(reached) > 0
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
@@ -102,7 +102,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_bytes(tmp_path: Path) -> No
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder with room for some frames only."""
+    """Yield a folder with room for only a few frames."""
     folder = tmp_path / "disk"
     folder.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(folder)], check=False)
@@ -115,7 +115,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 @pytest.mark.slow
 @needs_linux
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
+def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
     fresh(60)
     obj = wobbler(disk)
     obj.dampsim.target = target
@@ -127,7 +127,7 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
     kept = caches.frames_done(obj)
     assert 0 < kept < 60
     assert list(disk.rglob("*.part")) == []
-    # With room elsewhere the same frames go on.
+    # In a folder with more room the bake continues from the same frames.
     room = tmp_path / "room"
     shutil.copytree(disk, room)
     obj.dampsim.cache_folder = str(room)
@@ -140,9 +140,7 @@ def test_a_full_disk_is_said_and_what_was_simulated_stays(load: Load, target: st
 @pytest.mark.slow
 @needs_linux
 @pytest.mark.parametrize("target", FILES)
-def test_a_disk_that_gets_full_at_the_target_leaves_the_bake_before(
-    load: Load, target: str, disk: Path, tmp_path: Path
-) -> None:
+def test_full_disk_keeps_previous_bake(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(disk)
     bake(obj, "SHAPE_KEYS")
@@ -158,7 +156,7 @@ def test_a_disk_that_gets_full_at_the_target_leaves_the_bake_before(
 
 
 @needs_linux
-def test_a_folder_that_is_removed_in_the_middle_is_said(load: Load, tmp_path: Path) -> None:
+def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path / "cache")
     before = dump()
@@ -177,7 +175,7 @@ def test_a_folder_that_is_removed_in_the_middle_is_said(load: Load, tmp_path: Pa
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "swapped", "gone"])
-def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: str, tmp_path: Path) -> None:
+def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, "POINT_CACHE")
@@ -196,7 +194,7 @@ def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: s
     else:
         hurt.unlink()
     if damage == "gone":
-        # What lies behind a gap is simulated again.
+        # Frames after a gap are simulated again.
         assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
         bake(obj, "POINT_CACHE", resume=True)
         assert frames(tmp_path) == expected
@@ -212,7 +210,7 @@ def test_a_damaged_frame_is_named_and_mended_from_there_on(load: Load, damage: s
     assert frames(tmp_path) == expected
 
 
-def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_path: Path) -> None:
+def test_flipped_bit_is_detected(load: Load, tmp_path: Path) -> None:
     fresh(2)
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
@@ -231,7 +229,7 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
                 found = read()
             except error:
                 continue
-            # White space of a header may change; what it says may not.
+            # White space of a header may change, but not its content.
             assert path is header
             assert found == known
         path.write_bytes(content)
@@ -240,11 +238,11 @@ def test_a_flipped_bit_anywhere_in_a_frame_or_header_is_found(load: Load, tmp_pa
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "damage"),
-    # Blender itself aborts when it opens an Alembic file that was cut off.
+    # Blender itself aborts when it opens a truncated Alembic file.
     [(t, d) for t in FILES for d in ("truncated", "flipped", "gone")
      if (t, d) != ("ALEMBIC", "truncated")],
 )  # fmt: skip
-def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: str, damage: str, tmp_path: Path) -> None:
+def test_damaged_target_file_is_rebaked(load: Load, target: str, damage: str, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bake(obj, target)
@@ -259,7 +257,7 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
     else:
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-        # In a new file: what Blender has open is never changed.
+        # Replace the file: Blender has the old one open.
         part = path.with_name("damaged")
         part.write_bytes(flipped if damage == "flipped" else content[:middle])
         part.replace(path)
@@ -270,11 +268,11 @@ def test_a_damaged_file_of_a_bake_is_told_and_baked_again(load: Load, target: st
 
 @pytest.mark.slow
 @needs_linux
-def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> None:
+def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> None:
     path = saved(tmp_path)
     obj = bpy.context.object
     job = load("dampsim_addon.jobs.bake")
-    # Closed whatever fails, or every later test finds a bake that goes on.
+    # Close the bake after failures too, or every later test finds it running.
     with contextlib.closing(job.run(bpy.context.scene, bpy.context.view_layer, obj, True)) as steps:
         for step in steps:
             if step.text == "Simulating" and step.done == 3:
@@ -288,18 +286,18 @@ def test_two_blenders_do_not_write_to_one_cache(load: Load, tmp_path: Path) -> N
             assert "Traceback" not in other.stderr
             found = frames(tmp_path / "cache")
             assert {name: found.get(name) for name in known} == known
-            # One more was on its way to the disk.
+            # One more frame was being written.
             assert 3 <= len(known) <= len(found) <= 4
         for _ in steps:
             pass
     assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
-    # When the first one is done, or dead, the second may.
+    # After the first process ends, the second may write.
     other = subprocess.run(command(tmp_path, path, "clear"), capture_output=True, text=True, check=False)
     assert other.returncode == 0, other.stdout + other.stderr
 
 
 @needs_linux
-def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
+def test_read_only_folder_is_reported(tmp_path: Path) -> None:
     path = saved(tmp_path)
     (tmp_path / "cache").mkdir()
     mount = ["mount", "--bind", "-o", "ro", str(tmp_path / "cache"), str(tmp_path / "cache")]
@@ -317,7 +315,8 @@ def test_a_read_only_folder_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: Path) -> None:
+def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
+    """Caches stay with their files through Save As, copies and renames."""
     caches, job = load("dampsim_addon.scene.caches"), load("dampsim_addon.jobs.bake")
     fresh()
     obj = wobbler("//cache")
@@ -329,15 +328,15 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
     bpy.ops.wm.save_as_mainfile(filepath=str(first))
     expected = frames(tmp_path / "cache")
 
-    # A copy elsewhere leaves this file as it is, and finds the frames from there.
+    # Saving a copy leaves this file unchanged, and the copy finds the frames.
     bpy.ops.wm.save_as_mainfile(filepath=str(shots / "old" / "copy.blend"), copy=True)
     assert obj.dampsim.cache_folder == "//cache"
-    # So does a save that fails.
+    # A failed save leaves it unchanged too.
     (shots / "full.blend@").mkdir()
     with pytest.raises(RuntimeError, match="Cannot open file"):
         bpy.ops.wm.save_as_mainfile(filepath=str(shots / "full.blend"))
     assert obj.dampsim.cache_folder == "//cache"
-    # Another name, another folder: the frames are found, and the first file keeps its own.
+    # After Save As to another folder the frames are found, and the first file keeps its own.
     bpy.ops.wm.save_as_mainfile(filepath=str(second))
     assert caches.frames_done(obj) == LAST
     obj.dampsim.settle += 4.0
@@ -354,7 +353,7 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
         bpy.ops.wm.open_mainfile(filepath=str(path))
         assert bpy.context.object.dampsim.cache_folder.startswith("//")
 
-    # The same inputs in a file of another name: copied, not simulated again.
+    # With equal inputs, a file of another name copies the frames.
     third = shots / "third.blend"
     bpy.ops.wm.open_mainfile(filepath=str(first))
     bpy.ops.wm.save_as_mainfile(filepath=str(third))
@@ -362,7 +361,7 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
     texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
     assert (texts.count("Copying"), texts.count("Checking"), texts.count("Simulating")) == (LAST, LAST, 0)
     assert frames(caches.cache_folder(obj)) == expected
-    # Renamed outside, and the object inside: nothing is simulated again.
+    # After renames of the file and the object nothing is simulated again.
     bpy.ops.wm.save_as_mainfile(filepath=str(third))
     third.rename(shots / "renamed.blend")
     bpy.ops.wm.open_mainfile(filepath=str(shots / "renamed.blend"))
@@ -373,7 +372,7 @@ def test_caches_go_along_with_save_as_copies_and_renames(load: Load, tmp_path: P
 
 
 def of_format(cache: Path, number: int) -> dict[str, bytes]:
-    """Make a cache another DampSim's; returns its files."""
+    """Set the format number of a cache; return its files."""
     header = json.loads((cache / "header.json").read_text())["header"] | {"format": number}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache / "header.json").write_text(json.dumps({"header": header, "sha256": check}))
@@ -382,13 +381,12 @@ def of_format(cache: Path, number: int) -> dict[str, bytes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "words"), [(1, "an older DampSim; clear"), (3, "a newer DampSim; update")])
-def test_a_cache_of_another_dampsim_is_said_to_be_that_however_the_file_is_saved(
-    load: Load, tmp_path: Path, number: int, words: str
-) -> None:
+def test_other_cache_version_is_reported(load: Load, tmp_path: Path, number: int, words: str) -> None:
+    """A cache of another version of DampSim is reported as such and stays unchanged when the file is saved."""
     caches, api = load("dampsim_addon.scene.caches"), load("dampsim_addon.api")
     fresh(4)
     obj = wobbler(tmp_path / "cache")
-    # Before the file has a name, its caches are nobody's, and saving says whose they are.
+    # The caches of an unsaved file have no owner; saving assigns them.
     bake(obj, "POINT_CACHE")
     there = caches.cache_folder(obj)
     before = of_format(there, number)
@@ -404,9 +402,8 @@ def test_a_cache_of_another_dampsim_is_said_to_be_that_however_the_file_is_saved
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resume", [False, True])
-def test_a_file_of_another_name_bakes_anew_where_the_firsts_cache_is_an_older_dampsims(
-    load: Load, tmp_path: Path, resume: bool
-) -> None:
+def test_save_as_beside_older_cache(load: Load, tmp_path: Path, resume: bool) -> None:
+    """A file saved under another name bakes into its own cache if the first file's cache is of an older version."""
     caches = load("dampsim_addon.scene.caches")
     fresh(4)
     obj = wobbler(tmp_path / "cache")

@@ -1,4 +1,4 @@
-"""Fibres in Blender: live equals baked, keys and groups, the panel, what is drawn, and what is refused."""
+"""Fibres in Blender: equality of playback and bakes, keys, groups, panel, drawing and refusals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LAST = 14
 
 
 def tongue(cache: Path, **dials: object) -> bpy.types.Object:
-    """A bar along X, held at its low end, whose Contraction is keyed to 30% between frames 2 and 6."""
+    """Return a bar along X, pinned at its low end, with Contraction keyed to 30% between frames 2 and 6."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
     obj.name = "Tongue"
@@ -60,7 +60,7 @@ def length(obj: bpy.types.Object, frame: float) -> float:
 
 
 @pytest.mark.parametrize("along", [{}, {"fibres_along": "X"}, {"fibres_along": "PAINTED", "direction_group": "Level"}])
-def test_what_is_keyed_shortens_it_and_what_plays_is_what_is_baked(
+def test_keyed_contraction_playback_equals_bake(
     load: Load, live: ModuleType, tmp_path: Path, along: dict[str, str]
 ) -> None:
     fresh(LAST)
@@ -69,10 +69,10 @@ def test_what_is_keyed_shortens_it_and_what_plays_is_what_is_baked(
     played = [world(obj, frame) for frame in (4, 6, LAST)]
     kept = [kept.frame.state for kept in live.find(obj).frames]
     assert length(obj, 1) == pytest.approx(1.0, abs=1e-3)
-    # What holds its end keeps that as wide as it is; Settle after the last key it is at rest.
+    # The pins keep the width of its end. It is at rest Settle frames after the last key.
     assert length(obj, LAST) == pytest.approx(0.7, abs=0.03)
     api = load("dampsim_addon.api")
-    # Every target of one of them; what is baked knows nothing of how they lie.
+    # Test all targets for one direction, because targets do not depend on it.
     for target in ["POINT_CACHE"] if along else TARGETS:
         (result,) = api.bake([obj], target=target)
         assert result.problem == ""
@@ -84,11 +84,11 @@ def test_what_is_keyed_shortens_it_and_what_plays_is_what_is_baked(
                 k: v.tobytes() for k, v in state.memory.items()
             }
         for shape, frame in zip(played, (4, 6, LAST), strict=True):
-            # The compressed one's bound is a thousandth of the size; PC2 is in single precision.
+            # The bound of compressed keys is a thousandth of the size; PC2 has single precision.
             np.testing.assert_allclose(world(obj, frame), shape, atol=1e-6 if target == "POINT_CACHE" else 1.1e-3)
 
 
-def test_a_moved_key_is_out_of_date_from_there_on(live: ModuleType, tmp_path: Path) -> None:
+def test_changed_key_is_simulated_again(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(LAST)
     obj = tongue(tmp_path)
     play()
@@ -101,7 +101,7 @@ def test_a_moved_key_is_out_of_date_from_there_on(live: ModuleType, tmp_path: Pa
     assert length(obj, LAST) == pytest.approx(0.5, abs=0.04)
 
 
-def test_fibres_from_selection_are_of_what_is_selected(load: Load, tmp_path: Path) -> None:
+def test_fibres_from_selection(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = tongue(tmp_path, fibre_group="")
     assert bpy.ops.dampsim.fibres() == {"FINISHED"}
@@ -123,7 +123,7 @@ def test_fibres_from_selection_are_of_what_is_selected(load: Load, tmp_path: Pat
     np.testing.assert_array_equal(weights(obj, [name])[0], high.astype(float))
 
 
-def test_cloth_has_no_fibres_and_a_group_left_with_it_changes_no_frame(load: Load, tmp_path: Path) -> None:
+def test_cloth_ignores_fibre_group(load: Load, tmp_path: Path) -> None:
     scene = fresh(LAST)
     obj = tongue(tmp_path)
     obj.dampsim.kind = "CLOTH"
@@ -133,16 +133,14 @@ def test_cloth_has_no_fibres_and_a_group_left_with_it_changes_no_frame(load: Loa
         assert snapshot.take(sampler).body("Tongue").fibre_map is None
 
 
-def test_a_direction_painted_alike_is_refused_with_the_mend(load: Load, tmp_path: Path) -> None:
+def test_constant_direction_group_is_refused(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = tongue(tmp_path, fibres_along="PAINTED", direction_group="Fibres")
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem.startswith("Tongue: its Direction Group is nearly constant along its fibres; paint it from")
 
 
-def test_a_keyframe_that_is_no_number_is_said_of_the_object_baked_and_live(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_nan_contraction_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(LAST)
     obj = tongue(tmp_path)
     obj.dampsim.contraction = float("nan")
@@ -154,7 +152,7 @@ def test_a_keyframe_that_is_no_number_is_said_of_the_object_baked_and_live(
     assert live.find(obj).problem == result.problem
 
 
-def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
+def test_contraction_display_avoids_disk(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh(LAST)
@@ -164,7 +162,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
     play()
     overlay, put = load("dampsim_addon.ui.overlay"), []
     found = overlay.drawn(obj, scene).fibres
-    # Its end is held; what is free of it is shorter by what is keyed.
+    # The end is pinned; the free part is shorter by the keyed percentage.
     assert found.words.endswith("% shorter on average")
     assert 25.0 < float(found.words.split("%")[0]) < 31.0
     ways = found.points[1::2] - found.points[::2]
@@ -187,7 +185,7 @@ def test_the_panel_and_the_viewport_show_how_short_they_are_and_look_at_no_disk(
 
 
 @pytest.mark.slow
-def test_the_sample_curls_up_and_is_at_rest_when_settle_says(load: Load, tmp_path: Path) -> None:
+def test_tentacle_sample_curls_and_rests(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "tentacle.blend"))
     obj = bpy.data.objects["Arm"]
     obj.dampsim.cache_folder, obj.dampsim.target, obj.dampsim.resolution = str(tmp_path), "POINT_CACHE", 800
@@ -196,7 +194,7 @@ def test_the_sample_curls_up_and_is_at_rest_when_settle_says(load: Load, tmp_pat
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     first, curled, stopped, rest = (cache.read(number).surface for number in (1, 56, 98, 150))
     tip = int(first[:, 2].argmax())
-    # From 2.4 m up to half of that, with its tip over to the side of the suckers, and back.
+    # It curls from 2.4 m to about half of that, with its tip on the side of the suckers, and back.
     assert first[tip, 2] > 2.3
     assert curled[:, 2].max() < 1.4
     assert curled[tip, 0] > curled[:, 0].mean()

@@ -1,4 +1,4 @@
-"""Force fields and keyed gravity: as Blender's own fields do to particles, in Live, in bakes, and where not, said."""
+"""Force fields and keyed gravity: agreement with Blender's particles, Live, bakes and unsupported cases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from scenes import LAST, add, fresh, wobbler, world
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
-# s, of a particle's step.
+# Step of the particles, s.
 STEP = 0.04
 
 
 @pytest.fixture
 def live(load: Load) -> Iterator[ModuleType]:
-    """The handlers, which a Blender without a window does not install by itself."""
+    """Install the handlers, which Blender does not do without a window."""
     module = load("dampsim_addon.live")
     module.install()
     yield module
@@ -31,7 +31,7 @@ def live(load: Load) -> Iterator[ModuleType]:
 
 
 def effector(kind: str, **settings: Any) -> bpy.types.Object:
-    """A force field, turned and moved off the origin."""
+    """Return a force field, rotated and moved away from the origin."""
     bpy.ops.object.effector_add(type=kind, location=(0.3, -0.2, 0.15), rotation=(0.5, 0.4, 0.2))
     obj = bpy.context.object
     for name, value in settings.items():
@@ -40,7 +40,7 @@ def effector(kind: str, **settings: Any) -> bpy.types.Object:
 
 
 def particles(start: tuple[float, float, float]) -> bpy.types.Object:
-    """Free particles of 1 kg on a ball, moving at first with this velocity."""
+    """Return a ball with free particles of 1 kg. start: their initial velocity, m/s."""
     bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=2, radius=1.2)
     obj = bpy.context.object
     obj.modifiers.new("Particles", "PARTICLE_SYSTEM")
@@ -53,14 +53,14 @@ def particles(start: tuple[float, float, float]) -> bpy.types.Object:
 
 
 def motion(obj: bpy.types.Object, frame: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places and velocities (n, 3) of the particles."""
+    """Return the positions (m) and velocities (m/s) of the particles, (n, 3) each."""
     bpy.context.scene.frame_set(frame)
     found = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).particle_systems[0].particles
     return np.array([p.location[:] for p in found]), np.array([p.velocity[:] for p in found])
 
 
 def accelerations(load: Load, kind: str, start: tuple[float, float, float], **settings: Any) -> tuple[Any, Any]:
-    """(n, 3) m/s^2 of Blender's own in a particle's first step, and of ours at the same places and velocities."""
+    """Return accelerations (n, 3) m/s^2 of Blender's particles in their first step, and ours at the same states."""
     scene = fresh()
     scene.use_gravity = False
     field, ball = effector(kind, **settings), particles(start)
@@ -94,7 +94,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "shape", "falloff"), CASES, ids=lambda value: str(value).lower())
-def test_a_particle_of_blender_feels_what_we_say(load: Load, kind: str, shape: str, falloff: str) -> None:
+def test_fields_match_blender_particles(load: Load, kind: str, shape: str, falloff: str) -> None:
     more: dict[str, Any] = {"strength": 1.7, "shape": shape, "flow": 0.6, **FALLOFFS[falloff]}
     if kind == "HARMONIC":
         more |= {"rest_length": 0.4, "harmonic_damping": 0.2}
@@ -109,10 +109,10 @@ def test_a_particle_of_blender_feels_what_we_say(load: Load, kind: str, shape: s
 
 
 @pytest.mark.parametrize("size", [0.0, 0.4])
-def test_turbulence_is_as_strong_as_blenders_and_as_fine(load: Load, size: float) -> None:
+def test_turbulence_matches_blender_statistics(load: Load, size: float) -> None:
     blender, ours = [], []
     for place in range(12):
-        # Elsewhere in the pattern.
+        # Sample another part of the pattern.
         scene = fresh()
         scene.use_gravity = False
         field, ball = effector("TURBULENCE", strength=3.0, size=size), particles((0.0, 0.0, 0.0))
@@ -124,7 +124,7 @@ def test_turbulence_is_as_strong_as_blenders_and_as_fine(load: Load, size: float
         outside = load("dampsim_addon.blender.fields").outside_now(scene, bpy.context.view_layer, [field])
         ours.append(load("core.fields.forces").accelerations(outside.fields, 1.0, 1.0, x, v, STEP))
     one, other = (np.sqrt((np.array(found) ** 2).mean()) for found in (ours, blender))
-    # Of twelve times 162 points, of which near ones are alike.
+    # Statistics of 12 times 162 points, whose neighbours are correlated.
     assert one == pytest.approx(other, rel=0.25)
 
     def roughness(found: list[np.ndarray]) -> float:
@@ -135,13 +135,13 @@ def test_turbulence_is_as_strong_as_blenders_and_as_fine(load: Load, size: float
 
 
 @pytest.mark.parametrize("kind", ["CHARGE", "BOID"])
-def test_what_acts_on_some_particles_alone_does_nothing_here_as_in_blender(load: Load, kind: str) -> None:
+def test_particle_specific_fields_do_nothing(load: Load, kind: str) -> None:
     blender, ours = accelerations(load, kind, (0.5, 0.0, 0.0), strength=2.0)
     assert not blender.any()
     assert not ours.any()
 
 
-# What it does to objects.
+# Effects on objects.
 
 
 def bake(obj: bpy.types.Object) -> None:
@@ -151,7 +151,7 @@ def bake(obj: bpy.types.Object) -> None:
 
 
 def frames(load: Load, obj: bpy.types.Object) -> list[Any]:
-    """As a bake makes them."""
+    """Bake an object; return its cached frames."""
     job = load("dampsim_addon.jobs.bake")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
@@ -164,7 +164,7 @@ def places(found: list[Any]) -> list[bytes]:
 
 
 def flag(cache: Path) -> bpy.types.Object:
-    """Springs, held along an edge."""
+    """Return a grid of springs, pinned along an edge."""
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=6, size=1.0)
     obj = bpy.context.object
     group = obj.vertex_groups.new(name="Pin")
@@ -174,7 +174,7 @@ def flag(cache: Path) -> bpy.types.Object:
 
 
 def bar(cache: Path) -> bpy.types.Object:
-    """A box, held at an end."""
+    """Return a box, pinned at one end."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
     for vertex in obj.data.vertices:
@@ -186,7 +186,7 @@ def bar(cache: Path) -> bpy.types.Object:
 
 
 def blowing(strength: float = 6.0, **settings: Any) -> bpy.types.Object:
-    """A wind along y, which comes up at frame 4."""
+    """Return a wind along y that starts at frame 4."""
     bpy.ops.object.effector_add(type="WIND", rotation=(-np.pi / 2.0, 0.0, 0.0))
     obj = bpy.context.object
     obj.name = "Wind"
@@ -199,7 +199,7 @@ def blowing(strength: float = 6.0, **settings: Any) -> bpy.types.Object:
 
 
 @pytest.mark.parametrize(("make", "noise"), [(flag, 0.0), (bar, 0.0), (bar, 0.5)])
-def test_a_wind_that_comes_up_moves_it_and_live_is_the_bake_to_the_bit(
+def test_keyed_wind_playback_equals_bake(
     load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object], noise: float
 ) -> None:
     scene = fresh()
@@ -215,14 +215,14 @@ def test_a_wind_that_comes_up_moves_it_and_live_is_the_bake_to_the_bit(
     assert places(played) == places(made)
     assert [frame.inputs for frame in played] == [frame.inputs for frame in made]
     way = [frame.surface[:, 1].mean() - made[0].surface[:, 1].mean() for frame in made]
-    # Nothing before, but for what the noise of a wind of no strength does; from then on it goes downwind.
+    # Before frame 4 only noise acts, which does not depend on the strength. Then it moves downwind.
     assert (max(map(abs, way[:3])) < 1e-5) == (noise == 0.0)
     assert way[-1] > 0.01
     bpy.data.objects.remove(wind)
     assert (places(frames(load, obj))[:3] == places(made)[:3]) == (noise == 0.0)
 
 
-def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(24)
     obj = bar(tmp_path)
     obj.dampsim.stiffness = 300.0
@@ -234,7 +234,7 @@ def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: M
         scene.frame_set(frame)
     session = live.find(obj)
     assert session.verified == 24
-    # Where the animation stands says nothing of what was measured or played.
+    # The current frame does not affect the status of measurements and frames.
     scene.frame_set(12)
     assert session.standing(obj, scene, 12).name == "VALID"
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
@@ -254,7 +254,7 @@ def test_gravity_keyed_off_lets_it_rise_in_live_and_in_bakes(load: Load, live: M
 
 
 @pytest.mark.slow
-def test_weights_of_none_and_other_collections_leave_the_frames_of_before(load: Load, tmp_path: Path) -> None:
+def test_excluded_fields_change_nothing(load: Load, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = bar(tmp_path)
     before = frames(load, obj)
@@ -279,12 +279,12 @@ def test_weights_of_none_and_other_collections_leave_the_frames_of_before(load: 
     obj.dampsim.field_collection, wind.hide_viewport = None, True
     assert again()
     wind.hide_viewport = False
-    # The eye is for the animator alone, in Blender too.
+    # The eye icon does not disable a field, as in Blender.
     wind.hide_set(True)
     assert not again()
     wind.field.apply_to_location = False
     assert again()
-    # Nothing feels its own field.
+    # An object ignores its own field.
     bpy.data.objects.remove(wind)
     bpy.context.view_layer.objects.active = obj
     bpy.ops.object.forcefield_toggle()
@@ -292,13 +292,11 @@ def test_weights_of_none_and_other_collections_leave_the_frames_of_before(load: 
     assert again()
 
 
-def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = bar(tmp_path)
     wind, calm = blowing(), effector("FORCE", strength=0.5)
-    # Near to it an attraction has no static shape.
+    # Nearer, the attraction would have no static shape.
     calm.location = (0.0, 3.0, 0.0)
     for frame in range(1, 9):
         scene.frame_set(frame)
@@ -307,7 +305,7 @@ def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
     assert session.standing(obj, scene, 8).name == "VALID"
 
     def edited(edit: Callable[[], object], first: int) -> None:
-        """The frames from there on are others after the edit, and those before it are kept."""
+        """Check that an edit changes the frames from first on and keeps the earlier ones."""
         nonlocal before
         scene.frame_set(8)
         edit()
@@ -321,7 +319,7 @@ def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
         assert same == [k + 1 < first for k in range(8)]
         before = after
 
-    # The wind comes up at frame 4; before it, only its flow would act, on what flies.
+    # The wind starts at frame 4. Before, only its flow would act, on moving bodies.
     edited(lambda: setattr(wind, "rotation_euler", (0.3, 0.0, 0.0)), 4)
     edited(lambda: setattr(calm.field, "strength", 0.8), 1)
     edited(lambda: bpy.data.objects.remove(calm), 1)
@@ -342,9 +340,8 @@ def test_an_edit_of_a_field_takes_live_frames_away_and_marks_a_bake(
     assert "Syrup" in line
 
 
-def test_what_varies_dials_feels_the_wind_that_is_baked_and_no_thread_asks_for_it(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variants use the wind of the bake, and only the main thread reads it."""
     scene = fresh(8)
     obj = bar(tmp_path)
     blowing()
@@ -366,7 +363,7 @@ def test_what_varies_dials_feels_the_wind_that_is_baked_and_no_thread_asks_for_i
     assert threads == {threading.main_thread()}
 
 
-def test_ghosts_and_calibration_work_in_the_wind(load: Load, tmp_path: Path) -> None:
+def test_ghosts_and_calibration_in_wind(load: Load, tmp_path: Path) -> None:
     fresh(6)
     obj = bar(tmp_path)
     blowing()
@@ -386,7 +383,7 @@ def test_ghosts_and_calibration_work_in_the_wind(load: Load, tmp_path: Path) -> 
         ("WIND", {}, ""),
     ],
 )
-def test_what_of_a_field_is_not_followed_is_said(
+def test_unsupported_field_settings_are_reported(
     load: Load, tmp_path: Path, kind: str, settings: dict[str, Any], words: str
 ) -> None:
     scene = fresh(3)
@@ -404,7 +401,7 @@ def test_what_of_a_field_is_not_followed_is_said(
         assert "fields" not in findings(obj, scene)
 
 
-def test_a_surface_as_a_field_and_fields_of_particles_are_said_too(load: Load, tmp_path: Path) -> None:
+def test_surface_and_particle_fields_reported(load: Load, tmp_path: Path) -> None:
     scene = fresh(3)
     obj = bar(tmp_path)
     ball = particles((0.0, 0.0, 0.0))
@@ -420,7 +417,7 @@ def test_a_surface_as_a_field_and_fields_of_particles_are_said_too(load: Load, t
     assert "its particles do of Ball" in findings(obj, scene)["fields"].text
 
 
-def test_known_fields_are_those_of_a_full_look_whatever_is_done_to_objects(load: Load, tmp_path: Path) -> None:
+def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
     import random
 
     fresh(3)

@@ -1,4 +1,4 @@
-"""Add looks at what it is given, and pins come from what moves it."""
+"""Add chooses the kind of a body, and pins come from bones, groups, selections and gradients."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def ball(size: float = 1.0, location: tuple[float, float, float] = (0.0, 0.0, 0.
 
 
 def weight(obj: bpy.types.Object) -> np.ndarray:
-    """Of the pin group, (v,)."""
+    """Return the weights of the pin group, (v,)."""
     index = obj.vertex_groups[obj.dampsim.pin_group].index
     return np.array([next((g.weight for g in vertex.groups if g.group == index), 0.0) for vertex in obj.data.vertices])
 
 
 def rigged(*chains: list[str], branching: bool = False) -> bpy.types.Object:
-    """An armature of chains of bones one after the other along x, each 0.5 long, its chains 1 apart along y."""
+    """Return an armature with chains of bones along x, 0.5 m each, the chains 1 m apart along y."""
     data = bpy.data.armatures.new("Rig")
     rig = bpy.data.objects.new("Rig", data)
     bpy.context.scene.collection.objects.link(rig)
@@ -56,7 +56,7 @@ def rigged(*chains: list[str], branching: bool = False) -> bpy.types.Object:
 
 
 def snake(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
-    """A round bar along x with a bone for each half metre, weighted as automatic weights do."""
+    """Return a round bar along x and its rig with a bone for each 0.5 m and automatic weights."""
     rig = rigged([f"bone{k}" for k in range(bones)])
     bpy.ops.mesh.primitive_cylinder_add(vertices=12, radius=0.1, depth=1.0, location=(0.0, 0.0, 0.0))
     obj = bpy.context.object
@@ -74,7 +74,7 @@ def snake(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
     return obj, rig
 
 
-def test_a_closed_body_is_dialled_by_its_sag_whatever_its_size(load: Load) -> None:
+def test_closed_mesh_uses_sag(load: Load) -> None:
     for size in (0.02, 3.0):
         fresh()
         obj = ball(size)
@@ -83,8 +83,8 @@ def test_a_closed_body_is_dialled_by_its_sag_whatever_its_size(load: Load) -> No
         assert (obj.dampsim.kind, obj.dampsim.stiffness_by, obj.dampsim.sag) == ("SOLID", "SAG", 2.0)
 
 
-def test_what_becomes_springs_is_no_longer_dialled_by_sag(load: Load) -> None:
-    """The Sag of nets takes tens of static solves."""
+def test_change_to_springs_uses_modulus(load: Load) -> None:
+    """Springs use the modulus, because the sag of a net takes tens of static solves."""
     fresh()
     obj = ball()
     select(obj)
@@ -98,9 +98,8 @@ def test_what_becomes_springs_is_no_longer_dialled_by_sag(load: Load) -> None:
 
 
 @pytest.mark.parametrize(("kind", "part"), [("CLOTH", 0.001), ("ROPE", 0.01)])
-def test_what_becomes_cloth_or_rope_is_as_thin_as_that_is_at_its_size_and_dialled_by_its_modulus(
-    load: Load, kind: str, part: float
-) -> None:
+def test_change_to_cloth_or_rope(load: Load, kind: str, part: float) -> None:
+    """Cloth and ropes get a thickness in proportion to their size and use the modulus."""
     fresh()
     obj = ball()
     select(obj)
@@ -110,14 +109,14 @@ def test_what_becomes_cloth_or_rope_is_as_thin_as_that_is_at_its_size_and_dialle
     assert obj.dampsim.stiffness_by == "MODULUS"
     size = max(obj.dimensions)
     assert obj.dampsim.thickness == pytest.approx(1000.0 * part * size, rel=1e-5)
-    # What is thinner stays so, and what is dialled by a modulus keeps it.
+    # A smaller thickness and an existing modulus stay.
     obj.dampsim.kind, obj.dampsim.thickness, obj.dampsim.stiffness = "SPRINGS", 0.01, 77.0
     obj.dampsim.kind = kind
     assert obj.dampsim.thickness == pytest.approx(0.01)
     assert obj.dampsim.stiffness == pytest.approx(77.0)
 
 
-def test_all_that_is_added_at_once_is_told_in_one_report(load: Load) -> None:
+def test_add_reports_once(load: Load) -> None:
     fresh()
     objects = [ball(), ball(location=(2.0, 0.0, 0.0))]
     bpy.ops.mesh.primitive_plane_add(location=(4.0, 0.0, 0.0))
@@ -130,8 +129,8 @@ def test_all_that_is_added_at_once_is_told_in_one_report(load: Load) -> None:
     assert told == [f"Ball, Ball.001: {solid}. Plane: {cloth}"]
 
 
-def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -> None:
-    """Suzanne's eye sockets are open."""
+def test_small_holes_count_as_closed(load: Load) -> None:
+    """A mesh with small holes, such as Suzanne's eye sockets, is a solid; a sleeve is cloth."""
     fresh()
     bpy.ops.mesh.primitive_monkey_add()
     monkey = bpy.context.object
@@ -147,7 +146,7 @@ def test_an_object_with_small_holes_is_a_solid_and_a_sleeve_is_not(load: Load) -
         load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.scene_builder").take(sampler))
 
 
-def test_a_tail_is_held_by_its_first_bone_and_its_tip_is_free(load: Load) -> None:
+def test_tail_pins_at_first_bone(load: Load) -> None:
     fresh()
     obj, _ = snake(4)
     bpy.ops.dampsim.add()
@@ -157,8 +156,8 @@ def test_a_tail_is_held_by_its_first_bone_and_its_tip_is_free(load: Load) -> Non
     assert "bone" in obj.dampsim.kind_note
 
 
-def test_a_body_on_a_bone_is_held_where_it_is_nearest_to_it(load: Load) -> None:
-    """A belly before a spine."""
+def test_bone_child_pins_near_bone(load: Load) -> None:
+    """A belly in front of a spine is pinned where it is nearest to the bone."""
     fresh()
     rig = rigged(["spine"])
     obj = ball(1.0, (0.25, 0.8, 0.0))
@@ -173,7 +172,7 @@ def test_a_body_on_a_bone_is_held_where_it_is_nearest_to_it(load: Load) -> None:
     assert found[place[:, 1] > 0.9].max() == 0.0
 
 
-def test_a_character_whose_bones_branch_is_held_near_them_and_its_flesh_is_free(load: Load) -> None:
+def test_branching_rig_pins_near_bones(load: Load) -> None:
     fresh()
     rig = rigged(["hips", "chest"], ["leg"], branching=True)
     obj = ball(2.0, (0.5, 0.5, 0.0))
@@ -190,7 +189,7 @@ def test_a_character_whose_bones_branch_is_held_near_them_and_its_flesh_is_free(
     assert found[far].mean() < 0.2 < found[np.abs(place[:, 2]) < 0.2].mean()
 
 
-def test_two_ears_are_each_held_by_their_own_first_bone(load: Load) -> None:
+def test_separate_chains_pin_at_first_bones(load: Load) -> None:
     fresh()
     rig = rigged(["left", "left tip"], ["right", "right tip"])
     obj = ball(2.0)
@@ -206,7 +205,7 @@ def test_two_ears_are_each_held_by_their_own_first_bone(load: Load) -> None:
     np.testing.assert_array_equal(weight(obj), (x < 0).astype(float))
 
 
-def test_a_group_that_is_called_pin_is_taken_before_bones_are_asked(load: Load) -> None:
+def test_pin_group_precedes_bones(load: Load) -> None:
     fresh()
     obj, _ = snake(3)
     obj.vertex_groups.new(name="Goal").add([0], 1.0, "REPLACE")
@@ -220,7 +219,7 @@ def drawn(load: Load) -> list[str]:
     return texts
 
 
-def test_what_nothing_holds_is_said_until_it_is_held_or_meant(load: Load) -> None:
+def test_unpinned_warning(load: Load) -> None:
     fresh()
     obj = ball()
     select(obj)
@@ -235,7 +234,7 @@ def test_what_nothing_holds_is_said_until_it_is_held_or_meant(load: Load) -> Non
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
-def test_selected_vertices_are_added_to_what_is_pinned_already(load: Load, mode: str) -> None:
+def test_pin_selection_extends_pins(load: Load, mode: str) -> None:
     fresh()
     obj = ball()
     select(obj)
@@ -265,10 +264,10 @@ def test_selected_vertices_are_added_to_what_is_pinned_already(load: Load, mode:
         ("CURSOR", (0, 1, 0)),
     ],
 )
-def test_a_gradient_holds_one_end_and_frees_the_other(load: Load, begin: str, held: tuple[float, float, float]) -> None:
+def test_pin_gradient_directions(load: Load, begin: str, held: tuple[float, float, float]) -> None:
     fresh()
     obj = ball()
-    # So that its own y is up.
+    # Its local y axis points up.
     obj.rotation_euler[0] = np.pi / 2.0
     bpy.context.view_layer.update()
     bpy.context.scene.cursor.location = (0.0, 0.0, 0.5)
@@ -282,7 +281,7 @@ def test_a_gradient_holds_one_end_and_frees_the_other(load: Load, begin: str, he
     assert ((found > 0.1) & (found < 0.9)).any()
 
 
-def test_a_gradient_may_go_along_a_bone(load: Load) -> None:
+def test_pin_gradient_along_bone(load: Load) -> None:
     fresh()
     obj, _ = snake(1)
     bpy.ops.dampsim.add()
@@ -293,7 +292,7 @@ def test_a_gradient_may_go_along_a_bone(load: Load) -> None:
     assert found[x > 0.41].max() == 0.0
 
 
-def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Load, tmp_path: Path) -> None:
+def test_add_converts_text_and_linked_objects(load: Load, tmp_path: Path) -> None:
     fresh()
     bpy.ops.object.text_add()
     text = bpy.context.object
@@ -302,7 +301,7 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
     assert bpy.context.object.type == "MESH"
     assert bpy.context.object.dampsim.enabled
-    # Blender makes its front, its sides and its back apart.
+    # Blender creates the front, the sides and the back as separate parts.
     assert bpy.context.object.dampsim.kind == "SOLID"
     fresh()
     ball()
@@ -324,7 +323,7 @@ def test_text_is_converted_and_what_is_linked_made_local_by_one_button(load: Loa
     assert weight(obj).max() == 1.0
 
 
-def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_live_status_names_obstacle(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     standing = load("dampsim_addon.ui.live_status").standing
@@ -349,7 +348,7 @@ def test_the_line_says_what_live_waits_for(load: Load, live: ModuleType, tmp_pat
 
 
 @pytest.mark.parametrize(("keyed", "says"), [(False, "nothing moves"), (True, "6 of 6 frames")])
-def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
+def test_live_status_without_motion(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
     scene = fresh(6)
     obj = ball()
     select(obj)
@@ -364,13 +363,13 @@ def test_the_line_says_when_nothing_moves(load: Load, live: ModuleType, tmp_path
     assert says in load("dampsim_addon.ui.live_status").standing(obj, bpy.context)[0]
 
 
-def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load: Load, tmp_path: Path) -> None:
+def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     presets = load("dampsim_addon.scene.presets")
     own = {presets.title(path): path for path in presets.scripts() if "dampsim_addon" in str(path)}
     assert {"Jelly", "Memory Foam", "Water Balloon"} <= set(own)
-    # Without a window Blender gives pictures no number.
+    # Without a window Blender assigns no icon numbers to pictures.
     assert all((path.parents[1] / "pictures" / f"{path.stem}.png").stat().st_size > 1000 for path in own.values())
     assert presets.standing(obj.dampsim) == ""
     assert bpy.ops.dampsim.preset(filepath=str(own["Memory Foam"])) == {"FINISHED"}
@@ -386,7 +385,7 @@ def test_materials_are_called_by_their_names_and_the_menu_says_which_it_is(load:
 
 
 @pytest.mark.slow
-def test_a_material_s_sag_is_the_same_at_any_size(load: Load, tmp_path: Path) -> None:
+def test_preset_sag_at_any_size(load: Load, tmp_path: Path) -> None:
     presets = load("dampsim_addon.scene.presets")
     path = next(path for path in presets.scripts() if path.stem == "jelly")
     for size in (0.05, 4.0):
@@ -401,12 +400,12 @@ def test_a_material_s_sag_is_the_same_at_any_size(load: Load, tmp_path: Path) ->
         assert obj.dampsim.measured_sag == pytest.approx(8.0, rel=0.02)
 
 
-def test_what_was_modelled_is_kept_or_the_panel_says_how_near_it_came(load: Load, tmp_path: Path) -> None:
+def test_keep_shape_reports_remaining_sag(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.keep_shape = True
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    # A ten-thousandth of the size.
+    # In percent: a ten-thousandth of the size.
     assert obj.dampsim.measured_sag < 0.01
     assert not [text for text in drawn(load) if "of sag remains" in text]
     obj.dampsim.measured_sag = 1.5
@@ -415,7 +414,8 @@ def test_what_was_modelled_is_kept_or_the_panel_says_how_near_it_came(load: Load
     assert "of sag remains" not in " ".join(drawn(load))
 
 
-def test_a_gradient_from_the_top_leaves_what_lies_flat_free_at_one_end(load: Load) -> None:
+def test_pin_gradient_on_flat_mesh(load: Load) -> None:
+    """A gradient from the top pins one end of a horizontal sheet and frees the other."""
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=4, size=1.0)
     obj = bpy.context.object
@@ -428,7 +428,7 @@ def test_a_gradient_from_the_top_leaves_what_lies_flat_free_at_one_end(load: Loa
     assert found.min() == 0.0
 
 
-def test_a_number_and_its_unit_stay_in_one_line(load: Load) -> None:
+def test_units_stay_with_numbers(load: Load) -> None:
     lines = load("dampsim_addon.ui.layout").lines
     for width in (40.0, 60.0, 90.0, 130.0):
         found = lines("1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s", width, 11.0)

@@ -1,4 +1,4 @@
-"""What comes from other computers and other versions: names that are no text, folders of others, unknown choices."""
+"""Files of other computers and versions: undecodable names, inaccessible folders, unknown choices."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from test_drawing import redraw
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-# Under the name that the package has here; see conftest.
+# Name of the package under test; see conftest.
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 CHOICES = [p.name for p in importlib.import_module(f"{PACKAGE}.core.scene.parameters").PARAMETERS.values() if p.choices]
 
 
 @pytest.fixture
 def unreadable(tmp_path: Path) -> Path:
-    """A folder whose name is in no encoding of today's."""
+    """Return a folder whose name is not valid UTF-8."""
     if sys.platform != "linux":
         pytest.skip("needs a system that takes any bytes as a name")
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9"))
@@ -34,7 +34,7 @@ def unreadable(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_a_folder_whose_name_is_no_text_serves_for_file_and_cache(load: Load, unreadable: Path, target: str) -> None:
+def test_bake_in_undecodable_folder(load: Load, unreadable: Path, target: str) -> None:
     fresh(3)
     obj = wobbler("//cache")
     path = str(unreadable / "scene.blend")
@@ -50,7 +50,7 @@ def test_a_folder_whose_name_is_no_text_serves_for_file_and_cache(load: Load, un
     assert "3 of 3 frames simulated; baked to" in api.info(bpy.data.objects["Wobbler"]).text
 
 
-def test_a_problem_with_a_folder_whose_name_is_no_text_can_be_shown(load: Load, unreadable: Path) -> None:
+def test_message_about_undecodable_folder(load: Load, unreadable: Path) -> None:
     fresh(3)
     obj = wobbler(unreadable / "file" / "cache")
     (unreadable / "file").write_text("no folder")
@@ -63,7 +63,8 @@ def test_a_problem_with_a_folder_whose_name_is_no_text_can_be_shown(load: Load, 
 
 @pytest.mark.skipif(not hasattr(os, "fork") or os.environ.get("DAMPSIM_INSTALLED") is not None, reason="forks")
 @pytest.mark.skipif(hasattr(os, "getuid") and os.getuid() != 0, reason="needs another user")
-def test_a_cache_whose_owner_lies_where_nobody_may_look_is_left_to_it(load: Load, tmp_path: Path) -> None:
+def test_inaccessible_owner_keeps_cache(load: Load, tmp_path: Path) -> None:
+    """A cache stays with an owner whose file is not accessible."""
     fresh(3)
     (tmp_path / "private").mkdir()
     wobbler(tmp_path / "cache")
@@ -83,15 +84,14 @@ def test_a_cache_whose_owner_lies_where_nobody_may_look_is_left_to_it(load: Load
 
 
 def stored(obj: bpy.types.Object) -> Any:
-    """The properties as the file has them."""
+    """Return the properties as stored in the file."""
     system = getattr(obj, "bl_system_properties_get", None)
     return (system() if system else obj)["dampsim"]
 
 
 @pytest.mark.parametrize("name", [*CHOICES, "kind", "target"])
-def test_a_choice_of_a_newer_version_is_one_sentence_and_the_panel_is_drawn(
-    load: Load, tmp_path: Path, name: str
-) -> None:
+def test_unknown_choice_is_reported(load: Load, tmp_path: Path, name: str) -> None:
+    """An unknown choice of a newer version gives one message, and the panel still draws."""
     scene = fresh(3)
     obj, live = wobbler(tmp_path), load("dampsim_addon.live")
     stored(obj)[name] = 77

@@ -1,4 +1,4 @@
-"""Paused, what an edit made out of date is simulated again, unless that would lose something."""
+"""Idle resimulation: outdated frames are simulated again while paused, unless unkeyed changes would be lost."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def played(scene: bpy.types.Scene, last: int) -> None:
         scene.frame_set(number)
 
 
-def test_what_is_out_of_date_is_simulated_up_to_the_current_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     going_on = load("dampsim_addon.ui.idle_resimulation")
-    # What nobody has played yet is not simulated of itself.
+    # Frames that were never played are not simulated while idle.
     assert going_on.waiting(bpy.context) == []
     played(scene, 8)
     assert going_on.waiting(bpy.context) == []
@@ -42,7 +42,8 @@ def test_what_is_out_of_date_is_simulated_up_to_the_current_frame(load: Load, li
 
 
 @pytest.mark.parametrize("change", ["bake", "mode", "hidden", "switched off"])
-def test_nothing_waits_that_live_may_not_touch(load: Load, live: ModuleType, tmp_path: Path, change: str) -> None:
+def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_path: Path, change: str) -> None:
+    """No group waits that is baked, in Edit Mode, hidden or has Live switched off."""
     scene = fresh()
     obj = wobbler(tmp_path)
     played(scene, 3)
@@ -59,7 +60,8 @@ def test_nothing_waits_that_live_may_not_touch(load: Load, live: ModuleType, tmp
     assert load("dampsim_addon.ui.idle_resimulation").waiting(bpy.context) == []
 
 
-def test_a_change_of_keyframed_values_that_is_not_keyed_keeps_it_from_other_frames(load: Load, tmp_path: Path) -> None:
+def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None:
+    """A keyframed value that was changed without a new key is reported: another frame would discard the change."""
     scene = fresh()
     obj = wobbler(tmp_path)
     rig = armature(obj)
@@ -74,14 +76,15 @@ def test_a_change_of_keyframed_values_that_is_not_keyed_keeps_it_from_other_fram
     obj.location.x += 0.1
     assert unkeyed(scene.objects, 6) == "Wobbler"
     scene.frame_set(6)
-    # Not keyed at all: no frame takes it away.
+    # Values without keyframes survive a change of frame.
     rig.location.z = 0.4
     rig.pose.bones["low"].scale.x = 1.1
     assert unkeyed(scene.objects, 6) == ""
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_render_s_thread_asks_for_is_done_by_the_window_s(load: Load, fails: bool) -> None:
+def test_render_thread_delegates_to_main_thread(load: Load, fails: bool) -> None:
+    """Work requested by a render thread runs in the main thread, which also raises its errors."""
     waiting_render = load("dampsim_addon.live.main_thread")
     where, ended = [], []
 

@@ -1,4 +1,4 @@
-"""The golden runs of the samples: a move or a new name changes no frame."""
+"""Golden runs of the samples: refactoring changes no frame."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def found() -> golden.Runs:
     return golden.Runs(golden.samples())
 
 
-# They are run in this order, and a quick look at the first one runs no other.
+# The runs keep this order, so that a quick test of the first one needs no other.
 @pytest.mark.parametrize("name", [RUNS[0], *(pytest.param(name, marks=pytest.mark.slow) for name in RUNS[1:])])
-def test_a_sample_is_as_it_was(found: golden.Runs, name: str) -> None:
-    # Blenders bend meshes alike to a few digits only.
+def test_sample_matches_golden_run(found: golden.Runs, name: str) -> None:
+    # Modifiers agree between Blender versions to a few digits only.
     same = golden.machine() == KEPT["machine"] and bpy.app.version_string == KEPT["blender"]
     assert golden.differs(found[name], KEPT["runs"][name], same) == ""

@@ -1,4 +1,4 @@
-"""Wires, nets and struts as an artist adds them; objects simulated together; links."""
+"""Wires, nets and struts with the settings that Add chooses; groups of objects; links."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _sway(obj: bpy.types.Object, far: float) -> None:
 
 
 def wire(length: float = 2.0, count: int = 21, name: str = "Wire") -> bpy.types.Object:
-    """Straight along x, held at both ends, in a sway."""
+    """A straight wire along x, pinned at both ends, with keyframed sway."""
     vertices = np.stack([np.linspace(0.0, length, count), np.zeros(count), np.zeros(count)], axis=1)
     obj = _mesh(name, vertices, [(k, k + 1) for k in range(count - 1)], [])
     _pin(obj, [0, count - 1])
@@ -48,7 +48,7 @@ def wire(length: float = 2.0, count: int = 21, name: str = "Wire") -> bpy.types.
 
 
 def grid(count: int = 9, name: str = "Grid") -> bpy.types.Object:
-    """A metre wide, held at its corners, in a sway."""
+    """A sheet of one metre, pinned at its corners, with keyframed sway."""
     x, y = (one.ravel() for one in np.meshgrid(np.linspace(0, 1, count), np.linspace(0, 1, count)))
     faces = [
         [a + count * b, a + 1 + count * b, a + 1 + count * (b + 1), a + count * (b + 1)]
@@ -62,7 +62,7 @@ def grid(count: int = 9, name: str = "Grid") -> bpy.types.Object:
 
 
 def cube(name: str = "Cube", x: float = 0.0) -> bpy.types.Object:
-    """Held at its foot, in a sway."""
+    """A cube that is pinned at its lower face, with keyframed sway."""
     bpy.ops.mesh.primitive_cube_add(size=0.5, location=(x, 0.0, 0.0))
     obj = bpy.context.object
     obj.name = obj.data.name = name
@@ -72,7 +72,7 @@ def cube(name: str = "Cube", x: float = 0.0) -> bpy.types.Object:
 
 
 def plate(name: str = "Plate", cuts: int = 5) -> bpy.types.Object:
-    """A metre wide and 1 cm thick, held at one side, in a sway."""
+    """A plate of one metre, 1 cm thick, pinned at one side, with keyframed sway."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
     obj.name = obj.data.name = name
@@ -87,18 +87,18 @@ def plate(name: str = "Plate", cuts: int = 5) -> bpy.types.Object:
 
 
 def _kept(obj: bpy.types.Object, cache: object, **dials: object) -> bpy.types.Object:
-    """Added, as tests want it: coarse, quick, into the test's own folder."""
+    """Add an object to the simulation at a coarse resolution, with the cache in the folder of the test."""
     add(obj, cache, **dials)
     return obj
 
 
 def pair(cache: object) -> list[bpy.types.Object]:
-    """Two cubes side by side, added but alone; they touch."""
+    """Two touching cubes that are simulated separately."""
     return [_kept(cube(name, x), cache, resolution=100) for name, x in (("Left", 0.0), ("Right", 0.5))]
 
 
 def select(*objects: bpy.types.Object) -> None:
-    """The first one becomes active."""
+    """Select the objects; the first one becomes active."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
         obj.select_set(True)
@@ -120,9 +120,8 @@ def members(load: Load, obj: bpy.types.Object) -> list[str]:
 
 
 @pytest.mark.parametrize(("make", "kind"), [(wire, "ROPE"), (grid, "CLOTH"), (cube, "SOLID"), (plate, "CLOTH")])
-def test_add_takes_the_kind_that_the_mesh_asks_for_and_says_so(
-    tmp_path: Path, make: Callable[[], bpy.types.Object], kind: str
-) -> None:
+def test_add_chooses_kind_by_mesh(tmp_path: Path, make: Callable[[], bpy.types.Object], kind: str) -> None:
+    """Add notes its choice in the panel until the user changes the kind."""
     fresh()
     obj = _kept(make(), tmp_path)
     assert obj.dampsim.kind == kind
@@ -132,7 +131,7 @@ def test_add_takes_the_kind_that_the_mesh_asks_for_and_says_so(
 
 
 @pytest.mark.parametrize("shape", ["wire", "grid", "cube", "rope", "cloth"])
-def test_what_is_thin_bakes_and_plays_as_simulated(load: Load, tmp_path: Path, shape: str) -> None:
+def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> None:
     fresh()
     made = {"wire": wire, "grid": grid, "cube": cube, "rope": wire, "cloth": grid}[shape]()
     obj = _kept(made, tmp_path)
@@ -156,13 +155,12 @@ def test_what_is_thin_bakes_and_plays_as_simulated(load: Load, tmp_path: Path, s
 
 @pytest.mark.parametrize("kind", ["", "SPRINGS"])
 @pytest.mark.parametrize("make", [grid, wire, lambda: wire(0.03, name="Hair")], ids=["grid", "wire", "3 cm"])
-def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_be_seen(
-    load: Load, make: Callable[[], bpy.types.Object], kind: str
-) -> None:
+def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.types.Object], kind: str) -> None:
+    """With the defaults, edges stretch by a fraction of a percent, and the sag is visible."""
     scene = fresh()
     obj = make()
     select(obj)
-    # With the stiffness that it chooses itself.
+    # With the stiffness that Add chooses.
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     obj.dampsim.kind = kind or obj.dampsim.kind
     snapshot, sampler = load("dampsim_addon.scene.scene_builder"), load("dampsim_addon.blender.sampler")
@@ -173,12 +171,12 @@ def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_b
     lines = np.array([edge.vertices[:] for edge in obj.data.edges])
     rest, hanging = (points[lines] for points in (body.surface.vertices, frame.shapes[obj.name]))
     before, after = (np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1) for ends in (rest, hanging))
-    # The edges at a net's corners carry all of it, so that they stretch by a percent or two.
+    # The edges at the corners of a net carry its whole weight and stretch by a percent or two.
     assert 5e-4 < np.median(after / before - 1.0) < 1e-2
     assert (after / before - 1.0).max() < 0.04
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
-    # mm, and no more than a fiftieth of its size, a hundredth of ropes', a thousandth of cloth's.
+    # In mm; at most 1/50 of the size for springs, 1/100 for ropes and 1/1000 for cloth.
     part = load("dampsim_addon.scene.default_settings").THIN[
         "CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"
     ]
@@ -186,7 +184,7 @@ def test_what_is_new_and_thin_stretches_by_a_fraction_of_a_percent_and_sags_to_b
 
 
 @pytest.mark.slow
-def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path: Path) -> None:
+def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     alone = []
@@ -197,7 +195,7 @@ def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path
         bpy.ops.dampsim.clear()
     join(*both)
     assert members(load, both[1]) == ["Left", "Right"]
-    # What may touch is solved as one, with other last digits.
+    # Bodies in contact are solved as one system, which changes the last digits.
     for obj in both:
         obj.dampsim.touch_together = False
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -211,9 +209,8 @@ def test_two_together_bake_with_one_bake_as_each_does_alone(load: Load, tmp_path
     assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
 
 
-def test_the_command_line_bakes_a_group_once_and_prints_each_member(
-    load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_command_line_bakes_group_once(load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The output and the report list each member of the group."""
     fresh()
     both = pair(tmp_path)
     join(*both)
@@ -229,7 +226,8 @@ def test_the_command_line_bakes_a_group_once_and_prints_each_member(
     assert sorted(entry["name"] for entry in json.loads(report.read_text())["objects"]) == names
 
 
-def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path: Path) -> None:
+def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
+    """Joining and leaving a group keep the bakes and mark the cached frames as outdated."""
     fresh()
     both = pair(tmp_path)
     third = _kept(cube("Third", 2.0), tmp_path, resolution=100)
@@ -240,7 +238,7 @@ def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path:
     assert members(load, third) == ["Left", "Right", "Third"]
     assert both[0].dampsim.baked
     assert not third.dampsim.baked
-    # Their frames are of two, and say so.
+    # The cached frames list two members only.
     with pytest.raises(RuntimeError, match="Third, which is new"):
         bpy.ops.dampsim.bake(resume=True)
     select(third)
@@ -250,13 +248,14 @@ def test_joining_and_leaving_outdate_frames_and_keep_bakes(load: Load, tmp_path:
     assert not bpy.ops.dampsim.alone.poll()
     select(both[1])
     bpy.ops.dampsim.alone()
-    # The last one is alone too.
+    # The last remaining member has no group any more.
     assert not both[0].dampsim.together
     assert both[0].dampsim.baked
     assert known(both[0]).frames == 0
 
 
-def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load: Load, tmp_path: Path) -> None:
+def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
+    """The joined group contains all members, and their cache status is refreshed."""
     fresh()
     names = ("A", "B", "C", "D")
     a, b, c, d = (_kept(cube(name, float(k)), tmp_path, resolution=100) for k, name in enumerate(names))
@@ -264,7 +263,7 @@ def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load
     join(c, d)
     assert members(load, d) == ["C", "D"]
     known = load("dampsim_addon.scene.cache_status").known
-    # Not by the operator, after which Blender tells of the change.
+    # Without the operator, so that Blender sends no depsgraph update.
     load("dampsim_addon.ui.group_operators").together([b, c])
     for obj in (a, b, c, d):
         assert members(load, obj) == list(names)
@@ -272,7 +271,8 @@ def test_joining_two_groups_makes_one_of_all_and_looks_where_its_frames_are(load
 
 
 @pytest.mark.slow
-def test_clearing_a_group_leaves_no_frames_of_before(load: Load, tmp_path: Path) -> None:
+def test_clearing_group_removes_all_frames(load: Load, tmp_path: Path) -> None:
+    """Frames that a member baked on its own before joining are removed too."""
     fresh()
     both = pair(tmp_path / "cache")
     select(both[0])
@@ -281,14 +281,15 @@ def test_clearing_a_group_leaves_no_frames_of_before(load: Load, tmp_path: Path)
     assert both[0].dampsim.baked
     bpy.ops.dampsim.bake()
     select(both[1])
-    # One bake baked both; so one button clears both.
+    # The members were baked together, so they are cleared together.
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert not any(obj.dampsim.baked or obj.data.shape_keys for obj in both)
     assert not list((tmp_path / "cache").iterdir())
     assert not bpy.ops.dampsim.clear.poll()
 
 
-def test_groups_survive_undo_rename_and_duplicates(load: Load, tmp_path: Path) -> None:
+def test_groups_survive_undo_and_rename(load: Load, tmp_path: Path) -> None:
+    """A duplicate of a member belongs to the group too."""
     fresh()
     both = pair(tmp_path)
     bpy.ops.ed.undo_push(message="before")
@@ -309,11 +310,11 @@ def test_groups_survive_undo_rename_and_duplicates(load: Load, tmp_path: Path) -
     select(right)
     bpy.ops.object.duplicate()
     twin = bpy.context.object
-    # A copy of a member is one of them, and has no bake of its own until they are baked again.
+    # A copy of a member joins the group, and has no bake until the group is baked again.
     assert members(load, twin) == ["Left", "Starboard", "Starboard.001"]
 
 
-def test_removing_a_member_takes_it_out_of_its_group(load: Load, tmp_path: Path) -> None:
+def test_removed_member_leaves_its_group(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     join(*both)
@@ -322,7 +323,7 @@ def test_removing_a_member_takes_it_out_of_its_group(load: Load, tmp_path: Path)
     assert not both[1].dampsim.together
 
 
-def test_a_link_to_an_empty_drags_what_nothing_else_holds(load: Load, tmp_path: Path) -> None:
+def test_link_to_empty_drags_unpinned_body(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = _kept(cube(), tmp_path, resolution=100)
     obj.animation_data_clear()
@@ -340,18 +341,18 @@ def test_a_link_to_an_empty_drags_what_nothing_else_holds(load: Load, tmp_path: 
     np.testing.assert_allclose(link.points[0].place, (0.0, 0.0, 0.25), atol=1e-6)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    # Held at one point of its top, it swings, but goes along.
+    # Linked at one point of its upper face, it swings and follows.
     moved = cache.shape(LAST, obj.name) - cache.shape(1, obj.name)
     assert moved[:, 0].max() > 0.3
     assert np.abs(moved[:, 2]).max() < 0.6
 
 
-def test_a_link_to_a_bone_follows_it(load: Load, tmp_path: Path) -> None:
+def test_link_follows_bone(load: Load, tmp_path: Path) -> None:
     fresh()
     ball = wobbler(tmp_path, "Ball")
     rig = armature(ball)
     ball.dampsim.enabled = False
-    # Where an armature stands, and where a bone does in it, are two things.
+    # The transforms of the armature object and of the bone both count.
     rig.location, rig.rotation_euler = (0.3, -0.2, 0.1), (0.0, 0.2, 0.7)
     obj = _kept(wire(1.0, 11), tmp_path)
     obj.animation_data_clear()
@@ -376,7 +377,7 @@ def test_a_link_to_a_bone_follows_it(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.bake()
 
 
-def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) -> None:
+def test_weld_links_and_groups_neighbours(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     both[1].dampsim.pin_group = ""
@@ -386,9 +387,9 @@ def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) 
     assert len(links) == 1
     assert len(links[0][1].points) == 4
     assert members(load, both[0]) == ["Left", "Right"]
-    # Once is enough.
+    # The objects are welded already.
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
-    # Whoever has the link, and wherever that one stands.
+    # The order of selection does not matter.
     select(*both[::-1])
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -412,7 +413,7 @@ def test_weld_links_neighbours_joins_them_and_holds(load: Load, tmp_path: Path) 
     assert not bpy.ops.dampsim.unlink.poll()
 
 
-def test_a_weld_takes_the_points_of_the_coarser_one(tmp_path: Path) -> None:
+def test_weld_uses_coarser_mesh_points(tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     bm = bmesh.new()
@@ -424,13 +425,13 @@ def test_a_weld_takes_the_points_of_the_coarser_one(tmp_path: Path) -> None:
         select(active, *both)
         assert bpy.ops.dampsim.weld() == {"FINISHED"}
         (link,) = active.dampsim.links
-        # Where they touch the one has four vertices, the other one nine.
+        # The touching faces have four and nine vertices.
         assert len(link.points) == 4
         np.testing.assert_allclose([abs(point.place[1]) for point in link.points], 0.25, atol=1e-6)
         active.dampsim.links.clear()
 
 
-def test_a_link_to_another_body_asks_to_be_simulated_together(load: Load, tmp_path: Path) -> None:
+def test_link_requires_common_group(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     select(*both)
@@ -441,7 +442,7 @@ def test_a_link_to_another_body_asks_to_be_simulated_together(load: Load, tmp_pa
         bpy.ops.dampsim.bake()
     assert bpy.ops.dampsim.mend(check="apart") == {"FINISHED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    # One that is deleted is gone, though the link keeps its data.
+    # A deleted target is missing, even though the link keeps its data block alive.
     bpy.data.scenes[0].collection.objects.unlink(both[1])
     with pytest.raises(RuntimeError, match="the object of a link was deleted"):
         bpy.ops.dampsim.bake()
@@ -449,7 +450,7 @@ def test_a_link_to_another_body_asks_to_be_simulated_together(load: Load, tmp_pa
     assert not len(both[0].dampsim.links)
 
 
-def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     both = pair(tmp_path)
     join(*both)
@@ -463,7 +464,7 @@ def test_a_hindered_group_says_why(load: Load, live: ModuleType, tmp_path: Path)
     assert "Right is in the same group and is baked" in said(both[0], bpy.context)[0]
 
 
-def test_a_group_plays_live_as_it_bakes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_group_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     both = pair(tmp_path)
     select(*both)
@@ -481,13 +482,13 @@ def test_a_group_plays_live_as_it_bakes(load: Load, live: ModuleType, tmp_path: 
         assert baked == played[obj.name]
 
 
-def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     both = pair(tmp_path)
     select(*both)
     bpy.ops.dampsim.weld()
     drawing = load("dampsim_addon.ui.link_drawing")
-    # A point beside the vertices goes along with the nearest one, as far from it as it was.
+    # A point away from all vertices follows the nearest one at a constant offset.
     beside, owner = (0.1, 0.05, 0.2), next(obj for obj in both if len(obj.dampsim.links))
     owner.location.z, owner.rotation_euler.z = 0.5, 0.3
     owner.dampsim.links[0].points.add().place = beside
@@ -502,7 +503,7 @@ def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_
     (found,) = drawing.shown(owner, bpy.context.view_layer)
     assert found.rigid
     assert found.ends.shape == (8, 3)
-    # Welded, both ends of each line are one point, though the bodies swing.
+    # The two ends of a weld coincide while the bodies swing.
     assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 1e-3
     surface = world(owner, LAST)
     assert np.linalg.norm(surface[:, None] - found.here[None], axis=2).min(axis=0).max() < 1e-3
@@ -511,7 +512,7 @@ def test_links_are_drawn_where_the_shapes_are(load: Load, live: ModuleType, tmp_
 
 
 @pytest.mark.slow
-def test_every_damping_takes_springs_or_refuses_with_a_sentence(load: Load, tmp_path: Path) -> None:
+def test_dampings_support_or_refuse_springs(load: Load, tmp_path: Path) -> None:
     fresh(6)
     obj = _kept(grid(5), tmp_path)
     for method in load("core.damping.registry").DAMPINGS:

@@ -1,4 +1,4 @@
-"""Hair curves: some strands are simulated as ropes, and all of them follow as it plays and bakes."""
+"""Hair curves: guide strands are simulated as ropes, and all strands follow them live and baked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 
 
 def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:
-    """Strands of 0.3 m that stand up from a patch, the object in a sway."""
+    """Upright hair strands of 0.3 m on a patch, with keyframed sway."""
     data = bpy.data.hair_curves.new("Hair")
     data.add_curves([count] * strands)
     rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:
 
 
 def shown(hair: bpy.types.Object, frame: int) -> np.ndarray:
-    """(p, 3) as it plays, in world space."""
+    """Return the evaluated points (p, 3) of a frame in world space."""
     bpy.context.scene.frame_set(frame)
     data = hair.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
     found = np.empty(3 * len(data.points), dtype=np.float32)
@@ -49,7 +49,8 @@ def guided(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.types.Ob
     return wire
 
 
-def test_hair_follows_its_guides_through_a_bake_and_clear_gives_it_back(load: Any, tmp_path: Path) -> None:
+def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
+    """Clear restores the hair."""
     fresh()
     hair = haired()
     plain = {number: shown(hair, number) for number in (1, LAST)}
@@ -74,7 +75,7 @@ def test_hair_follows_its_guides_through_a_bake_and_clear_gives_it_back(load: An
     np.testing.assert_allclose(shown(hair, LAST), plain[LAST], atol=1e-6)
 
 
-def test_hair_follows_its_guides_as_they_play(load: Any, tmp_path: Path) -> None:
+def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
     fresh()
     live = load("dampsim_addon.live")
     live.install()
@@ -92,7 +93,7 @@ def test_hair_follows_its_guides_as_they_play(load: Any, tmp_path: Path) -> None
         live.uninstall()
 
 
-def test_more_guides_than_play_soon_are_said_to_be_many(load: Any) -> None:
+def test_many_guides_give_a_warning(load: Any) -> None:
     hair = load("dampsim_addon.ui.hair_operators")
     assert hair.told("Wig Guides", "Wig", hair.MANY) == (
         {"INFO"},
@@ -104,7 +105,8 @@ def test_more_guides_than_play_soon_are_said_to_be_many(load: Any) -> None:
     assert said.endswith("choose fewer Guides")
 
 
-def test_guides_are_spread_and_hair_without_strands_or_with_guides_says_so(load: Any, tmp_path: Path) -> None:
+def test_guide_distribution_and_refusals(load: Any, tmp_path: Path) -> None:
+    """Guides are spread evenly; hair that has no strands, or follows guides already, is refused."""
     fresh()
     hair = haired(1)
     guided(hair, tmp_path)

@@ -1,4 +1,4 @@
-"""What an artist sees of groups and links: names, buttons, lines in the viewport."""
+"""User interface of groups and links: names, buttons, lines in the viewport."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Load = Callable[[str], ModuleType]
 
 
 def cube(cache: Path, name: str, x: float, **dials: object) -> bpy.types.Object:
-    """Half a metre wide, held at its foot, in a sway."""
+    """A simulated cube of half a metre, pinned at its lower face, with keyframed sway."""
     bpy.ops.mesh.primitive_cube_add(size=0.5, location=(x, 0.0, 0.0))
     obj = bpy.context.object
     obj.name = obj.data.name = name
@@ -29,7 +29,7 @@ def cube(cache: Path, name: str, x: float, **dials: object) -> bpy.types.Object:
 
 
 def select(*objects: bpy.types.Object) -> None:
-    """The first one becomes active."""
+    """Select the objects; the first one becomes active."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
         obj.select_set(True)
@@ -42,10 +42,8 @@ def drawn(load: Load, *objects: bpy.types.Object) -> list[object]:
 
 
 @pytest.mark.parametrize("baked", [False, True])
-def test_links_are_drawn_at_welds_whatever_modifiers_make_of_the_vertices(
-    load: Load, live: ModuleType, tmp_path: Path, baked: bool
-) -> None:
-    """Bevel and Skin, as the sample bridge has them, number vertices anew."""
+def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: Path, baked: bool) -> None:
+    """Links are drawn at the welds although Bevel changes the vertex indices, as Skin does in the sample bridge."""
     scene = fresh()
     both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.5))]
     select(*both)
@@ -58,13 +56,14 @@ def test_links_are_drawn_at_welds_whatever_modifiers_make_of_the_vertices(
         scene.frame_set(frame)
     (found,) = drawn(load, *both)
     assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 2e-3
-    # They went along with the sway.
+    # The links follow the sway.
     assert found.here[:, 1].mean() > 0.15
     assert found.chosen
     assert not len(found.ties)
 
 
-def test_links_to_what_has_no_surface_are_tied_to_it_by_lines(load: Load, tmp_path: Path) -> None:
+def test_links_to_objects_without_surface(load: Load, tmp_path: Path) -> None:
+    """A line connects the link to an empty or to the middle of a bone."""
     fresh()
     obj = cube(tmp_path, "Box", 0.0)
     rig = armature(obj)
@@ -75,7 +74,7 @@ def test_links_to_what_has_no_surface_are_tied_to_it_by_lines(load: Load, tmp_pa
     select(obj, rig, empty)
     assert bpy.ops.dampsim.link() == {"FINISHED"}
     named = {link.other: link.bone for link in obj.dampsim.links}
-    # An armature is held by its active bone.
+    # A link to an armature uses its active bone.
     assert named == {rig: rig.data.bones[0].name, empty: ""}
     by_end = {tuple(np.round(link.ties[1], 4)): link for link in drawn(load, obj)}
     bone = rig.pose.bones[0]
@@ -90,7 +89,7 @@ def test_links_to_what_has_no_surface_are_tied_to_it_by_lines(load: Load, tmp_pa
     assert obj.dampsim.links[2].bone == ""
 
 
-def test_welding_what_is_apart_says_how_far_and_what_is_welded_says_so(load: Load, tmp_path: Path) -> None:
+def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
     fresh()
     both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6))]
     for obj in both:
@@ -99,17 +98,17 @@ def test_welding_what_is_apart_says_how_far_and_what_is_welded_says_so(load: Loa
     select(*both)
     said = load("dampsim_addon.ui.link_operators")
     shapes = [said._shape(bpy.context, obj) for obj in both]
-    # A tenth of a metre, of cubes with a diagonal of 0.87 m.
+    # The gap is 0.1 m; the diagonals of the cubes are 0.87 m.
     assert load("dampsim_addon.scene.rest_shapes").gap(*shapes) == pytest.approx(0.1)
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.weld(distance=12.0) == {"FINISHED"}
-    # The list shows what was made.
+    # The new link is active in the list.
     assert both[0].dampsim.active_link == 1
     assert both[0].dampsim.links[1].other == both[1]
     assert bpy.ops.dampsim.weld(distance=12.0) == {"CANCELLED"}
 
 
-def test_many_names_are_counted(load: Load) -> None:
+def test_long_name_lists_are_counted(load: Load) -> None:
     fresh()
     named = load("dampsim_addon.scene.groups").named
     objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
@@ -117,7 +116,7 @@ def test_many_names_are_counted(load: Load) -> None:
     assert named(objects) == "Part 1, Part 2 and 3 others"
 
 
-def test_a_group_is_selected_and_left_by_buttons_that_fit(load: Load, tmp_path: Path) -> None:
+def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
     fresh()
     three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
     operators = load("dampsim_addon.ui.group_operators")
@@ -134,7 +133,7 @@ def test_a_group_is_selected_and_left_by_buttons_that_fit(load: Load, tmp_path: 
     assert operators.apart(bpy.context.selected_objects)
 
 
-def test_a_mended_list_of_links_still_has_one_chosen(tmp_path: Path) -> None:
+def test_fixed_link_list_keeps_active_link(tmp_path: Path) -> None:
     fresh()
     obj = cube(tmp_path, "Box", 0.0)
     empties = []
@@ -152,12 +151,12 @@ def test_a_mended_list_of_links_still_has_one_chosen(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
-def test_selected_vertices_are_pinned_by_a_button(tmp_path: Path, mode: str) -> None:
+def test_pin_operator_adds_selected_vertices(tmp_path: Path, mode: str) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=3, y_subdivisions=3)
     obj = bpy.context.object
     add(obj, tmp_path, pin_group="")
-    # As a primitive comes: all of it selected.
+    # A new primitive is selected as a whole.
     obj.data.vertices.foreach_set("select", [True] * len(obj.data.vertices))
     with pytest.raises(RuntimeError, match="all vertices are selected"):
         bpy.ops.dampsim.pin()
@@ -176,7 +175,7 @@ def test_selected_vertices_are_pinned_by_a_button(tmp_path: Path, mode: str) -> 
 
     first = pin(lambda vertex: vertex.co.x < -0.9)
     assert obj.dampsim.pin_group == "Pin"
-    # Others come in addition.
+    # More vertices are added to the group.
     second = pin(lambda vertex: vertex.co.x > 0.9)
     held = [vertex.index for vertex in obj.data.vertices if any(entry.weight == 1.0 for entry in vertex.groups)]
     assert held == sorted(first + second)

@@ -1,4 +1,4 @@
-"""Live playback: what plays is what bakes, and nothing out of date is shown as valid."""
+"""Live playback: its frames equal those of a bake, and outdated frames are never shown as valid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.fixture
 def live(load: Load) -> Iterator[ModuleType]:
-    """The handlers, which a Blender without a window does not install by itself."""
+    """The module live with its handlers installed, which a background Blender does not do by itself."""
     module = load("dampsim_addon.live")
     module.install()
     yield module
@@ -42,7 +42,7 @@ def frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
 
 
 def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
-    """The frames that a bake makes of the scene as it is."""
+    """Bake the current scene and return the frames."""
     job = load("dampsim_addon.jobs.bake")
     for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
@@ -75,7 +75,7 @@ def keyed(cache: Path) -> bpy.types.Object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [wobbler, rigged, keyed])
-def test_what_plays_is_what_bakes_to_the_bit(
+def test_live_equals_bake_bitwise(
     load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object]
 ) -> None:
     fresh()
@@ -88,16 +88,15 @@ def test_what_plays_is_what_bakes_to_the_bit(
     assert live.find(obj) is None
     for frame in range(1, LAST + 1):
         now = world(obj, frame)
-        # Before a rig's modifiers the bake is rounded once more.
+        # A bake below the modifiers of a rig is rounded once more.
         assert np.abs(shown[frame - 1] - now).max() <= (ROUNDING * size(now) if make is rigged else 0.0)
 
 
 @pytest.mark.slow
-def test_what_asks_for_more_substeps_moves_no_other_from_the_frame_at_which_it_is_read(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_substep_changes_do_not_affect_others(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """An object that needs more substeps in later frames leaves the sampled animation of another one unchanged."""
     fresh()
-    # Its steps grow more with Bounce: what they want beside the frame before's is read while the frame is simulated.
+    # Substeps grow with Bounce: poses for additional substeps are sampled while the frame is simulated.
     one, other = keyed(tmp_path), wobbler(tmp_path, "Other")
     play()
     counts = [kept.count for kept in live.find(one).frames]
@@ -108,9 +107,8 @@ def test_what_asks_for_more_substeps_moves_no_other_from_the_frame_at_which_it_i
 
 
 @pytest.mark.parametrize("how", ["played", "played again alone", "rendered"])
-def test_what_another_ones_mesh_leads_follows_its_animation_whatever_is_shown_of_it(
-    load: Load, live: ModuleType, tmp_path: Path, how: str
-) -> None:
+def test_shrinkwrap_target_is_read_unsimulated(load: Load, live: ModuleType, tmp_path: Path, how: str) -> None:
+    """A Shrinkwrap follows the animation of its target, not the simulated shape on display."""
     scene = fresh(5)
     leader, led = wobbler(tmp_path, "Leader"), wobbler(tmp_path, "Led")
     leader.modifiers.clear()
@@ -124,7 +122,7 @@ def test_what_another_ones_mesh_leads_follows_its_animation_whatever_is_shown_of
     if how != "rendered":
         play(last=5)
     if how == "played again alone":
-        # The other one's frames hold, and are shown.
+        # The frames of the leader stay valid and displayed.
         live.find(led).touch()
         live.find(led).frames.clear()
         play(last=5)
@@ -135,13 +133,13 @@ def test_what_another_ones_mesh_leads_follows_its_animation_whatever_is_shown_of
         handlers.before_render()
         handlers.after_render()
     assert_same_bits(frames(live, led), truth)
-    # Of the other one the last frame is shown.
+    # The last frame of the leader is displayed.
     assert leader.modifiers["DampSim Live"].show_viewport
     assert_same_bits(baked(load, led), truth)
     assert leader.modifiers["DampSim Live"].show_viewport
 
 
-def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_several_live_objects_equal_bakes(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     one, other = wobbler(tmp_path, "One"), wobbler(tmp_path, "Other")
     other.dampsim.settle, other.dampsim.bounce = 5.0, 75.0
@@ -151,13 +149,13 @@ def test_several_objects_play_at_once_as_each_bakes_alone(load: Load, live: Modu
         assert_same_bits(made, baked(load, obj))
 
 
-def test_skipped_frames_are_caught_up_with(
+def test_live_catches_up_skipped_frames(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     scene.frame_set(1)
-    # No patience at all: a jump shows nothing but says so.
+    # Without any patience, a jump displays the animation, and the frame is missing.
     monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 0.0)
     plain = world(obj, 9)
     assert standing(live, obj, 9) == "MISSING"
@@ -209,8 +207,8 @@ EDITS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
-def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
-    """A walk through random edits and scrubs; each frame that claims to be valid is compared with a fresh bake."""
+def test_random_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
+    """After random edits and scrubs, each frame marked valid equals that of a fresh simulation."""
     chance = random.Random(seed)
     scene = fresh()
     obj = wobbler(tmp_path)
@@ -236,14 +234,15 @@ def test_no_edit_leaves_a_stale_frame_valid(load: Load, live: ModuleType, tmp_pa
 
 
 @pytest.mark.parametrize("name", ["settle", "bounce", "follow_through", "stiffness"])
-def test_a_dial_moved_at_rest_marks_what_is_shown_at_once(live: ModuleType, tmp_path: Path, name: str) -> None:
+def test_changed_dial_marks_frames_stale(live: ModuleType, tmp_path: Path, name: str) -> None:
+    """Restoring the dial makes the cached frames valid again."""
     scene = fresh()
     obj = wobbler(tmp_path)
     play()
     scene.frame_set(6)
     setattr(obj.dampsim, name, getattr(obj.dampsim, name) * 1.5)
     assert {standing(live, obj, n) for n in range(1, LAST + 1)} == {"STALE"}
-    # Taken back, the frames are the old ones, and stay; a glance at them is enough.
+    # After the dial is restored, the cached frames are valid again as soon as one is displayed.
     kept = live.find(obj).frames[5]
     setattr(obj.dampsim, name, getattr(obj.dampsim, name) / 1.5)
     scene.frame_set(7)
@@ -251,7 +250,7 @@ def test_a_dial_moved_at_rest_marks_what_is_shown_at_once(live: ModuleType, tmp_
     assert live.find(obj).frames[5] is kept
 
 
-def test_a_later_keyframe_keeps_what_lies_before_it(live: ModuleType, tmp_path: Path) -> None:
+def test_later_keyframe_keeps_earlier_frames(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     play()
@@ -263,7 +262,7 @@ def test_a_later_keyframe_keeps_what_lies_before_it(live: ModuleType, tmp_path: 
     scene.frame_set(LAST)
     after = live.find(obj).frames
     same = [one is other for one, other in zip(before, after, strict=True)]
-    # The last key was at 9; up to there nothing differs.
+    # The previous last key is at 9; nothing differs up to there.
     assert same == [number <= 9 for number in range(1, LAST + 1)]
 
 
@@ -289,10 +288,10 @@ def resize_the_object_and_its_mesh_back(obj: bpy.types.Object) -> None:
     [key_a_dial_that_begins_as_it_was, move_what_a_link_holds_on_to, resize_the_object_and_its_mesh_back],
     ids=lambda edit: edit.__name__,
 )
-def test_an_edit_that_leaves_the_first_frames_inputs_is_played_as_it_is_baked(
+def test_edits_with_unchanged_first_frame(
     load: Load, live: ModuleType, tmp_path: Path, edit: Callable[[bpy.types.Object], None]
 ) -> None:
-    """Random walks found these, see test_walks."""
+    """Edits that leave the inputs of the first frame unchanged still equal a bake; random edits found these cases."""
     scene = fresh(6)
     obj = wobbler(tmp_path)
     obj.dampsim.resolution, obj.dampsim.target = 100, "POINT_CACHE"
@@ -313,12 +312,11 @@ def test_an_edit_that_leaves_the_first_frames_inputs_is_played_as_it_is_baked(
 
 
 @pytest.mark.parametrize("where", ["scene", "view_layer"])
-def test_no_frame_is_valid_in_another_scene_or_view_layer_where_there_is_no_wind(
-    load: Load, live: ModuleType, tmp_path: Path, where: str
-) -> None:
+def test_scene_and_view_layer_force_fields(load: Load, live: ModuleType, tmp_path: Path, where: str) -> None:
+    """Frames simulated in wind are not valid in a scene or view layer without it."""
     scene, last = fresh(5), 5
     obj = wobbler(tmp_path)
-    # Of what nothing moves, no change of frame tells either.
+    # Without animation, a change of frame sends no update.
     obj.animation_data_clear()
     winds = bpy.data.collections.new("Winds")
     scene.collection.children.link(winds)
@@ -338,7 +336,7 @@ def test_no_frame_is_valid_in_another_scene_or_view_layer_where_there_is_no_wind
     play(last=last)
     windy, here = frames(live, obj), getattr(bpy.context, where)
     for there in (other, here):
-        # Once each has been evaluated, Blender tells of no change.
+        # Once each has been evaluated, Blender reports no update.
         setattr(bpy.context.window, where, there)
         bpy.context.view_layer.update()
         play(last=last)
@@ -352,7 +350,7 @@ def test_no_frame_is_valid_in_another_scene_or_view_layer_where_there_is_no_wind
     assert np.abs(calm[-1].surface - windy[-1].surface).max() > 0.01 * size(windy[-1].surface)
 
 
-def test_the_end_of_a_loop_is_the_beginning_of_its_frames(live: ModuleType, tmp_path: Path) -> None:
+def test_loop_end_invalidates_all_frames(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(9)
     obj = wobbler(tmp_path)
     obj.dampsim.resolution, obj.dampsim.loop = 100, True
@@ -364,7 +362,7 @@ def test_the_end_of_a_loop_is_the_beginning_of_its_frames(live: ModuleType, tmp_
     assert standing(live, obj, 3) == "STALE"
 
 
-def test_live_leaves_the_artists_data_and_the_file_as_they_were(live: ModuleType, tmp_path: Path) -> None:
+def test_live_leaves_data_and_file_unchanged(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     armature(obj)
@@ -379,7 +377,7 @@ def test_live_leaves_the_artists_data_and_the_file_as_they_were(live: ModuleType
     assert obj.modifiers["DampSim Live"].show_viewport
     path = tmp_path / "saved.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path), copy=True)
-    # Saving shows the frame again.
+    # The frame is displayed again after saving.
     assert obj.modifiers["DampSim Live"].show_viewport
     with bpy.data.libraries.load(str(path), link=True) as (there, wanted):
         wanted.objects = there.objects
@@ -390,7 +388,7 @@ def test_live_leaves_the_artists_data_and_the_file_as_they_were(live: ModuleType
     assert dump() == before
 
 
-def test_save_reload_and_rename_never_show_a_wrong_frame(live: ModuleType, tmp_path: Path) -> None:
+def test_live_after_save_reload_rename(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     play()
@@ -409,7 +407,7 @@ def test_save_reload_and_rename_never_show_a_wrong_frame(live: ModuleType, tmp_p
     assert standing(live, obj, LAST) == "VALID"
 
 
-def test_a_duplicate_does_not_show_the_originals_frame(live: ModuleType, tmp_path: Path) -> None:
+def test_duplicate_is_simulated_separately(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     play()
@@ -426,7 +424,7 @@ def test_a_duplicate_does_not_show_the_originals_frame(live: ModuleType, tmp_pat
 
 
 @pytest.mark.slow
-def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleType, tmp_path: Path) -> None:
+def test_live_after_undo_and_redo(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     name = obj.name
@@ -454,7 +452,7 @@ def test_undo_and_redo_of_each_operator_never_show_a_wrong_frame(live: ModuleTyp
             assert standing(live, obj, LAST) == ("VALID" if expected else "MISSING") or not expected
 
 
-def test_an_undo_that_goes_to_another_frame_shows_that_frame(live: ModuleType, tmp_path: Path) -> None:
+def test_undo_shows_its_own_frame(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     name = wobbler(tmp_path).name
     play()
@@ -476,7 +474,8 @@ def test_an_undo_that_goes_to_another_frame_shows_that_frame(live: ModuleType, t
         assert standing(live, bpy.data.objects[name], number) == "STALE"
 
 
-def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, tmp_path: Path) -> None:
+def test_live_reports_missing_pin_group(live: ModuleType, tmp_path: Path) -> None:
+    """Live plays again once the group is fixed."""
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = "Nowhere"
@@ -488,7 +487,8 @@ def test_what_the_artist_must_mend_is_said_and_mending_helps(live: ModuleType, t
     assert standing(live, obj, 3) == "VALID"
 
 
-def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: ModuleType, tmp_path: Path) -> None:
+def test_live_reports_zero_scale(live: ModuleType, tmp_path: Path) -> None:
+    """Other objects keep playing, and fixing the scale resumes this one."""
     fresh()
     flat, other = wobbler(tmp_path, "Flat"), wobbler(tmp_path, "Other")
     flat.scale = (0.0, 1.0, 1.0)
@@ -506,9 +506,10 @@ def test_a_scale_that_goes_through_zero_is_said_and_hinders_no_other(live: Modul
     assert [standing(live, flat, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
 
 
-def test_a_mistake_of_ours_with_one_body_leaves_no_modifier_of_another_off(
+def test_internal_error_restores_modifiers(
     live: ModuleType, load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """An unexpected exception for one body leaves the modifiers of all bodies switched on."""
     fresh()
     first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
     session = load("dampsim_addon.live.session")
@@ -525,7 +526,7 @@ def test_a_mistake_of_ours_with_one_body_leaves_no_modifier_of_another_off(
     assert [standing(live, second, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
 
 
-def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Path) -> None:
+def test_live_reports_unsupported_modifier_order(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.modifiers.new("Twist", "SIMPLE_DEFORM")
@@ -535,7 +536,7 @@ def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Pa
     )
     assert standing(live, obj, LAST) == "MISSING"
     assert obj.modifiers["Subdivision"].show_viewport
-    # A file lies behind both.
+    # A cache file is read below both modifiers.
     obj.dampsim.target = "POINT_CACHE"
     play()
     assert standing(live, obj, LAST) == "VALID"
@@ -547,7 +548,7 @@ def test_modifiers_that_live_cannot_show_are_said(live: ModuleType, tmp_path: Pa
 
 
 def seen(scene: bpy.types.Scene) -> None:
-    """A small picture, from the side."""
+    """Set up a camera at the side for small pictures."""
     camera = bpy.data.objects.new("Camera", bpy.data.cameras.new("Camera"))
     scene.collection.objects.link(camera)
     camera.location, camera.rotation_euler, scene.camera = (0.0, -5.0, 0.0), (np.pi / 2.0, 0.0, 0.0), camera
@@ -557,7 +558,7 @@ def seen(scene: bpy.types.Scene) -> None:
 
 
 def rendered(folder: Path) -> list[np.ndarray]:
-    """How much of each pixel the object covers, of every frame, rendered as a script does."""
+    """Render the animation by script and return the coverage of each pixel per frame."""
     scene = bpy.context.scene
     scene.render.filepath = str(folder / "shot_")
     bpy.ops.render.render(animation=True)
@@ -570,9 +571,8 @@ def rendered(folder: Path) -> list[np.ndarray]:
 
 
 @pytest.mark.slow
-def test_a_render_without_a_window_simulates_what_it_lacks_and_leaves_the_file_as_it_was(
-    load: Load, tmp_path: Path
-) -> None:
+def test_background_render_simulates_missing_frames(load: Load, tmp_path: Path) -> None:
+    """The render leaves the file unchanged and simulates edited frames again."""
     handlers, live = load("dampsim_addon.live.handlers"), load("dampsim_addon.live")
     assert not handlers.installed()
     scene = fresh(5)
@@ -587,7 +587,7 @@ def test_a_render_without_a_window_simulates_what_it_lacks_and_leaves_the_file_a
         assert dump() == before
         made = frames(live, obj)
         assert len(made) == 5
-        # A second render takes the frames of the first, but for what was edited.
+        # A second render reuses the frames of the first, unless the object was edited.
         scene.frame_set(4)
         bpy.ops.render.render()
         assert all(one is other for one, other in zip(frames(live, obj), made, strict=True))
@@ -600,20 +600,20 @@ def test_a_render_without_a_window_simulates_what_it_lacks_and_leaves_the_file_a
         handlers.uninstall()
     obj.dampsim.live = False
     plain = rendered(tmp_path / "plain")
-    # Who switched Live off, or has nothing simulated, is left alone.
+    # Nothing is simulated for a render while Live is off.
     assert live.find(obj) is None
     assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, found, strict=True)) > 5e-3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("played", [False, True])
-def test_a_script_renders_what_plays(live: ModuleType, tmp_path: Path, played: bool) -> None:
+def test_scripted_render_equals_live(live: ModuleType, tmp_path: Path, played: bool) -> None:
     scene = fresh(9)
     obj = wobbler(tmp_path / "cache")
     seen(scene)
     if played:
         play(last=9)
-        # What a script edits is not told of before the render.
+        # An edit by a script sends no update before the render.
         obj.dampsim.settle = 4.0
     else:
         scene.frame_set(3)
@@ -627,14 +627,13 @@ def test_a_script_renders_what_plays(live: ModuleType, tmp_path: Path, played: b
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     baked = rendered(tmp_path / "baked")
-    # To the bit but for single precision: no pixel at an edge changes.
+    # Equal up to single precision: no edge pixel changes.
     assert max(float(np.abs(one - other).mean()) for one, other in zip(found, baked, strict=True)) < 1e-4
     assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, baked, strict=True)) > 5e-3
 
 
-def test_what_is_appended_from_a_library_that_was_written_while_it_played_has_no_live_shape(
-    live: ModuleType, tmp_path: Path
-) -> None:
+def test_appended_copy_has_no_live_modifier(live: ModuleType, tmp_path: Path) -> None:
+    """A library written during playback contains the Live modifier; appending removes it from the copy."""
     fresh(3)
     obj, path = wobbler(tmp_path), str(tmp_path / "library.blend")
     play(last=2)
@@ -646,5 +645,5 @@ def test_what_is_appended_from_a_library_that_was_written_while_it_played_has_no
     (copy,) = here.objects
     assert copy != obj
     assert mark not in copy.modifiers
-    # The one at hand plays on.
+    # The original keeps its modifier.
     assert mark in obj.modifiers

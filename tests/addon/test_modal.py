@@ -1,4 +1,4 @@
-"""What is said while something works that takes long."""
+"""Progress and status texts of modal operators."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 
-def test_what_esc_does_is_said_as_it_is_for_each_kind_of_work(load: Load) -> None:
+def test_esc_report_of_each_operator(load: Load) -> None:
     modal = load("dampsim_addon.work.modal")
     waiting, jobs = [modal.ModalJob], []
     while waiting:
@@ -29,7 +29,7 @@ def test_what_esc_does_is_said_as_it_is_for_each_kind_of_work(load: Load) -> Non
         assert ("Resume" in ended) == ("keeps the finished frames" in job.ended_by_esc), job
 
 
-def test_the_progress_says_how_far_the_work_is_and_what_esc_does(load: Load) -> None:
+def test_progress_text_and_esc_hint(load: Load) -> None:
     modal, step = load("dampsim_addon.work.modal"), load("dampsim_addon.work.steps").Step
     progress, status = SimpleNamespace(), []
     context = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Muscles and sensors in Blender: live equals baked, to every target; lists, keys, and edges that survive edits."""
+"""Muscles and sensors in Blender: live playback equals bakes to every target; lists, keys and mesh edits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PULL, BRACE = [(0, 2), (1, 3)], [(0, 3), (1, 2)]
 
 
 def select(obj: bpy.types.Object, pairs: list[tuple[int, int]]) -> None:
-    """In Edit Mode, these edges and no others."""
+    """Select exactly these edges in Edit Mode."""
     mesh = bmesh.from_edit_mesh(obj.data)
     bpy.ops.mesh.select_mode(type="EDGE")
     for edge in mesh.edges:
@@ -37,7 +37,7 @@ def select(obj: bpy.types.Object, pairs: list[tuple[int, int]]) -> None:
 
 
 def looper(cache: Path, **dials: object) -> bpy.types.Object:
-    """It walks along X on a floor: two muscles made of what was selected, and a sensor of the first one's edges."""
+    """A frame that walks along X on a floor, with two muscles and a sensor on the edges of the first one."""
     mesh = bpy.data.meshes.new("Looper")
     mesh.from_pydata(POINTS, BONES + PULL + BRACE, [])
     obj = bpy.data.objects.new("Looper", mesh)
@@ -75,7 +75,7 @@ def looper(cache: Path, **dials: object) -> bpy.types.Object:
 
 
 def seen(panel: Any) -> list[str]:
-    """The texts that a panel draws."""
+    """Return the texts that a panel draws."""
     texts: list[str] = []
     panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
@@ -91,7 +91,7 @@ def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, in
     return sorted(tuple(sorted(pair)) for pair in found.tolist())
 
 
-def test_a_muscle_is_made_of_the_selected_edges_and_keeps_them_through_edits(load: Load, tmp_path: Path) -> None:
+def test_muscle_edges_survive_mesh_edits(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = looper(tmp_path)
     first, second = obj.dampsim.muscles
@@ -117,7 +117,8 @@ def test_a_muscle_is_made_of_the_selected_edges_and_keeps_them_through_edits(loa
     assert edges_of(load, obj, second.attribute) == [(1, 3)]
 
 
-def test_a_rope_has_muscles_that_are_keyed_and_no_walk_is_looked_for_with_it(load: Load, tmp_path: Path) -> None:
+def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
+    """Ropes have keyed muscles; a search for walks requires Springs."""
     fresh(LAST)
     obj = looper(tmp_path, kind="ROPE")
     assert load("dampsim_addon.ui.muscle_panel").DAMPSIM_PT_muscles.poll(bpy.context)
@@ -126,17 +127,17 @@ def test_a_rope_has_muscles_that_are_keyed_and_no_walk_is_looked_for_with_it(loa
     api.bake([obj])
     far = [np.linalg.norm(world(obj, LAST)[a] - world(obj, LAST)[b]) for a, b in PULL]
     before = [np.linalg.norm(np.subtract(POINTS[a], POINTS[b])) for a, b in PULL]
-    # It pulls weakly beside braces; what is pulled comes nearer.
+    # The muscle pulls weakly against braces; its ends come closer.
     assert np.sum(far) < 0.97 * np.sum(before)
     with pytest.raises(RuntimeError, match="with Springs alone"):
         bpy.ops.dampsim.find_walk()
-    # It is still said when the report is gone, in its panel and above.
+    # Its own panel and the main panel keep the message after the report.
     panels = load("dampsim_addon.ui.main_panel")
     for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
         assert "with Springs alone" in " ".join(seen(panel))
 
 
-def test_a_new_sensor_switches_the_active_muscle_if_nothing_does(load: Load, tmp_path: Path) -> None:
+def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = looper(tmp_path)
     group = obj.dampsim
@@ -165,7 +166,7 @@ def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.muscle_remove(what="SENSOR") == {"FINISHED"}
     assert [one.weight for one in group.muscles[0].weights] == [2.0, -0.75]
     attribute = group.muscles[1].attribute
-    # A new sensor looks at the active muscle's edges, until it has others.
+    # A new sensor starts with the edges of the active muscle.
     assert group.sensors[1].attribute == attribute
     group.sensors[1].attribute = ""
     group.active_muscle = 1
@@ -175,7 +176,7 @@ def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(LAST)
     obj = looper(tmp_path)
     play()
@@ -183,7 +184,7 @@ def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType
     kept = [kept.frame.state for kept in live.find(obj).frames]
     assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
     api = load("dampsim_addon.api")
-    # Simulated once: each target is written from the cache.
+    # All targets are written from one simulation in the cache.
     for name in TARGETS:
         (result,) = api.bake([obj], target=name)
         assert result.problem == ""
@@ -194,13 +195,13 @@ def test_it_walks_live_as_it_is_baked_to_any_target(load: Load, live: ModuleType
             assert there.memory.keys() == state.memory.keys()
             assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
         for shape, frame in zip(played, (8, 16, LAST), strict=True):
-            # The compressed one's bound is a thousandth of the size.
+            # The error bound of the compressed target is 1/1000 of the size.
             np.testing.assert_allclose(world(obj, frame), shape, atol=1.1e-3)
     states = [state.memory[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
     assert {0.0, 1.0} == set(states)
 
 
-def test_keys_force_a_muscle_from_their_frame_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(16)
     obj = looper(tmp_path)
     group = obj.dampsim
@@ -212,11 +213,11 @@ def test_keys_force_a_muscle_from_their_frame_on(load: Load, live: ModuleType, t
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
     play(16)
     on = [kept.frame.state.memory[f"Looper{OF}muscles"][0, 0] for kept in live.find(obj).frames[1:]]
-    # From 11 on its sensor, that never reads 1, lets it go after three frames.
+    # From frame 11 on, the sensor, which never reads 1, releases it after a delay of three frames.
     assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
 
 
-def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = looper(tmp_path)
     target = bpy.data.objects.new("Target", None)
@@ -240,7 +241,7 @@ def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType
         # Shapes are in single precision.
         assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
     assert found[2] > 0.0
-    # Where the target goes elsewhere, what was simulated no longer holds.
+    # Moving the target outdates the frames.
     target.animation_data_clear()
     target.location.x = -5.0
     bpy.context.view_layer.update()
@@ -251,7 +252,8 @@ def test_a_sensor_measures_to_where_its_target_goes(load: Load, live: ModuleType
     assert frame.state.memory[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
 
 
-def test_the_panel_draws_from_memory_and_says_what_is_on(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Drawing the panel reads cached values only."""
     scene = fresh(12)
     obj = looper(tmp_path)
     play(12)
@@ -271,7 +273,7 @@ def test_the_panel_draws_from_memory_and_says_what_is_on(load: Load, live: Modul
     assert panel.reads(sensor, 0.801)
 
 
-def test_a_changed_muscle_is_out_of_date_and_said_so(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = looper(tmp_path)
     play(8)
@@ -286,7 +288,7 @@ def test_a_changed_muscle_is_out_of_date_and_said_so(load: Load, live: ModuleTyp
     assert [text for text in redraw(load) if "the muscles" in text]
 
 
-def test_a_delay_lasts_as_long_at_another_frame_rate(load: Load, tmp_path: Path) -> None:
+def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = looper(tmp_path)
     scene.render.fps = 48
@@ -294,14 +296,14 @@ def test_a_delay_lasts_as_long_at_another_frame_rate(load: Load, tmp_path: Path)
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
         (body,) = take(group).bodies
     assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
-    # Dialled anew, it is meant in the frames at hand.
+    # A delay that is set now counts in current frames.
     obj.dampsim.muscles[0].delay = 4
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
         (body,) = take(group).bodies
     assert body.controller.delays(48.0).tolist() == [4.0, 6.0]
 
 
-def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
+def test_muscle_without_edges_is_reported(load: Load, tmp_path: Path) -> None:
     fresh(8)
     obj = looper(tmp_path)
     obj.dampsim.muscles[1].attribute = "gone"
@@ -310,7 +312,7 @@ def test_a_muscle_without_edges_is_named(load: Load, tmp_path: Path) -> None:
 
 
 def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str:
-    """Something that an artist does to muscles and sensors, by its name."""
+    """Make a random edit of muscles and sensors and return its name."""
     group, scene = obj.dampsim, bpy.context.scene
     muscle, sensor = chance.choice(group.muscles), chance.choice(group.sensors)
     what = chance.choice(["dial", "weight", "sensor", "target", "force", "key", "unkey", "edges", "group", "rate"])
@@ -350,9 +352,7 @@ def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
-    load: Load, live: ModuleType, tmp_path: Path, seed: int
-) -> None:
+def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
     scene, chance = fresh(10), Random(seed)
     obj = looper(tmp_path)
     target = bpy.data.objects.new("Target", None)
@@ -386,11 +386,11 @@ def test_whatever_is_done_to_muscles_no_frame_is_shown_as_valid_that_is_not(
             assert all(frame.state.memory[key].tobytes() == truth[frame.number].memory[key].tobytes()
                        for key in truth[frame.number].memory), (done, frame.number)  # fmt: skip
         compared += len(claims)
-    # Else it met refusals only.
+    # Otherwise the edits led to refusals only.
     assert compared > 40
 
 
-def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_path: Path) -> None:
+def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> None:
     scene = fresh(12)
     obj = looper(tmp_path)
     group = obj.dampsim
@@ -401,7 +401,7 @@ def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_
     variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
     with sampler(scene, bpy.context.view_layer, [obj]) as read:
         made = variants(take(read), obj.name)
-        # The second one is made of what was read for the first.
+        # The second variant reuses the samples of the first.
         runs = [
             list(steps.finished(made.prepared({"settle": settle}), lambda step: None).frames())
             for settle in (4.0, group.settle)
@@ -417,7 +417,7 @@ def test_a_variant_is_forced_and_sees_its_target_as_a_bake_does(load: Load, tmp_
 
 
 @pytest.mark.slow
-def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Path) -> None:
+def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None:
     scene = fresh(73)
     obj = looper(tmp_path)
     group = obj.dampsim
@@ -429,7 +429,7 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     steps = walk.find(scene, bpy.context.view_layer, obj, small)
     for _ in range(5):
         next(steps)
-    # As ESC does.
+    # Same as ESC.
     steps.close()
     assert len(group.walks) == 0
     found = load("dampsim_addon.work.steps").finished(
@@ -437,7 +437,7 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     )
     assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
-    # Where its panel is closed too.
+    # The main panel shows it while the panel Muscles is closed.
     main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
     assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(seen(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
@@ -447,16 +447,16 @@ def test_a_walk_is_found_used_and_walked_as_it_was_said(load: Load, tmp_path: Pa
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
     came = world(obj, 73)[:, 0].mean() - world(obj, 1)[:, 0].mean()
-    # The files and the mesh are in single precision.
+    # Files and mesh use single precision.
     assert came == pytest.approx(found[0].way, abs=1e-4)
-    # With a sensor more it is a walk of another creature.
+    # With another sensor, the walk no longer fits.
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     with pytest.raises(RuntimeError, match="muscles or sensors have changed"):
         bpy.ops.dampsim.use_walk()
 
 
 def given_walks(obj: bpy.types.Object) -> None:
-    """Three walks as a search would list them: other delays and thresholds."""
+    """Add three walks with different delays and thresholds, as a search lists them."""
     for number, (delay, threshold) in enumerate(((2, 1.0), (5, 1.0), (3, 0.5)), 1):
         walk = obj.dampsim.walks.add()
         walk.name = f"0.{number}0 m in 1 s"
@@ -465,9 +465,8 @@ def given_walks(obj: bpy.types.Object) -> None:
 
 
 @pytest.mark.slow
-def test_walks_are_shown_as_ghosts_in_lanes_as_they_are_baked_and_the_used_one_ends_them(
-    load: Load, tmp_path: Path
-) -> None:
+def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
+    """Ghosts of walks stand in lanes next to each other; using a walk removes them."""
     scene = fresh(LAST)
     obj = looper(tmp_path, target="POINT_CACHE")
     given_walks(obj)
@@ -476,11 +475,11 @@ def test_walks_are_shown_as_ghosts_in_lanes_as_they_are_baked_and_the_used_one_e
     scene.frame_set(1)
     before = dump()
     assert bpy.ops.dampsim.show_walks() == {"FINISHED"}
-    # Ghosts are of the session: neither object, nor list, nor muscle is another one.
+    # Ghosts exist in the session only: objects, lists and muscles are unchanged.
     assert dump() == before
     shown = results.ghosts_of(obj)
     assert shown.labels == ["1: 0.10 m in 1 s", "3: 0.30 m in 1 s"]
-    # It walks along X, so that the lanes are beside each other along Y, wherever one looks from.
+    # It walks along X, so that the lanes are spaced along Y, whatever the view.
     np.testing.assert_allclose(np.abs(shown.lane), [0.0, 1.0, 0.0], atol=0.05)
     found = drawing.ghosts(shown, LAST, np.eye(3))
     assert [one.lines[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
@@ -499,7 +498,7 @@ def test_walks_are_shown_as_ghosts_in_lanes_as_they_are_baked_and_the_used_one_e
         assert shown.surfaces[1][number - 1].tobytes() == baked.tobytes()
 
 
-def test_ghosts_of_walks_are_hidden_again_and_need_a_tick_and_a_walk_that_fits(load: Load, tmp_path: Path) -> None:
+def test_walk_ghosts_hide_and_refuse(load: Load, tmp_path: Path) -> None:
     fresh(4)
     obj = looper(tmp_path)
     given_walks(obj)
@@ -510,7 +509,7 @@ def test_ghosts_of_walks_are_hidden_again_and_need_a_tick_and_a_walk_that_fits(l
     assert bpy.ops.dampsim.hide_walks() == {"FINISHED"}
     assert results.ghosts_of(obj) is None
     assert len(obj.dampsim.walks) == 3
-    # Nothing of four frames is a way: lanes are the screen's then.
+    # Four frames give no direction of travel, so that the lanes follow the screen.
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     with pytest.raises(RuntimeError, match="Looper: muscles or sensors changed since the walk 0"):
         bpy.ops.dampsim.show_walks()
@@ -520,7 +519,7 @@ def test_ghosts_of_walks_are_hidden_again_and_need_a_tick_and_a_walk_that_fits(l
 
 
 @pytest.mark.slow
-def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) -> None:
+def test_walk_command_saves_found_walks(load: Load, tmp_path: Path) -> None:
     fresh(49)
     looper(tmp_path)
     path = tmp_path / "walker.blend"
@@ -540,7 +539,8 @@ def test_the_command_finds_walks_and_saves_the_file(load: Load, tmp_path: Path) 
 
 
 @pytest.mark.slow
-def test_the_sample_walks_over_its_bumps_and_hardly_where_its_feet_grip_both_ways(load: Load, tmp_path: Path) -> None:
+def test_sample_walker_needs_directional_friction(load: Load, tmp_path: Path) -> None:
+    """The sample crosses the bumps in eight seconds, and stays in place if its feet grip in both directions."""
     came = []
     for backward in (0.9, 0.15):
         bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "walker.blend"))
@@ -552,8 +552,8 @@ def test_the_sample_walks_over_its_bumps_and_hardly_where_its_feet_grip_both_way
         cache = load("dampsim_addon.scene.caches").frame_cache(obj)
         first, last = (cache.read(number).surface for number in (1, 192))
         came.append(float((last - first).mean(axis=0)[0]))
-        # No foot is below the lowest place of the ground.
+        # No foot is below the lowest point of the ground.
         assert last[:, 2].min() > 0.0
-    # In eight seconds: three times its length, and no walk.
+    # Distances in eight seconds: more than 4 m, and almost none.
     assert came[0] > 4.0
     assert abs(came[1]) < 0.5

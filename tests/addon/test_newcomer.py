@@ -1,4 +1,4 @@
-"""What is in the registries is in panels and documents, and so is what "How to add" adds to a copy."""
+"""Panels and documents list all registry entries, including those that "How to add" adds to a copy."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Load = Callable[[str], ModuleType]
 
 
 class Properties(Layout):
-    """Keeps the names of the properties that are put into it."""
+    """Layout that records the names of its properties."""
 
     def prop(self, _: object, name: str, **__: object) -> None:
         self.texts.append(name)
 
 
 def drawn(load: Load) -> set[str]:
-    """The names of all properties in all panels."""
+    """Return the names of the properties in all panels."""
     names: list[str] = []
     for panel in panels(load):
         panel.draw(SimpleNamespace(layout=Properties(names)), Context())
@@ -38,14 +38,15 @@ def drawn(load: Load) -> set[str]:
 
 
 def drawn_with_a_meaning(load: Load, obj: Any) -> set[str]:
-    """The names of all properties in all panels; none of a parameter that has no effect with what is chosen."""
+    """Return the names of the properties in all panels; assert that each parameter has an effect there."""
     parameters, now = load("core.scene.parameters").PARAMETERS, drawn(load)
     for name in now & set(parameters):
-        assert parameters[name].has_meaning(lambda other: getattr(obj.dampsim, other))
+        assert parameters[name].has_effect(lambda other: getattr(obj.dampsim, other))
     return now
 
 
-def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp_path: Path) -> None:
+def test_panels_show_all_parameters(load: Load, tmp_path: Path) -> None:
+    """Panels draw each parameter where it has an effect, and nowhere else."""
     fresh()
     obj = wobbler(tmp_path)
     parameters = load("core.scene.parameters").PARAMETERS
@@ -56,8 +57,8 @@ def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp
             for choice in parameter.choices:
                 setattr(obj.dampsim, name, choice.name)
                 found |= drawn_with_a_meaning(load, obj)
-            # Where two choices have to be made for it, both are.
-            conditions = (parameter.only_with, parameter.also_with) if parameter.also_with else ()
+            # A parameter may depend on two choices.
+            conditions = (parameter.visible_if, parameter.also_visible_if) if parameter.also_visible_if else ()
             for other, value, *_ in conditions:
                 setattr(obj.dampsim, other, value)
             found |= drawn_with_a_meaning(load, obj)
@@ -66,22 +67,23 @@ def test_every_parameter_is_in_some_panel_where_it_has_a_meaning(load: Load, tmp
     assert set(parameters) <= found
 
 
-def test_every_target_is_in_the_table_of_the_docs() -> None:
+def test_docs_table_lists_all_targets() -> None:
     page = (Path(__file__).parents[2] / "docs" / "reference" / "bake-targets.md").read_text(encoding="utf-8")
     first = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
     assert [target.label for target in KINDS.values() if target.label not in first] == []
 
 
-def test_an_element_of_any_number_of_nodes_is_stretched_as_its_worst_pair(load: Load) -> None:
+def test_element_stretch_uses_worst_pair(load: Load) -> None:
     rest = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
     now = rest * np.array([1.0, 1.5, 1.0])
     for elements, wanted in (([[0, 1], [0, 2]], [1.0, 1.5]), ([[0, 1, 2], [1, 0, 3]], [1.5, 1.5])):
         block = SimpleNamespace(rest=rest, groups=(np.array(elements),))
         simulation = SimpleNamespace(model_of=lambda name, block=block: SimpleNamespace(block=block))
-        np.testing.assert_allclose(load("dampsim_addon.ui.overlay").stretches(simulation, "", now), wanted)
+        found = load("dampsim_addon.ui.element_stretch").element_stretches(simulation, "", now)
+        np.testing.assert_allclose(found, wanted)
 
 
-# Where `dampsim` is the copy, whose folder is the first argument.
+# `dampsim` is the copy; its folder is the first argument.
 SCRIPT = """
 import sys
 sys.path[:0] = ["tests", "tests/addon"]
@@ -112,7 +114,7 @@ plain = baked()
 shapes = [baked("--set", dial) for dial in ("ballast=3", "calm=1", "material=MOONEY", "damping_by=HALF")]
 for k, shape in enumerate(shapes):
     assert np.abs(shape - plain).max() > 1e-5, k
-# Keyed, it is followed.
+# Keyframes are followed.
 for frame, value in ((1, 0.0), (7, 1.0)):
     group.calm = value
     obj.keyframe_insert("dampsim.calm", frame=frame)
@@ -122,14 +124,14 @@ for frame in (1, 7):
     obj.keyframe_delete("dampsim.calm", frame=frame)
 group.calm = 0.0
 assert bpy.ops.dampsim.clear() == {"FINISHED"}
-# A body of the kind that is new is simulated, drawn while it is live, baked to what is new, and given back.
+# A body of the new kind is simulated, drawn live, baked to the new targets, and restored.
 group.kind, group.neighbours, group.stiffness = "CLOUD", 10, 2e4
 live, overlay = load("live"), load("ui.overlay")
 live.install()
 for frame in range(1, 8):
     bpy.context.scene.frame_set(frame)
-found = overlay.drawn(obj, bpy.context.scene)
-assert len(found.cage) and found.worst[1] > 1.0
+found = overlay.overlay_data(obj, bpy.context.scene)
+assert len(found.cage_edges) and found.worst_element[1] > 1.0
 live.uninstall()
 bpy.context.scene.frame_set(1)
 clean = dump()
@@ -147,14 +149,14 @@ assert cli.main(["compare", "--damping", "half", "--no-step", "--output", sys.ar
 dampsim.unregister()
 print("found")
 """
-# Tests of the copy's own that have to find what is new.
+# Tests of the copy that must include the additions.
 FOUND = {
     "test_newcomer.py": [
-        "test_every_parameter_is_in_some_panel_where_it_has_a_meaning",
-        "test_every_target_is_in_the_table_of_the_docs",
+        "test_panels_show_all_parameters",
+        "test_docs_table_lists_all_targets",
     ],
     "test_baking.py": [
-        f"test_bake_and_clear_leave_the_artists_data_as_it_was[{case}]"
+        f"test_bake_and_clear_restore_user_data[{case}]"
         for case in ("wobbler-INCREMENTS", "furnished-INCREMENTS", "wobbler-SHOT_FILE", "shared-SHOT_FILE")
     ],
     "test_refusals.py": [],
@@ -162,7 +164,8 @@ FOUND = {
 
 
 @pytest.mark.slow
-def test_what_is_new_is_in_panels_commands_and_bakes_and_clear_takes_it_back(tmp_path: Path) -> None:
+def test_additions_work_throughout_the_addon(tmp_path: Path) -> None:
+    """Additions to a copy of the project appear in panels, commands and bakes, and Clear removes their bakes."""
     if os.environ.get("DAMPSIM_INSTALLED"):
         pytest.skip("the zip has no sources to copy")
     copy_with_news(tmp_path)
@@ -182,6 +185,6 @@ def test_what_is_new_is_in_panels_commands_and_bakes_and_clear_takes_it_back(tmp
         "-k", "(SHOT_FILE or INCREMENTS or panel or table) and not export",
     )  # fmt: skip
     assert tests <= set(re.findall(r"::(\S+) PASSED", said))
-    # A conftest of the tests of the add-on would hide that of all.
+    # The conftest of the add-on tests would shadow that of all tests.
     (tmp_path / "tests" / "addon" / "conftest.py").unlink()
     assert "found" in call("-c", SCRIPT, str(tmp_path))

@@ -1,4 +1,4 @@
-"""The zips for artists hold the same bytes wherever and whenever they are built."""
+"""Reproducible builds: the released zips have the same bytes wherever and whenever they are built."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = [
     pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="needs the checkout"),
 ]
 ROOT = Path(__file__).parents[2]
-# What `blender --command extension build` runs.
+# Script behind `blender --command extension build`.
 BUILDER = Path(bpy.utils.resource_path("LOCAL")) / "scripts/addons_core/bl_pkg/cli/blender_ext.py"
 WHEEL = "scipy-1.17.0-cp311-cp311-{}.whl"
 PLATFORMS = {"linux-x64": "manylinux_2_28_x86_64", "windows-x64": "win_amd64"}
@@ -37,7 +37,7 @@ def package() -> Any:
 
 
 def build(folder: Path, seed: int) -> dict[str, str]:
-    """Digests of the zips of a copy whose files have other dates, and were made in another order."""
+    """Build zips from a copy with random file dates and order, and return their digests by name."""
     tool, order = package(), random.Random(seed)
     copy, out = folder / "checkout", folder / "out"
     names = [p.relative_to(ROOT) for name in tool.CONTENTS for p in [ROOT / name, *sorted((ROOT / name).rglob("*"))]]
@@ -52,7 +52,7 @@ def build(folder: Path, seed: int) -> dict[str, str]:
         (copy / "wheels" / WHEEL.format(tag)).write_bytes(b"no wheel")
     for path in tool.kernels(copy, list(PLATFORMS)):
         path.write_bytes(b"nor this one")
-    # Of another source.
+    # A kernel built from another source.
     (copy / "wheels" / "dampsim_kernel-1.0-py3-none-win_amd64.whl").write_bytes(b"stale")
     out.mkdir()
     assert tool.stage(copy, folder / "stage", list(PLATFORMS), ["3.11"]) == 2 * len(PLATFORMS)
@@ -64,11 +64,11 @@ def build(folder: Path, seed: int) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(out.iterdir())}
 
 
-def test_two_builds_of_the_same_files_are_the_same_bytes(tmp_path: Path) -> None:
+def test_builds_are_reproducible(tmp_path: Path) -> None:
     (tmp_path / "one").mkdir()
     (tmp_path / "two").mkdir()
     first = build(tmp_path / "one", 0)
-    # The dates of a zip are of two seconds.
+    # Dates in a zip have a resolution of two seconds.
     time.sleep(2.1)
     assert build(tmp_path / "two", 1) == first
     assert len(first) == len(PLATFORMS)

@@ -1,4 +1,4 @@
-"""What the panel says of the simulation is what the simulation does."""
+"""Statements of the panels agree with the simulation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def simulation(load: Load, obj: bpy.types.Object) -> object:
 
 
 def paint(obj: bpy.types.Object, name: str, weight: float) -> None:
-    """The upper part with a weight, the rest with 1."""
+    """Paint a vertex group: a given weight on the upper part, 1 on the rest."""
     group = obj.vertex_groups.new(name=name)
     group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
     group.add([v.index for v in obj.data.vertices if v.co.z > 0.3], weight, "REPLACE")
@@ -33,9 +33,10 @@ def paint(obj: bpy.types.Object, name: str, weight: float) -> None:
 @pytest.mark.parametrize("painted", [False, True])
 @pytest.mark.parametrize("calibration", [0.4, 1.0, 2.5])
 @pytest.mark.parametrize("settle", [1.5, 8.0])
-def test_the_panel_knows_how_much_bounce_is_carried(
+def test_panel_substeps_match_simulation(
     load: Load, tmp_path: Path, settle: float, calibration: float, painted: bool
 ) -> None:
+    """The panel reports the attainable overshoot and the substeps of the simulation."""
     scene = fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.calibration = settle, 70.0, calibration
@@ -49,7 +50,7 @@ def test_the_panel_knows_how_much_bounce_is_carried(
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
 
-def test_the_coefficients_in_force_are_those_of_the_simulation(load: Load, tmp_path: Path) -> None:
+def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     in_force = load("dampsim_addon.ui.advanced_panel").in_force
@@ -110,7 +111,7 @@ def _dial(obj: bpy.types.Object) -> None:
 @pytest.mark.parametrize(
     "change", [_gravity, _no_gravity, _mesh, _stiffness_group, _first_frame, _turn, _key, _pose, _bend, _dial]
 )  # fmt: skip
-def test_what_was_measured_of_something_else_is_not_shown(
+def test_edits_hide_outdated_measurements(
     load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], None]
 ) -> None:
     scene = fresh()
@@ -122,7 +123,7 @@ def test_what_was_measured_of_something_else_is_not_shown(
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert measured.holds(obj, scene)
-    # Where the animation stands is nothing else.
+    # The current frame is no edit.
     scene.frame_set(7)
     assert "In use: inertia time τ" in in_force(obj, scene)
     change(obj)
@@ -131,7 +132,8 @@ def test_what_was_measured_of_something_else_is_not_shown(
     assert "known after" in in_force(obj, scene)
 
 
-def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone(load: Load, tmp_path: Path) -> None:
+def test_measurements_of_falling_body(load: Load, tmp_path: Path) -> None:
+    """A falling body has coefficients but no measured modulus."""
     scene = fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
@@ -141,9 +143,7 @@ def test_what_was_measured_of_a_bake_that_falls_holds_for_the_coefficients_alone
     assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").in_force(obj, scene)
 
 
-def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_not(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.bounce = 0.0
@@ -166,14 +166,14 @@ def test_steps_that_had_to_be_tried_again_are_told_after_a_bake_and_others_are_n
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert obj.dampsim.baked_helped == 3
     assert told() == ["In 3 steps"]
-    # Those frames are in the cache, and a bake that finds them there says it again.
+    # A bake that reuses these frames from the cache repeats the report.
     monkeypatch.undo()
     obj.dampsim.baked_helped = 0
     assert load("dampsim_addon.api").bake([obj])[0].helped == 3
 
 
 def advanced(load: Load) -> list[str]:
-    """The labels that the panel Advanced draws."""
+    """Return the labels of the panel Advanced."""
     return drawn(load, "DAMPSIM_PT_advanced")
 
 
@@ -183,7 +183,7 @@ def drawn(load: Load, panel: str) -> list[str]:
     return texts
 
 
-def test_the_first_law_is_calibrated_and_told_as_such_and_has_no_whip(load: Load, tmp_path: Path) -> None:
+def test_first_mode_law_in_panels(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     in_force = load("dampsim_addon.ui.advanced_panel").in_force
@@ -200,7 +200,7 @@ def test_the_first_law_is_calibrated_and_told_as_such_and_has_no_whip(load: Load
     assert "stop" not in text
 
 
-def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_word(load: Load, tmp_path: Path) -> None:
+def test_reference_motion_shown_where_effective(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
 
@@ -222,19 +222,19 @@ def test_the_reference_motion_is_shown_where_it_has_an_effect_and_by_no_older_wo
             assert shown() == []
             obj.dampsim.follow_through = 0.5
             assert shown() == (both if integrator.follows_through else [])
-    # A keyframe may make it another throw than the one at hand.
+    # Keyframes may change Follow-through from 1.
     obj.dampsim.integrator, obj.dampsim.follow_through = "BACKWARD_EULER", 1.0
     obj.dampsim.keyframe_insert("follow_through", frame=1)
     assert shown() == both
     obj.dampsim.damping_by = "DIALS"
     obj.dampsim.carrier = "NONE"
     assert shown() == both[:1]
-    # What nothing holds goes along with nothing.
+    # An unpinned body has no reference motion.
     obj.dampsim.pin_group = ""
     assert shown() == []
 
 
-def test_a_bake_of_other_dials_is_called_out_of_date_and_says_which(load: Load, tmp_path: Path) -> None:
+def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     scene = fresh(6)
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "POINT_CACHE"
@@ -249,7 +249,7 @@ def test_a_bake_of_other_dials_is_called_out_of_date_and_says_which(load: Load, 
 
     assert changed(obj, scene) == []
     assert "Out of date" not in said()
-    # With Settle and Bounce it has no meaning.
+    # The wavelength has no effect with Settle and Bounce.
     obj.dampsim.wavelength = 0.3
     obj.dampsim.settle = 20.0
     assert changed(obj, scene) == ["Settle 8, now 20"]
@@ -274,7 +274,7 @@ def test_a_bake_of_other_dials_is_called_out_of_date_and_says_which(load: Load, 
     assert changed(obj, scene) == []
 
 
-def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path) -> None:
+def test_group_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     scene = fresh(4)
     first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
     load("dampsim_addon.scene.groups").join([first, second])
@@ -284,7 +284,7 @@ def test_a_bake_of_several_names_whose_dials_changed(load: Load, tmp_path: Path)
     second.dampsim.follow_through = 0.5
     changed = load("dampsim_addon.scene.bake_changes").changed
     assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
-    # What they share is said once.
+    # A shared change is listed once.
     scene.render.fps = 30
     assert changed(first, scene) == ["Second: Follow-through 1, now 0.5", "Frame Rate 24, now 30"]
 
@@ -331,9 +331,10 @@ def _constrain(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
         (_bend_more, "modifier Bend"), (_constrain, "constraint Copy of Rig"),
     ],
 )  # fmt: skip
-def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
+def test_bake_lists_changed_scene_inputs(
     load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object, bpy.types.Object], None], words: str
 ) -> None:
+    """The list names changed keyframes, poses, weights, modifiers and constraints."""
     scene = fresh(4)
     obj = wobbler(tmp_path / "cache")
     rig = armature(obj)
@@ -347,7 +348,7 @@ def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     outdated = load("dampsim_addon.scene.bake_changes")
-    # Another frame, a save and another selection are no edits.
+    # Changing the frame, saving and reopening are no edits.
     scene.frame_set(3)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
@@ -360,10 +361,11 @@ def test_a_bake_says_which_keyframes_poses_and_shapes_changed_since(
     assert outdated.changed(obj, scene) == [words]
 
 
-def test_another_name_leaves_a_bake_in_date_and_a_copy_is_out_by_what_differs(load: Load, tmp_path: Path) -> None:
+def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
+    """A copy is outdated only once it differs from the original."""
     scene = fresh(4)
     obj = wobbler(tmp_path / "cache")
-    # Of its constraints and drivers too the name is told.
+    # Constraints and drivers are identified with the name of their owner.
     obj.constraints.new("LIMIT_SCALE").name = "Limit"
     obj.driver_add("scale", 1)
     bpy.context.view_layer.objects.active = obj
@@ -386,7 +388,8 @@ def test_another_name_leaves_a_bake_in_date_and_a_copy_is_out_by_what_differs(lo
     assert outdated.changed(copy, scene) == ["constraint Limit of Jelly.001"]
 
 
-def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(load: Load, tmp_path: Path) -> None:
+def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
+    """Renamed rigs, targets, colliders and fields keep the bake; later changes are listed by the new names."""
     scene = fresh(4)
     obj = wobbler(tmp_path / "cache")
     rig, names = armature(obj), ("Target", "Pole", "Holder", "Crate", "Barrel", "Wind")
@@ -413,11 +416,11 @@ def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     outdated = load("dampsim_addon.scene.bake_changes")
-    # Of what is told by name, also what comes first becomes last.
+    # The new names also reverse the alphabetical order.
     for name, other in [("Rig", rig), *others.items()]:
         other.name = f"Z {name}" if name != "Barrel" else "A Barrel"
     bpy.context.view_layer.update()
-    # Before and after somebody looks, and in the file.
+    # Before and after the status is refreshed, and after reopening the file.
     assert outdated.changed(obj, scene) == []
     outdated.look(obj)
     assert outdated.changed(obj, scene) == []
@@ -426,7 +429,7 @@ def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(
     obj, scene = bpy.data.objects["Wobbler"], bpy.context.scene
     outdated.look(obj)
     assert outdated.changed(obj, scene) == []
-    # What is otherwise is told by the name of now.
+    # Changes are listed by the current names.
     rig = bpy.data.objects["Z Rig"]
     rig.location.z, bpy.data.objects["Z Pole"].location.x, bpy.data.objects["A Barrel"].location.x = 0.5, 1.0, 0.2
     bpy.data.objects["Z Crate"].dampsim_collider.roughness = 0.3
@@ -438,7 +441,8 @@ def test_other_names_of_what_moves_it_stops_it_or_pulls_it_leave_a_bake_in_date(
     assert "now roughness 0.3" in dialled
 
 
-def test_another_one_in_the_place_of_what_stopped_it_or_moved_it_is_no_other_name(load: Load, tmp_path: Path) -> None:
+def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
+    """Replacing a constraint target or a collider is not a rename."""
     scene = fresh(4)
     obj = wobbler(tmp_path / "cache")
     rig = armature(obj)
@@ -465,12 +469,12 @@ def test_another_one_in_the_place_of_what_stopped_it_or_moved_it_is_no_other_nam
         return found
 
     assert told() == []
-    # Which of two that are alike is looked at is told by their names, as long as both are there.
+    # Two equal targets are distinguished by their names while both exist.
     both[0].target, both[1].target = twins[1], twins[0]
     assert told() == ["constraint Copy Location of Rig", "constraint Copy Location.001 of Rig"]
     both[0].target, both[1].target = twins[0], twins[2]
     assert told() != []
-    # Nor is it another name of the one that is deleted.
+    # An existing object is not a rename of the deleted one.
     bpy.data.objects.remove(twins[1])
     assert told() == ["place of Far"]
     both[1].target = twins[0]

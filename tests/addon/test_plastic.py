@@ -1,4 +1,4 @@
-"""What flows, in Blender: live equals baked, to every target; the panel, the presets, Reset, and what is drawn."""
+"""Plasticity in Blender: live playback equals bakes to every target; panel, presets, Reset and overlay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAST = 40
 
 
 def dented(cache: Path, **dials: object) -> bpy.types.Object:
-    """A ball of clay that a smaller ball presses from above until frame 20, and leaves."""
+    """A ball of clay, dented from above by a smaller ball that retreats by frame 20."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.1, location=(0.0, 0.0, 0.0))
     obj = bpy.context.object
     low = [vertex.index for vertex in obj.data.vertices if vertex.co.z < -0.05]
@@ -48,12 +48,12 @@ def play(last: int = LAST) -> None:
 
 
 def depth(obj: bpy.types.Object, frame: float = LAST) -> float:
-    """m, of the dent."""
+    """Return the depth of the dent, m."""
     return 0.1 - float(world(obj, frame)[:, 2].max())
 
 
 @pytest.mark.slow
-def test_what_plays_is_what_is_baked_to_any_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh(LAST)
     obj = dented(tmp_path)
     play()
@@ -71,15 +71,13 @@ def test_what_plays_is_what_is_baked_to_any_target(load: Load, live: ModuleType,
             assert there.memory.keys() == state.memory.keys()
             assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
         for shape, frame in zip(played, (10, 16, 30, LAST), strict=True):
-            # The compressed one's bound is a thousandth of the size; single precision is less.
+            # The error bound of the compressed target is 1/1000 of the size; single precision errs less.
             np.testing.assert_allclose(world(obj, frame), shape, atol=4e-4)
         api.clear([obj])
 
 
 @pytest.mark.slow
-def test_a_changed_yield_is_out_of_date_and_said_so_beside_the_bake(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_changed_yield_outdates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(12)
     obj = dented(tmp_path, resolution=150)
     play(12)
@@ -99,7 +97,7 @@ def test_a_changed_yield_is_out_of_date_and_said_so_beside_the_bake(
 
 
 @pytest.mark.slow
-def test_reset_from_here_keys_the_modelled_shape_back(load: Load, live: ModuleType, tmp_path: Path) -> None:
+def test_plastic_reset_restores_modelled_shape(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh(50)
     obj = dented(tmp_path)
     play(34)
@@ -115,7 +113,7 @@ def test_reset_from_here_keys_the_modelled_shape_back(load: Load, live: ModuleTy
     assert abs(depth(obj, 50)) < 1e-4
 
 
-def test_the_viewport_colours_where_it_flowed(
+def test_overlay_colours_plastic_strain(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene = fresh(24)
@@ -139,7 +137,7 @@ def test_the_viewport_colours_where_it_flowed(
         .flowed_at(live.find(obj).simulation, live.find(obj).frames[23].frame, obj.name)
         .strains
     )
-    # Most where the tool pressed, nothing at the other end, and as red as it flowed.
+    # The strain is largest under the tool and zero at the other end; the colour follows it.
     vertices = world(obj, 1)
     assert vertices[int(strains.argmax()), 2] > 0.05
     assert strains[vertices[:, 2] < -0.08].max() == 0.0
@@ -162,9 +160,8 @@ def test_the_viewport_colours_where_it_flowed(
     assert any(given[-1] == "TRIS" and len(given[2]) for given in put)
 
 
-def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
-    load: Load, live: ModuleType, tmp_path: Path
-) -> None:
+def test_panel_reports_plastic_strain(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """The panel also warns of an energy that collapses."""
     fresh(16)
     obj = dented(tmp_path, resolution=150)
     play(16)
@@ -173,7 +170,7 @@ def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
     assert not [text for text in redraw(load) if text.startswith(warned)]
     obj.dampsim.material = "StVK"
     assert [text for text in redraw(load) if text.startswith(warned)]
-    # Cloth has other laws, and does not read it.
+    # Cloth has its own energies and ignores this one.
     obj.dampsim.kind = "CLOTH"
     assert not [text for text in redraw(load) if text.startswith(warned)]
     obj.dampsim.kind = "SOLID"
@@ -181,7 +178,7 @@ def test_the_panel_says_how_much_has_flowed_and_which_law_keeps_no_dents_alike(
     assert [text for text in redraw(load) if text.startswith("No permanent deformation")]
 
 
-def test_materials_and_fabrics_that_flow_are_left_again_for_those_that_do_not(load: Load, tmp_path: Path) -> None:
+def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     fresh(8)
     obj = dented(tmp_path)
     presets = load("dampsim_addon.scene.presets")
@@ -215,13 +212,14 @@ def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_passes_through_anything_in_the_sample_and_its_dents_stay(load: Load, tmp_path: Path) -> None:
-    test_contact_samples.test_nothing_passes_through_anything(load, "dent", 120, 14, tmp_path)
+def test_sample_dents_persist(load: Load, tmp_path: Path) -> None:
+    """No part of the sample penetrates another one."""
+    test_contact_samples.test_sample_has_no_intersections(load, "dent", 120, 14, tmp_path)
     obj = bpy.data.objects["Clay"]
     assert obj.dampsim.plastic_yield > 0.0
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     first, pressed, last = (cache.read(number).surface for number in (1, 54, 120))
-    # Three dents, of which all are still there after the plate was shaken, to a millimetre or three.
+    # All three dents remain after the plate was shaken.
     for way in ((-0.5, -0.6, 0.62), (0.62, -0.55, 0.5), (0.05, -0.25, 1.0)):
         along = np.array(way) / np.linalg.norm(way)
         spot = int((first @ along).argmax())

@@ -1,4 +1,4 @@
-"""Wrong use: one clear sentence, and nothing changed."""
+"""Wrong use: one clear error message, and an unchanged scene."""
 
 from __future__ import annotations
 
@@ -103,9 +103,8 @@ CASES = {
 
 
 @pytest.mark.parametrize("spoil", CASES, ids=lambda f: f.__name__)
-def test_wrong_use_gives_one_sentence_and_changes_nothing(
-    spoil: Callable[[bpy.types.Object], None], tmp_path: Path
-) -> None:
+def test_wrong_use_leaves_scene_unchanged(spoil: Callable[[bpy.types.Object], None], tmp_path: Path) -> None:
+    """The error is one line, and no cache is written."""
     fresh()
     obj = wobbler(tmp_path)
     spoil(obj)
@@ -119,7 +118,7 @@ def test_wrong_use_gives_one_sentence_and_changes_nothing(
         bpy.ops.object.mode_set(mode="OBJECT")
 
 
-def test_a_linked_mesh_is_refused_for_shape_keys_and_baked_to_a_point_cache(tmp_path: Path) -> None:
+def test_linked_mesh_needs_point_cache(tmp_path: Path) -> None:
     fresh()
     bpy.ops.mesh.primitive_uv_sphere_add(segments=12, ring_count=8)
     bpy.context.object.data.name = "Borrowed"
@@ -141,7 +140,7 @@ def test_a_linked_mesh_is_refused_for_shape_keys_and_baked_to_a_point_cache(tmp_
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
 
 
-def test_a_scale_that_goes_through_zero_ends_a_bake_at_that_frame(load: Load, tmp_path: Path) -> None:
+def test_bake_stops_at_zero_scale(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     for frame, scale in ((5, 0.5), (9, -0.5)):
@@ -154,8 +153,8 @@ def test_a_scale_that_goes_through_zero_ends_a_bake_at_that_frame(load: Load, tm
     assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a folder that nobody can write to")
-def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a read-only folder")
+def test_read_only_cache_folder_is_named(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.cache_folder = "/proc/self/nowhere"
@@ -165,8 +164,8 @@ def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert dump() == before
 
 
-@pytest.mark.skipif(bpy.app.build_options.alembic, reason="this Blender can")
-def test_a_blender_without_alembic_says_so(tmp_path: Path) -> None:
+@pytest.mark.skipif(bpy.app.build_options.alembic, reason="this Blender has Alembic")
+def test_missing_alembic_is_reported(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     obj.dampsim.target = "ALEMBIC"
@@ -176,7 +175,7 @@ def test_a_blender_without_alembic_says_so(tmp_path: Path) -> None:
     assert dump() == before
 
 
-def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> None:
+def test_curve_modifier_refused_for_keys(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     bpy.ops.curve.primitive_bezier_curve_add()
@@ -193,9 +192,7 @@ def test_modifiers_that_no_shape_key_can_precede_are_refused(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_modifiers_that_change_the_vertices_number_above_others_hinder_no_target(
-    load: Load, target: str, tmp_path: Path
-) -> None:
+def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     array = obj.modifiers.new("Array", "ARRAY")
@@ -207,7 +204,7 @@ def test_modifiers_that_change_the_vertices_number_above_others_hinder_no_target
     assert load("dampsim_addon.scene.caches").frames_done(obj) == 12
 
 
-def test_a_library_override_is_baked_to_a_point_cache_and_still_is_after_reopening(tmp_path: Path) -> None:
+def test_library_override_bakes_to_point_cache(tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path / "cache")
     obj.modifiers.remove(obj.modifiers["Subdivision"])

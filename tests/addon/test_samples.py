@@ -1,4 +1,4 @@
-"""The dials' promise on the samples: rest and overshoot after a sudden stop, of all that moves in each region."""
+"""Accuracy of the dials on the samples: rest and overshoot of each region after a sudden stop."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-# How far the stop shall throw a region, in parts of its size. All of it is thrown alike, and bends at its pins alone:
-# the antenna's foot is thin, so that more is a large bend, which Calibrate is for.
+# First swing after the stop, in parts of a region's size. A region moves as a whole and bends at its pins only. A
+# larger swing bends the thin foot of the antenna beyond the linear range; Calibrate is for such cases.
 SWING = 0.01
 DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
 
@@ -30,7 +30,8 @@ DIRECTION = np.array([1.0, 0.3, 0.1]) / np.linalg.norm([1.0, 0.3, 0.1])
         pytest.param("creature", 10000, marks=pytest.mark.slow),
     ],
 )
-def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolution: int, fps: int) -> None:
+def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: int, fps: int) -> None:
+    """Each region comes to rest after Settle frames and overshoots by Bounce."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
     snapshot, simulate = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
@@ -54,7 +55,7 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
     system, (controls,) = simulation.islands[0].system, simulation.controls()
     laws, factors = controls.laws, np.array(controls.stiffness)
     first = simulation.first_frame()
-    # A stop throws all of a region by its speed times this, whatever it is made of.
+    # The swing of a region is its speed times this factor, whatever its stiffness.
     speed = min(
         SWING * float(np.ptp(system.rest[r.free], axis=0).max()) / thrown(law)
         for r, law in zip(system.regions, laws, strict=True)
@@ -73,11 +74,11 @@ def test_rest_after_a_sudden_stop_is_as_dialled(load: Load, name: str, resolutio
         k = int(np.flatnonzero(relative > limit)[-1])
         frames_to_rest = k + (relative[k] - limit) / (relative[k] - relative[k + 1])
         along = (ways * ways[peak]).sum(axis=(1, 2)) / (ways[peak] ** 2).sum()
-        # What is stiffer swings faster by Whip, and so rests earlier by as much.
+        # Stiffer regions swing faster by the factor Whip, and rest earlier by the same factor.
         assert settings.settle / settings.whip - 1.0 <= frames_to_rest <= settings.settle + 1.0
         assert -along[peak:].min() == pytest.approx(settings.overshoot, abs=0.05)
 
 
 def thrown(law: Any) -> float:
-    """How far a stop throws what moved with 1 m/s, m."""
+    """Return the swing after a stop from 1 m/s, m."""
     return float(np.exp(-law.decay * law.lead) * np.sin(law.frequency * law.lead) / law.frequency)

@@ -1,4 +1,4 @@
-"""Files of film size: DampSim knows which objects are its own without asking all of them."""
+"""Large files: DampSim finds its objects without a loop over all of them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def ours() -> list[bpy.types.Object]:
 
 
 def shared(obj: bpy.types.Object) -> set[bpy.types.Object]:
-    """Those of its group, by asking everybody."""
+    """Return the group of an object by a search through all objects."""
     mark, scenes = obj.dampsim.together, set(obj.users_scene)
     return {obj} | {
         other for other in ours() if mark and other.dampsim.together == mark and scenes & set(other.users_scene)
@@ -43,7 +43,7 @@ def assert_known(load: Load) -> None:
 
 
 class Artist:
-    """Does to a file whatever can be done to its objects, now in the window's way, now in a script's."""
+    """Random edits of the objects of a file, by operators or as a script does."""
 
     def __init__(self, seed: int, library: Path) -> None:
         self.random, self.library = random.Random(seed), str(library)
@@ -89,7 +89,7 @@ class Artist:
             bpy.data.objects.remove(obj)
 
     def swap(self) -> None:
-        """As many objects as before, but others."""
+        """Replace an object and keep the number of objects."""
         if obj := self.any():
             other = obj.copy()
             other.dampsim.enabled = not obj.dampsim.enabled
@@ -166,7 +166,7 @@ class Artist:
         bpy.ops.ed.undo_push(message="step")
 
     def undo(self) -> None:
-        # Blender crashes where an undo meets changes that no step is of.
+        # Blender crashes when it undoes changes that no undo step contains.
         self.push()
         if bpy.ops.ed.undo.poll():
             bpy.ops.ed.undo()
@@ -190,7 +190,7 @@ class Artist:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_simulated_is_known_whatever_is_done_to_the_file(load: Load, tmp_path: Path, seed: int) -> None:
+def test_registry_after_random_file_edits(load: Load, tmp_path: Path, seed: int) -> None:
     fresh()
     made = bpy.data.objects.new("FromLibrary", bpy.data.meshes.new("FromLibrary"))
     made.dampsim.enabled = True
@@ -201,7 +201,7 @@ def test_what_is_simulated_is_known_whatever_is_done_to_the_file(load: Load, tmp
     with handlers(load):
         for _ in range(STEPS):
             done.append(artist.act())
-            # Now and then nobody asks for a while.
+            # Sometimes the registry is not queried for a while.
             if artist.random.random() < 0.7:
                 try:
                     assert_known(load)
@@ -210,9 +210,7 @@ def test_what_is_simulated_is_known_whatever_is_done_to_the_file(load: Load, tmp
 
 
 @pytest.mark.parametrize("evaluate", ["frame_set", "evaluated_depsgraph_get", "update"])
-def test_a_poll_sees_what_a_script_linked_however_it_was_evaluated_since(
-    load: Load, tmp_path: Path, evaluate: str
-) -> None:
+def test_poll_sees_objects_linked_by_script(load: Load, tmp_path: Path, evaluate: str) -> None:
     scene = fresh(3)
     obj = wobbler(tmp_path)
     scene.collection.objects.unlink(obj)
@@ -242,7 +240,7 @@ def handlers(load: Load) -> Iterator[None]:
 
 @contextlib.contextmanager
 def counted(load: Load) -> Iterator[list[int]]:
-    """Counts what of DampSim is run within, line by line, each turn of a loop anew."""
+    """Count the executed lines of DampSim, including each repetition in a loop."""
     folder, steps = str(Path(load("").__file__ or "").parent) + os.sep, [0]
 
     def line(frame: FrameType, event: str, _: Any) -> Any:
@@ -268,7 +266,7 @@ def crowd(number: int) -> None:
 
 
 def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]:
-    """What is run at a change of frame, at edits and at drawing, beside so many others."""
+    """Return the executed lines per event in a scene with this number of other objects."""
     scene = fresh(3)
     objects = [wobbler(cache, name) for name in ("Wobbler", "Other")] if together is not None else []
     for obj in objects:
@@ -300,7 +298,7 @@ def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]
     }  # fmt: skip
     if objects:
         context.view_layer.objects.active = objects[0]
-        # Of a panel's drawing, what is worked out once.
+        # Fill the caches that drawing a panel uses.
         redraw(load)
         acts["a redraw"] = lambda: redraw(load)
     for name, act in acts.items():
@@ -311,9 +309,8 @@ def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]
 
 
 @pytest.mark.parametrize("together", [False, True])
-def test_frames_edits_and_redraws_cost_no_more_beside_many_other_objects(
-    load: Load, tmp_path: Path, together: bool
-) -> None:
+def test_cost_independent_of_unrelated_objects(load: Load, tmp_path: Path, together: bool) -> None:
+    """Frames, edits and redraws run as many lines with 100 as with 400 other objects."""
     with handlers(load):
         few, many = (cost(load, number, tmp_path, together) for number in (100, 400))
     assert few == many

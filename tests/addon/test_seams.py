@@ -1,4 +1,4 @@
-"""Seams as an artist makes them: vertex groups named Seam, or loose edges as Blender's own cloth is sewn with."""
+"""Seams of cloth: vertex groups named Seam, or loose edges as sewing springs of Blender's own cloth."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 
 
 def panels(columns: int = 5, rows: int = 7) -> bpy.types.Object:
-    """Two of 0.4 m by 0.6 m, 0.2 m apart, pinned at their tops."""
+    """Two panels of 0.4 m by 0.6 m with a gap of 0.2 m, pinned at their upper edges."""
     vertices, faces = [], []
     for y in (0.0, 0.2):
         start = len(vertices)
@@ -39,7 +39,7 @@ def sides(obj: bpy.types.Object) -> list[int]:
 
 
 def opposite(obj: bpy.types.Object) -> np.ndarray:
-    """(k, 2) vertices of both panels' sides that face each other, without the pinned ones."""
+    """Return the pairs (k, 2) of opposite side vertices that are not pinned."""
     half = len(obj.data.vertices) // 2
     free = [k for k in sides(obj) if k < half and obj.data.vertices[k].co.z < -1e-6]
     return np.array([(k, k + half) for k in free])
@@ -51,7 +51,7 @@ def apart(obj: bpy.types.Object, pairs: np.ndarray, frame: int) -> float:
 
 
 @pytest.mark.parametrize("made", ["a group", "loose edges"])
-def test_borders_come_together_and_stay_so(load: Load, tmp_path: Path, made: str) -> None:
+def test_seams_close_and_stay_closed(load: Load, tmp_path: Path, made: str) -> None:
     fresh()
     obj = panels()
     pairs = opposite(obj)
@@ -66,11 +66,11 @@ def test_borders_come_together_and_stay_so(load: Load, tmp_path: Path, made: str
     add(obj, tmp_path, stiffness=2000.0, thickness=1.0)
     assert obj.dampsim.kind == "CLOTH"
     bake(obj, "POINT_CACHE")
-    # Of what is half a metre high, what nobody sees.
+    # Invisible on panels of 0.6 m.
     assert max(apart(obj, pairs, frame) for frame in range(1, LAST + 1)) < 1e-3
 
 
-def test_a_group_that_names_no_two_borders_is_refused_with_what_it_is(load: Load, tmp_path: Path) -> None:
+def test_seam_group_needs_two_borders(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = panels()
     obj.vertex_groups.new(name="Seam").add(
@@ -82,13 +82,13 @@ def test_a_group_that_names_no_two_borders_is_refused_with_what_it_is(load: Load
         "Shirt: vertex group 'Seam' covers 1 line along borders, but a seam joins them in pairs. Assign the "
         "vertices of both borders to be sewn, or rename the group."
     )
-    # What is no cloth has no seams.
+    # Springs have no seams.
     obj.dampsim.kind = "SPRINGS"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
 
 
-def test_a_bake_is_out_of_date_when_a_seam_is_painted_anew(load: Load, tmp_path: Path) -> None:
+def test_changed_seam_outdates_bake(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = panels()
     obj.vertex_groups.new(name="Seam").add(sides(obj), 1.0, "REPLACE")

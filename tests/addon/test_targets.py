@@ -1,4 +1,4 @@
-"""Every target on every sample, saved and read by a Blender that knows nothing of DampSim."""
+"""Bakes of the samples to every target, saved and played by a Blender without DampSim."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from test_baking import bake
 pytestmark = [pytest.mark.bpy, pytest.mark.slow, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
-# Of the size: what an exact bake may be off by.
+# Largest error of an exact bake, in parts of the size.
 EXACT = 1e-5
 READER = """
 import bpy, math, sys, numpy as np
@@ -40,7 +40,7 @@ for path in paths:
 
 
 def read(paths: list[Path], name: str, folder: Path) -> list[np.ndarray]:
-    """What plays at all frames and half-frames, in world space."""
+    """Return the world-space vertices at all frames and half-frames, played without the add-on."""
     script = folder / "read.py"
     script.write_text(READER)
     start = ["--background", "--factory-startup", "--python-exit-code", "1", "--python", str(script)]
@@ -52,9 +52,9 @@ def read(paths: list[Path], name: str, folder: Path) -> list[np.ndarray]:
 
 
 def halfway(obj: bpy.types.Object) -> list[np.ndarray]:
-    """Where the vertices have to be at half-frames: the mean shape before the modifiers, in the pose of that moment.
+    """Return the expected vertices at half-frames: the mean of two shapes, deformed by the modifiers at that time.
 
-    From a bake to one key per frame: its shapes, put into the mesh as they are.
+    The object has a bake to one key per frame, whose shapes are used and then cleared.
     """
     scene, keys = bpy.context.scene, obj.data.shape_keys.key_blocks
     count = 3 * len(obj.data.vertices)
@@ -74,11 +74,12 @@ def halfway(obj: bpy.types.Object) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("name", ["jelly", "creature", "antenna"])
-def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, name: str, tmp_path: Path) -> None:
+def test_bakes_play_without_the_addon(load: Load, name: str, tmp_path: Path) -> None:
+    """Frames and half-frames are compared for every target."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     obj, scene = bpy.context.object, bpy.context.scene
     obj.dampsim.cache_folder = str(tmp_path / "cache")
-    # What is added after the bake has no part in it.
+    # Subdivision below the bake is not compared.
     for modifier in [m for m in obj.modifiers if m.type == "SUBSURF"]:
         obj.modifiers.remove(modifier)
     plain = tmp_path / "plain.blend"
@@ -86,7 +87,7 @@ def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, na
     kept, paths = tmp_path / "kept", {}
     frame_cache = load("dampsim_addon.scene.caches").frame_cache
     kept.mkdir()
-    # One key per frame comes last: its shapes are what half-frames are compared with.
+    # One key per frame comes last: half-frames are compared with its shapes.
     for target in sorted(TARGETS, key=lambda target: target == "FRAME_KEYS"):
         bake(obj, target, resume=bool(paths))
         assert obj.dampsim.baked_part <= (obj.dampsim.bound_percent if target == "SHAPE_KEYS" else 100.0 * EXACT)
@@ -94,10 +95,10 @@ def test_every_bake_plays_without_the_addon_at_frames_and_between(load: Load, na
         bpy.ops.wm.save_as_mainfile(filepath=str(paths[target]), compress=False, copy=True)
         if KINDS[target].exports_morphs:
             for one in load("dampsim_addon.api").export([obj], tmp_path / target.lower()):
-                # To what the bake is off by, a file of morphs adds no more than this.
+                # An exported file of morphs adds at most this error to that of the bake.
                 assert (one.problem, one.part < 1e-4) == ("", True), f"{one.format} adds {one.part:.2e} of the size"
         for file in frame_cache(obj).folder.glob(f"{getattr(KINDS[target], 'file', 'none')}*"):
-            # The next bake takes it away.
+            # The next bake deletes it.
             shutil.copy(file, kept)
     cache = frame_cache(obj)
     surfaces = [cache.read(number).surface for number in range(scene.frame_start, scene.frame_end + 1)]

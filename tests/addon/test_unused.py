@@ -1,4 +1,4 @@
-"""Caches that no file needs any more are found and removed, and no others."""
+"""Cleanup of caches that no file needs any more."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DAY = 24 * 3600.0
 
 
 def baked(load: Load, path: Path | None) -> Path:
-    """The cache of a bake in DampSim's own folder, of a file or of none."""
+    """Bake an object of a saved or unsaved file and return its cache in DampSim's default folder."""
     fresh(2)
     obj = wobbler("")
     if path is not None:
@@ -34,9 +34,7 @@ def older(folder: Path, age: float) -> None:
         os.utime(path, (time.time() - age,) * 2)
 
 
-def test_caches_of_files_that_are_gone_are_removed_and_no_others(
-    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
     for name in ("scene.caches", "jobs.cache_cleanup"):
         monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_folder", lambda: own)

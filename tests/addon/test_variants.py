@@ -1,4 +1,4 @@
-"""Other dials side by side: ghosts in the viewport, sweeps without one."""
+"""Comparison of dials: ghosts in the viewport and sweeps in background mode."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def dial(obj: bpy.types.Object, values: dict[str, float]) -> None:
 
 
 @pytest.mark.slow
-def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_it(load: Load, tmp_path: Path) -> None:
+def test_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
+    """Picking a ghost sets its dials on the object."""
     scene = fresh()
     obj = wobbler(tmp_path)
     armature(obj)
@@ -69,7 +70,7 @@ def test_ghosts_are_what_a_bake_with_their_dials_makes_and_the_picked_one_dials_
 
 
 class Shader:
-    """Of the card, which a Blender without a window has not got."""
+    """Stand-in for a GPU shader, which a background Blender lacks."""
 
     def __init__(self, name: str) -> None:
         self.name, self.values = name, {}
@@ -79,7 +80,7 @@ class Shader:
 
 
 def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Object) -> list[SimpleNamespace]:
-    """What the viewport hands to the card for an object's ghosts, seen from above."""
+    """Return the batches that the viewport draws for the ghosts of an object, seen from above."""
     overlay, batches = load("dampsim_addon.ui.overlay"), []
 
     def batch(shader: Shader, sort: str, content: dict[str, np.ndarray], indices: Any = None) -> SimpleNamespace:
@@ -97,7 +98,7 @@ def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Obj
 
 
 def compared(obj: bpy.types.Object, cache: Path, **dials: Any) -> None:
-    """Two ghosts of an object that is to be added."""
+    """Add an object to the simulation and compare two ghosts of it."""
     add(obj, cache, resolution=100, **dials)
     for settle in (5.0, 10.0):
         obj.dampsim.settle = settle
@@ -113,13 +114,13 @@ def net() -> bpy.types.Object:
     pinned = [v.index for v in obj.data.vertices if v.groups]
     obj.data.clear_geometry()
     obj.data.from_pydata(places, edges, [])
-    # Groups are kept with the vertices.
+    # Weights are stored in the vertices, which are new.
     obj.vertex_groups.new(name="Pin").add(pinned, 1.0, "REPLACE")
     return obj
 
 
 @pytest.mark.parametrize("make", [wire, net])
-def test_ghosts_of_wires_and_nets_are_drawn_along_their_edges(
+def test_ghosts_of_wires_draw_edges(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[], bpy.types.Object]
 ) -> None:
     scene = fresh(5)
@@ -134,16 +135,14 @@ def test_ghosts_of_wires_and_nets_are_drawn_along_their_edges(
         assert len({one.values["color"] for one in batches}) == 2
         for place, one in enumerate(batches):
             there = shown.surfaces[place][frame - 1][np.sort(edges, axis=1)].reshape(-1, 3)
-            # Each is moved aside along the screen, and is as it was but for that.
+            # Each ghost is translated along the screen and otherwise unchanged.
             aside = one.pos - there
             assert aside[:, 0].min() > 0.9 * (place + 1)
             np.testing.assert_allclose(aside, np.tile(aside[:1], (len(aside), 1)), atol=1e-5)
             np.testing.assert_allclose(aside[:, 1:], 0.0, atol=1e-6)
 
 
-def test_ghosts_with_faces_are_drawn_by_these_and_loose_edges_of_springs_as_lines(
-    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ghosts_draw_faces_and_loose_edges(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fresh(3)
     compared(solid := cube(), tmp_path)
     batches = drawn_ghosts(load, monkeypatch, solid)
@@ -162,9 +161,7 @@ def test_ghosts_with_faces_are_drawn_by_these_and_loose_edges_of_springs_as_line
     assert all(one.pos.shape == (2, 3) for one in batches[1::2])
 
 
-def test_ghosts_of_a_wire_that_is_seen_from_its_end_stand_apart(
-    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_ghost_spacing_of_end_on_wire(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fresh(2)
     obj = wire()
     obj.rotation_euler.y = -np.pi / 2
@@ -174,7 +171,7 @@ def test_ghosts_of_a_wire_that_is_seen_from_its_end_stand_apart(
     assert second > first + 0.1
 
 
-def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_path: Path) -> None:
+def test_ghost_limit_and_removal(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     for settle in (5.0, 6.0, 7.0, 8.0):
@@ -186,7 +183,7 @@ def test_there_are_four_ghosts_at_most_and_each_can_be_removed(load: Load, tmp_p
     assert [variant.settle for variant in obj.dampsim.variants] == [5.0, 7.0, 8.0]
 
 
-def test_ghosts_of_an_edited_scene_are_called_out_of_date(load: Load, tmp_path: Path) -> None:
+def test_scene_edit_outdates_ghosts(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.scene.results")
@@ -218,9 +215,10 @@ def shot(tmp_path: Path) -> bpy.types.Object:
 
 
 @pytest.mark.slow
-def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
+def test_sweep_measures_all_combinations(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    """The scene stays unchanged."""
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
     bpy.context.scene.render.resolution_x = bpy.context.scene.render.resolution_y = 64
     before = dump()
@@ -235,19 +233,19 @@ def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
         rows = list(csv.DictReader(file))
     assert [(row["settle"], row["bounce"]) for row in rows] == [("5", "0"), ("5", "60"), ("9", "0"), ("9", "60")]
     for row in rows:
-        # The promise of the dials, for the swing that Calibrate pulls.
+        # Accuracy of the dials for the swing that Calibrate uses.
         assert float(row["rest_frames"]) == pytest.approx(float(row["settle"]), abs=1.0)
         assert float(row["bounce_percent"]) == pytest.approx(float(row["bounce"]), abs=5.0)
         assert 0.0 < float(row["largest_offset_percent"]) < 100.0
         assert (out / f"curve_0{row['number']}.svg").read_text(encoding="utf-8").startswith("<svg")
-    # What settles longer is thrown farther.
+    # A longer Settle gives a larger swing.
     assert all(float(rows[k + 2]["largest_offset_percent"]) > float(rows[k]["largest_offset_percent"]) for k in (0, 1))
     page = (out / "index.html").read_text(encoding="utf-8")
     assert all(f"curve_0{number}.svg" in page for number in range(1, 5))
     sheet = bpy.data.images.load(str(out / "contact_sheet.png"))
     assert tuple(sheet.size) == (2 * 320, 4 * 320)
     pixels = np.array(sheet.pixels[:]).reshape(4, 320, 2, 320, 4)[..., :3]
-    # The note, above, differs between any two; below it the body is darker than the world, and swings by the dials.
+    # The captions at the top differ. Below, the body is darker than the world, and its pose depends on the dials.
     below = pixels[:, :280]
     assert (np.ptp(below, axis=(1, 3, 4)) > 0.02).all()
     assert all(np.abs(below[0] - below[k]).max() > 0.02 for k in (1, 2, 3))
@@ -256,7 +254,7 @@ def test_a_sweep_measures_all_combinations_and_leaves_the_scene_alone(
 
 
 @pytest.mark.slow
-def test_a_sweep_goes_over_laws_and_whip(
+def test_sweep_over_laws_and_whip(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
@@ -264,7 +262,7 @@ def test_a_sweep_goes_over_laws_and_whip(
     assert cli.main(["sweep", *sets, "--output", str(out)]) == 0
     with (out / "sweep.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    # The stop that the first law does not count from is the same for it at any whip.
+    # Whip has no effect on the first-mode law.
     assert [row["rest_frames"] for row in rows[2:]] == [rows[2]["rest_frames"]] * 2
     assert rows[0]["largest_offset_percent"] != rows[1]["largest_offset_percent"]
     said = capfd.readouterr().out
@@ -272,7 +270,7 @@ def test_a_sweep_goes_over_laws_and_whip(
     assert "frames after the release" in said
 
 
-def test_a_choice_that_cannot_be_simulated_is_a_row_that_says_why(
+def test_sweep_reports_failed_combination(
     load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
@@ -295,7 +293,7 @@ def test_a_choice_that_cannot_be_simulated_is_a_row_that_says_why(
         (["--set", "settle=4"], 1, "no camera"),
     ],
 )
-def test_a_wrong_sweep_says_so_and_writes_nothing(
+def test_invalid_sweep_writes_nothing(
     load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
     fresh()

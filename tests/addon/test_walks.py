@@ -1,7 +1,7 @@
-"""Nothing is shown as valid that is not so: random walks over edits, undo, playing and saving.
+"""Validity of live frames under random sequences of edits, undo, playback and saving.
 
-After each step every frame that Live calls valid must be, to the bit, the frame of a fresh simulation of the scene as
-it is. A walk is its seed; where one fails it says which edits it came by, and the same seed goes the same way again.
+After each step, every frame that Live marks valid must equal, bit for bit, that of a fresh simulation of the current
+scene. A sequence is determined by its seed; a failure lists the edits, and the same seed repeats them.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from edits import bodies, random_edit, shot
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-# 40 walks of 25 edits are a thousand.
+# 40 sequences of 25 edits are 1,000 edits.
 WALKS, EDITS = 40, 25
-# Of what every walk compares: fewer frames, and it met refusals only.
+# Least frames that a sequence compares: with fewer, its edits led to refusals only.
 FEW = 10
 
 
 @pytest.fixture
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
-    # However slow the machine, a walk goes the same way.
+    # A sequence does not depend on the speed of the machine.
     monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
-    # A tenth of the time, of Live and of what it is compared with: a rough step has the same inputs as a good one.
+    # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
     step, lbfgs, substeps = (load(f"core.{name}") for name in ("stepping.step", "solvers.lbfgs", "stepping.substeps"))
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
-    # What other tests have found with another cap; and afterwards, what was found with this one.
+    # Results cached with another limit, here and after the test.
     substeps.choose_substeps.cache_clear()
-    # Whatever is keyed asks for more substeps in some frames, and for fewer in others.
+    # Keyed values need more substeps in some frames, and fewer in others.
     dials = load("core.simulation.dials").Dials
     counted = dials._counted
 
@@ -59,7 +59,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 @dataclass(frozen=True)
 class Shown:
-    """A frame that is called valid. group: names of those that are simulated together; locals by name."""
+    """A frame marked valid. group: names of the members; locals: their local vertices by name."""
 
     group: tuple[str, ...]
     number: int
@@ -69,7 +69,7 @@ class Shown:
 
 @dataclass
 class Walk:
-    """said: what was done.  compared: frames."""
+    """A random sequence of edits. said: log of the edits.  compared: number of compared frames."""
 
     load: Load
     live: ModuleType
@@ -83,7 +83,7 @@ class Walk:
         self.groups = self.load("dampsim_addon.scene.groups")
 
     def go(self, edits: int) -> None:
-        """Edit so often, and check after each one or few."""
+        """Make this number of edits, and check after every one to five."""
         shot(self.folder / "cache", self.chance)
         bpy.context.view_layer.update()
         bpy.ops.ed.undo_push(message="start")
@@ -95,7 +95,7 @@ class Walk:
             for _ in range(few):
                 self.edit()
             if told := self.chance.random() < 0.8:
-                # As the window does before it draws.
+                # The window does the same before it draws.
                 bpy.context.view_layer.update()
             before = self.claims() if told else []
             self.scrub()
@@ -104,7 +104,7 @@ class Walk:
                 self.check(self.claims(), "the undo")
 
     def undo(self, why: str) -> None:
-        # After opening a file there may be nothing to undo.
+        # There may be nothing to undo after a file is opened.
         if bpy.ops.ed.undo.poll():
             self.done(why)
             bpy.ops.ed.undo()
@@ -132,7 +132,7 @@ class Walk:
             bpy.ops.ed.undo_push(message="edit")
 
     def scrub(self) -> None:
-        """Go to random frames, or play a part of the shot or all of it."""
+        """Go to random frames, or play part of the shot or all of it."""
         scene, turn = bpy.context.scene, self.chance.random()
         first, last = scene.frame_start, scene.frame_end
         if turn < 0.3:
@@ -147,7 +147,7 @@ class Walk:
             scene.frame_set(frame)
 
     def claims(self) -> list[Shown]:
-        """All frames that are called valid now."""
+        """Return all frames that are marked valid now."""
         scene, found = bpy.context.scene, []
         for group in self.groups.groups_of(scene.objects):
             obj = group.members[0]
@@ -162,7 +162,7 @@ class Walk:
         return found
 
     def check(self, before: list[Shown], when: str) -> bool:
-        """Compare what was and what is called valid with the truth; whether anything is simulated."""
+        """Compare the frames marked valid before and now with the truth; return whether there are any."""
         claims = {"before": before, "after": self.claims()}
         there = {group for shown in claims.values() for group in {one.group for one in shown}}
         truths = {names: self.truth(names) for names in sorted(there)}
@@ -172,7 +172,7 @@ class Walk:
         return bool(there)
 
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
-        """The frames of a fresh simulation, with what each object then shows, and why there are no more."""
+        """Return the frames and local vertices of a fresh simulation, and the message of an error that ends it."""
         snapshot, simulation = self.load("dampsim_addon.scene.scene_builder"), self.load("core.simulation.simulation")
         sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders", "woven")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
@@ -197,7 +197,7 @@ class Walk:
         except errors.DampSimError as error:
             return found, str(error)
         finally:
-            # What Live knows of the fields and colliders is Live's own.
+            # Restore the caches of fields and colliders that Live uses.
             for one, (everything, yes) in zip(sorts, known, strict=True):
                 one._all, one._yes = everything, yes
         return found, ""
@@ -226,14 +226,12 @@ class Walk:
 
 
 def walks() -> list[Any]:
-    """The first ones are quick enough to be seen at every change."""
+    """Return the seeds; all but the first one are marked as slow."""
     return [pytest.param(seed, marks=pytest.mark.slow if seed else (), id=f"seed{seed}") for seed in range(WALKS)]
 
 
 @pytest.mark.parametrize("seed", walks())
-def test_every_frame_that_is_called_valid_is_what_a_fresh_simulation_makes(
-    load: Load, live: ModuleType, tmp_path: Path, seed: int
-) -> None:
+def test_valid_frames_equal_fresh_simulation(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
     walk = Walk(load, live, tmp_path, seed)
     walk.go(EDITS)
     assert bodies()

@@ -1,4 +1,4 @@
-"""Weave: swatches and meshes of quads become yarns, which play, bake and are shown."""
+"""Woven cloth: swatches and quad meshes become yarns, which play, bake and are displayed as tubes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Load = Callable[[str], ModuleType]
 
 
 def woven(cache: Path, across: int = 5, along: int = 4) -> bpy.types.Object:
-    """A new swatch that is swung by its upper tails."""
+    """A new swatch with keyframed sway of its pinned upper tails."""
     assert bpy.ops.dampsim.weave(across=across, along=along, size=0.6) == {"FINISHED"}
     obj = bpy.context.object
     obj.dampsim.cache_folder, obj.dampsim.settle, obj.dampsim.target = str(cache), 12.0, "POINT_CACHE"
@@ -29,7 +29,8 @@ def woven(cache: Path, across: int = 5, along: int = 4) -> bpy.types.Object:
     return obj
 
 
-def test_the_numbers_of_a_swatch_can_be_dialled_where_one_was_made(load: Load) -> None:
+def test_weave_options_for_new_swatch(load: Load) -> None:
+    """A mesh that is woven has no such options."""
     fresh()
     weave = load("dampsim_addon.ui.weave_operators").DAMPSIM_OT_weave
     names: list[str] = []
@@ -45,7 +46,7 @@ def test_the_numbers_of_a_swatch_can_be_dialled_where_one_was_made(load: Load) -
 
 
 def shown(obj: bpy.types.Object, frame: int) -> np.ndarray:
-    """(v, 3) as it plays, in world space."""
+    """Return the evaluated vertices (v, 3) of a frame in world space."""
     bpy.context.scene.frame_set(frame)
     one = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     found = np.empty(3 * len(one.data.vertices), dtype=np.float32)
@@ -54,24 +55,24 @@ def shown(obj: bpy.types.Object, frame: int) -> np.ndarray:
     return np.asarray(found.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3])
 
 
-def test_a_new_swatch_is_woven_hung_and_dialled_so_that_it_holds(tmp_path: Path) -> None:
+def test_new_swatch_defaults(tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)
     group = obj.dampsim
     assert (group.kind, group.pin_group, group.collide, group.touch_self) == ("WEAVE", "Pin", True, False)
     assert len(obj.data.vertices) == 7 * 6 - 4
     assert "20 crossings" in group.kind_note
-    # Yarns 0.1 m from each other.
+    # The spacing of the yarns is 0.1 m.
     assert group.thickness == pytest.approx(40.0, rel=1e-2)
     assert group.stiffness_by == "MODULUS"
 
 
-def test_yarns_are_tubes_that_go_over_and_under_and_follow_the_bake(load: Any, tmp_path: Path) -> None:
+def test_yarn_tubes_follow_bake(load: Any, tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)
     (yarns,) = [child for child in obj.children if "DampSim Yarns" in child.modifiers]
     plain = shown(yarns, 1)
-    # Nine yarns, each round: they reach a thickness over and under the plane in which they cross.
+    # Nine round yarns reach one thickness above and below the plane of the crossings.
     assert len(plain) > 9 * 8 * 6
     assert plain[:, 1].max() == pytest.approx(0.04, rel=0.1)
     assert plain[:, 1].min() == pytest.approx(-0.04, rel=0.1)
@@ -88,14 +89,14 @@ def test_yarns_are_tubes_that_go_over_and_under_and_follow_the_bake(load: Any, t
 
 
 def _alone(*objects: bpy.types.Object) -> None:
-    """Select these, the first one active."""
+    """Select the objects; the first one becomes active."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
         obj.select_set(True)
     bpy.context.view_layer.objects.active = objects[0]
 
 
-def test_a_copy_of_a_swatch_and_its_yarns_shows_its_own(tmp_path: Path) -> None:
+def test_copied_swatch_has_separate_yarns(tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)
     obj.animation_data_clear()
@@ -108,10 +109,10 @@ def test_a_copy_of_a_swatch_and_its_yarns_shows_its_own(tmp_path: Path) -> None:
     copy.location.x = 5.0
     for vertex in copy.data.vertices:
         vertex.co.y += 2.0
-    # Single precision of what lies some metres off.
+    # Single precision at a distance of some metres.
     np.testing.assert_allclose(shown(twin, 1), plain + np.array([5.0, 2.0, 0.0]), atol=1e-5)
     np.testing.assert_allclose(shown(yarns, 1), plain, atol=1e-6)
-    # One that was copied without them gets some, and is dialled as it was.
+    # A swatch copied without its yarns gets new ones and keeps its dials.
     _alone(copy)
     bpy.ops.object.duplicate()
     bare = bpy.context.object
@@ -122,7 +123,8 @@ def test_a_copy_of_a_swatch_and_its_yarns_shows_its_own(tmp_path: Path) -> None:
     assert bare.dampsim.stiffness == 77.0
 
 
-def test_yarns_are_no_body_of_their_own_and_lead_to_what_is(load: Any, tmp_path: Path) -> None:
+def test_yarns_are_not_simulated(load: Any, tmp_path: Path) -> None:
+    """The panel of the yarns selects the woven object."""
     fresh()
     obj = woven(tmp_path)
     (yarns,) = obj.children
@@ -138,7 +140,7 @@ def test_yarns_are_no_body_of_their_own_and_lead_to_what_is(load: Any, tmp_path:
     assert not bpy.ops.dampsim.select_woven.poll()
 
 
-def test_yarns_of_what_was_deleted_say_so_and_are_deleted_by_a_button(load: Any, tmp_path: Path) -> None:
+def test_orphaned_yarns_can_be_deleted(load: Any, tmp_path: Path) -> None:
     fresh()
     keeps = woven(tmp_path, 3, 3)
     bpy.ops.object.select_all(action="DESELECT")
@@ -157,7 +159,7 @@ def test_yarns_of_what_was_deleted_say_so_and_are_deleted_by_a_button(load: Any,
     assert set(bpy.context.scene.objects) == {keeps, kept}
 
 
-def test_yarns_drawn_anew_are_those_of_the_edited_mesh_at_its_thickness(tmp_path: Path) -> None:
+def test_rebuilt_yarns_match_edited_mesh(tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)
     obj.animation_data_clear()
@@ -171,15 +173,13 @@ def test_yarns_drawn_anew_are_those_of_the_edited_mesh_at_its_thickness(tmp_path
     assert bpy.ops.dampsim.weave() == {"FINISHED"}
     (yarns,) = obj.children
     assert yarns.name == "Swatch Yarns"
-    # Of 9 by 7 those within, and of the border those with tails.
+    # Inner vertices of the 9 by 7 grid, and border vertices with tails.
     assert f"{7 * 5 + 2 * (5 + 4) - 4} crossings" in obj.dampsim.kind_note
     assert shown(yarns, 1)[:, 1].max() == pytest.approx(0.01, rel=0.15)
     assert obj.dampsim.thickness == 10.0
 
 
-def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowhere_else(
-    load: Load, tmp_path: Path
-) -> None:
+def test_rebuild_offered_for_outdated_yarns(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = woven(tmp_path)
     obj.animation_data_clear()
@@ -190,7 +190,7 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
         words = ("ts yarns", "Rebuild Yarns", "Create Yarns")
         return [text for text in redraw(load) if any(one in text for one in words)]
 
-    # Neither what is dialled beside, nor what moves it, nor a bake draws other yarns.
+    # Other dials, motion, renaming and a bake do not outdate the yarns.
     obj.dampsim.stiffness *= 2.0
     obj.data.vertices[8].co.y += 0.02
     obj.location.x, obj.name, yarns.name = 2.0, "Sack", "Threads"
@@ -221,7 +221,7 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
     anew(*earlier)
     obj.modifiers.new("Mirror", "MIRROR").use_axis = (False, False, True)
     anew(*earlier)
-    # What was copied without its yarns, and what they were deleted of.
+    # A swatch copied without its yarns, and one whose yarns were deleted.
     _alone(obj)
     bpy.ops.object.duplicate()
     anew("Its yarns are not displayed", "Create Yarns")
@@ -232,7 +232,7 @@ def test_yarns_can_be_drawn_anew_where_they_are_not_those_of_the_mesh_and_nowher
     anew("Its yarns are not displayed", "Create Yarns")
 
 
-def test_what_a_mirror_makes_has_yarns_too(tmp_path: Path) -> None:
+def test_yarns_on_mirrored_half(tmp_path: Path) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=2.0)
     obj = bpy.context.object
@@ -243,7 +243,7 @@ def test_what_a_mirror_makes_has_yarns_too(tmp_path: Path) -> None:
     assert np.ptp(shown(obj.children[0], 1)[:, 0]) == pytest.approx(4.0 + 1e-3 * obj.dampsim.thickness, rel=0.01)
 
 
-def test_a_mesh_of_quads_is_woven_along_its_loops_of_edges_and_one_of_triangles_is_refused(tmp_path: Path) -> None:
+def test_weave_quads_and_refuse_triangles(tmp_path: Path) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=5, size=1.0)
     grid = bpy.context.object
@@ -251,7 +251,7 @@ def test_a_mesh_of_quads_is_woven_along_its_loops_of_edges_and_one_of_triangles_
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.weave() == {"FINISHED"}
     assert bpy.context.object == grid
-    # Its border is a hem, at which nothing slides.
+    # The border is a hem without sliding yarns.
     assert f"{5 * 4} crossings" in grid.dampsim.kind_note
     assert grid.dampsim.thickness == pytest.approx(400.0 * 2.0 * np.mean([1 / 6] * 36 + [1 / 5] * 35), rel=0.02)
     bpy.ops.mesh.primitive_ico_sphere_add()
@@ -260,7 +260,7 @@ def test_a_mesh_of_quads_is_woven_along_its_loops_of_edges_and_one_of_triangles_
     assert not bpy.context.object.dampsim.enabled
 
 
-def test_a_swatch_plays_live_as_it_bakes(live: Any, load: Any, tmp_path: Path) -> None:
+def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
     scene = fresh()
     obj = woven(tmp_path)
     played = []
@@ -275,9 +275,8 @@ def test_a_swatch_plays_live_as_it_bakes(live: Any, load: Any, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_baked(
-    live: Any, load: Any, tmp_path: Path
-) -> None:
+def test_woven_mesh_falls_on_box(live: Any, load: Any, tmp_path: Path) -> None:
+    """The cloth lies on box and floor, and live playback equals the bake."""
     fresh(30)
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=7, y_subdivisions=7, size=1.0, location=(0.02, 0.01, 0.56))
     obj = bpy.context.object
@@ -297,18 +296,19 @@ def test_a_mesh_that_is_woven_falls_on_a_box_and_a_floor_and_lies_there_live_as_
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for number, there in enumerate(played, 1):
         np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
-        # Nothing of it is in the box or below the floor, by a thousandth of its size.
+        # It penetrates neither box nor floor by more than 1/1000 of its size.
         inside = np.minimum(0.25 - np.abs(there[:, :2]).max(axis=1), 0.5 - there[:, 2])
         assert inside.max() < 1.4e-3
         assert there[:, 2].min() > -1.4e-3
-    # It lies on the box a thickness high, and its sides hang down.
+    # It lies one thickness above the box, and its sides hang down.
     assert 0.505 < played[-1][:, 2].max() < 0.56
     assert played[-1][:, 2].min() < 0.4
     assert np.abs(played[-1] - played[-3]).max() < 5e-3
 
 
 @pytest.mark.slow
-def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_along(load: Any, tmp_path: Path) -> None:
+def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
+    """The sackcloth never penetrates ball, trolley or floor, and the trolley carries it along."""
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sackcloth.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sackcloth"]
     obj.dampsim.cache_folder = str(tmp_path)
@@ -330,14 +330,14 @@ def test_the_sample_of_a_sackcloth_is_never_in_what_it_lies_on_and_is_taken_alon
             assert crossings.inside_depth(yarns, proximity.Triangles(places, faces)).max(initial=0.0) < 1e-3 * size
         before = there if frame == 50 else before
     assert before is not None
-    # Taken along by the trolley's 75 cm, but for what slips, and at rest.
+    # The trolley carries it along by 75 cm except for some slip, and it comes to rest.
     way = there - before
     np.testing.assert_allclose(way.mean(axis=0), [0.75, 0.0, 0.0], atol=0.03)
     assert np.abs(there - shown(obj, scene.frame_end - 6)).max() < 0.01
 
 
 @pytest.mark.slow
-def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> None:
+def test_sample_sacking_yarn_slides(load: Any) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
@@ -347,12 +347,12 @@ def test_the_sample_of_sacking_gives_its_yarn_and_comes_to_rest(load: Any) -> No
     cloth = load("core.system.weave_term").weave_of(made.islands[0].system.blocks[0].terms).cloth
     places = [frame.state.memory["Sacking\x1fyarn places"] for frame in frames[1:]]
     slid = np.abs(places[-1] - places[0])
-    # The ring goes 30 cm; some of them the cloth gives after. Its own 16 crossings slide, and no others so far.
+    # The ring moves by 30 cm, and the cloth yields a part of it. Only the 16 crossings of the pulled yarn slide so far.
     assert int((slid > 0.1).sum()) == 16
     assert 0.2 < float(slid.max()) < 0.3
     for frame, u in zip(frames[1:], places, strict=True):
         x, (a, b) = frame.state.positions, cloth.ends.T
-        # No piece of yarn is longer than 1.05 of its length.
+        # No piece of yarn is stretched by more than 5%.
         assert float((np.linalg.norm(x[b] - x[a], axis=1) / cloth.lengths(u)).max()) < 1.05
     # The ring stops at frame 82, less than Settle before the end.
     moved = np.linalg.norm(frames[-1].surface - frames[-6].surface, axis=1).max()

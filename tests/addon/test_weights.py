@@ -1,4 +1,4 @@
-"""Weights of vertex groups are read in one go."""
+"""Bulk reading of vertex group weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def one_by_one(obj: bpy.types.Object, name: str) -> np.ndarray:
     return np.round(found, 6)
 
 
-def test_the_weights_of_50000_vertices_are_those_that_each_vertex_says(load: Load) -> None:
+def test_bulk_weights_equal_vertex_loop(load: Load) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=250, y_subdivisions=200)
     obj, random = bpy.context.object, np.random.default_rng(3)
@@ -49,5 +49,5 @@ def test_the_weights_of_50000_vertices_are_those_that_each_vertex_says(load: Loa
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_array_equal(one, other)
     assert not found[3].any()
-    # What has no weights at all is quick, too.
+    # No groups give no weights.
     assert read(obj, []) == []

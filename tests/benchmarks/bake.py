@@ -1,8 +1,8 @@
-"""DampSim beside Blender's own solvers on the same mesh: python tests/benchmarks/bake.py [--contact] [--frames N] ...
+"""Compare DampSim with Blender's solvers on one mesh: python tests/benchmarks/bake.py [--contact] [--frames N] ...
 
-A ball of about 10,000 vertices, its lower third pinned, is shaken; with --contact beside a wavy wall of about 10,000
-triangles that is moved into it, a Collision object for all of them. The solvers take turns frame by frame in one
-process, the first frame does not count. Only ratios mean anything; nothing here decides a test.
+A ball of about 10,000 vertices with a pinned lower third is shaken. With --contact, a wavy wall of about 10,000
+triangles, a Collision object for all solvers, is moved into it. The solvers alternate frame by frame in one process;
+the first frame is not counted. Only the ratios are meaningful, and no test depends on them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def ball(scene: bpy.types.Scene, name: str) -> bpy.types.Object:
 
 
 def wall(scene: bpy.types.Scene) -> None:
-    """Waves that come so near to the ball that they press it in by a tenth of its size, and go."""
+    """Add a wavy wall that indents the ball by a tenth of its size and retreats."""
     mesh = bpy.data.meshes.new("Wall")
     line = np.linspace(-1.4, 1.4, 71)
     y, z = (one.ravel() for one in np.meshgrid(line, line, indexing="ij"))
@@ -117,7 +117,7 @@ def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterat
 def damped(frames: int, contact: bool, accuracy: str, collide: bool = True) -> Iterator[None]:
     from dampsim.dampsim_addon.jobs import bake as job
 
-    name = f"DampSim {accuracy.lower()}" + ("" if collide else ", touches nothing")
+    name = f"DampSim {accuracy.lower()}" + ("" if collide else ", no contact")
     scene = scene_of(name, frames, contact)
     obj = ball(scene, name)
     group = obj.dampsim
@@ -147,7 +147,7 @@ def main() -> None:
         "Cloth, internal springs": cloth,
     }
     if options.contact:
-        makers["DampSim, baking, touches nothing"] = lambda *what: damped(*what, "BAKE", collide=False)
+        makers["DampSim, baking, no contact"] = lambda *what: damped(*what, "BAKE", collide=False)
     medians: dict[str, list[float]] = {name: [] for name in makers}
     for repeat in range(options.repeats):
         print(f"repeat {repeat + 1} of {options.repeats}", flush=True)

@@ -1,8 +1,7 @@
-"""What a farm costs, in time and disk: python tests/benchmarks/farm.py [--blender PROGRAM] [--tetrahedra 1000 5000 …]
+"""Time and disk use of a farm: python tests/benchmarks/farm.py [--blender PROGRAM] [--tetrahedra 1000 5000 …]
 
-Shots of a shaken ball are baked by `farm`, more and more of them, by one and two Blenders; then balls of several sizes;
-then the page and the skipping of what is done are timed with made-up reports of 10,000 shots. Nothing here decides a
-test.
+`farm` bakes growing numbers of shots of a shaken ball with one and two Blenders, then balls of several sizes. Finally
+the page and the skipping of finished shots are timed with synthetic reports of 10,000 shots. No test depends on this.
 """
 
 from __future__ import annotations
@@ -46,12 +45,12 @@ def shots(folder: Path, count: int, tetrahedra: int) -> None:
 
 
 def size(path: Path, pattern: str) -> float:
-    """Of all files of a pattern, MB."""
+    """Return the total size of the files that match a pattern, MB."""
     return sum(file.stat().st_size for file in path.rglob(pattern) if file.is_file()) / 1e6
 
 
 def farm(blender: str, folder: Path, output: Path, workers: int, target: str) -> tuple[float, float]:
-    """How long it takes, s, and how much of the processors, s, which says more where they have other work too."""
+    """Run a farm and return the elapsed time and the CPU time, s; CPU time is more robust on a busy machine."""
     import farms
 
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -99,7 +98,7 @@ def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
 
 
 def many(folder: Path, count: int) -> None:
-    """The page and the ledger of a large night, from made-up reports."""
+    """Time the page and the job queue of a large farm with synthetic reports."""
     from dampsim.dampsim_addon.farm import job_queue, page, report_file
     from dampsim.dampsim_addon.farm import shots as lists
 

@@ -1,9 +1,9 @@
-"""Heavy bodies, without Blender: python tests/benchmarks/heavy.py [--tets 5000 20000 …] [--frames N] [--superlu]
+"""Large bodies without Blender: python tests/benchmarks/heavy.py [--tets 5000 20000 …] [--frames N] [--superlu]
 
-The ball of bake.py, of 10,114 vertices with its lower third pinned, is shaken; or what is hard for a solver: a body
-that keeps its volume, a thin disc, one that is painted soft, a rod (--bodies). Each size is a process of its own, for
-its peak of memory: set-up with the first step, frames, and their largest error over the motion, beside the same
-frames at tight tolerance. Times are those of the processor; nothing here decides a test.
+The ball of bake.py, of 10,114 vertices with a pinned lower third, is shaken. --bodies selects harder ones: a nearly
+incompressible ball, a thin disc, a ball with painted stiffness, a rod. Each size runs in a separate process, to
+measure its peak memory. Reported are set-up with the first step, time per frame and, with --exact, the largest error
+over the motion, compared with tight tolerance. Times are CPU times, and no test depends on them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ RINGS, AROUND = 80, 128
 
 
 def ball() -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and triangles, as in bake.py."""
+    """Return the vertices and triangles of the ball of bake.py."""
     angle = 2.0 * np.pi * np.arange(AROUND) / AROUND
     rings = [
         np.stack([np.sin(a) * np.cos(angle), np.sin(a) * np.sin(angle), np.full(AROUND, np.cos(a))], axis=1)
@@ -49,12 +49,12 @@ def ball() -> tuple[np.ndarray, np.ndarray]:
     return vertices, np.concatenate(triangles)
 
 
-# By name: how the ball is stretched, below which height it is pinned, kPa, and Poisson's ratio.
+# By name: scale of the ball, height below which it is pinned, Young's modulus in kPa, Poisson's ratio.
 BODIES: dict[str, tuple[tuple[float, float, float], float, float, float]] = {
     "ball": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.4),
     "incompressible": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.49),
     "painted": ((1.0, 1.0, 1.0), -0.33, 300.0, 0.4),
-    # A plate of a twentieth of its width, upright on its rim; a rod of forty times its width.
+    # A disc upright on its rim, 20 times as wide as thick; a rod 40 times as long as wide.
     "disc": ((1.0, 0.05, 1.0), -0.66, 30000.0, 0.4),
     "rod": ((0.05, 0.05, 2.0), -1.8, 300000.0, 0.4),
 }
@@ -77,7 +77,7 @@ def measured(name: str, tets: int, frames: int, bounce: float, exact: bool) -> N
     surface = Surface(name.title(), vertices, triangles)
     body = still(surface, pins, shaken, resolution=tets, stiffness=young, bounce=bounce, poisson=poisson)
     if name == "painted":
-        # A hundredth as stiff at its top as at its pins.
+        # The stiffness at the top is 1/100 of that at the pins.
         body = replace(body, stiffness_map=np.clip(0.75 - 0.75 * vertices[:, 2], 0.0, 1.0))
     scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, frames)
     began = time.process_time()

@@ -1,7 +1,7 @@
-"""What DampSim costs in files of film size: python tests/benchmarks/scale.py [--objects N] [--frames N]
+"""Cost of DampSim in large files: python tests/benchmarks/scale.py [--objects N] [--frames N]
 
 The scene has many objects, of which none or ten are simulated. DampSim's handlers are timed, and a redraw of the panels
-with few and with many cached frames. Nothing here decides a test: tests/addon/test_scale.py counts instead.
+with few and many cached frames. No test depends on these times: tests/addon/test_scale.py counts lines instead.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def seconds(act: Callable[[], object]) -> float:
 
 
 def handled(*names: str) -> Callable[[], None]:
-    """All that DampSim does at events of Blender's."""
+    """Return a function that calls DampSim's handlers of the named lists."""
     scene, depsgraph = bpy.context.scene, bpy.context.evaluated_depsgraph_get()
     there = [handler for name in names for handler in getattr(bpy.app.handlers, name)]
     ours = [handler for handler in there if handler.__module__.startswith("dampsim")]
@@ -55,7 +55,7 @@ def handled(*names: str) -> Callable[[], None]:
 
 
 def asking() -> None:
-    """What it would cost to ask each object."""
+    """Loop over all objects of the scene, as a reference."""
     [obj for obj in bpy.context.scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
 
 
@@ -66,7 +66,7 @@ def build(objects: int, ours: int, together: bool) -> list[bpy.types.Object]:
         bpy.ops.mesh.primitive_cube_add()
         bpy.ops.dampsim.add()
         found.append(bpy.context.object)
-        # Beside the simulation itself.
+        # Without the simulation itself.
         found[-1].dampsim.live = False
     for place in range(objects):
         obj = bpy.data.objects.new(f"Crowd{place:05d}", mesh if place % 2 else None)

@@ -1,10 +1,10 @@
-"""Cloth beside Blender's own on the same sheet: python tests/benchmarks/sheets.py [--sides N ...] [--fabrics NAME ...]
+"""Compare cloth with Blender's on one sheet: python tests/benchmarks/sheets.py [--sides N ...] [--fabrics NAME ...]
 
-A square metre of triangles is pinned along an edge and falls from horizontal, Blender's Cloth with its defaults and
-nothing on the disk, DampSim as fabrics and with its defaults, and without Detail. They take turns frame by frame in one
-process, the first frame does not count. DampSim's time is that of a whole bake's frame. The processor's time, of all
-threads, says more where other work keeps the machine busy. With --errors N, frames of the first N are also solved to
-rounding from the same start, and it tells how far off the bake's are.
+A square metre of triangles, pinned along an edge, falls from horizontal. Blender's Cloth has default settings and no
+disk cache; DampSim simulates fabrics with the default Detail and at every vertex. The solvers alternate frame by frame
+in one process, and the first frame is not counted. DampSim's time is that of a complete bake per frame. CPU time of
+all threads is more robust on a busy machine. With --errors N, the first N frames are also solved to rounding from the
+same start, and the errors of the bake are printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from dampsim.core.simulation.simulation import Simulation  # noqa: E402
 from shapes import sheet  # noqa: E402
 
 Points = Callable[[], np.ndarray]
-"""Where the vertices (v, 3) are, to be asked outside of what is timed."""
+"""Function that returns the vertices (v, 3), called outside of the timed section."""
 
 
 def made(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
@@ -51,7 +51,7 @@ def made(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.
 
 
 def stretch(side: int, points: np.ndarray) -> float:
-    """Of the edge that is most longer than at rest, in parts of it."""
+    """Return the largest strain of an edge."""
     flat = sheet(side)
     pairs = np.concatenate([flat.triangles[:, [k, k - 1]] for k in range(3)])
     before, now = (np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1) for x in (flat.vertices, points))
@@ -85,7 +85,7 @@ def ours(side: int, frames: int, detail: int, fabric: str) -> Iterator[Points]:
 
 
 def errors(side: int, frames: int) -> list[float]:
-    """Of each frame, the largest vertex error over the largest motion, beside a step solved to rounding."""
+    """Return per frame the largest vertex error over the largest motion, relative to a step solved to rounding."""
     flat = sheet(side)
     pins = (flat.vertices[:, 0] < 1e-9).astype(float)
     body = still(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"])
@@ -95,7 +95,7 @@ def errors(side: int, frames: int) -> list[float]:
     )
     frame, found = rough.first_frame(), []
     for number in range(2, frames):
-        # What was sampled has the settings, and the accuracy with them.
+        # The sampled inputs contain the settings, including the accuracy.
         (there, *_), (exact, *_) = (
             one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
             for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))

@@ -1,7 +1,7 @@
-"""What writing a long bake of many vertices costs: python tests/benchmarks/write.py [--vertices N] [--frames N]
+"""Cost of writing a long bake of many vertices: python tests/benchmarks/write.py [--vertices N] [--frames N]
 
-A made-up swing of a large grid is put into a cache file by file, as a bake would have left it; then each target is
-written, in a process of its own so that its peak of memory is its own. Nothing here decides a test.
+A synthetic swing of a large grid is cached frame by frame, as by a bake. Then each target is written in a separate
+process, to measure its peak memory. No test depends on this.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import dampsim  # noqa: E402
 
 
 def swing(vertices: np.ndarray, frame: int) -> np.ndarray:
-    """A large wobble that calms down, with bends that grow towards the top."""
+    """Return the vertices in a large decaying swing with bends that grow towards the top."""
     height = (vertices[:, 2:] - vertices[:, 2].min()) / np.ptp(vertices[:, 2])
     moves = np.zeros_like(vertices)
     for k in range(1, 41):

@@ -1,4 +1,4 @@
-"""Surfaces for the tests, and scenes whose body is another."""
+"""Surfaces for tests, and a helper that changes the only body of a scene."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _hull(name: str, points: np.ndarray) -> Surface:
 
 
 def sphere(count: int = 800) -> Surface:
-    """Unit sphere on a golden spiral."""
+    """Return a unit sphere with vertices on a golden spiral."""
     k = np.arange(count) + 0.5
     z, angle = 1.0 - 2.0 * k / count, np.pi * (1.0 + np.sqrt(5.0)) * k
     r = np.sqrt(1.0 - z**2)
@@ -45,7 +45,7 @@ def ring(around: int = 48, across: int = 16) -> Surface:
 
 
 def tube(length: float, radius: float, rings: int, sides: int) -> Surface:
-    """A closed rod that stands on z = 0."""
+    """Return a closed rod that stands on z = 0."""
     around = 2 * np.pi * np.arange(sides) / sides
     circle = radius * np.stack([np.cos(around), np.sin(around)], axis=1)
     heights = np.linspace(0.0, length, rings + 1)
@@ -76,7 +76,7 @@ def sheet(count: int = 6) -> Surface:
 
 
 def with_body(scene: Scene, **changes: Any) -> Scene:
-    """The scene with changes of its only body."""
+    """Return the scene with changes of its only body."""
     (body,) = scene.bodies
     return replace(scene, bodies=(replace(body, **changes),))
 
@@ -90,7 +90,7 @@ SHAPES: dict[str, Surface] = {
 
 
 def swept(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, flat: float = 1.0) -> Surface:
-    """A closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0. flat: their height over width."""
+    """Return a closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0. flat: height over width."""
     way = np.gradient(points, axis=0)
     way /= np.linalg.norm(way, axis=1, keepdims=True)
     across = np.array([0.0, 1.0, 0.0])
@@ -115,14 +115,14 @@ def swept(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, fla
 
 
 def horn() -> Surface:
-    """A tapering quarter circle of a metre's radius."""
+    """Return a tapering quarter circle with a radius of 1 m."""
     angle = np.linspace(0.0, 0.5 * np.pi, 17)
     points = np.stack([np.sin(angle), 0.0 * angle, 1.0 - np.cos(angle)], axis=1)
     return swept("Horn", points, 0.16 - 0.07 * angle)
 
 
 def ear() -> Surface:
-    """A leaf, three times as wide as thick."""
+    """Return a leaf, three times as wide as thick."""
     t = np.linspace(0.0, 1.0, 15)
     return swept(
         "Ear", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.06 + 0.2 * np.sin(np.pi * t**0.8) * (1 - 0.4 * t), flat=0.35
@@ -130,21 +130,21 @@ def ear() -> Surface:
 
 
 def dumbbell() -> Surface:
-    """A heavy ball on a stalk."""
+    """Return a heavy ball on a stalk."""
     t = np.linspace(0.0, 1.0, 23)
     ball = np.sqrt(np.maximum(0.22**2 - (t - 0.76) ** 2, 0.0))
     return swept("Dumbbell", np.stack([t, 0.0 * t, 0.0 * t], 1), np.maximum(ball, 0.08 - 0.05 * (t > 0.9)))
 
 
 def horseshoe() -> Surface:
-    """Half a ring, to be held at one end."""
+    """Return half a ring, for pins at one end."""
     angle = np.linspace(0.0, np.pi, 21)
     points = 0.5 * np.stack([1.0 - np.cos(angle), 0.0 * angle, np.sin(angle)], axis=1)
     return swept("Horseshoe", points, np.full(21, 0.11))
 
 
 def belly() -> Surface:
-    """A wide dome that sits on its whole base."""
+    """Return a wide dome, for pins on its whole base."""
     t = np.linspace(0.0, 1.0, 11)
     return swept(
         "Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16
@@ -152,13 +152,13 @@ def belly() -> Surface:
 
 
 def tail() -> Surface:
-    """A metre long, a quarter as thick at its end as at its root."""
+    """Return a tail of 1 m, a quarter as thick at its end as at its root."""
     t = np.linspace(0.0, 1.0, 21)
     return swept("Tail", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.1 - 0.075 * t)
 
 
 def lump() -> Surface:
-    """Nearly a ball, with a waist."""
+    """Return a ball with a slight waist."""
     angle = np.linspace(0.05, np.pi - 0.05, 13)
     points = np.stack([0.3 * (1.0 - np.cos(angle)), 0.0 * angle, 0.0 * angle], 1)
     return swept("Lump", points, 0.3 * np.sin(angle) * (1.0 + 0.15 * np.cos(3.0 * angle)))

@@ -1,4 +1,4 @@
-"""Flags, ropes and tails, and how they come to rest."""
+"""Flags, ropes and tails that swing, and a release test that measures when they come to rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from shapes import sheet
 
 
 def flag(count: int, name: str = "Flag", **more: object) -> Body:
-    """A square metre of cotton that hangs from its upper edge."""
+    """Return a square metre of cotton that hangs from its upper edge."""
     flat = sheet(count).vertices
     surface = Surface(name, np.column_stack([flat[:, 0], flat[:, 2], -flat[:, 1]]), sheet(count).triangles)
     pins = more.pop("pins", (surface.vertices[:, 2] > -1e-9).astype(float))
@@ -25,29 +25,31 @@ def flag(count: int, name: str = "Flag", **more: object) -> Body:
 
 
 def line(name: str, points: np.ndarray, pinned: int, **more: object) -> Body:
-    """A rope through points (v, 3), the first so many of which are pinned."""
+    """Return a rope through points (v, 3) m. pinned: number of pinned points, from the first on."""
     k = np.arange(len(points))
     surface = Surface(name, points, np.zeros((0, 3), dtype=np.int64))
     return still(surface, (k < pinned).astype(float), kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
 
 
 def rope(nodes: int = 21, **more: object) -> Body:
-    """A metre that hangs from its upper end."""
+    """Return a rope of 1 m that hangs from its upper end."""
     z = -np.linspace(0.0, 1.0, nodes)
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, **more}
     return line("Rope", np.column_stack([0.0 * z, 0.0 * z, z]), 1, **dials)
 
 
 def tail(nodes: int = 21, **more: object) -> Body:
-    """Half a metre along x, clamped by its first edge."""
+    """Return a tail of 0.5 m along x, clamped at its first edge."""
     x = 0.5 * np.arange(-1, nodes) / (nodes - 1)
     return line("Tail", np.column_stack([x, 0.0 * x, 0.0 * x]), 2, **{"thickness": 20.0, "density": 500.0, **more})
 
 
 @dataclass(frozen=True)
 class Rest:
-    """settled: frames, from when the animation would have stopped.  substeps: of a frame.  iterations: mean of a frame.
-    eigenvalue: lambda_1 in 1/s^2.
+    """Result of a release test.
+
+    settled: Settle time in frames, counted from the stop that the law assumes.  substeps: per frame.
+    iterations: mean per frame.  eigenvalue: lambda_1 in 1/s^2.
     """
 
     settled: float
@@ -57,7 +59,10 @@ class Rest:
 
 
 def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
-    """What hangs from pins along y = 0, z = 0 is turned about the x axis there, and let go."""
+    """Rotate a hanging body by degrees about the x axis, release it and measure when it rests.
+
+    The pins of the body lie on the x axis.
+    """
     simulation = Simulation(scene(body, fps=fps, last=frames))
     first = simulation.first_frame()
     rest, (island,) = first.state.positions, simulation.islands
@@ -75,4 +80,4 @@ def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
     (law,) = controls.laws
     value = island.system.effective_eigenvalue(island.system.regions[0], simulation.stiffness_factors(0))
     count = simulation.dials.substeps(0, body.settings).count
-    return Rest(last + part + law.lead * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]
+    return Rest(last + part + law.time_to_peak * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]

@@ -120,6 +120,6 @@ def test_core_imports_without_blender() -> None:
 
 
 def test_modules_stay_small() -> None:
-    """Modules have at most 300 lines."""
+    """Modules have at most 600 lines."""
     sizes = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in CORE + ADDON}
-    assert {name: size for name, size in sizes.items() if size > 300} == {}
+    assert {name: size for name, size in sizes.items() if size > 600} == {}

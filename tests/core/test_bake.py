@@ -71,7 +71,7 @@ def test_fallback_count_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.
     def helped(stepper: Stepper, *given: Any) -> tuple[State, StepReport]:
         state, report = usual(stepper, *given)
         how, parts = next(helps)
-        return state, replace(report, helped=how, substeps=parts)
+        return state, replace(report, fallback_count=how, substeps=parts)
 
     monkeypatch.setattr(Stepper, "step", helped)
     running = bake(simulation, cache)
@@ -382,7 +382,7 @@ def test_restart_replaces_older_cache(tmp_path: Path) -> None:
 
 def test_constant_keyframed_settings_change_nothing() -> None:
     scene = swaying(last=12, bounce=40.0)
-    keyed = with_body(scene, dials=lambda frame: scene.bodies[0].settings)
+    keyed = with_body(scene, settings_by_frame=lambda frame: scene.bodies[0].settings)
     plain, same = list(Simulation(scene).frames()), list(Simulation(keyed).frames())
     assert [f.state.positions.tobytes() for f in plain] == [f.state.positions.tobytes() for f in same]
 
@@ -396,7 +396,7 @@ def test_keyframed_stiffness_reaches_final_sag() -> None:
         return replace(scene.bodies[0].settings, stiffness=float(np.clip(500.0 + 100.0 * (frame - 5.0), 500.0, 1000.0)))
 
     scene = hanging(500.0)
-    frames = list(Simulation(with_body(scene, dials=stiffening)).frames())
+    frames = list(Simulation(with_body(scene, settings_by_frame=stiffening)).frames())
     stiff = next(Simulation(hanging(1000.0)).frames())
     assert np.abs(frames[0].surface - stiff.surface).max() > 2e-3
     # From frame 10 on there are two and a half Settle times of 12 frames, which leave 1e-5 of the change.
@@ -411,7 +411,9 @@ def test_keyframed_settle_applies_from_its_keyframe() -> None:
     scene = with_body(scene, motion=lambda frame: body.surface.vertices)
     slow = body.settings
     quick = replace(slow, settle=8.0)
-    frames = list(Simulation(with_body(scene, dials=lambda frame: slow if frame < 20.5 else quick)).frames())
+    frames = list(
+        Simulation(with_body(scene, settings_by_frame=lambda frame: slow if frame < 20.5 else quick)).frames()
+    )
     way = [float(np.abs(f.surface - frames[-1].surface).max()) for f in frames]
     # Eight frames after a stop 1% would be left. A body almost at rest keeps half of that or less.
     assert way[19] > 0.5 * way[0]

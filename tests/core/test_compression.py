@@ -20,7 +20,7 @@ def swing(modes: int) -> np.ndarray:
 
 
 def played(found: object, frames: int) -> np.ndarray:
-    return np.array([found.move(frame) for frame in range(frames)])
+    return np.array([found.displacements(frame) for frame in range(frames)])
 
 
 @pytest.mark.parametrize("bound", [1.0, 1e-1, 1e-2, 1e-4])

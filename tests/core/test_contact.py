@@ -212,7 +212,7 @@ def test_resting_block_without_history_stays() -> None:
         run.advance(simulation.sample_frame(number, run.substep_count))
     state = run.frame.state
     # As after a step with fallback damping, or an edit.
-    run.frame = replace(run.frame, state=replace(state, memory=without_history(state.history)))
+    run.frame = replace(run.frame, state=replace(state, history=without_history(state.history)))
     assert len(run.frame.state.history) < len(state.history)
     rest = run.frame.surface
     for number in range(50, 60):

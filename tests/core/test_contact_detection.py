@@ -240,7 +240,7 @@ def thread(*points: tuple[float, float, float]) -> Thing:
     wires = np.stack([k[:-1], k[1:]], 1)
     shares = np.full(len(points), 1e-4)
     surface = Surface("Thread", np.array(points), np.zeros((0, 3), dtype=np.int64))
-    return Thing(surface, more={"wires": wires, "strung": True, "shares": shares})
+    return Thing(surface, more={"wires": wires, "is_thread": True, "area_shares": shares})
 
 
 @pytest.mark.parametrize("turned", [False, True])

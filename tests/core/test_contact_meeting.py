@@ -76,7 +76,11 @@ def test_friction_depends_on_sliding_direction(angle: float) -> None:
     front = turn.apply([1.0, 0.0, 0.0])
     slide = 0.02 * Rotation.from_euler("z", angle).apply(front)
     thing = Thing(
-        body, body.vertices + slide, friction=0.1, backward=0.8, more={"front": np.tile(front, (len(body.vertices), 1))}
+        body,
+        body.vertices + slide,
+        friction=0.1,
+        backward=0.8,
+        more={"front_direction": np.tile(front, (len(body.vertices), 1))},
     )
     rows = Step([thing, plane(FLAT)]).rows()
     wanted = contact.directional(1.0, 0.1, 0.8, front, slide)
@@ -90,8 +94,8 @@ def test_collision_state_positions_and_settings() -> None:
     there, way = KinematicMotion(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
     around = ObstacleMotion(KinematicMotion(ground.vertices, ground.vertices + way), 0.7, 0.03)
     surfaces = step.moment.model.surfaces
-    held = replace(surfaces[0], hold=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
-    model = replace(step.moment.model, surfaces=(held, surfaces[1]), colliders=(-1, 0))
+    held = replace(surfaces[0], pin_weight=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacle_indices=(-1, 0))
     touching = ContactInputs(there, 0.0, 0.4, 0.9, (around,))
     found = CollisionState.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
     # A quarter of each point follows the animation.

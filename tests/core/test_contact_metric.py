@@ -48,8 +48,8 @@ def test_woodbury_contacts_match_dense_inverse(
     low: int, bodies: int, count: int, dense: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Five contacts have a lower rank than their nodes have degrees of freedom, twenty a higher one.
-    monkeypatch.setattr(contact_preconditioner, "_DENSE", dense)
-    monkeypatch.setattr(contact_preconditioner, "_SOON", 1_000_000 * dense)
+    monkeypatch.setattr(contact_preconditioner, "_DENSE_SIZE", dense)
+    monkeypatch.setattr(contact_preconditioner, "_DENSE_PRODUCTS", 1_000_000 * dense)
     rng = np.random.default_rng(low)
     nodes = 12
     body = np.arange(nodes) * bodies // nodes

@@ -90,7 +90,7 @@ def remembered(
     """Return a state with contacts of given keys, depths and pressures."""
     areas = simulation.system_of("Block").contact.surfaces[0].areas
     rows = [[*key, 0.0, 0.0, 0.0, pressure * areas[key[2]], depth] for key, depth, pressure in contacts]
-    return replace(state, memory={**state.history, f"Block{KEY_SEPARATOR}contacts": np.array(rows).reshape(-1, 9)})
+    return replace(state, history={**state.history, f"Block{KEY_SEPARATOR}contacts": np.array(rows).reshape(-1, 9)})
 
 
 def test_reported_penetration_count_and_depth() -> None:

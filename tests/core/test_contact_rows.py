@@ -58,7 +58,7 @@ def random_rows(seed: int) -> tuple[ContactSet, np.ndarray, np.ndarray]:
     pressing = rng.choice([0.0, 1.0], COUNT, p=[0.2, 0.8]) * k * r
     limit = (0.5 * r + rows.friction * r)[:, None] * rng.uniform(0.0, 2.0, (COUNT, 1))
     begun = wanted + limit * rng.normal(size=(COUNT, 3))
-    return replace(rows, base=wanted - way, begun=begun), pressing, x
+    return replace(rows, base_offset=wanted - way, stick_anchor=begun), pressing, x
 
 
 def by_hand(rows: ContactSet, pressing: np.ndarray) -> list[contact.Contact]:
@@ -135,7 +135,7 @@ def test_contact_potential_continuous_between_branches() -> None:
         base = rows.normal * there[:, None] - way
         values = []
         for off in (-1e-9, 1e-9):
-            moved = replace(rows, base=base + off * rows.distance[:, None] * rows.normal)
+            moved = replace(rows, base_offset=base + off * rows.distance[:, None] * rows.normal)
             values.append(ContactPotential(moved, pressing).value_gradient(x))
         assert values[0][0] == pytest.approx(values[1][0], rel=1e-7)
         np.testing.assert_allclose(values[0][1], values[1][1], atol=1e-6 * np.abs(values[0][1]).max())
@@ -198,12 +198,12 @@ def test_translating_support_is_recognised() -> None:
     # Three nodes of a region on a collider; a point of the collider touches the last one.
     rows = replace(rows, weights=csr_matrix(np.diag([1.0, 1.0, -1.0, 0.0])[:3]))
     way, free, pressing = np.array([0.3, 0.0, -0.1]), np.arange(3), np.ones(3)
-    along = replace(rows, drift=np.array([way, way, -way]))
+    along = replace(rows, kinematic_drift=np.array([way, way, -way]))
     assert is_translating_support(along, pressing, 4, free)
     off = along.kinematic_drift + np.array([[0.0], [1e-3], [0.0]]) * rows.distance.min()
-    assert not is_translating_support(replace(along, drift=off), pressing, 4, free)
+    assert not is_translating_support(replace(along, kinematic_drift=off), pressing, 4, free)
     # Open contacts do not count. Without active contacts, or on another body, the result is False.
-    assert is_translating_support(replace(along, drift=off), np.array([1.0, 0.0, 1.0]), 4, free)
+    assert is_translating_support(replace(along, kinematic_drift=off), np.array([1.0, 0.0, 1.0]), 4, free)
     assert not is_translating_support(along, np.zeros(3), 4, free)
     on_body = replace(along, weights=csr_matrix(np.array([[1.0, 0, 0, -1.0], [0, 1.0, 0, 0], [0, 0, -1.0, 0]])))
     assert not is_translating_support(on_body, pressing, 4, free)
@@ -284,7 +284,7 @@ def test_penalty_scaling_of_deep_contacts() -> None:
     np.testing.assert_array_equal(first(rows).stiffness, rows.stiffness * np.where(behind & ~eased, 8.0, 1.0))
     # Points held mostly by pins cannot come out; stiffer contacts would only slow the steps down.
     few = rows.weights * 1e-3
-    pinned = replace(rows, weights=few, base=rows.base_offset + (rows.weights - few) @ x)
+    pinned = replace(rows, weights=few, base_offset=rows.base_offset + (rows.weights - few) @ x)
     np.testing.assert_allclose(
         ContactPotential(pinned, np.zeros(COUNT)).forces_at(x).gap,
         ContactPotential(rows, np.zeros(COUNT)).forces_at(x).gap,

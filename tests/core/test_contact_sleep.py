@@ -31,7 +31,7 @@ def lying(**more: float) -> Body:
 def keyed(name: str, value: float) -> Body:
     body = lying()
     changed = replace(body.settings, **{name: value})
-    return replace(body, dials=lambda frame: changed if frame >= WOKEN else body.settings)
+    return replace(body, settings_by_frame=lambda frame: changed if frame >= WOKEN else body.settings)
 
 
 def rougher(frame: float) -> ColliderSettings:
@@ -53,7 +53,7 @@ WAYS: dict[str, Callable[[], Scene]] = {
     "nothing": lambda: made(lying()),
     "friction": lambda: made(keyed("friction", 0.0)),
     "contact distance": lambda: made(keyed("contact_distance", 0.01)),
-    "roughness of the floor": lambda: made(lying(), replace(plane(), dials=rougher)),
+    "roughness of the floor": lambda: made(lying(), replace(plane(), settings_by_frame=rougher)),
     "the floor rises": lambda: made(lying(), plane(path=lifted)),
 }
 
@@ -68,7 +68,7 @@ def frames(wanted: Scene) -> list[Frame]:
 def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resting block sleeps, wakes when its support changes, and moves as without sleep."""
     asleep = frames(WAYS[way]())
-    monkeypatch.setattr(stepping, "asleep", lambda *args: False)
+    monkeypatch.setattr(stepping, "is_asleep", lambda *args: False)
     awake = frames(WAYS[way]())
     slept = {frame.number for frame in asleep if frame.iterations == 0}
     assert set(range(WOKEN - 10, WOKEN)) <= slept

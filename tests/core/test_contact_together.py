@@ -50,11 +50,11 @@ def in_order(rows: ContactSet) -> ContactSet:
 def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> ContactSet:
     """Return the contacts of a step, after a check that detection of each pair alone finds the same."""
     found = in_order(step.rows())
-    monkeypatch.setattr(batched_detection, "_SMALL", -1)
+    monkeypatch.setattr(batched_detection, "_MAX_TRIANGLES", -1)
     alone = in_order(step.rows())
     assert np.array_equal(found.key, alone.key)
     # The same sums in another order: rounding of coordinates of 0.3 m.
-    for name in ("base", "normal", "distance", "out", "begun", "drift"):
+    for name in ("base_offset", "normal", "distance", "target_gap", "stick_anchor", "kinematic_drift"):
         assert getattr(found, name) == pytest.approx(getattr(alone, name), abs=1e-13), name
     assert found.stiffness == pytest.approx(alone.stiffness, rel=1e-12)
     assert found.friction == pytest.approx(alone.friction, rel=1e-12)
@@ -111,6 +111,6 @@ def test_penetrating_pairs_are_detected_separately(asked, monkeypatch) -> None:
 
 
 def test_oversized_batch_is_detected_separately(asked, monkeypatch) -> None:
-    monkeypatch.setattr(batched_detection, "_MANY", 40)
+    monkeypatch.setattr(batched_detection, "_MAX_CANDIDATES", 40)
     alike(heap(2), monkeypatch)
     assert asked[0][1] > 2

@@ -52,8 +52,8 @@ def _blind(monkeypatch: pytest.MonkeyPatch, until: float = np.inf) -> list[Any]:
         known.append((*given, *cuts(*given)))
         return known[-1][-2:]
 
-    monkeypatch.setattr(ContactSolve, "minimised", minimised)
-    monkeypatch.setattr(contact_solve, "cut_back", cut_back)
+    monkeypatch.setattr(ContactSolve, "solve", minimised)
+    monkeypatch.setattr(contact_solve, "truncate_to_intersection_free", cut_back)
     return known
 
 

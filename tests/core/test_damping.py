@@ -192,7 +192,7 @@ def test_damping_metadata_and_matrix_symmetry(method: type[Damping]) -> None:
 
 
 def direct(system: System, gamma: float, centre: np.ndarray | None = None, **dials: object) -> Damping:
-    block = replace(system.blocks[0], centre=centre)
+    block = replace(system.blocks[0], ray_origin_weights=centre)
     return made(next(m for m in DAMPINGS if m.name == "DIRECT"), replace(system, blocks=(block,)), gamma=gamma, **dials)
 
 
@@ -286,7 +286,7 @@ def test_rays_with_uniform_weights_are_radii() -> None:
         everywhere, nowhere = (ray_origin_weights(clusters, np.full(len(system.mass), weight)) for weight in (0.6, 0.0))
         for shares in (None, everywhere, nowhere):
             np.testing.assert_allclose(
-                torque_free_rays(replace(field, shares=shares)), wanted, atol=1e-12 * np.abs(wanted).max()
+                torque_free_rays(replace(field, ray_weights=shares)), wanted, atol=1e-12 * np.abs(wanted).max()
             )
 
 

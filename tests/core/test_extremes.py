@@ -12,14 +12,14 @@ from dampsim.core.simulation.simulation import Simulation
 from shapes import box
 
 # The maximum number of tetrahedra takes minutes and gigabytes.
-_LONG = {("resolution", "most")}
+_LONG = {("resolution", "max")}
 # The softest flesh collapses under a jerk, which takes as long as all other cases together.
-_SLOW = {("stiffness", "least"), ("sweeps", "most"), ("preroll", "most")}
+_SLOW = {("stiffness", "min"), ("sweeps", "max"), ("preroll", "max")}
 ENDS = [
     pytest.param(name, end, marks=pytest.mark.slow if (name, end) in _SLOW else ())
     for name, parameter in PARAMETERS.items()
     if not parameter.choices and not isinstance(parameter.default, bool)
-    for end in ("least", "most")
+    for end in ("min", "max")
     if (name, end) not in _LONG
 ]
 

@@ -60,7 +60,7 @@ def muscle(keyed: Keyed | None = None, pinned: bool = False, **more: Any) -> Bod
     def at(frame: float) -> Any:
         return replace(body.settings, contraction=keyed(frame))
 
-    return replace(body, settings=at(1.0), dials=at)
+    return replace(body, settings=at(1.0), settings_by_frame=at)
 
 
 def weightless(body: Body, last: int = 60) -> Scene:
@@ -346,7 +346,7 @@ def test_painted_fibres_follow_painted_direction() -> None:
     middle = corners.mean(axis=1)
     along = np.column_stack([middle[:, 2], np.zeros(len(middle)), -middle[:, 0]])
     along /= np.linalg.norm(along, axis=1)[:, None]
-    shares = term.energy.strain.shares  # type: ignore[attr-defined]
+    shares = term.energy.strain.directional_gradients  # type: ignore[attr-defined]
     ways = np.einsum("mk,mki->mi", shares, corners)
     angle = np.degrees(np.arccos(np.clip(np.abs((ways * along).sum(axis=1)), 0.0, 1.0)))
     # A tetrahedron of 0.1 m spans six degrees of the ring; those at the surface are less accurate.
@@ -377,7 +377,7 @@ def test_fibres_along_length_of_rotated_bar() -> None:
     assert isinstance(term.energy, FibreEnergy)
     ways = np.einsum(
         "mk,mki->mi",
-        term.energy.strain.shares,
+        term.energy.strain.directional_gradients,
         block.rest[term.energy.strain.elements],  # type: ignore[attr-defined]
     )
     # The lattice around the bar is less regular than the bar.

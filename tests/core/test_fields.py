@@ -45,7 +45,7 @@ def wind(strength: float, axis: np.ndarray = X, **more: Any) -> ForceField:
 
 
 def within(body: Body, outside: Callable[[float], ExternalForces]) -> Body:
-    return replace(body, outside=outside)
+    return replace(body, external_forces=outside)
 
 
 def steadily(body: Body, *fields: ForceField, gravity: np.ndarray = DOWN) -> Body:
@@ -314,7 +314,7 @@ def test_drag_of_body_moved_by_pins() -> None:
 def test_sleep_in_wind_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[bool] = []
     ask = stepping.is_asleep
-    monkeypatch.setattr(stepping, "asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
+    monkeypatch.setattr(stepping, "is_asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
 
     def outside(frame: float) -> ExternalForces:
         return ExternalForces(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))

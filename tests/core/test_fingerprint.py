@@ -71,7 +71,7 @@ def test_changed_maps_and_meshes_are_named() -> None:
         ({"length_map": half}, "the painted Length"),
         ({"kind": "SPRINGS"}, "the kind"),
         ({"edges": np.array([[0, 1]])}, "the mesh"),
-        ({"deforming": True}, "the carrier in force"),
+        ({"is_deforming": True}, "the carrier in force"),
         ({"surface": replace(one.surface, vertices=2.0 * one.surface.vertices)}, "the mesh"),
     ):
         assert describe_changes(kept(scene(one)), cache_inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_missing_older_parameter_counts_as_default(parameter: Any) -> None:
     elif isinstance(parameter.default, bool):
         other = not parameter.default
     else:
-        other = parameter.most
+        other = parameter.max
     # Some parameters also change other effective inputs.
     said = describe_changes(lacking(plain), cache_inputs(scene(body("Cape", **{parameter.name: other}), body("Tail"))))
     numbers = f" ({parameter.default:.6g}, now {other:.6g})" if not isinstance(other, bool | str) else ""
@@ -131,6 +131,6 @@ def test_model_fingerprint_changes_with_affects(parameter: Any) -> None:
     if parameter.choices:
         other = next(choice.name for choice in parameter.choices if choice.name != parameter.default)
     else:
-        other = not parameter.default if isinstance(parameter.default, bool) else parameter.most
+        other = not parameter.default if isinstance(parameter.default, bool) else parameter.max
     same = body_fingerprint(body("Cape")) == body_fingerprint(body("Cape", **{parameter.name: other}))
     assert same == (parameter.affects is not AffectedPart.MODEL)

@@ -17,7 +17,7 @@ from dampsim.core.system.state import State
 
 @pytest.mark.parametrize("lot", [1, 7, 10_000])
 def test_assembly_same_for_any_lot_size(monkeypatch: pytest.MonkeyPatch, lot: int) -> None:
-    monkeypatch.setattr(SparsityPattern, "LOT", lot)
+    monkeypatch.setattr(SparsityPattern, "CHUNK_SIZE", lot)
     rng = np.random.default_rng(lot)
     nodes, elements = 11, np.array([rng.choice(9, 4, replace=False) for _ in range(40)])
     blocks = rng.normal(size=(40, 4, 3, 4, 3))
@@ -56,7 +56,7 @@ def test_harmonic_values_are_neighbour_means() -> None:
 def test_with_regions_matches_new_stepper() -> None:
     """A stepper with other eigenvalues takes the steps of a new one and reuses its factorisation."""
     system, h = made(True), 1 / 24
-    regions = tuple(replace(region, weight=0.5 * region.eigenvalue) for region in system.regions)
+    regions = tuple(replace(region, gravity_eigenvalue=0.5 * region.eigenvalue) for region in system.regions)
     weighed, before = replace(system, regions=regions), Stepper(system)
     dials, moved = controls(weighed, 0.5, 0.3), system.rest[system.pinned] + np.array([0.0, 0.1, 0.05])
     found = []

@@ -40,7 +40,7 @@ def keyed(body: Body) -> Body:
         first = body.settings
         return replace(first, stiffness=first.stiffness * (1.0 + part), settle=first.settle * (1.0 - 0.5 * part))
 
-    return replace(body, dials=dials)
+    return replace(body, settings_by_frame=dials)
 
 
 def falling(name: str = "Falling") -> Body:
@@ -82,7 +82,7 @@ def alike(body: Body, substeps: int) -> Body:
     fewest, dials = replace(body.settings, substeps=substeps), body.settings_by_frame
     if dials is None:
         return replace(body, settings=fewest)
-    return replace(body, settings=fewest, dials=lambda frame: replace(dials(frame), substeps=substeps))
+    return replace(body, settings=fewest, settings_by_frame=lambda frame: replace(dials(frame), substeps=substeps))
 
 
 def frames(one: Scene) -> list[Frame]:

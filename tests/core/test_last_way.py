@@ -31,9 +31,9 @@ def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProble
             found.append((problem, v, *pair))
         return pair
 
-    monkeypatch.setattr(StepProblem, "secant", spied)
+    monkeypatch.setattr(StepProblem, "initial_secant", spied)
     list(Simulation(scene).frames())
-    monkeypatch.setattr(StepProblem, "secant", plain)
+    monkeypatch.setattr(StepProblem, "initial_secant", plain)
     return found
 
 
@@ -79,7 +79,7 @@ def test_secant_saves_iterations(
     body = cube()
     exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
     runs = [list(Simulation(shot(one)).frames()) for one in (body, exact)]
-    monkeypatch.setattr(StepProblem, "secant", lambda *_: None)
+    monkeypatch.setattr(StepProblem, "initial_secant", lambda *_: None)
     without = [list(Simulation(shot(one)).frames()) for one in (body, exact)]
     counts = [sum(frame.iterations for frame in one[0]) for one in (runs, without)]
     assert 20 * counts[0] < 19 * counts[1]

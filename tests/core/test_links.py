@@ -152,7 +152,7 @@ def test_linked_bodies_keep_own_dials() -> None:
         # The eigenvalue lies between those with both bodies soft and with both bodies stiff.
         alike = [system.effective_eigenvalue(region, np.full(2, factor)) for factor in (25.0, 50.0)]
         assert 1.05 * alike[0] < own.eigenvalue < 0.99 * alike[1]
-        c = {name: getattr(found, name)[owner == k] for name in ("kappa", "s", "theta", "sigma")}
+        c = {name: getattr(found, name)[owner == k] for name in ("kappa", "inertia_time", "theta", "sigma")}
         assert all(np.unique(values).size == 1 for values in c.values())
         kappa, s, theta, sigma = (float(values[0]) for values in c.values())
         q = h * s * own.eigenvalue
@@ -176,9 +176,7 @@ def test_single_link_swings_as_pendulum() -> None:
     wall = fixed_frame("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     body = bar("Rod", 0.0, 1.0, False, resolution=100, stiffness=1e6)
     end = np.array([0.0, 0.05, 0.05])
-    made = scene(
-        body, last=150, links=(Link("Nail", LinkPoint("Rod", end), LinkPoint("Wall", end)),), anchors=(wall,)
-    )
+    made = scene(body, last=150, links=(Link("Nail", LinkPoint("Rod", end), LinkPoint("Wall", end)),), anchors=(wall,))
     simulation = Simulation(replace(made, fps=240.0))
     nodes = simulation.assembly.node_slice_of(0)
     mass, arm = simulation.islands[0].system.mass[nodes], simulation.islands[0].system.rest[nodes] - end
@@ -228,7 +226,7 @@ def test_fully_pinned_body_has_no_sag(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     simulation = Simulation(scene(*beads, last=2, links=links))
     # The beads turn freely about their links; their hanging shape must not be computed.
-    monkeypatch.setattr(type(simulation.statics), "hanging", None)
+    monkeypatch.setattr(type(simulation.statics), "hanging_state", None)
     assert simulation.is_constrained("Bead 0")
     assert simulation.sag("Bead 0") == 0.0
 
@@ -244,7 +242,7 @@ def test_keyed_stiffness_of_linked_bodies() -> None:
                 body.settings, stiffness=soft * (hard / soft) ** float(np.clip((frame - 2.0) / 8.0, 0.0, 1.0))
             )
 
-        return replace(body, dials=dials)
+        return replace(body, settings_by_frame=dials)
 
     scene_ = replace(begin, bodies=tuple(keyed(body) for body in begin.bodies), last=40)
     simulation = Simulation(scene_)

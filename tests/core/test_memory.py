@@ -50,7 +50,7 @@ def bar(**dials: float | str) -> Body:
 def stiffening(**dials: float | str) -> Body:
     """Return a bar with a different stiffness at each substep."""
     body = bar(substeps=2, **dials)
-    return replace(body, dials=lambda frame: replace(body.settings, stiffness=500.0 + frame))
+    return replace(body, settings_by_frame=lambda frame: replace(body.settings, stiffness=500.0 + frame))
 
 
 def rope() -> Body:

@@ -91,7 +91,7 @@ def hung(muscle: Muscle, forced: MuscleOverride = MuscleOverride.ON, **more: obj
     watched = SensorInputs(np.array([MUSCLE_OVERRIDES.index(forced)]))
     dials = {"stiffness": 1000.0, "thickness": 20.0, "density": 1000.0, **more}
     body = wire("Wire", points, (0,), controller=Controller((muscle,)), **dials)
-    return replace(body, watched=lambda frame: watched)
+    return replace(body, sensor_inputs=lambda frame: watched)
 
 
 EDGE = np.array([[0, 1]])
@@ -142,7 +142,7 @@ def test_rope_shortens_and_recovers() -> None:
     body = replace(
         body,
         controller=Controller((Muscle("Pull", np.stack([k[3:7], k[3:7] + 1], 1), 0.5),)),
-        watched=lambda frame: SensorInputs(np.array([how[2.0 <= frame < 30.0]])),
+        sensor_inputs=lambda frame: SensorInputs(np.array([how[2.0 <= frame < 30.0]])),
     )
     simulation = Simulation(scene(body, last=60))
     found = list(simulation.frames())
@@ -282,7 +282,9 @@ def test_changed_muscle_is_reported() -> None:
 def test_muscle_override_changes_frame_digest() -> None:
     body = hung(Muscle("Pull", EDGE))
     there = Simulation(scene(body)).sample_frame(3).digests["Wire"]
-    off = replace(body, watched=lambda frame: SensorInputs(np.array([MUSCLE_OVERRIDES.index(MuscleOverride.OFF)])))
+    off = replace(
+        body, sensor_inputs=lambda frame: SensorInputs(np.array([MUSCLE_OVERRIDES.index(MuscleOverride.OFF)]))
+    )
     assert Simulation(scene(off)).sample_frame(3).digests["Wire"] != there
 
 

@@ -56,7 +56,7 @@ def by_numpy(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         for user in (tetrahedra, fronts, two_level):
-            patch.setattr(user, "library", lambda: None)
+            patch.setattr(user, "load_library", lambda: None)
         return found()
 
 
@@ -211,7 +211,7 @@ def test_unsuitable_library_is_ignored(
     assert path is not None
     assert paths.source_digest() in path.name
     source = tmp_path / "kernel.c"
-    monkeypatch.setattr(paths, "SOURCE", source)
+    monkeypatch.setattr(paths, "KERNEL_SOURCE", source)
     source.write_bytes((ROOT / "core/native/kernel.c").read_bytes().replace(b"\n", b"\r\n"))
     assert paths.library_file_name() == path.name
     source.write_bytes(source.read_bytes() + b"/* newer */")
@@ -221,10 +221,10 @@ def test_unsuitable_library_is_ignored(
     text.write_text("no library")
     native.load_library.cache_clear()
     try:
-        monkeypatch.setattr(native, "found", lambda: text)
+        monkeypatch.setattr(native, "installed_library", lambda: text)
         assert native.load_library() is None
         native.load_library.cache_clear()
-        monkeypatch.setattr(native, "found", lambda: path)
+        monkeypatch.setattr(native, "installed_library", lambda: path)
         monkeypatch.setenv(native.ENABLE_VARIABLE, "0")
         assert native.load_library() is None
     finally:

@@ -33,7 +33,7 @@ def shaken(dial: str, **more: Any) -> Body:
     return replace(
         body,
         motion=lambda frame: rest + np.array([0.0, 0.05 * np.sin(0.8 * frame), 0.0]),
-        dials=lambda frame: replace(at, **KEYED[dial](at, frame)),
+        settings_by_frame=lambda frame: replace(at, **KEYED[dial](at, frame)),
         settings=replace(at, **KEYED[dial](at, 1.0)),
     )
 
@@ -50,7 +50,7 @@ def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndar
     frames = simulation.frames()
     shapes, iterations = [next(frames).surface], []
     with monkeypatch.context() as patched:
-        patched.setattr(step, "metric_of", counted)
+        patched.setattr(step, "build_preconditioner", counted)
         for frame in frames:
             shapes.append(frame.surface)
             iterations.append(frame.iterations)
@@ -75,7 +75,7 @@ def test_whip_factorises_at_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_inertia_free_preconditioner_keeps_frames(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A preconditioner without inertia gives the same frames as one with it, in about as many iterations."""
     _, light, few = simulated(shaken(dial), monkeypatch)
-    monkeypatch.setattr(inertia, "_LIGHT", np.inf)
+    monkeypatch.setattr(inertia, "_NEGLIGIBLE_THETA_Q", np.inf)
     count, heavy, most = simulated(shaken(dial), monkeypatch)
     assert count > 1
     # Each of the two has an error of up to a thousandth of the motion.

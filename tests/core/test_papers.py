@@ -118,7 +118,7 @@ def test_shoe_with_spring_or_point_damping() -> None:
         )
 
     # Without the dragger it falls by h^2 g n (n + 1)/2 in n steps of symplectic Euler, however it deforms.
-    alone = replace(scene, push=lambda positions, time: 0.0 * positions)
+    alone = replace(scene, external_force=lambda positions, time: 0.0 * positions)
     steps = round(scene.seconds / scene.step) + 1
     wanted = 0.5 * 9.81 * scene.step**2 * steps * (steps + 1)
     assert (scene.start - run_explicit(alone, [], scene.step).final_positions)[:, 2] == pytest.approx(wanted, rel=1e-9)

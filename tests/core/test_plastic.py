@@ -229,7 +229,7 @@ def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any
     def at(frame: float) -> Settings:
         return replace(first.settings, **change(frame))
 
-    return case.scene(calm=8.0, body=replace(first, dials=at))
+    return case.scene(calm=8.0, body=replace(first, settings_by_frame=at))
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_sleeping_body_wakes_to_flow() -> None:
     def dials(frame: float) -> Settings:
         return replace(body.settings, plastic_yield=0.0 if frame < 60 else 2.0)
 
-    seen = frames(replace(given, bodies=(replace(body, dials=dials),)))
+    seen = frames(replace(given, bodies=(replace(body, settings_by_frame=dials),)))
     assert [frame.iterations for frame in seen[45:59]] == [0] * 14
     assert seen[-1].surface[:, 2].min() < seen[0].surface[:, 2].min() - 0.05
 
@@ -337,7 +337,7 @@ def test_body_sleeps_after_flow_ends() -> None:
     def dials(frame: float) -> Settings:
         return replace(body.settings, plastic_creep=1.0 if frame < 30 else 0.0)
 
-    crept = frames(replace(given, bodies=(replace(body, dials=dials),)))
+    crept = frames(replace(given, bodies=(replace(body, settings_by_frame=dials),)))
     assert all(frame.iterations for frame in crept[1:30])
     assert [frame.iterations for frame in crept[-20:]] == [0] * 20
 

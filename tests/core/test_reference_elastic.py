@@ -1,4 +1,4 @@
-"""Elasticity against references/elastic.py: densities, tetrahedra, springs, pins and links, equal to rounding."""
+"""Elasticity equals references/elastic.py to rounding: densities, tetrahedra, springs, pins, links, sheets and rods."""
 
 from __future__ import annotations
 
@@ -31,13 +31,14 @@ from shapes import sheet
 pytestmark = pytest.mark.kernel
 
 
-def test_every_elastic_density_has_a_reference() -> None:
+def test_elastic_densities_have_references() -> None:
     assert set(elastic.DENSITIES) == {model.name for model in ELASTIC_MODELS}
     assert set(elastic.MEMBRANES) == {model.name for model in MEMBRANES}
 
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
-def test_densities_stresses_and_stiffnesses_are_the_papers(model: str) -> None:
+def test_density_derivatives_match_papers(model: str) -> None:
+    """Densities, stresses and stiffnesses of the elastic models match the papers."""
     kind = next(one for one in ELASTIC_MODELS if one.name == model)
     density, stress = elastic.DENSITIES[model]
     rng = np.random.default_rng(0)
@@ -54,7 +55,7 @@ def test_densities_stresses_and_stiffnesses_are_the_papers(model: str) -> None:
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
 @pytest.mark.parametrize("project", [False, True])
-def test_the_stiffness_of_tetrahedra_is_the_papers(model: str, project: bool) -> None:
+def test_tetrahedra_stiffness_and_force_match_papers(model: str, project: bool) -> None:
     system = solid(model)
     (energy,) = system.blocks[0].energies
     (tets,) = system.blocks[0].groups
@@ -70,7 +71,7 @@ def test_the_stiffness_of_tetrahedra_is_the_papers(model: str, project: bool) ->
         same(energy.value_gradient(x)[1].ravel(), force)
 
 
-def test_springs_soft_pins_and_links_are_the_formulas() -> None:
+def test_springs_pins_and_links_match_formulas() -> None:
     x, edges, lengths, W = chain()
     energy = spring_energy(edges, lengths, W / lengths)
     sizes = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
@@ -87,7 +88,7 @@ def test_springs_soft_pins_and_links_are_the_formulas() -> None:
     gaps, k = np.array([0.5, 0.0, 4.0]), np.array([10.0, 20.0, 30.0])
     rigid, owners, factors = np.array([False, True, True]), np.array([[0, 1]] * 3), np.array([1.5, 4.0])
     links = Links(csr_matrix(rows), k, gaps, rigid, owners)
-    # A rigid link goes with the stiffer of its blocks.
+    # A rigid link scales with the stiffer one of its blocks.
     strength = np.array([10.0, 80.0, 120.0])
     value, gradient = links.value_gradient(x, factors)
     assert value == pytest.approx(elastic.link_energy(x, rows, gaps, strength), rel=CLOSE)
@@ -98,7 +99,7 @@ def test_springs_soft_pins_and_links_are_the_formulas() -> None:
 
 
 def _projected_links(x: np.ndarray, rows: np.ndarray, gaps: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Each link's 3 x 3 block without its negative part; it lies between two points."""
+    """Return the links' Hessian with the positive part of each link's 3 x 3 block between its two points."""
     total = np.zeros((x.size, x.size))
     for row, L, s in zip(rows, gaps, k, strict=True):
         one = elastic.slopes(lambda d, L=L, s=s: elastic.link_gradient(d, np.eye(1), [L], [s]), (row @ x)[None])  # type: ignore[misc]
@@ -107,7 +108,8 @@ def _projected_links(x: np.ndarray, rows: np.ndarray, gaps: np.ndarray, k: np.nd
     return total
 
 
-def test_painted_parts_of_an_energy_are_the_means_of_its_nodes() -> None:
+def test_nodal_scale_is_averaged_per_element() -> None:
+    """A nodal scale multiplies each element by the mean over its nodes."""
     x, edges, lengths, W = chain()
     parts = np.array([0.2, 1.0, 0.6, 0.9, 0.1])
     each = parts[edges].mean(axis=1)
@@ -134,13 +136,14 @@ def test_painted_parts_of_an_energy_are_the_means_of_its_nodes() -> None:
 
 
 def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
-    """With these parts of the elements' weights."""
+    """Return the energy with the elements' weights multiplied by parts."""
     other = copy(energy)
     other.weights = energy.weights * parts  # type: ignore[attr-defined]
     return other
 
 
-def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_the_moduli() -> None:
+def test_energy_rounding_is_eight_ulps() -> None:
+    """The rounding of an energy is eight units in the last place of its moduli."""
     eps = np.finfo(float).eps
     _, edges, lengths, W = chain()
     assert spring_energy(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
@@ -151,7 +154,8 @@ def test_differences_of_energies_count_as_rounding_up_to_eight_last_digits_of_th
     assert energy.rounding == pytest.approx(8 * eps * largest * volume, rel=1e-9, abs=0.0)
 
 
-def test_the_moduli_of_triangles_count_too_and_every_corner_has_its_share_of_the_mass() -> None:
+def test_triangle_rounding_and_lumped_mass() -> None:
+    """The rounding of triangles uses their moduli, and lumped masses distribute each element's mass to its corners."""
     (energy,) = cloth(3, np.zeros(0, dtype=np.int64)).blocks[0].energies
     # lambda + 2 mu on the diagonal, of a square metre.
     assert energy.rounding == pytest.approx(8 * np.finfo(float).eps * 200.0, rel=1e-9, abs=0.0)
@@ -161,11 +165,12 @@ def test_the_moduli_of_triangles_count_too_and_every_corner_has_its_share_of_the
     )
 
 
-def test_a_rigid_link_is_ten_thousand_times_as_stiff_as_its_ends() -> None:
+def test_rigid_link_stiffness_ratio() -> None:
+    """A rigid link is 10,000 times stiffer than its ends."""
     assert rigid_stiffness(np.array([2.0, 30.0])).tolist() == [2e4, 3e5]
 
 
-def test_a_strains_energy_of_triangles_is_the_papers() -> None:
+def test_strain_energy_of_triangles_matches_papers() -> None:
     system = cloth(3, np.zeros(0, dtype=np.int64))
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
@@ -174,7 +179,7 @@ def test_a_strains_energy_of_triangles_is_the_papers() -> None:
     area, V = 0.125, rates.isotropic(100.0, 50.0, 2)
     value = sum(0.5 * area * (e := rates.green_strain(flat[face], x[face]).ravel()) @ V @ e for face in faces)
     assert energy.value_gradient(x)[0] == pytest.approx(float(value), rel=CLOSE)
-    # The stress of a strain is what its rate's would be if the strain was gone in a second.
+    # The stress of a strain equals the stress of the same strain rate.
     force = np.zeros_like(x)
     for face in faces:
         S = (V @ rates.green_strain(flat[face], x[face]).ravel()).reshape(2, 2)
@@ -184,8 +189,8 @@ def test_a_strains_energy_of_triangles_is_the_papers() -> None:
     same(energy.value_gradient(x)[1], force)
 
 
-def test_the_papers_scenes_cover_their_plane_once() -> None:
-    """The trapezoid and the annulus are triangles of unit sides."""
+def test_paper_meshes_have_no_overlaps() -> None:
+    """The trapezoid and the annulus consist of triangles with unit sides that do not overlap."""
     triangle = np.sqrt(3) / 4
     for system, count, area in (
         (trapezoid(), 12, 12 * triangle),
@@ -197,21 +202,21 @@ def test_the_papers_scenes_cover_their_plane_once() -> None:
         normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
         assert len(faces) == count
         assert set(faces.ravel()) == set(range(len(system.rest)))
-        # As many as there are, none of them over another.
+        # The total area equals the covered area, so that no triangles overlap.
         assert 0.5 * np.abs(normals).sum() == pytest.approx(area, rel=1e-12)
         sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
         assert (sides.max(axis=1) < 2.0 * sides.min(axis=1)).all()
 
 
 def tent(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices and faces of a sheet that is folded somewhat, moved at random by so much."""
+    """Return vertices and faces of a slightly folded sheet with random displacements of a size in m."""
     surface = sheet(4)
     lifted = surface.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * surface.vertices[:, :1])
     return lifted + size * np.random.default_rng(5).standard_normal(lifted.shape), surface.triangles
 
 
 @pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
-def test_membranes_are_the_formulas(model: type) -> None:
+def test_membrane_energy_matches_formulas(model: type) -> None:
     (rest, faces), (x, _) = tent(), tent(0.1)
     energy = model(rest, faces, Fabric(300.0, 0.3))
 
@@ -221,28 +226,29 @@ def test_membranes_are_the_formulas(model: type) -> None:
     found, slope = energy.value_gradient(x)
     assert found == pytest.approx(float(value(x)), rel=CLOSE)
     same(slope.ravel(), elastic.slopes(value, x))
-    # A third as stiff in one triangle, and a tenth shorter at rest.
+    # One triangle has a third of the stiffness; then all are 10% shorter at rest.
     parts = np.ones(len(faces))
     parts[4] = 1.0 / 3.0
     alone = model(rest, faces[4:5], Fabric(300.0, 0.3)).value_gradient(x)[0]
     painted = model(rest, faces, Fabric(300.0, 0.3), parts).value_gradient(x)[0]
     assert painted == pytest.approx(found - 2.0 / 3.0 * alone, rel=CLOSE)
-    short = energy.shrunk(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
+    short = energy.with_shrink(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
     assert abs(short[0]) < 1e-10
     assert np.abs(short[1]).max() < 1e-10
 
 
-def test_the_bending_of_sheets_is_the_formula() -> None:
+def test_shell_bending_matches_formula() -> None:
     (rest, faces), (x, _) = tent(), tent(0.05)
     wanted = elastic.shell_energy(rest, faces, x, 2.0, 0.3)
     assert ShellBending(rest, faces, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
-    # Whichever way its triangles turn, some of them another one.
+    # The orientation of the triangles does not matter, even if it is mixed.
     mixed = faces.copy()
     mixed[[1, 6, 7]] = mixed[[1, 6, 7]][:, ::-1]
     assert ShellBending(rest, mixed, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
 
 
-def test_a_flat_sheets_constant_matrix_is_the_formula_for_small_angles() -> None:
+def test_flat_shell_matrix_for_small_angles() -> None:
+    """The constant bending matrix of a flat sheet matches the formula for small angles."""
     flat = sheet(4)
     x = flat.vertices + 1e-5 * np.random.default_rng(2).standard_normal(flat.vertices.shape) * np.array([0, 0, 1])
     mixed = flat.triangles.copy()
@@ -251,11 +257,12 @@ def test_a_flat_sheets_constant_matrix_is_the_formula_for_small_angles() -> None
     for faces in (flat.triangles, mixed):
         bending = ShellBending(flat.vertices, faces, 2.0)
         assert bending.coordinate_hessian is not None
-        # Angles of 1e-4: their squares are left out, and arccos knows them to 1e-8/1e-4 of themselves.
+        # Angles are 1e-4: their squares are neglected, and arccos has a relative error of 1e-8/1e-4.
         assert bending.value_gradient(x)[0] == pytest.approx(wanted, rel=1e-3)
 
 
-def test_the_bending_of_rods_is_the_formula_and_a_pinned_edge_does_not_bend() -> None:
+def test_rod_bending_matches_formula() -> None:
+    """The bending energy of rods matches the formula, and a pinned edge adds no length."""
     rng = np.random.default_rng(3)
     k = np.arange(6)
     triples, stiffness = np.stack([k[:-2], k[1:-1], k[2:]], 1), np.array([2.0, 3.0, 4.0, 5.0])

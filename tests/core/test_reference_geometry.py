@@ -1,4 +1,4 @@
-"""Geometry against what takes longer and needs no thought: every triangle, every tetrahedron, every vertex."""
+"""Geometry equals brute-force references over all triangles, tetrahedra and vertices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from shapes import ring
 
 
 def solid_angles(corners: np.ndarray, eye: np.ndarray) -> np.ndarray:
-    """Of triangles (t, 3, 3) by their dihedral angles (Girard), which needs no formula of the two papers."""
+    """Return the solid angles of triangles (t, 3, 3) by their dihedral angles (Girard), independent of both papers."""
     ways = corners - eye
     a, b, c = (ways[:, k] / np.linalg.norm(ways[:, k], axis=1)[:, None] for k in range(3))
     sides = [np.cross(p, q) for p, q in ((a, b), (b, c), (c, a))]
@@ -24,19 +24,20 @@ def solid_angles(corners: np.ndarray, eye: np.ndarray) -> np.ndarray:
     return (sum(angles) - np.pi) * np.sign((a * sides[1]).sum(axis=1))
 
 
-def test_winding_numbers_are_sums_of_solid_angles_and_far_groups_are_told_from_a_half() -> None:
+def test_winding_numbers_match_solid_angles() -> None:
+    """Winding numbers match sums of solid angles; the error of far groups stays well below 1/2."""
     surface = ring()
     rng = np.random.default_rng(3)
     points = rng.uniform(-0.75, 0.75, (200, 3)) * np.ptp(surface.vertices, axis=0) + surface.vertices.mean(axis=0)
     corners = surface.vertices[surface.triangles]
-    # With a hole, so that it is no whole number.
+    # A surface with a hole has winding numbers that are not integers.
     for some in (surface.triangles, surface.triangles[: len(corners) * 3 // 4]):
         exact = np.array([solid_angles(surface.vertices[some], p).sum() for p in points]) / (4.0 * np.pi)
         off = np.abs(WindingNumber(surface.vertices, some)(points) - exact)
-        # Each dipole is good to a per cent of its own; together they stay far from the half that decides.
+        # Each dipole has an error of 1%; the total error stays far below the threshold of 1/2.
         assert off.max() < 0.1
         assert off.mean() < 0.03
-    # A handful of triangles is one group; what is nearer than two of its radii is summed triangle by triangle.
+    # A few triangles are one group; points nearer than two radii of it use each triangle.
     middle = corners[:6].mean(axis=(0, 1))
     ways = rng.standard_normal((20, 3))
     near = (
@@ -47,14 +48,15 @@ def test_winding_numbers_are_sums_of_solid_angles_and_far_groups_are_told_from_a
     np.testing.assert_allclose(found, exact, atol=1e-9)
 
 
-def test_points_are_carried_by_the_tetrahedron_that_holds_them_wherever_the_search_begins() -> None:
+def test_embedding_from_any_start_element() -> None:
+    """Points are embedded in the tetrahedron that contains them, for any start of the search."""
     nodes, tets = box_tets((1.0, 0.8, 0.6), (3, 3, 2))
     rng = np.random.default_rng(4)
     inside = rng.uniform(0.05, 0.95, (50, 3)) * [1.0, 0.8, 0.6]
     outside = np.array([1.0, 0.8, 0.6]) * rng.uniform(-0.03, 1.03, (50, 3))
     points = np.concatenate([inside, outside])
     found = embed(points, nodes, tets, rng.integers(0, len(tets), len(points)))
-    # Coordinates are such that a linear map of the nodes is one of the points, also beside the mesh.
+    # Barycentric coordinates reproduce linear maps of the nodes, also outside of the mesh.
     M, t = rng.standard_normal((3, 3)), rng.standard_normal(3)
     np.testing.assert_allclose(found(nodes @ M.T + t), points @ M.T + t, atol=1e-12)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1.0, atol=1e-12)
@@ -62,13 +64,13 @@ def test_points_are_carried_by_the_tetrahedron_that_holds_them_wherever_the_sear
     depths = (every @ np.column_stack([points, np.ones(100)]).T).min(axis=1)
     assert found.weights[:50].min() > -1e-9
     deepest = depths.max(axis=0)
-    # Beside the mesh, one of those near: as deep as any but for the corners.
+    # Outside of the mesh a near tetrahedron is used, not necessarily the nearest one at corners.
     assert (found.weights.min(axis=1)[50:] > deepest[50:] - 0.2).all()
 
 
-def test_behind_a_face_is_the_tetrahedron_that_shares_it() -> None:
+def test_adjacent_tets_share_a_face() -> None:
     _, tets = box_tets((1.0, 1.0, 1.0), (3, 4, 3))
-    # Numbers that are far apart and in no order, as keys of faces have to tell them apart.
+    # Node numbers are random, because keys of faces must distinguish them.
     tets = np.random.default_rng(5).permutation(int(tets.max()) + 1)[tets]
     sets = [set(map(int, tet)) for tet in tets]
     across = adjacent_tets(tets)
@@ -80,7 +82,8 @@ def test_behind_a_face_is_the_tetrahedron_that_shares_it() -> None:
 
 
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_what_is_a_millionth_of_the_size_apart_is_welded_at_any_size(size: float) -> None:
+def test_welding_tolerance_at_any_size(size: float) -> None:
+    """Vertices within a millionth of the size are welded, at any size."""
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], dtype=float) * size
     faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [2, 0, 3]])
     split = corners[faces].reshape(-1, 3) + 1e-8 * size * np.sign(np.random.default_rng(1).standard_normal((12, 3)))
@@ -91,7 +94,8 @@ def test_what_is_a_millionth_of_the_size_apart_is_welded_at_any_size(size: float
 
 
 @pytest.mark.slow
-def test_samples_leave_no_gap_on_a_surface_and_are_not_twice_in_a_cell() -> None:
+def test_surface_samples_cover_without_duplicates() -> None:
+    """Samples leave no gap on a surface, and no cell has two of them."""
     surface, spacing = ring(), 0.05
     found = sample_triangles(surface.vertices, surface.triangles, spacing)
     rng = np.random.default_rng(0)
@@ -104,24 +108,26 @@ def test_samples_leave_no_gap_on_a_surface_and_are_not_twice_in_a_cell() -> None
     assert len(np.unique(cells, axis=0)) == len(cells)
 
 
-def test_a_copy_in_another_order_with_split_vertices_is_recognised_by_its_way() -> None:
+def test_vertex_matching_of_reordered_copy() -> None:
+    """Vertices of a reordered copy with split vertices are matched by their trajectories."""
     rng = np.random.default_rng(2)
     source = rng.standard_normal((30, 8, 3)).astype(np.float32)
     order = np.array([3, 1, 1, 0, 7, 5, 2, 6, 4, 4])
     found = match_vertices(source, source[:, order])
     assert found.indices.tolist() == order.tolist()
     assert found.error == 0.0
-    # An error at a frame that it is not known by counts too.
+    # Frames that are not used for the matching count in the error, too.
     off = source[:, order].copy()
     off[4, 5] += [0.0, 0.03, 0.04]
     assert match_vertices(source, off).error == pytest.approx(0.05, rel=1e-5)
-    # What is missing counts with the way to the nearest: nothing else is anywhere near.
+    # A missing vertex counts with the distance to the nearest one, which is far away.
     assert match_vertices(source, source[:, order[1:-2]][:, 1:]).error > 1.0
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
-def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(scale: float, size: float) -> None:
+def test_rigid_modes_with_pins_any_scale(scale: float, size: float) -> None:
+    """Rigid-body modes vanish at the pins and are orthonormal, at any mass and size."""
     rng = np.random.default_rng(0)
     free, mass = size * rng.standard_normal((5, 3)), scale * rng.uniform(0.5, 2.0, 5)
     line = size * np.array([[0.0, 0.0, 0.0], [1.0, 2.0, 0.5], [2.0, 4.0, 1.0]])
@@ -131,20 +137,21 @@ def test_rigid_motions_are_those_that_pins_leave_whatever_the_mass_and_the_size(
         flat = R.reshape(15, count)
         np.testing.assert_allclose(flat.T @ (mass.repeat(3)[:, None] * flat), np.eye(count), atol=1e-9)
         for k in range(count):
-            # The field that goes on as it does at the nodes: it stands still at what is held.
+            # The rigid velocity field that fits the nodes must vanish at the pins.
             fields = np.concatenate(
                 [np.tile(np.eye(3), (5, 1)), np.stack([np.cross(a, free / size).ravel() for a in np.eye(3)], 1)], axis=1
             )
             motion = np.linalg.lstsq(fields, flat[:, k], rcond=None)[0]
             speed = motion[:3] + np.cross(motion[3:], held / size)
             assert np.abs(speed).max(initial=0.0) < 1e-8 * np.abs(motion).max()
-    # A node alone has nothing to turn.
+    # A single node has no rotations.
     assert rigid_mode_basis(free[:1], np.zeros((0, 3)), mass[:1]).shape == (1, 3, 3)
 
 
-def test_a_turn_moves_a_point_by_the_cross_product_of_its_axis_and_the_offset() -> None:
+def test_rotation_modes_are_cross_products() -> None:
+    """A rotational mode moves a point by the cross product of its axis and the offset."""
     offset = np.random.default_rng(5).standard_normal((30, 3))
     shift, turn = np.random.default_rng(6).standard_normal((2, 3))
     moved = rigid_body_modes(offset) @ np.concatenate([shift, turn])
-    # Six products and three sums of numbers near 1.
+    # Rounding of six products and three sums of numbers near 1.
     assert np.abs(moved - (shift + np.cross(turn, offset))).max() < 1e-14

@@ -1,4 +1,7 @@
-"""From frames to coefficients, and the terms of a substep, against references/laws.py: docs/explanation/physics/02-settle-law.md."""
+"""Settle laws and the terms of a substep equal references/laws.py.
+
+Equations are those of docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 
@@ -37,53 +40,60 @@ from references import laws
 
 
 def numbers(found: Coefficients) -> dict[str, np.ndarray]:
-    return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name != "waveform"}
+    return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name != "is_waveform"}
 
 
 @pytest.mark.parametrize("frequency", [0.0, 3.0, 30.0])
 @pytest.mark.parametrize("whip", [1.05, 1.8])
 @pytest.mark.parametrize("h", [1 / 24, 1 / 300])
-def test_the_waveforms_coefficients_are_the_formulas_at_any_step(frequency: float, whip: float, h: float) -> None:
+def test_waveform_coefficients_match_formulas(frequency: float, whip: float, h: float) -> None:
+    """Coefficients and fallback coefficients of the waveform law match the formulas, also with a settle scale."""
     a, lam = 4.0, 250.0
     law = WaveformLaw(a, frequency, lam, high_mode_frequency_ratio=whip)
     for found, formula in ((law.coefficients(h), laws.waveform), (law.fallback_coefficients(h), laws.calmer)):
         wanted = formula(a, frequency, whip, lam, h)
         for name, value in numbers(found).items():
-            # 1 - B/B_inf is a difference of nearly equal numbers where the stiffest swings hardly faster.
+            # 1 - B/B_inf cancels for stiff modes that swing hardly faster.
             assert float(value) == pytest.approx(wanted[name], rel=1e-9, abs=1e-13), name
     for t in (-h, 0.0, 0.1, 1.0):
         assert law.release_response(t) == pytest.approx(laws.released(a, frequency, t), rel=1e-12)
-    # A painted part of the time is a law that much faster.
+    # A settle scale below 1 gives a correspondingly faster law.
     parts = np.array([1.0, 0.5, 0.2])
-    painted = replace(law, pace=parts)
-    for name, formula in (("coefficients", laws.waveform), ("calmer", laws.calmer)):
-        calm = name == "calmer" and frequency * h / parts.min() > np.pi / 5
+    painted = replace(law, settle_scale=parts)
+    for name, formula in (("coefficients", laws.waveform), ("fallback_coefficients", laws.calmer)):
+        calm = name == "fallback_coefficients" and frequency * h / parts.min() > np.pi / 5
         for key, values in numbers(getattr(painted, name)(h)).items():
-            # One part that turns too far calms all of them.
+            # One node whose phase is too large switches all nodes to fallback damping.
             each = [
-                formula(a / p, 0.0 if calm and key in ("kappa", "s", "q") else frequency / p, whip, lam, h)[key]
+                formula(
+                    a / p,
+                    0.0 if calm and key in ("kappa", "inertia_time", "first_mode_stiffness_ratio") else frequency / p,
+                    whip,
+                    lam,
+                    h,
+                )[key]
                 for p in parts
             ]
             np.testing.assert_allclose(np.broadcast_to(values, 3), each, rtol=1e-9, atol=1e-13, err_msg=key)
 
 
 @pytest.mark.parametrize("frequency", [0.0, 3.0, 12.0])
-def test_the_first_laws_coefficients_are_the_formulas(frequency: float) -> None:
+def test_first_mode_coefficients_match_formulas(frequency: float) -> None:
     a, lam, h = 4.0, 250.0, 1 / 30
     law = FirstModeLaw(a, frequency, lam)
     wanted = laws.first_mode(a, frequency, lam, h)
     assert law.coefficients(h).kappa == pytest.approx(wanted["kappa"], rel=1e-12)
-    assert law.coefficients(h).inertia_time == pytest.approx(wanted["s"], rel=1e-12)
+    assert law.coefficients(h).inertia_time == pytest.approx(wanted["inertia_time"], rel=1e-12)
     fast = laws.first_mode(a / 0.5, frequency / 0.5, lam, h)
-    painted = replace(law, pace=np.array([0.5])).coefficients(h)
+    painted = replace(law, settle_scale=np.array([0.5])).coefficients(h)
     assert float(np.ravel(painted.kappa)[0]) == pytest.approx(fast["kappa"], rel=1e-12)
-    assert float(np.ravel(painted.inertia_time)[0]) == pytest.approx(fast["s"], rel=1e-12)
+    assert float(np.ravel(painted.inertia_time)[0]) == pytest.approx(fast["inertia_time"], rel=1e-12)
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
 @pytest.mark.parametrize("painted", [False, True])
-def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move(phi: float, painted: bool) -> None:
-    """One pin, about which the bar may swing: (2.3) to (2.8) with full matrices."""
+def test_first_mode_inertia_matches_dense_operators(phi: float, painted: bool) -> None:
+    """A bar on one pin, about which it may swing: (2.3) to (2.8) with full matrices, for any motion of the pin."""
     rng = np.random.default_rng(6)
     plain = bar((2, 1, 1), clamped=False)
     block = plain.blocks[0]
@@ -107,7 +117,7 @@ def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move
         np.array([phi]),
     )
     free, mass = region.free, system.mass[region.free]
-    # One pin leaves the turn open: it only carries along.
+    # One pin leaves the rotation undetermined: the reference motion is a translation.
     c = np.tile(shift / h, (len(free), 1))
     u = v[free] - c + c - reference[free]
     arms = x[free] - x[0]
@@ -132,10 +142,8 @@ def test_the_first_laws_terms_are_the_operators_of_physics_however_the_pins_move
 @pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
 @pytest.mark.parametrize("frequency", [0.0, 6.0])
 @pytest.mark.parametrize("turns", [False, True])
-def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
-    phi: float, frequency: float, turns: bool
-) -> None:
-    """A clamped bar: the slope of (2.24) with (2.34) to (2.36) and, in the first substep, (2.38)."""
+def test_waveform_substep_gradient_matches_formula(phi: float, frequency: float, turns: bool) -> None:
+    """A clamped bar: the gradient of (2.24) with (2.34) to (2.36) and, in the first substep, (2.38)."""
     rng = np.random.default_rng(7)
     plain = bar((2, 1, 1))
     system = replace(plain, gravity=np.array([1.0, 2.0, -9.0]))
@@ -164,7 +172,7 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
         g = e * energy.value_gradient(x)[1][free]
         dead = (1 - k["theta"]) * g - k["sigma"] * h * rate
         if step == 0:
-            dead = (1 - k["theta"]) * g - k["sigma"] * k["fresh"] * (g - mass * system.gravity)
+            dead = (1 - k["theta"]) * g - k["sigma"] * k["initial_force_change"] * (g - mass * system.gravity)
         ahead = x[free] + h * c
         predicted = (ahead - x[free]) / h + k["kappa"] * own @ turn.T
         problem = StepProblem(stepper, state, inputs, h, controls)
@@ -173,8 +181,8 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
             y = x.copy()
             y[system.pinned], y[free] = end, x[free] + h * v
             there = k["theta"] * e * energy.value_gradient(y)[1][free]
-            load = mass * (system.gravity - phi * k["throw"] * A)
-            slope = mass / k["s"] * (v - predicted) + there + dead @ turn.T - load
+            load = mass * (system.gravity - phi * k["reference_inertia_ratio"] * A)
+            slope = mass / k["inertia_time"] * (v - predicted) + there + dead @ turn.T - load
             same(problem.value_gradient(v)[1], slope, 1e-9)
         state, report = stepper.step(state, inputs, h, controls)
         assert report.outcome is Outcome.CONVERGED
@@ -188,17 +196,15 @@ def test_what_a_waveform_substep_minimises_is_the_formula_with_all_it_remembers(
 
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
 @pytest.mark.parametrize("overshoot", [0.1, 0.3, 0.6, 0.85])
-def test_a_substep_turns_the_first_mode_by_a_sixth_of_pi_and_at_its_limit_by_a_fifth(
-    dialled: SettleLawFactory, overshoot: float
-) -> None:
-    """(2.18): as few as leave no more than pi/6; where twenty leave more than pi/5, the overshoot gives in."""
+def test_substep_count_limits_first_mode_phase(dialled: SettleLawFactory, overshoot: float) -> None:
+    """As few substeps as keep the phase below pi/6, (2.18). Where 20 exceed pi/5, the overshoot is reduced."""
     for settle in (0.1, 0.3, 1.0, 3.0):
         turned = dialled(settle, overshoot, 1.0).frequency / 24
         found = choose_substeps(settle, overshoot, 1 / 24, 2, dialled)
         assert found.is_limited == (turned / 20 > np.pi / 5)
         if found.is_limited:
             at, beyond = (dialled(settle, found.overshoot + more, 1.0).frequency / 24 / 20 for more in (0.0, 1e-6))
-            # The law moves some overshoots, so that its frequency jumps there.
+            # The law adjusts some overshoots, so that its frequency jumps there.
             assert at <= np.pi / 5 * (1 + 1e-9)
             assert beyond > np.pi / 5
         else:
@@ -207,11 +213,11 @@ def test_a_substep_turns_the_first_mode_by_a_sixth_of_pi_and_at_its_limit_by_a_f
     def exact(settle: float, overshoot: float, eigenvalue: float) -> FirstModeLaw:
         return FirstModeLaw(1.0, 24.0 * 3.0 * np.pi / 6.0, eigenvalue)
 
-    # A whole number of them is not made one more by rounding.
+    # Rounding does not raise an integer number of substeps by one.
     assert choose_substeps(1.0, 0.3, 1 / 24, 1, exact).count == 3
 
 
-def test_fixed_laws_are_their_numbers() -> None:
+def test_constant_laws_return_their_coefficients() -> None:
     found = TauKappaLaw(0.3, 0.2).coefficients(0.01)
     assert (found.kappa, found.inertia_time, found.theta, found.sigma, found.reference_inertia_ratio) == (
         0.3,
@@ -226,8 +232,8 @@ def test_fixed_laws_are_their_numbers() -> None:
     assert not found.is_backward_euler(0.01)
 
 
-def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its_own_pace() -> None:
-    """(2.22): half of the first zero of J_0, squared, times g over the length that hangs down."""
+def test_net_eigenvalue_has_chain_minimum() -> None:
+    """The eigenvalue of a net is at least that of a hanging chain, (2.22): (j/2)^2 g/L with the first zero j of J_0."""
     x, edges, lengths, W = chain()
     low, high = float(x[1:, 2].min()), float(x[0, 2])
     fixed = np.array([0]), np.array([np.inf])
@@ -240,15 +246,15 @@ def test_a_net_is_at_least_as_quick_as_a_hanging_chain_and_what_is_stiff_has_its
             slowest = (jn_zeros(0, 1)[0] / 2.0) ** 2 * pull / length
             for own in (0.3, 100.0):
                 known = replace(system, regions=(replace(system.regions[0], eigenvalue=own),))
-                # The dialled stiffness counts for what is elastic alone.
+                # The stiffness factor scales the elastic eigenvalue only.
                 (region,) = with_minimum_eigenvalues(known, np.array([2.0]))
                 wanted = max(slowest, 2.0 * own) if net else 2.0 * own
-                # The chain's number has four digits.
+                # The chain's constant has four digits.
                 assert region.effective_eigenvalue(2.0 * own) == pytest.approx(wanted, rel=2e-4)
 
 
-def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
-    """T = N x calibration/f, for the law and for how many substeps carry it."""
+def test_settle_time_from_frames_and_rate() -> None:
+    """T = N x calibration/f, for the law and for its number of substeps."""
     for fps in (24.0, 60.0):
         body = bar_of("Bar", 0.0, 1.0, True, settle=5.0, bounce=60.0, calibration=1.3, substeps=1, resolution=100)
         settings, settle = body.settings, 5.0 * 1.3 / fps
@@ -257,7 +263,7 @@ def test_frames_calibration_and_the_frame_rate_make_the_settle_time() -> None:
         assert (found.count, found.overshoot) == (wanted.count, wanted.overshoot)
         assert wanted.count > 1
         law = law_for_settings(settings, wanted.overshoot, 1.0 / fps, 50.0, False)
-        assert law == replace(settle_law(settle, wanted.overshoot, 50.0), whip=settings.whip)
+        assert law == replace(settle_law(settle, wanted.overshoot, 50.0), high_mode_frequency_ratio=settings.whip)
         assert law_for_settings(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(
             settle, 0.6, 50.0, True, counts_from_stop=True
         )

@@ -1,4 +1,4 @@
-"""Plastic flow against references/plastic.py, element by element, and the energies of what has flowed."""
+"""Plastic flow equals references/plastic.py element by element; energies after flow equal their formulas."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def strained(rest: np.ndarray, size: float, seed: int) -> np.ndarray:
 
 
 def some_flow(count: int, size: int, seed: int = 1) -> np.ndarray:
-    """Of determinant 1 in solids, with turns in it."""
+    """Return a random flow with rotations; for solids its determinant is 1."""
     found = np.eye(size) + 0.15 * np.random.default_rng(seed).standard_normal((count, size, size))
     return found / np.cbrt(np.linalg.det(found))[:, None, None] if size == 3 else found
 
 
 @pytest.mark.parametrize("yielding", CASES)
 @pytest.mark.parametrize("size", [0.1, 0.4])
-def test_tetrahedra_flow_as_the_formula_says(yielding: YieldSurface, size: float) -> None:
+def test_tetrahedra_flow_matches_formula(yielding: YieldSurface, size: float) -> None:
     system = solid("StableNeoHookean")
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, TetElasticity)
@@ -57,13 +57,13 @@ def test_tetrahedra_flow_as_the_formula_says(yielding: YieldSurface, size: float
 
 @pytest.mark.parametrize("law", [Corotational, StVKMembrane])
 @pytest.mark.parametrize("yielding", CASES)
-def test_sheets_flow_as_the_formula_says(law: type, yielding: YieldSurface) -> None:
+def test_membrane_flow_matches_formula(law: type, yielding: YieldSurface) -> None:
     surface = sheet(5)
     energy = law(surface.vertices, surface.triangles, Fabric(500.0, 0.3))
     before = some_flow(len(surface.triangles), 2)
     x = strained(surface.vertices, 0.3, 3)
     after = TensorFlow(energy).updated_flow(before, x, yielding)
-    deformation = energy.deformation(x).transpose(1, 2, 0)
+    deformation = energy.deformation_gradients(x).transpose(1, 2, 0)
     for k in range(len(before)):
         same(
             after[k],
@@ -73,7 +73,7 @@ def test_sheets_flow_as_the_formula_says(law: type, yielding: YieldSurface) -> N
 
 
 @pytest.mark.parametrize("yielding", CASES)
-def test_springs_flow_as_the_formula_says(yielding: YieldSurface) -> None:
+def test_spring_flow_matches_formula(yielding: YieldSurface) -> None:
     rng = np.random.default_rng(0)
     x = rng.standard_normal((9, 3))
     edges = np.array(list(pairwise(range(9))))
@@ -93,7 +93,7 @@ def test_springs_flow_as_the_formula_says(yielding: YieldSurface) -> None:
 @pytest.mark.parametrize(
     "yielding", [YieldSurface(0.01, 0.3, 9.0), YieldSurface(0.01, 0.9, 0.02), YieldSurface(0.0, 1.0, 9.0)]
 )
-def test_folds_flow_as_the_formula_says(yielding: YieldSurface, curved: bool) -> None:
+def test_fold_flow_matches_formula(yielding: YieldSurface, curved: bool) -> None:
     rest, triangles = sheet(5).vertices.copy(), sheet(5).triangles
     rng = np.random.default_rng(4)
     rest[:, :2] += 0.04 * rng.standard_normal((len(rest), 2))
@@ -123,7 +123,7 @@ def test_folds_flow_as_the_formula_says(yielding: YieldSurface, curved: bool) ->
 
 
 def fold(corners: np.ndarray) -> float:
-    """The angle between two triangles at their edge, with its sign, from the angle of their normals."""
+    """Return the signed angle between two triangles at their edge, from the angle of their normals."""
     a, b, c, d = corners
     first, second = np.cross(b - a, c - a), np.cross(d - a, b - a)
     sign = np.sign(np.cross(first, second) @ (b - a))
@@ -132,7 +132,7 @@ def fold(corners: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
-def test_what_has_flowed_has_the_energy_of_its_elastic_part_alone(model: str) -> None:
+def test_energy_after_flow_is_elastic_part(model: str) -> None:
     system = solid(model)
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, TetElasticity)
@@ -152,16 +152,17 @@ def test_what_has_flowed_has_the_energy_of_its_elastic_part_alone(model: str) ->
     same(gradient.ravel(), elastic.slopes(whole, x))
 
 
-def test_a_spring_that_flowed_pulls_as_much_material_of_its_new_length() -> None:
+def test_spring_force_after_flow() -> None:
+    """A spring that has flowed exerts the force of as much material at its new rest length."""
     x = np.array([[0.0, 0.0, 0.0], [1.3, 0.0, 0.0]])
     edges, lengths, k = np.array([[0, 1]]), np.array([1.0]), 40.0
     flow = np.array([np.log(1.2)])
     _, gradient = SpringFlow(spring_energy(edges, lengths, np.array([k]))).energy_after(flow).value_gradient(x)
-    # As much volume in 1.2 times the length is 1/1.2 of the section.
+    # The same volume in 1.2 times the length has 1/1.2 of the cross-section.
     assert gradient[1, 0] == pytest.approx(k / 1.2 * (1.3 / 1.2 - 1.0), rel=1e-12)
 
 
-def test_a_creased_sheet_has_no_moment_where_it_is_creased() -> None:
+def test_creased_sheet_has_no_moment() -> None:
     rest, triangles = sheet(4).vertices, sheet(4).triangles
     bending = ShellBending(rest, triangles, 1e-3)
     x = rest.copy()
@@ -175,7 +176,7 @@ def test_a_creased_sheet_has_no_moment_where_it_is_creased() -> None:
     assert np.abs(pull).max() > 1e-5
 
 
-def test_a_flow_of_nothing_changes_no_force() -> None:
+def test_zero_flow_changes_no_force() -> None:
     system = solid("StableNeoHookean")
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, TetElasticity)
@@ -187,7 +188,7 @@ def test_a_flow_of_nothing_changes_no_force() -> None:
     same(membrane.with_flow(TensorFlow(membrane).zero_flow()).value_gradient(y)[1], membrane.value_gradient(y)[1])
 
 
-def test_what_is_turned_over_or_crushed_does_not_flow() -> None:
+def test_inverted_or_degenerate_elements_keep_flow() -> None:
     system = solid("StableNeoHookean")
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, TetElasticity)

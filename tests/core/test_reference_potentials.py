@@ -1,4 +1,4 @@
-"""What is elastic in a substep, element by element: (2.24) with theta and sigma of each, and links between bodies."""
+"""Elastic potential of a substep, element by element: (2.24) with nodal theta and sigma, and links between bodies."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ PUSH = np.arange(15.0).reshape(5, 3)
 
 
 def linked() -> System:
-    """Two chains of springs of unlike stiffness; the first has a soft pin, the second a load that no dial softens."""
+    """Return two chains of springs with different stiffness.
+
+    The first has a soft pin, the second a load that no stiffness dial scales.
+    """
     x, edges, lengths, W = chain()
     none, stiffness = np.zeros(0, dtype=np.int64), np.array([35.0])
     first = BodyDiscretization(
@@ -36,7 +39,10 @@ def linked() -> System:
     )  # fmt: skip
     second = BodyDiscretization(
         "Second", x + np.array([3.0, 0.0, 0.0]), np.ones(5), (edges,),
-        (Potential(spring_energy(edges, lengths, 2.0 * W / lengths)), Potential(DeadLoad(PUSH), StiffnessScaling.FIXED)),
+        (
+            Potential(spring_energy(edges, lengths, 2.0 * W / lengths)),
+            Potential(DeadLoad(PUSH), StiffnessScaling.FIXED),
+        ),
         none, np.zeros(0),
     )  # fmt: skip
     joints = Links(csr_matrix(ROWS), STRENGTH, GAPS, np.zeros(2, dtype=bool), np.array([[0, 1]] * 2))
@@ -44,7 +50,10 @@ def linked() -> System:
 
 
 def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """(n, 3) N of all that is elastic, each element times the mean of parts (n,) there; of complex places too."""
+    """Return all elastic forces (n, 3) N, each element times the mean of parts (n,) over its nodes.
+
+    Positions may be complex.
+    """
     _, edges, lengths, W = chain()
     total = np.zeros_like(x)
     for k, times in ((0, 1.0), (1, 2.0)):
@@ -59,7 +68,8 @@ def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("painted", [False, True])
-def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(painted: bool) -> None:
+def test_step_potential_weights_per_element(painted: bool) -> None:
+    """Theta and sigma weight the force and the history of each element, but no external load."""
     rng = np.random.default_rng(3)
     system = linked()
     x, before_v = system.rest + 0.1 * rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
@@ -76,7 +86,7 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     same(gradient, slope(x, theta, target) - push)
     exact = elastic.slopes(lambda y: slope(y, theta, target).ravel(), x)
     same(potentials.hessian(x, False), exact)
-    # The value is what the gradient is the slope of.
+    # The gradient is the derivative of the value.
     way, step = rng.standard_normal(x.shape), 1e-6
     ahead, behind = (potentials.value_gradient(x + sign * step * way)[0] for sign in (1.0, -1.0))
     assert (ahead - behind) / (2.0 * step) == pytest.approx(float(np.vdot(gradient, way)), rel=1e-7)
@@ -84,13 +94,13 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     assert potentials.has_external_force(x, np.arange(5, 10))
     assert not potentials.has_external_force(x, np.arange(5))
 
-    # At the start of a shot nothing is remembered; all that is elastic is out of balance.
+    # At the start of a shot there is no history; the initial elastic force is the whole one.
     ones = np.ones(10)
     begun = step_start_forces(system, state, inputs, FACTORS, h, share)
     same(begun.dead_load, slope(x, 1.0 - theta, target))
     assert begun.initial_elastic_force is not None
     same(begun.initial_elastic_force, slope(x, ones, target))
-    # Later, what was remembered counts for the blocks, and the way back for links.
+    # Later, blocks use their stored force and rate, and links their previous positions.
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
     kept = DeformationHistory(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
     later = step_start_forces(
@@ -108,7 +118,8 @@ def test_each_element_has_its_share_of_force_and_memory_and_no_load_has_any(pain
     assert later.initial_elastic_force is None
 
 
-def test_regions_belong_to_the_blocks_whose_free_nodes_they_have() -> None:
+def test_regions_of_linked_and_separate_blocks() -> None:
+    """A region belongs to the blocks whose free nodes it contains."""
     system = linked()
     assert [system.regions_of(k) for k in (0, 1)] == [(0,), (0,)]
     apart = assemble_system(system.blocks, np.zeros(3), None, has_eigenvalues=False)

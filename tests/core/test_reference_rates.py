@@ -1,4 +1,4 @@
-"""Dampings by forces against references/rates.py: [SRD] and [You] once more, equal to rounding."""
+"""Damping forces equal references/rates.py to rounding: [SRD] and [You]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from references import elastic, rates
 MATRICES = {"STRAIN_RATE", "RAYLEIGH", "TRADITIONAL"}
 
 
-def test_whatever_damps_by_forces_has_a_reference() -> None:
+def test_force_dampings_have_references() -> None:
     assert set(MATRICES) == set(PUSHING)
     assert set(ACTING) | set(PUSHING) == {method.name for method in DAMPINGS}
     assert set(rates.RATES) == set(STRAINS)
@@ -32,7 +32,7 @@ def test_whatever_damps_by_forces_has_a_reference() -> None:
 
 @pytest.mark.parametrize("strain", STRAINS)
 @pytest.mark.parametrize(("axis", "times"), [("X", 1.0), ("Y", 6.0), ("Z", 2.0)])
-def test_strain_rate_damping_is_the_papers_potential_of_each_strain(strain: str, axis: str, times: float) -> None:
+def test_strain_rate_damping_matches_paper(strain: str, axis: str, times: float) -> None:
     system = solid("StableNeoHookean")
     damping = made(
         "STRAIN_RATE", system, 2.5, strain=strain, damp_axis=axis, anisotropy=times, damping_ratio=0.3
@@ -42,12 +42,12 @@ def test_strain_rate_damping_is_the_papers_potential_of_each_strain(strain: str,
         wanted = rates.strain_rate(
             system.rest, system.blocks[0].groups[0], x, 2.5e5, POISSON, beta, strain, axis, times
         )  # fmt: skip
-        # The root of F^T F loses what a nearly flat element has in common with a flat one.
+        # The square root of F^T F loses digits in nearly flat elements.
         same(damping.matrix(x), wanted, 1e-8 if strain == "BIOT" else CLOSE)
 
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
-def test_rayleigh_damping_is_the_positive_stiffness_as_dialled(model: str) -> None:
+def test_rayleigh_damping_is_projected_stiffness(model: str) -> None:
     system = solid(model)
     damping = made("RAYLEIGH", system, 2.5, damping_ratio=0.3)
     (tets,) = system.blocks[0].groups
@@ -55,12 +55,12 @@ def test_rayleigh_damping_is_the_positive_stiffness_as_dialled(model: str) -> No
         arguments = (model, system.rest, tets, x, 1e5, POISSON)
         wanted = 2.5 * 2 * 0.3 / np.sqrt(90.0) * elastic.tet_hessian(*arguments, project=True)
         same(damping.matrix(x), wanted)
-        # The states are such that the projection counts.
+        # The projection changes the Hessian in these states.
         raw = elastic.tet_hessian(*arguments, project=False)
         assert np.abs(elastic.tet_hessian(*arguments, project=True) - raw).max() > 1e-3 * np.abs(raw).max()
 
 
-def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> None:
+def test_rayleigh_with_alpha_matches_reference() -> None:
     system = solid("StVK")
     (tets,) = system.blocks[0].groups
     x = deformed(system)[0]
@@ -68,7 +68,7 @@ def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> Non
         wanted = rates.rayleigh("StVK", system.rest, tets, x, 1e5, POISSON, 0.02)
         wanted = wanted + alpha * np.diag(system.mass.repeat(3))
         dials = {"damping_ratio": 0.1, "alpha": alpha}
-        # Of the stiffness that it was made with, where no other is said.
+        # The default is the stiffness of the material that it was created with.
         same(
             RayleighDamping(DampedBody(system.blocks[0], dials, ElasticMaterial(1e5, POISSON, DENSITY), 100.0)).matrix(
                 x
@@ -77,7 +77,7 @@ def test_rayleigh_in_the_papers_words_is_the_reference_of_the_stiffness() -> Non
         )
 
 
-def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:
+def test_traditional_damping_matches_thesis() -> None:
     system = solid("StVK")
     damping = made("TRADITIONAL", system, 2.5, wavelength=0.6)
     for x in deformed(system):
@@ -87,7 +87,8 @@ def test_traditional_damping_has_the_viscosities_of_the_thesis() -> None:
         same(damping.matrix(x), wanted)
 
 
-def test_springs_of_a_body_are_damped_by_their_own_stiffness_as_dialled() -> None:
+def test_spring_damping_scales_with_stiffness() -> None:
+    """The damping of springs is proportional to their stiffness and the damping ratio."""
     x, edges, lengths, W = chain()
     energy = spring_energy(edges, lengths, W / lengths)
     system = build_system(
@@ -104,7 +105,8 @@ def test_springs_of_a_body_are_damped_by_their_own_stiffness_as_dialled() -> Non
     )
 
 
-def test_triangles_of_a_body_are_damped_by_their_own_moduli_as_dialled() -> None:
+def test_triangle_damping_scales_with_moduli() -> None:
+    """The damping of triangles is proportional to their moduli and the damping ratio."""
     system = cloth(3, np.zeros(0, dtype=np.int64))
     flat, (faces,) = system.rest[:, :2], system.blocks[0].groups
     x = system.rest + 0.1 * np.random.default_rng(8).standard_normal(system.rest.shape)
@@ -113,7 +115,8 @@ def test_triangles_of_a_body_are_damped_by_their_own_moduli_as_dialled() -> None
     same(made("STRAIN_RATE", system, 2.5, damping_ratio=0.3).matrix(x), wanted)
 
 
-def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
+def test_strain_rates_match_papers() -> None:
+    """The dissipation of triangles, springs and rods matches the papers."""
     rng = np.random.default_rng(2)
     x = rng.standard_normal((4, 3))
     weights = np.array([0.7, 1.3])
@@ -143,15 +146,16 @@ def test_the_rates_of_triangles_springs_and_rods_are_the_papers() -> None:
         same(Dissipation(kind(lengths, elements), 5.0 * np.eye(c), weights, 4).matrix(x), wanted)
 
 
-def test_a_rods_strain_is_another_one_from_a_tenth_of_a_radian_on() -> None:
+def test_rod_strain_switches_at_small_angle() -> None:
+    """Rods use the tangent strain below 0.1 rad and the angle strain above."""
     for angle, kind in ((0.0999, TangentStrain), (0.1001, AngleStrain)):
         corners = np.array([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [np.cos(angle), 0.0, np.sin(angle)]]])
         ((found, _),) = rod_bending_strains(corners, np.ones(1), np.array([[0, 1, 2]]))
         assert type(found) is kind
 
 
-def test_a_dissipations_stress_force_and_jacobians_are_the_papers() -> None:
-    """(4.2), (4.4): the stress as a tensor, the force by it, and its slope along the imaginary axis."""
+def test_dissipation_derivatives_match_papers() -> None:
+    """(4.2), (4.4): the stress as a tensor, its force, and the derivative by a complex step."""
     system = solid("StVK")
     rest, (tets,) = system.rest, system.blocks[0].groups
     x, v = deformed(system)[0], np.random.default_rng(3).standard_normal(system.rest.shape)
@@ -166,7 +170,7 @@ def test_a_dissipations_stress_force_and_jacobians_are_the_papers() -> None:
     same(damping.position_jacobian(x, v, include_unsymmetric=True), whole)
 
     def geometric(S: np.ndarray) -> np.ndarray:
-        """-w d2 eps/dx2 S: the strain's second derivative, by its slope's, of the stress that stays."""
+        """Return -w d2 eps/dx2 S, the second derivative of the strain times a constant stress."""
         total = np.zeros((x.size, x.size))
         for one, tet, w in zip(S, tets, weights, strict=True):
             shape = elastic.slopes(lambda y, tet=tet: elastic.gradient(rest[tet], y), x[tet])  # type: ignore[misc]

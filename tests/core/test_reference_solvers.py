@@ -31,8 +31,8 @@ def definite(size: int, seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_a_low_rank_update_is_the_inverse_of_the_whole(parts: int) -> None:
-    """A + Y S Y^T with columns of both signs, each part on its own rows; some parts have a column less."""
+def test_low_rank_update_matches_dense_inverse(parts: int) -> None:
+    """A + Y S Y^T with columns of both signs, each part on its own rows. Some parts have one column less."""
     rng = np.random.default_rng(1)
     blocks = [definite(6, seed) for seed in range(parts)]
     columns = 0.7 * rng.standard_normal((6 * parts, 3))
@@ -52,7 +52,8 @@ def test_a_low_rank_update_is_the_inverse_of_the_whole(parts: int) -> None:
     np.testing.assert_allclose(none(right), np.linalg.solve(A.toarray(), right), rtol=1e-10, atol=1e-12)
 
 
-def test_pivots_tell_how_many_eigenvalues_are_negative() -> None:
+def test_pivot_signs_match_eigenvalues() -> None:
+    """The number of negative pivots equals the number of negative eigenvalues."""
     matrix = definite(8, 3) - 11.0 * np.eye(8)
     values = np.linalg.eigvalsh(matrix)
     assert 0 < (values < 0.0).sum() < 8
@@ -64,13 +65,14 @@ def test_pivots_tell_how_many_eigenvalues_are_negative() -> None:
 
 
 @pytest.mark.parametrize("cells", [(1, 1, 1), (4, 2, 2)])
-def test_eigenvalues_and_modes_are_those_of_the_dense_problem_in_small_and_large(cells: tuple[int, int, int]) -> None:
+def test_eigenpairs_match_dense_problem(cells: tuple[int, int, int]) -> None:
+    """Eigenvalues and modes match the dense problem, for small systems and large ones."""
     system = bar(cells)
     free = np.flatnonzero(~system.is_fixed)
     K = system.stiffness_at_rest(np.ones(1), False)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     values, vectors = eigh(K.toarray()[np.ix_(dof, dof)], np.diag(system.mass[free].repeat(3)))
-    # Both searches end at 1e-8 or so of the eigenvalue.
+    # Both searches have a relative tolerance of about 1e-8.
     assert smallest_eigenvalue(K, system.mass, free, 0) == pytest.approx(values[0], rel=1e-7)
     assert smallest_eigenvalue_above(K, system.mass, free, 1.01 * values[1]) == pytest.approx(
         values[values > 1.01 * values[1]][0], rel=1e-7
@@ -79,7 +81,7 @@ def test_eigenvalues_and_modes_are_those_of_the_dense_problem_in_small_and_large
     assert largest_eigenvalue(K[dof][:, dof].tocsr(), system.mass[free]) == pytest.approx(values[-1], rel=1e-3)
     bound = 0.5 * (values[1] + values[2])
     second = next(k for k, value in enumerate(values) if value > bound)
-    # A bar as high as it is wide bends alike in two directions, in any mixture of them.
+    # A square bar has a double eigenvalue, so that the mode is any combination of two.
     for found, alike in (
         (first_mode_shape(K, system.mass, free), np.abs(values / values[0] - 1.0) < 1e-6),
         (first_mode_shape(K, system.mass, free, bound), np.abs(values / values[second] - 1.0) < 1e-6),
@@ -91,21 +93,21 @@ def test_eigenvalues_and_modes_are_those_of_the_dense_problem_in_small_and_large
         assert found.ravel()[np.abs(found).argmax()] > 0.0
 
 
-def test_rigid_motions_of_a_free_bar_do_not_count_and_a_hinge_beside_them_is_none() -> None:
+def test_smallest_eigenvalue_skips_rigid_modes() -> None:
     system = bar((4, 2, 2), clamped=False)
     everywhere = np.arange(len(system.rest))
     K = system.stiffness_at_rest(np.ones(1), False)
     values = eigh(K.toarray(), np.diag(system.mass.repeat(3)), eigvals_only=True)
     assert np.abs(values[:6]).max() < 1e-6 * values[6]
     assert smallest_eigenvalue(K, system.mass, everywhere, 6) == pytest.approx(values[6], rel=1e-6)
-    # Two bars that nothing joins have twelve: the first after six is none of their bends.
+    # Two separate bars have 12 rigid-body modes: the seventh is one of them.
     two = csr_matrix(block_diag([K, K]))
     mass = np.concatenate([system.mass, system.mass])
     assert abs(smallest_eigenvalue(two, mass, np.arange(len(mass)), 6)) < 1e-6 * values[6]
 
 
 class Parabola:
-    """(v - 2)^2 along one number, with everything that a search asks for."""
+    """Function (v - 2)^2 + 5 of one number, with the interface that the line search needs."""
 
     value_noise = 0.0
 
@@ -116,7 +118,8 @@ class Parabola:
         return 1.0
 
 
-def test_a_search_shortens_what_goes_too_far_to_the_bottom_of_the_parabola() -> None:
+def test_line_search_interpolates_to_minimum() -> None:
+    """The line search shortens a step that is too long to the minimum of a parabola."""
     v, direction = np.zeros(1), np.full(1, 6.0)
     value, gradient = Parabola().value_gradient(v)
     slope = float(gradient @ direction)
@@ -125,16 +128,16 @@ def test_a_search_shortens_what_goes_too_far_to_the_bottom_of_the_parabola() -> 
     assert found.evaluations == 2
     assert found.v == pytest.approx(2.0)
     assert found.value == pytest.approx(5.0)
-    # Upwards nothing is found, however short.
+    # It finds no step in an ascent direction.
     assert not line_search(Parabola(), v, value, -direction, slope, interpolate_quadratic, 30).success  # type: ignore[arg-type]
-    # What is far enough down at once is taken as it is.
+    # It accepts a first step that descends enough.
     once = line_search(
         Parabola(), v, value, np.full(1, 1.5), float(gradient @ np.full(1, 1.5)), interpolate_quadratic, 30
     )  # type: ignore[arg-type]
     assert (once.evaluations, float(once.v[0])) == (1, 1.5)
 
 
-def test_a_factorisation_is_a_solve() -> None:
+def test_factorisation_solves_dense_system() -> None:
     A = definite(9, 5)
     right = np.random.default_rng(6).standard_normal((9, 2))
     np.testing.assert_allclose(factorise(csr_matrix(A))(right), np.linalg.solve(A, right), rtol=1e-11)
@@ -142,7 +145,7 @@ def test_a_factorisation_is_a_solve() -> None:
 
 
 class Quadratic:
-    """v A v/2 - b v with its own inverse as the metric."""
+    """Function v A v/2 - b v with its exact inverse as preconditioner."""
 
     value_noise = 0.0
 
@@ -177,17 +180,18 @@ class Quadratic:
 
 
 @pytest.mark.parametrize("minimise", [minimise_newton, minimise_lbfgs])
-def test_the_bottom_of_a_parabola_is_one_iteration_away_and_one_may_be_all(minimise: Any) -> None:
+def test_minimisers_solve_quadratic_in_one_iteration(minimise: Any) -> None:
+    """An exact preconditioner needs one iteration, and the iteration limit is obeyed."""
     problem = Quadratic()
     start = np.random.default_rng(9).standard_normal((2, 3))
-    found = minimise(problem, start, Tolerance(1e-9, 0.0), most=1)
+    found = minimise(problem, start, Tolerance(1e-9, 0.0), max_iterations=1)
     assert found.outcome is Outcome.CONVERGED
     assert (found.iterations, found.evaluations) == (1, 2)
     np.testing.assert_allclose(found.velocities, problem.answer, rtol=1e-12)
-    none = minimise(problem, start, Tolerance(1e-9, 0.0), most=0)
+    none = minimise(problem, start, Tolerance(1e-9, 0.0), max_iterations=0)
     assert none.outcome is Outcome.ITERATIONS
     np.testing.assert_array_equal(none.velocities, start)
-    # The floor: what is less than it means nothing.
+    # A residual below the absolute tolerance needs no iteration.
     first = np.sqrt(np.vdot(problem.value_gradient(start)[1], problem.precondition(problem.value_gradient(start)[1])))
     assert minimise(problem, start, Tolerance(0.0, 1.001 * first)).iterations == 0
     assert minimise(problem, start, Tolerance(0.0, 0.999 * first)).iterations == 1

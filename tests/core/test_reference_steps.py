@@ -1,4 +1,4 @@
-"""Integrators against references/steps.py: whole steps of springs with pins, weight and drag."""
+"""Integrators equal references/steps.py in whole steps of springs with pins, gravity and drag."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dampsim.core.system.term import Potential, pin_springs
 from references import steps, velocities
 
 
-def test_every_integrator_has_a_reference() -> None:
+def test_integrators_have_references() -> None:
     assert set(steps.INTEGRATORS) == {one.name for one in INTEGRATORS}
 
 
@@ -44,12 +44,12 @@ def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
     dials = {"gamma": 0.4, "damp_current": True, "sweeps": 2}
 
     class Both(Damping):
-        """A force and a change of velocities at once, which tells at which of them each integrator looks."""
+        """Damping with both a force and a change of velocities, to check where each integrator evaluates them."""
 
         def __init__(self) -> None:
             self._slow = None if damped is None else made(damped, system, **dials)
 
-        def velocities(self, positions, before, predicted, h):  # type: ignore[no-untyped-def]
+        def damp_velocities(self, positions, before, predicted, h):  # type: ignore[no-untyped-def]
             return predicted if self._slow is None else self._slow.damp_velocities(positions, before, predicted, h)
 
         def matrix(self, positions):  # type: ignore[no-untyped-def]
@@ -66,7 +66,7 @@ def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
 
 @pytest.mark.parametrize("damped", [None, "POINT", "SPRING"])
 @pytest.mark.parametrize("name", steps.INTEGRATORS)
-def test_a_step_of_every_integrator_is_its_equation(name: str, damped: str | None) -> None:
+def test_integrator_step_matches_equation(name: str, damped: str | None) -> None:
     reference, system, damping = scene(damped)
     integrator = next(one for one in INTEGRATORS if one.name == name)
     stepping = IntegratorStepper(integrator, system, damping)
@@ -82,15 +82,15 @@ def test_a_step_of_every_integrator_is_its_equation(name: str, damped: str | Non
         assert report.outcome is Outcome.CONVERGED
         places, speeds = steps.INTEGRATORS[name](reference, steps.Start(x, v, x, end, 0.02))
         assert after.time == pytest.approx(0.32)
-        # What the minimisation leaves of its residual: its floor is the rounding of positions.
+        # The residual of the minimisation is limited by the rounding of positions.
         same(after.positions, places, 1e-11)
         same(after.velocities, speeds, 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
-def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integrator: type[Integrator]) -> None:
-    """Springs that turn as they swing: their strain rate's C is another one in every step."""
+def test_integrator_order_with_variable_drag(integrator: type[Integrator]) -> None:
+    """The declared order of convergence holds for springs that rotate, whose damping matrix changes in every step."""
     _, system, damping = scene(None)
     place, ends = system.rest[system.pinned], []
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
@@ -102,13 +102,13 @@ def test_the_declared_order_holds_where_the_drag_changes_with_the_places(integra
             assert report.outcome is Outcome.CONVERGED
         ends.append(state.positions)
     coarse, fine = (float(np.abs(b - a).max()) for a, b in itertools.pairwise(ends))
-    # Halving the step once more would bring it nearer.
+    # Another halving of the step would bring it nearer.
     assert np.log2(coarse / fine) == pytest.approx(integrator.order, abs=0.15)
 
 
 @pytest.mark.parametrize("law", [BackwardEulerLaw(), TauKappaLaw(0.4, 0.1)])
-def test_a_falling_body_is_where_its_search_begins(law: DeformationLaw) -> None:
-    """What its weight does to it is known beforehand: no step along a search has to find it."""
+def test_free_fall_needs_no_iteration(law: DeformationLaw) -> None:
+    """The prediction includes gravity, so that a falling body needs no iteration."""
     plain = bar((2, 1, 1), clamped=False)
     system = replace(plain, gravity=np.array([0.0, 0.0, -9.81]))
     stepper, controls = Stepper(system), Controls((law,), 1.0, 1e-8)
@@ -118,7 +118,8 @@ def test_a_falling_body_is_where_its_search_begins(law: DeformationLaw) -> None:
     np.testing.assert_allclose(after.velocities, state.velocities + 0.02 * system.gravity, atol=1e-12)
 
 
-def test_parts_of_a_step_lead_the_pins_along_a_straight_line() -> None:
+def test_subinterval_inputs_interpolate_pins() -> None:
+    """Pins move along straight lines over the parts of a step."""
     start, end = np.zeros((2, 3)), np.array([[3.0, 0.0, 6.0], [0.0, -9.0, 1.5]])
     whole = BlockInputs(start + 1.0, end + 1.0)
     for k in range(3):

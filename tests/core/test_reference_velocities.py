@@ -1,4 +1,4 @@
-"""Dampings that act on velocities against references/velocities.py: [Sch] once more, equal to rounding."""
+"""Dampings that act on velocities equal references/velocities.py to rounding: [Sch]."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from test_damping import squashed, states
 H = 1.0 / 60.0
 
 
-def test_whatever_acts_on_velocities_has_a_reference() -> None:
+def test_velocity_dampings_have_references() -> None:
     assert set(velocities.VELOCITIES) == set(ACTING)
     assert set(velocities.TORQUES) == set(TORQUE_SCHEMES)
     assert set(velocities.CLUSTERS) == set(CLUSTERS)
 
 
 def broken() -> System:
-    """Two pieces: bars beside each other, with masses of all sizes."""
+    """Return two separate bars with masses of all sizes."""
     plain = squashed(False)
     (elements,) = plain.blocks[0].groups
     count = len(plain.rest)
@@ -46,7 +46,7 @@ def compared(name: str, system: System, h: float = H, close: float = CLOSE, **di
     damping = made(name, system, **dials)
     for state in states(system, 4):
         rng = np.random.default_rng(9)
-        # What explicit methods hand over is ahead of the velocities before.
+        # Explicit methods pass predicted velocities that differ from those before the step.
         ahead = state.velocities + 0.5 * rng.standard_normal(state.velocities.shape) * np.abs(state.velocities).max()
         body = velocities.Body(
             system.mass, system.blocks[0].groups[0], state.positions, state.velocities, ahead, h
@@ -55,7 +55,8 @@ def compared(name: str, system: System, h: float = H, close: float = CLOSE, **di
         same(damping.damp_velocities(state.positions, state.velocities, ahead, h), wanted, close)
 
 
-def test_point_damping_takes_gamma_from_a_node_of_mean_mass() -> None:
+def test_point_damping_matches_paper() -> None:
+    """Point damping removes gamma of the velocity of a node with mean mass."""
     for gamma in (0.1, 0.6, 1.0):
         compared("POINT", squashed(False), gamma=gamma)
 
@@ -63,32 +64,34 @@ def test_point_damping_takes_gamma_from_a_node_of_mean_mass() -> None:
 @pytest.mark.parametrize("name", ["SPRING", "SPRING_WHOLE"])
 @pytest.mark.parametrize("current", [False, True])
 @pytest.mark.parametrize("sweeps", [1, 2, 7])
-def test_springs_damp_as_the_matrices_of_the_paper(name: str, current: bool, sweeps: int) -> None:
+def test_spring_damping_matches_matrices(name: str, current: bool, sweeps: int) -> None:
     for gamma in (0.3, 1.0):
         compared(name, squashed(False), gamma=gamma, damp_current=current, sweeps=sweeps)
 
 
-def test_the_fastest_spring_of_a_large_mesh_is_found_as_that_of_a_small_one() -> None:
+def test_largest_edge_eigenvalue_of_large_mesh() -> None:
     system = bar((4, 2, 2))
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     body = velocities.Body(system.mass, system.blocks[0].groups[0], system.rest, system.rest, system.rest, H)
     E = velocities.incidence(body)
     values = np.linalg.eigvals(E @ E.T / system.mass[:, None]).real
-    # The iteration for more than 24 nodes ends at 1e-6.
+    # The iteration for more than 24 nodes has a tolerance of 1e-6.
     assert largest_edge_eigenvalue(mesh) == pytest.approx(values.max(), rel=1e-5)
 
 
 @pytest.mark.parametrize("clusters", [choice.name for choice in PARAMETERS["clusters"].choices])
 @pytest.mark.parametrize("torque", [choice.name for choice in PARAMETERS["torque"].choices])
-def test_direct_damping_is_the_papers_in_every_cluster_and_with_every_scheme(clusters: str, torque: str) -> None:
+def test_direct_damping_matches_paper(clusters: str, torque: str) -> None:
+    """Direct damping matches the paper for all clusters and torque schemes."""
     system = broken() if clusters == "PIECES" else squashed(False)
-    # The solver of the programme is content with less, and a step of least squares mends its sums.
+    # The linear programme is solved less accurately; a least-squares step corrects its sums.
     close = 1e-9 if torque == "PROGRAMME" else CLOSE
     compared("DIRECT", system, close=close, clusters=clusters, torque=torque, gamma=0.45)
 
 
 @pytest.mark.parametrize("then", TORQUE_SCHEMES)
-def test_each_stage_of_a_sequence_has_its_own_scheme(then: str) -> None:
+def test_direct_damping_sequence_schemes(then: str) -> None:
+    """Each stage of a sequence has its own torque scheme."""
     close = 1e-9 if then == "PROGRAMME" else CLOSE
     compared(
         "DIRECT",
@@ -102,19 +105,20 @@ def test_each_stage_of_a_sequence_has_its_own_scheme(then: str) -> None:
 
 
 @pytest.mark.parametrize("torque", TORQUE_SCHEMES)
-def test_direct_damping_of_the_whole_step_is_the_limit_of_all_sweeps(torque: str) -> None:
+def test_direct_damping_with_full_strength(torque: str) -> None:
+    """Direct damping with gamma = 1 matches the paper on a deformed bar."""
     compared("DIRECT", squashed(True), close=1e-8, clusters="BODY", torque=torque, gamma=1.0)
 
 
-def test_gamma_is_the_part_removed_in_a_24th_of_a_second() -> None:
-    """(2.19), and back."""
+def test_gamma_conversion_between_rates() -> None:
+    """Gamma is the fraction that is removed in 1/24 s, (2.19), and the conversion is invertible."""
     for gamma, h in ((0.3, 1 / 24), (0.3, 1 / 60), (0.9, 1 / 12)):
         assert retained_fraction(gamma, h) == pytest.approx(1 - velocities.removed_in(h, gamma), rel=1e-14)
         assert removed_fraction(retained_fraction(gamma, h), h) == pytest.approx(gamma, rel=1e-12)
     assert removed_fraction(1.3, 0.1) == 0.0
 
 
-def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
+def test_ring_clusters_of_two_edges() -> None:
     system = squashed(False)
     (elements,) = system.blocks[0].groups
     body = velocities.Body(system.mass, elements, system.rest, system.rest, system.rest, H)
@@ -125,8 +129,8 @@ def test_rings_of_two_steps_reach_what_two_edges_do() -> None:
 
 
 @pytest.mark.parametrize("torque", ["EDGES", "EDGES_PRINTED"])
-def test_a_factor_above_one_is_never_taken_along_edges(torque: str) -> None:
-    """A chain that is stretched evenly: its edges know little of the force at its ends."""
+def test_edge_scheme_factor_at_most_one(torque: str) -> None:
+    """An evenly stretched chain, whose edge forces underestimate the force at its ends, would need a factor above 1."""
     rng = np.random.default_rng(5)
     x = np.arange(7.0)[:, None] * [1.0, 0.2, 0.0] + 0.05 * rng.standard_normal((7, 3))
     v = x + 0.02 * rng.standard_normal(x.shape)
@@ -146,7 +150,7 @@ def test_a_factor_above_one_is_never_taken_along_edges(torque: str) -> None:
         same(found, v + H * whole)
 
 
-def test_dampings_of_many_bodies_act_on_each_alone() -> None:
+def test_blockwise_damping_acts_per_body() -> None:
     system = squashed(False)
     count = len(system.rest)
     one, other = made("POINT", system, gamma=0.5), made("STRAIN_RATE", system)

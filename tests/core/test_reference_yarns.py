@@ -1,4 +1,4 @@
-"""Woven cloth against tests/core/references/yarns.py, which is written from [SRD] section 5 alone."""
+"""Woven cloth equals tests/core/references/yarns.py, which is written from [SRD] section 5 alone."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def loom() -> Loom:
 
 def reference(cloth: WovenCloth, factor: float) -> Rectangle:
     m = cloth.material
-    # Jamming begins at half the pitch, as yarns of 6 mm would touch even at rest.
+    # Jamming begins at half the pitch, because yarns of 6 mm would touch even at rest.
     shear = factor * m.shear * m.stretch * PITCH
     return Rectangle(ACROSS, ALONG, factor * m.stretch, factor * m.bend, shear, m.linear_density, 0.5 * PITCH, PITCH)
 
 
 def unknowns(cloth: WovenCloth, rest: np.ndarray) -> list[tuple[str, tuple[int, int]]]:
-    """What each unknown is: the place of a node, or of a warp or weft at it; "" for those that are none."""
+    """Return the meaning of each unknown: coordinate of a node, or arc length of a warp or weft; "" for unused ones."""
     ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
     found: list[tuple[str, tuple[int, int]]] = [("", (0, 0))] * cloth.unknown_count
     for node, place in enumerate(ij):
@@ -46,7 +46,7 @@ def unknowns(cloth: WovenCloth, rest: np.ndarray) -> list[tuple[str, tuple[int, 
 
 
 def bent(one: Loom, seed: int) -> np.ndarray:
-    """(unknowns,) changes of all of them: bends of a radian, and yarns so far slid that some jam."""
+    """Return random changes (unknowns,) of all unknowns: bends of about 1 rad, and yarns that slide until some jam."""
     rng = np.random.default_rng(seed)
     way = rng.uniform(-1.0, 1.0, (one.cloth.triples, 3))
     way[: one.cloth.count] *= 0.4 * PITCH
@@ -56,7 +56,7 @@ def bent(one: Loom, seed: int) -> np.ndarray:
 
 
 def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
-    """The reference's x, warp and weft, moved by a change of the unknowns."""
+    """Return x, warp and weft of the reference for a change of the unknowns."""
     rest = one.system.rest
     ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
     x = {place: rest[k].astype(change.dtype) for k, place in enumerate(ij)}
@@ -73,7 +73,8 @@ def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
-def test_energy_and_slopes_are_those_of_the_paper_where_yarns_bend_shear_slide_and_jam(seed: int) -> None:
+def test_yarn_energy_and_gradient_match_paper(seed: int) -> None:
+    """Energy and gradient match the paper for yarns that bend, shear, slide and jam."""
     one, change = loom(), bent(loom(), seed)
     cloth, known = one.cloth, reference(one.cloth, 20.0)
     moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
@@ -83,13 +84,14 @@ def test_energy_and_slopes_are_those_of_the_paper_where_yarns_bend_shear_slide_a
     def total(by: np.ndarray) -> np.ndarray:
         return known.energy(*told(one, by))
 
-    # Both are exact; angles of straight yarns are known to about 1e-8 of a radian by their cosine.
+    # Both are exact; angles of nearly straight yarns have an error of about 1e-8 by their cosine.
     assert value == pytest.approx(float(total(change).real), rel=1e-12)
     expected = slopes(total, change)
     np.testing.assert_allclose(gradient, expected, atol=1e-10 * np.abs(expected).max())
 
 
-def test_weight_falls_with_the_yarn_that_slides() -> None:
+def test_gravity_energy_of_sliding_yarns() -> None:
+    """The gravity energy includes the motion of yarn material that slides."""
     one, change = loom(), bent(loom(), 5)
     cloth, known = one.cloth, reference(one.cloth, 1.0)
     moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
@@ -105,8 +107,8 @@ def test_weight_falls_with_the_yarn_that_slides() -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed: int) -> None:
-    """Of stretch and jamming all, of taut pieces; of bending and shear near to straight and square."""
+def test_projected_hessians_near_rest(seed: int) -> None:
+    """The Hessians of taut stretch, jamming, and nearly straight and square bending and shear match the gradient."""
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(seed)
     elastic, fine = YarnElasticity(cloth, 20.0), 1e-5
@@ -127,13 +129,13 @@ def test_positive_hessians_are_the_slopes_slopes_where_nothing_is_left_out(seed:
     dx, du = cloth.split_unknowns(1e-8 * way)
     ahead, behind = (elastic.value_gradient(x + sign * dx, u + sign * du)[1] for sign in (1.0, -1.0))
     expected = matrix[:size, :size] @ way.ravel()
-    # Left out is what grows with the bends, which are some 1e-5; differences of 1e-8 m leave 1e-6.
+    # Neglected terms grow with the bends, about 1e-5; differences of 1e-8 m have an error of 1e-6.
     np.testing.assert_allclose((ahead - behind) / 2e-8, expected, atol=2e-4 * np.abs(expected).max())
     assert np.linalg.eigvalsh(matrix).min() > -1e-12 * np.abs(matrix).max()
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_hessians_never_curve_down_however_it_is_crumpled(seed: int) -> None:
+def test_hessians_of_crumpled_cloth_are_positive(seed: int) -> None:
     one = loom()
     cloth, elastic = one.cloth, YarnElasticity(one.cloth, 20.0)
     moved, slid = cloth.split_unknowns(bent(one, seed).reshape(-1, 3))
@@ -144,7 +146,8 @@ def test_hessians_never_curve_down_however_it_is_crumpled(seed: int) -> None:
 
 
 @pytest.mark.parametrize("bend", [1e-7, 1e-3, 0.05, 0.099, 0.101, 1.0, 1.5, 2.5])
-def test_rates_of_bend_are_those_of_the_paper_on_both_sides_of_their_threshold(bend: float) -> None:
+def test_bending_rates_around_threshold(bend: float) -> None:
+    """Bending rates match the paper on both sides of the angle where the strain switches."""
     rng = np.random.default_rng(3)
     a = rng.standard_normal(3)
     across = np.cross(a, rng.standard_normal(3))
@@ -153,7 +156,7 @@ def test_rates_of_bend_are_those_of_the_paper_on_both_sides_of_their_threshold(b
     da, db = rng.standard_normal((2, 3))
     found = elements.bending_rate(a[None], b[None])[0] @ np.concatenate([da, db])
     if bend < elements.SMALL_ANGLE:
-        # Rounding of a bend of 1e-7 is 1e-16 beside rates of one.
+        # The rounding of a bend of 1e-7 is 1e-16 relative to rates of 1.
         np.testing.assert_allclose(found, bend_rate(a, b, da, db), rtol=1e-9, atol=1e-12)
     else:
         expected = angle_rate(a, b, da, db)
@@ -163,7 +166,7 @@ def test_rates_of_bend_are_those_of_the_paper_on_both_sides_of_their_threshold(b
         assert expected == pytest.approx(float(slope), rel=1e-6)
 
 
-def test_energy_of_motion_is_that_of_yarns_that_slide_through_their_crossings() -> None:
+def test_kinetic_energy_of_sliding_yarns() -> None:
     one = loom()
     cloth, known = one.cloth, reference(one.cloth, 1.0)
     change, speed = bent(one, 1), bent(one, 2)
@@ -182,7 +185,8 @@ def test_energy_of_motion_is_that_of_yarns_that_slide_through_their_crossings() 
     assert found == pytest.approx(expected, rel=1e-12)
 
 
-def test_friction_is_hubers_function_and_what_slipped_sticks_anew() -> None:
+def test_sliding_friction_is_huber_function() -> None:
+    """Friction is a Huber function, and yarns that slipped stick at a new anchor."""
     ways = np.array([-3.0, -0.4, 0.0, 0.2, 0.5, 2.0])
     friction = SlidingFriction(np.zeros(6), np.full(6, 5.0), 10.0)
     value, slope = friction.value_gradient(ways)
@@ -191,14 +195,17 @@ def test_friction_is_hubers_function_and_what_slipped_sticks_anew() -> None:
         rate = (huber(way + 1e-6, 5.0, 10.0) - huber(way - 1e-6, 5.0, 10.0)) / 2e-6
         assert force == pytest.approx(rate, rel=1e-8)
     after = SlidingFriction(friction.moved_anchor(ways), friction.limit, 10.0)
-    # Where it slipped it pulls on as hard as it did, from where it sticks now.
+    # Where it slipped, the force from the new anchor equals the friction limit.
     np.testing.assert_allclose(after.value_gradient(ways)[1], slope, rtol=1e-12)
     assert (np.abs(ways - after.anchor) <= 0.5 + 1e-12).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_hessian_over_the_nodes_is_that_of_yarns_that_do_not_slide(seed: int) -> None:
-    """By central differences of 1e-6 of the pitch within and 1e-7 here; what is bent by a radian leaves 1e-5."""
+def test_node_hessian_of_fixed_arc_lengths(seed: int) -> None:
+    """The node Hessian matches differences of the gradient with fixed arc lengths.
+
+    Its central differences use 1e-6 of the pitch, those here 1e-7; bends of about 1 rad cause an error of 1e-5.
+    """
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(seed)
     elastic = YarnElasticity(cloth, 20.0)
@@ -211,7 +218,7 @@ def test_the_hessian_over_the_nodes_is_that_of_yarns_that_do_not_slide(seed: int
     np.testing.assert_allclose(found, (ahead - behind) / (2.0 * step), atol=1e-5 * np.abs(found).max())
 
 
-def test_stretch_is_damped_by_the_rate_of_its_strain() -> None:
+def test_stretch_damping_uses_strain_rate() -> None:
     """[SRD] (12): v C v = beta E A sum D strain_rate^2, of l/D with both of its parts."""
     one = loom()
     cloth, rng = one.cloth, np.random.default_rng(0)
@@ -230,12 +237,13 @@ def test_stretch_is_damped_by_the_rate_of_its_strain() -> None:
     found = np.einsum(
         "si,sij,sj->s", local, YarnElasticity(cloth, 20.0).strain_rate_hessians(x, u, beta, 0.0).stretch, local
     )
-    # The differences leave a millionth.
+    # The finite differences have an error of 1e-6.
     expected = beta * 20.0 * cloth.material.stretch * cloth.lengths(u) * rate**2
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_a_step_of_the_search_leaves_a_tenth_of_the_room_between_crossings() -> None:
+def test_largest_step_keeps_crossings_apart() -> None:
+    """A step of the search leaves at least a tenth of the distance between crossings."""
     one = loom()
     cloth = one.cloth
     controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (YarnDials(),))

@@ -1,4 +1,4 @@
-"""A surface cut finer has no long edges, the same shape, and no gaps."""
+"""Subdivision of surfaces to a maximum edge length: same shape, no long edges, no gaps."""
 
 from __future__ import annotations
 
@@ -21,23 +21,24 @@ def lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("part", [0.9, 0.45, 0.2])
 @pytest.mark.parametrize("surface", SURFACES, ids=lambda one: f"{one.name}{len(one.vertices)}")
-def test_no_edge_is_longer_and_the_shape_is_the_same(surface: Surface, part: float) -> None:
+def test_subdivision_keeps_shape_and_limits_edges(surface: Surface, part: float) -> None:
+    """No edge of a subdivided surface exceeds the length, and the shape does not change."""
     v, t = surface.vertices, surface.triangles
     length = part * float(lengths(v, t).max())
     fine = subdivide_to_length(v, t, length)
     points = fine.operator @ v
-    # Its own vertices come first and stay; all others are means of them.
+    # The original vertices come first and stay; all others are averages of them.
     assert np.array_equal(fine.operator[: len(v)].toarray(), np.eye(len(v)))
     np.testing.assert_allclose(np.asarray(fine.operator.sum(axis=1)).ravel(), 1.0, atol=1e-12)
     assert fine.operator.data.min() > 0.0
     assert lengths(points, fine.triangles).max() <= length
     assert (is_closed(fine.triangles), len(np.unique(fine.triangles))) == (is_closed(t), len(points))
-    # As many borders as before, now of several pieces, none of which hangs loose.
+    # Closed and open surfaces stay so, and no edge has more than two triangles.
     for triangles in (t, fine.triangles):
         assert (np.bincount(Topology.from_triangles(triangles).triangle_edges.ravel()) <= 2).all()
     before, after = triangle_areas(v, t), triangle_areas(points, fine.triangles)
     assert after.sum() == pytest.approx(before.sum(), rel=1e-12)
-    # Every piece lies in one of the old triangles, and looks out where that does.
+    # Each new triangle lies in an old one and has its normal.
     middles = points[fine.triangles].mean(axis=1)
     found = nearest_triangles(Triangles(v, t), middles, 1e-6 * surface.size)
     assert len(found.point) == len(middles)
@@ -45,14 +46,15 @@ def test_no_edge_is_longer_and_the_shape_is_the_same(surface: Surface, part: flo
     np.testing.assert_allclose(out, 1.0, atol=1e-9)
 
 
-def test_what_is_fine_enough_is_left_alone() -> None:
+def test_fine_surface_is_unchanged() -> None:
     surface = sphere(40)
     fine = subdivide_to_length(surface.vertices, surface.triangles, 10.0)
     assert np.array_equal(fine.triangles, surface.triangles)
     assert fine.operator.shape == (40, 40)
 
 
-def test_pieces_are_no_thinner_than_half_of_what_they_were_cut_from() -> None:
+def test_subdivided_triangles_stay_round() -> None:
+    """The least roundness falls by less than a factor of four."""
     surface = sphere(60)
     fine = subdivide_to_length(surface.vertices, surface.triangles, 0.05)
 
@@ -66,7 +68,7 @@ def test_pieces_are_no_thinner_than_half_of_what_they_were_cut_from() -> None:
     )
 
 
-def test_too_many_points_are_not_made() -> None:
+def test_subdivision_limits_vertex_count() -> None:
     surface = sphere(40)
     fine = subdivide_to_length(surface.vertices, surface.triangles, 1e-4)
     assert len(surface.vertices) < fine.operator.shape[0] <= 30_000

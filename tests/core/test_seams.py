@@ -1,4 +1,4 @@
-"""Seams: borders that are drawn together hold as if they were one piece."""
+"""Seams: borders that are joined hold like one piece."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 
-# A cotton of threads that hardly stretch, 1 mm thick.
+# Cotton of nearly inextensible threads, 1 mm thick.
 COTTON: dict[str, Any] = {"kind": "CLOTH", "thickness": 1.0, "stiffness": 3000.0, "density": 200.0, "bending": 0.18}
 
 
 def panel(columns: int, rows: int, corner: tuple[float, float, float], size: tuple[float, float]) -> Surface:
-    """In the plane x z, from its lower left corner."""
+    """Return a rectangle in the plane y = 0 from its lower left corner."""
     x, z = np.meshgrid(np.linspace(0.0, size[0], columns), np.linspace(0.0, size[1], rows), indexing="ij")
     k = (np.arange(columns - 1)[:, None] * rows + np.arange(rows - 1)).ravel()
     faces = np.concatenate([np.stack([k, k + rows, k + rows + 1], 1), np.stack([k, k + rows + 1, k + 1], 1)])
@@ -38,15 +38,16 @@ def sewn(surface: Surface, members: np.ndarray, pins: np.ndarray, **more: Any) -
 
 
 def gap(body: Body, points: np.ndarray) -> float:
-    """The widest of what is not pinned apart, m."""
+    """Return the largest distance in m between paired vertices that are not both pinned."""
     free = body.seams[~(body.pins[body.seams] > 0.0).all(axis=1)]
     return float(np.linalg.norm(points[free[:, 0]] - points[free[:, 1]], axis=1).max())
 
 
-def test_each_vertex_of_both_borders_finds_its_place_on_the_other() -> None:
+def test_pairs_of_unequal_borders() -> None:
+    """Each vertex of both borders is paired with a vertex at nearly the same fraction of the other border."""
     one, other = panel(4, 13, (0.0, 0.0, 0.0), (0.3, 1.2)), panel(4, 9, (0.5, 0.2, 0.1), (0.3, 1.0))
     surface = both(one, other)
-    # The right side of the one and the left side of the other.
+    # The right side of one panel and the left side of the other.
     x = surface.vertices[:, 0]
     pairs = pair_border_vertices(
         surface.vertices, surface.triangles, (np.abs(x - 0.3) < 1e-9) | (np.abs(x - 0.5) < 1e-9)
@@ -54,15 +55,16 @@ def test_each_vertex_of_both_borders_finds_its_place_on_the_other() -> None:
     assert len(pairs) == 13
     assert np.unique(pairs[:, 0]).tolist() == list(range(39, 52))
     assert np.unique(pairs[:, 1]).tolist() == list(range(52, 61))
-    # By the part of the way, from bottom to bottom: no farther off than half of the longer spacing.
+    # Fractions of the length differ by at most half of the larger spacing.
     high = surface.vertices[pairs, 2]
     assert np.abs(high[:, 0] / 1.2 - (high[:, 1] - 0.1)).max() < 0.5 / 8.0 + 1e-9
 
 
-def test_rings_are_joined_where_they_are() -> None:
+def test_pairs_of_ring_borders() -> None:
+    """Ring borders are paired by position, independent of their start and direction."""
     turn = 2.0 * np.pi * np.arange(12) / 12
     low = np.column_stack([np.cos(turn), np.sin(turn), 0.0 * turn])
-    # The other ring begins elsewhere and goes round the other way.
+    # The other ring has another start and the opposite direction.
     high = np.roll(low[::-1], 5, axis=0) * 0.9
     up = np.array([0.0, 0.0, 1.0])
     rows = [low - up, low, high + 0.2 * up, high + up]
@@ -77,7 +79,7 @@ def test_rings_are_joined_where_they_are() -> None:
     np.testing.assert_allclose(flat[:, 0], flat[:, 1], atol=1e-9)
 
 
-def test_four_sides_of_two_panels_are_two_seams() -> None:
+def test_two_seams_of_two_panels() -> None:
     front, back = panel(5, 6, (0.0, 0.0, 0.0), (0.4, 0.5)), panel(5, 6, (0.0, 0.3, 0.0), (0.4, 0.5))
     surface = both(front, back)
     x = surface.vertices[:, 0]
@@ -97,7 +99,8 @@ def test_four_sides_of_two_panels_are_two_seams() -> None:
         (lambda x, z: x > -1.0, "covers 1 ring"),
     ],
 )
-def test_what_is_no_two_lines_is_refused_with_what_it_is(members: Any, said: str) -> None:
+def test_invalid_seam_group_is_refused(members: Any, said: str) -> None:
+    """A seam group that does not cover two lines or rings is refused with a description of its borders."""
     surface = panel(9, 6, (0.0, 0.0, 0.0), (0.4, 0.5))
     with pytest.raises(SeamError, match=said):
         pair_border_vertices(
@@ -105,9 +108,9 @@ def test_what_is_no_two_lines_is_refused_with_what_it_is(members: Any, said: str
         )
 
 
-def test_a_sheet_that_was_cut_and_sewn_hangs_as_the_whole_one() -> None:
+def test_sewn_sheet_hangs_like_whole_sheet() -> None:
     whole = panel(5, 13, (0.0, 0.0, -1.2), (0.4, 1.2))
-    # The lower half is modelled 5 cm aside and below.
+    # The lower half is modelled 5 cm beside and below its place.
     upper, lower = panel(5, 7, (0.0, 0.0, -0.6), (0.4, 0.6)), panel(5, 7, (0.0, 0.05, -1.25), (0.4, 0.6))
     halves = both(upper, lower)
     z = halves.vertices[:, 2]
@@ -118,13 +121,13 @@ def test_a_sheet_that_was_cut_and_sewn_hangs_as_the_whole_one() -> None:
         for name, body in (("cut", cut), ("one", one))
     }
     edge = 0.1
-    # A hundredth of what an edge there is stretched by, which carries half of 0.1 kg on 0.4 m of 3000 N/m: 1 mm/m.
+    # Each edge there carries half of 0.1 kg on 0.4 m of 3000 N/m, a strain of about 1e-3.
     assert gap(cut, hung["cut"]) < 1e-3 * edge
     assert hung["cut"][:, 2].min() == pytest.approx(hung["one"][:, 2].min(), abs=2e-4)
 
 
 def bag(**more: Any) -> Body:
-    """Two panels 0.3 m apart that are sewn along their sides and at the bottom, pinned at the top."""
+    """Return two panels 0.3 m apart that are sewn along their sides and at the bottom, pinned at the top."""
     front, back = panel(9, 11, (0.0, 0.0, -0.5), (0.4, 0.5)), panel(9, 11, (0.0, 0.3, -0.5), (0.4, 0.5))
     surface = both(front, back)
     x, z = surface.vertices[:, 0], surface.vertices[:, 2]
@@ -134,7 +137,8 @@ def bag(**more: Any) -> Body:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start_settled", [True, False])
-def test_panels_that_are_apart_are_drawn_together_and_stay_so(start_settled: bool) -> None:
+def test_seams_close_gap_and_stay_closed(start_settled: bool) -> None:
+    """Seams pull separate panels together and keep them together."""
     body = bag(start_settled=start_settled, settle=20.0)
     frames = list(Simulation(scene(body, last=40)).frames())
     gaps = []
@@ -142,11 +146,11 @@ def test_panels_that_are_apart_are_drawn_together_and_stay_so(start_settled: boo
         points = frame.shapes[body.name]
         assert np.isfinite(points).all()
         gaps.append(gap(body, points))
-    # Of panels of half a metre, which nobody sees.
+    # This is invisible on panels of half a metre.
     assert max(gaps[0 if start_settled else 12 :]) < 1e-3
 
 
-def test_a_cushion_of_two_panels_holds_its_air() -> None:
+def test_sewn_cushion_holds_pressure() -> None:
     front, back = panel(9, 9, (0.0, 0.0, 0.0), (0.4, 0.4)), panel(9, 9, (0.0, 0.02, 0.0), (0.4, 0.4))
     back = Surface(back.name, back.vertices, back.triangles[:, ::-1])
     surface = both(front, back)
@@ -157,12 +161,12 @@ def test_a_cushion_of_two_panels_holds_its_air() -> None:
         ClothKind.build(still(surface, pins, **COTTON, pressure=20.0))
     body = sewn(surface, rim, z > 0.4 - 1e-9, pressure=20.0)
     shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
-    # Modelled 2 cm thick, it is round now.
+    # The cushion is modelled 2 cm thick and inflates.
     assert np.ptp(shape[:, 1]) > 0.06
     assert gap(body, shape) < 1e-3
 
 
-def test_what_is_sewn_stays_where_a_sheet_is_made_coarser() -> None:
+def test_seams_on_coarsened_sheet() -> None:
     upper, lower = panel(41, 21, (0.0, 0.0, -0.5), (1.0, 0.5)), panel(41, 21, (0.0, 0.05, -1.1), (1.0, 0.5))
     halves = both(upper, lower)
     z = halves.vertices[:, 2]
@@ -175,8 +179,8 @@ def test_what_is_sewn_stays_where_a_sheet_is_made_coarser() -> None:
 
 
 @pytest.mark.slow
-def test_a_seam_does_not_gape_where_the_sheet_touches_itself() -> None:
+def test_seams_stay_closed_under_self_contact() -> None:
     body = bag(touch_self=True, contact_distance=0.01, settle=20.0)
     frames = list(Simulation(scene(body, last=6)).frames())
-    # Far below the contact distance, by which its panels are apart elsewhere.
+    # Far below the contact distance, which separates the panels elsewhere.
     assert max(gap(body, frame.shapes[body.name]) for frame in frames) < 1e-3

@@ -1,4 +1,4 @@
-"""The dial's own mathematics: frames and overshoot to the step's coefficients (docs/explanation/physics/02-settle-law.md)."""
+"""Mathematics of Settle: from frames and overshoot to coefficients (docs/explanation/physics/02-settle-law.md)."""
 
 from __future__ import annotations
 
@@ -15,43 +15,46 @@ STIFFER = np.geomspace(1.0, 1e7, 60)
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
-def test_the_continuous_law_is_at_rest_at_the_dialled_time(dialled: SettleLawFactory, overshoot: float) -> None:
+def test_release_rests_at_settle_time(dialled: SettleLawFactory, overshoot: float) -> None:
+    """The continuous release response falls below the rest threshold at the settle time, counted from its peak."""
     law = dialled(2.0, overshoot, 100.0)
     times = np.linspace(law.time_to_peak, 6.0, 60001)
     above = times[np.abs(law.release_response(times - law.time_to_peak)) > REST_FRACTION]
-    assert above[-1] == pytest.approx(2.0, abs=2e-4)  # The grid's spacing, twice.
+    assert above[-1] == pytest.approx(2.0, abs=2e-4)  # Twice the spacing of the times.
 
 
 def stopped(law: WaveformLaw, times: np.ndarray) -> np.ndarray:
-    """e^{-at} sin wt, or e^{-at} - e^{-2at}: a deflection of none that begins with a velocity."""
+    """Return e^{-at} sin wt, or e^{-at} - e^{-2at}: the response to an initial velocity without deflection."""
     if law.frequency == 0.0:
         return np.exp(-law.decay * times) - np.exp(-2.0 * law.decay * times)
     return np.exp(-law.decay * times) * np.sin(law.frequency * times)
 
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
-def test_a_stop_is_at_rest_at_the_dialled_time_and_a_release_sooner(overshoot: float) -> None:
+def test_stop_rests_at_settle_time(overshoot: float) -> None:
+    """A stop rests at the settle time, and a release earlier by the time to the peak."""
     law = settle_law(2.0, overshoot, 100.0)
     times = np.linspace(0.0, 6.0, 60001)
     swing = np.abs(stopped(law, times))
     assert times[swing > REST_FRACTION * swing.max()][-1] == pytest.approx(2.0, abs=2e-4)
     assert times[swing.argmax()] == pytest.approx(law.time_to_peak, abs=2e-4)
-    # The page says 0.8 to 1; the least is at overshoots of a few percent.
+    # The docs state 0.8 to 1; the minimum is at overshoots of a few percent.
     assert 0.8 <= (2.0 - law.time_to_peak) / 2.0 < 1.0
 
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
 @pytest.mark.parametrize(("dialled", "moved"), [(settle_law, 0.014), (first_mode_law, 0.0041)])
-def test_the_continuous_law_swings_as_far_as_dialled(dialled: SettleLawFactory, moved: float, overshoot: float) -> None:
+def test_release_overshoot_matches_bounce(dialled: SettleLawFactory, moved: float, overshoot: float) -> None:
     law = dialled(2.0, overshoot, 100.0)
     lowest = np.min(law.release_response(np.linspace(0.0, 2.0, 20001)))
-    # So many points of it keep the last swing clear of the threshold.
+    # The law moves the overshoot by this much to keep the last swing off the threshold.
     assert -min(lowest, 0.0) == pytest.approx(overshoot, abs=moved)
 
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
 @pytest.mark.parametrize("h", [1 / 24, 1 / 60, 1 / 240])
-def test_the_step_of_the_first_law_has_exactly_its_roots(overshoot: float, h: float) -> None:
+def test_first_mode_step_has_exact_roots(overshoot: float, h: float) -> None:
+    """The characteristic roots of a step equal those of the continuous first-mode law."""
     law = first_mode_law(1.5, overshoot, 37.0)
     c = law.coefficients(h)
     q = c.inertia_time * h * 37.0
@@ -61,11 +64,11 @@ def test_the_step_of_the_first_law_has_exactly_its_roots(overshoot: float, h: fl
 
 
 class Oscillator:
-    """One mode of eigenvalue l, mass 1, whose substeps minimise
+    """One mode of eigenvalue l and mass 1, whose substeps minimise
 
     (v - kappa u)^2/(2 s) + theta/h l y(v)^2/2 + ((1 - theta) g - sigma h g') v - L v,   y(v) = y + h v,  g = l y
 
-    written from docs/explanation/physics/02-settle-law.md, apart from the code of the step.
+    It is written from docs/explanation/physics/02-settle-law.md, independently of the code of the step.
     """
 
     def __init__(self, law: WaveformLaw, h: float, stiffness: float, y: float = 0.0) -> None:
@@ -89,17 +92,19 @@ def law_and_step(request: pytest.FixtureRequest) -> tuple[WaveformLaw, float]:
     return settle_law(1.5, overshoot, 37.0), h / choose_substeps(1.5, overshoot, h, 1).count
 
 
-def test_a_release_of_the_first_mode_is_the_law_sampled(law_and_step: tuple[WaveformLaw, float]) -> None:
+def test_first_mode_release_is_exact(law_and_step: tuple[WaveformLaw, float]) -> None:
+    """Substeps of the first mode sample the release response exactly."""
     law, h = law_and_step
     mode = Oscillator(law, h, law.eigenvalue, 1.0)
     found = [mode.step() for _ in range(40)]
     np.testing.assert_allclose(found, law.release_response(h * np.arange(1, 41)), atol=1e-12)
 
 
-def test_a_stop_of_the_first_mode_is_the_law_sampled_however_stiff(law_and_step: tuple[WaveformLaw, float]) -> None:
+def test_first_mode_stop_is_exact(law_and_step: tuple[WaveformLaw, float]) -> None:
+    """Substeps of the first mode sample the response to a stop exactly."""
     law, h = law_and_step
     mode, speed = Oscillator(law, h, law.eigenvalue), 3.0
-    # The reference motion loses its speed within one substep; the deformation feels -m_s A.
+    # The reference motion stops within one substep; the inertial load on the deformation is -m_s A.
     found = [
         mode.step(float(law.coefficients(h).reference_inertia_ratio) * speed / h),
         *(mode.step() for _ in range(39)),
@@ -109,9 +114,10 @@ def test_a_stop_of_the_first_mode_is_the_law_sampled_however_stiff(law_and_step:
     np.testing.assert_allclose(found, speed * stopped(law, times) / kick, atol=1e-12)
 
 
-def test_every_mode_decays_as_dialled_and_swings_at_most_by_the_whip_faster(
+def test_higher_modes_decay_and_frequency(
     law_and_step: tuple[WaveformLaw, float],
 ) -> None:
+    """All modes have the dialled decay, and their frequency exceeds the first one at most by the Whip ratio."""
     law, h = law_and_step
     c = law.coefficients(h)
     for ratio in STIFFER:
@@ -119,7 +125,7 @@ def test_every_mode_decays_as_dialled_and_swings_at_most_by_the_whip_faster(
         A, B = (c.kappa + c.sigma * q) / (1.0 + c.theta * q), q / (1.0 + c.theta * q)
         roots = np.roots([1.0, -(1.0 + A - B), A])
         if law.frequency == 0.0:
-            # Nothing swings, and the slowest part is the dialled one.
+            # All roots are real, and the slowest decay is the dialled one.
             assert np.abs(roots.imag).max() < 1e-7
             assert np.abs(roots).max() == pytest.approx(np.exp(-law.decay * h), abs=1e-9)
             assert roots.real.min() > 0.0
@@ -128,7 +134,7 @@ def test_every_mode_decays_as_dialled_and_swings_at_most_by_the_whip_faster(
             assert law.frequency * h * (1 - 1e-9) <= np.abs(np.angle(roots)).max() <= 1.0501 * law.frequency * h + 1e-6
 
 
-def test_at_rest_no_load_depends_on_the_dials(law_and_step: tuple[WaveformLaw, float]) -> None:
+def test_static_response_is_independent_of_dials(law_and_step: tuple[WaveformLaw, float]) -> None:
     law, h = law_and_step
     mode = Oscillator(law, h, 5.0 * law.eigenvalue)
     for _ in range(int(8.0 * 1.5 / h)):
@@ -138,21 +144,30 @@ def test_at_rest_no_load_depends_on_the_dials(law_and_step: tuple[WaveformLaw, f
 
 @pytest.mark.parametrize("painted", [0.2, 0.5, 1.0])
 @pytest.mark.parametrize("overshoot", [0.0, 0.3])
-def test_painted_settle_is_a_settle_of_that_part(painted: float, overshoot: float) -> None:
+def test_settle_scale_equals_shorter_settle(painted: float, overshoot: float) -> None:
     h = 1 / 96
     law = settle_law(1.5, overshoot, 37.0)
     part = WaveformLaw(law.decay, law.frequency, law.eigenvalue, settle_scale=np.array([painted])).coefficients(h)
     meant = settle_law(1.5 * painted, overshoot, 37.0).coefficients(h)
-    for name in ("kappa", "s", "theta", "sigma", "throw", "fresh", "decay"):
+    for name in (
+        "kappa",
+        "inertia_time",
+        "theta",
+        "sigma",
+        "reference_inertia_ratio",
+        "initial_force_change",
+        "decay_rate",
+    ):
         np.testing.assert_allclose(getattr(part, name), getattr(meant, name), rtol=1e-9)
 
 
-def test_visible_swings_count_the_peaks_above_the_threshold() -> None:
+def test_visible_swings_above_threshold() -> None:
     assert [visible_swings(o) for o in (0.0, 0.005, 0.05, 0.3, 0.6)] == [0, 0, 1, 3, 9]
 
 
 @pytest.mark.parametrize("dialled", [settle_law, first_mode_law])
-def test_substeps_resolve_the_swings_or_the_overshoot_gives_in(dialled: SettleLawFactory) -> None:
+def test_substeps_limit_phase_or_overshoot(dialled: SettleLawFactory) -> None:
+    """Substeps limit the phase per substep; at their maximum number the overshoot is reduced."""
     enough = choose_substeps(1.0, 0.6, 1 / 24, 1, dialled)
     assert not enough.is_limited
     assert dialled(1.0, enough.overshoot, 1.0).frequency / 24 / enough.count <= TARGET_PHASE + 1e-9

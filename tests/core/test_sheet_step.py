@@ -1,4 +1,4 @@
-"""The metric of sheets' steps: what it knows, and how few conjugate gradients it leaves."""
+"""Preconditioner of sheet steps: its normal stiffness, and its number of conjugate-gradient iterations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from dampsim.core.stepping.tangent import NormalDirectionSolve, Tangent, Tangent
 from shapes import sheet
 
 
-def test_what_is_known_across_is_the_hessian_along_the_normals() -> None:
+def test_normal_stiffness_is_projected_hessian() -> None:
+    """The normal stiffness is the Hessian along the nodes' normals."""
     rng = np.random.default_rng(0)
     flat = sheet(6)
     x = flat.vertices + 0.05 * rng.standard_normal(flat.vertices.shape)
@@ -45,13 +46,13 @@ def test_what_is_known_across_is_the_hessian_along_the_normals() -> None:
     found = NormalDirectionSolve.factorise(normals, tangent, inertia, 0.1, free)(way[free])
     inner = np.diag(inertia) + 0.1 * wanted[np.ix_(free, free)]
     right = np.linalg.solve(inner, (normals[free] * way[free]).sum(axis=1))
-    # In single precision.
+    # The factorisation has single precision.
     np.testing.assert_allclose(found, normals[free] * right[:, None], rtol=0, atol=1e-5 * np.abs(right).max())
 
 
 @pytest.mark.parametrize("count", [17, pytest.param(33, marks=pytest.mark.slow)])
-def test_conjugate_gradients_are_few_at_any_resolution(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a sheet that falls; with the constant metric alone they are 30 to 70 at both."""
+def test_conjugate_gradient_count_at_any_resolution(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A falling sheet needs few iterations; the constant preconditioner alone would need 30 to 70."""
     counts, own = [], inexact_newton.conjugate_gradients
 
     def counted(*given: object) -> tuple[np.ndarray, int]:
@@ -59,7 +60,7 @@ def test_conjugate_gradients_are_few_at_any_resolution(count: int, monkeypatch: 
         counts.append(found[1])
         return found
 
-    monkeypatch.setattr(inexact_newton, "conjugate", counted)
+    monkeypatch.setattr(inexact_newton, "conjugate_gradients", counted)
     flat = sheet(count)
     body = still(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,
@@ -70,7 +71,7 @@ def test_conjugate_gradients_are_few_at_any_resolution(count: int, monkeypatch: 
 
 
 def stiff_strip(count: int, little: float) -> csr_matrix:
-    """What bends, folded anyhow, and resists next to nothing else."""
+    """Return the bending stiffness of a randomly folded strip with a small stiffness in all other directions."""
     rng = np.random.default_rng(1)
     second = diags([1.0, -2.0, 1.0], [0, 1, 2], shape=(count - 2, count)) @ diags(rng.choice([-1.0, 1.0], count))
     return csr_matrix(second.T @ diags(rng.uniform(0.5, 2.0, count - 2)) @ second + little * identity(count))
@@ -86,8 +87,9 @@ def stiff_strip(count: int, little: float) -> csr_matrix:
     ],
     ids=["single", "soft", "tiny", "huge"],
 )
-def test_a_rough_solve_is_in_double_precision_where_single_would_not_serve(matrix: csr_matrix, close: float) -> None:
-    # Of what it resists least as well.
+def test_single_precision_factorisation_fallback(matrix: csr_matrix, close: float) -> None:
+    """Matrices that are too ill-conditioned for single precision are factorised in double precision."""
+    # The first solution is the softest mode.
     wanted = np.stack([np.ones(matrix.shape[0]), np.random.default_rng(0).standard_normal(matrix.shape[0])], axis=1)
     for answer in wanted.T:
         solve = factorise_single_precision(matrix)
@@ -99,14 +101,15 @@ def test_a_rough_solve_is_in_double_precision_where_single_would_not_serve(matri
 
 
 @pytest.mark.parametrize("law", MEMBRANES, ids=lambda law: law.name)
-def test_blocks_of_a_membrane_do_not_depend_on_how_its_corners_are_numbered(law: type[Membrane]) -> None:
+def test_membrane_blocks_under_renumbering(law: type[Membrane]) -> None:
+    """The block Hessian of a membrane does not depend on the numbering of nodes, triangles and corners."""
     rng = np.random.default_rng(3)
     flat = sheet(5)
     x = flat.vertices + 0.1 * rng.standard_normal(flat.vertices.shape)
     found = law(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).block_hessian(x, False).toarray()
     np.testing.assert_array_equal(found, found.T)
     np.testing.assert_allclose(found @ np.tile(np.eye(3), (len(x), 1)), 0.0, atol=1e-12 * np.abs(found).max())
-    # Some triangles the other way round, others from another corner on, and all nodes by other numbers; one is loose.
+    # Reverse some triangles, rotate the corners of others, and renumber all nodes; one node is unused.
     place = rng.permutation(len(x) + 1)[:-1]
     triangles = place[flat.triangles]
     triangles[::2], triangles[1::3] = triangles[::2, ::-1], np.roll(triangles[1::3], 1, axis=1)

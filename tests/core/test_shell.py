@@ -1,4 +1,4 @@
-"""A thin closed surface as cloth: its two sides bend as one plate, and stay apart."""
+"""Closed thin surfaces as cloth: both sides bend like one plate and keep their distance."""
 
 from __future__ import annotations
 
@@ -21,33 +21,35 @@ def plate(spacing: float, **more: object) -> object:
     return still(surface, pins, kind="CLOTH", **dials)
 
 
-def test_a_shell_hangs_as_a_plate_of_its_thickness_does_and_stays_as_thick() -> None:
+def test_shell_bends_like_plate() -> None:
+    """A shell hangs like a plate of its thickness and keeps this thickness."""
     body = plate(0.05)
     hanging = Simulation(scene(body, last=2)).first_frame().shapes["Plate"]
-    # A strip is wider than a beam and narrower than a plate, which are a tenth apart.
+    # The strip is wider than a beam and narrower than a plate, which differ by 10%.
     load, rigidity = 1000.0 * 9.81 * THICK, YOUNG * THICK**3 / 12.0
     beam = load / (8.0 * rigidity)
-    # Its rim and coarse sides stiffen it by a sixth.
+    # Its rim and coarse mesh stiffen it by a sixth.
     assert -hanging[:, 2].min() == pytest.approx(0.955 * beam, rel=0.2)
     upper = body.surface.vertices[:, 2] > 0.5 * THICK
     apart = np.linalg.norm(hanging[upper].mean(axis=0) - hanging[~upper].mean(axis=0))
     assert apart == pytest.approx(THICK, rel=1e-3)
 
 
-def test_a_shell_weighs_what_its_volume_does() -> None:
+def test_shell_mass_matches_volume() -> None:
     body = plate(0.1)
     mass = kind_by_name("CLOTH").build(body).block.mass.sum()
-    # Its rim has sheets of its own: half the thickness over 2.8 m of 2 cm.
+    # The rim adds half the thickness over 2.8 m of 2 cm.
     assert mass == pytest.approx(1000.0 * (0.4 * THICK + 2.8 * THICK * 0.5 * THICK), rel=1e-6)
 
 
-def test_only_what_is_thin_is_a_shell_and_a_balloon_is_none() -> None:
+def test_shell_detection_by_thickness() -> None:
+    """Only thin closed surfaces are shells, and a surface with pressure is not one."""
     flat = gridded("Plate", (0.0, 0.0, 0.0), (1.0, 1.0, 0.01), 0.1)
     assert mean_thickness(flat.vertices, flat.triangles) == pytest.approx(0.01, rel=0.03)
     assert is_shell(flat.vertices, flat.triangles, MAX_SOLID_AREA_RATIO)
     for solid in (sphere(), box()):
         assert not is_shell(solid.vertices, solid.triangles, SHELL_AREA_RATIO)
     struts = [len(kind_by_name("CLOTH").build(plate(0.1, pressure=p)).block.terms) for p in (0.0, 50.0)]
-    # With air in it, its sides are not held: pressure is there in the struts' place.
+    # With pressure there are no struts between the sides; the pressure term replaces them.
     assert struts[0] == struts[1]
     assert len(kind_by_name("CLOTH").build(still(sphere(), kind="CLOTH")).block.terms) == 2

@@ -1,4 +1,4 @@
-"""What a shot asks beyond the bar: weight, carriers, maps, preroll, loops, coefficients by name, calibration."""
+"""Shots: gravity, reference motion, maps, preroll, loops, named coefficients and calibration."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ GRAVITY = np.array([0.0, 0.0, -9.81])
 
 
 def rod() -> Surface:
-    """A round rod of 1 m on its foot at z = 0."""
+    """Return a round rod of 1 m that stands on z = 0."""
     return tube(1.0, 0.08, 24, 12)
 
 
@@ -54,8 +54,8 @@ def ended(work: Generator[Any, None, Any]) -> Any:
 SOFT = Settings(stiffness=2500.0, settle=24.0, bounce=50.0, resolution=300)
 
 
-def test_a_tall_body_settles_as_dialled_under_its_weight() -> None:
-    """Upright it is softer than at rest, hanging it is stiffer; the dial says the same for both."""
+def test_settle_of_tall_body_under_gravity() -> None:
+    """Gravity softens the rod when it stands and stiffens it when it hangs. Settle holds for both."""
     for sign in (1.0, -1.0):
         simulation = Simulation(scene(SOFT, gravity=sign * GRAVITY))
         (region,) = simulation.islands[0].system.regions
@@ -68,13 +68,13 @@ def test_a_tall_body_settles_as_dialled_under_its_weight() -> None:
 
 
 def sway(surface: Surface, speed: float, stop: float) -> Motion:
-    """Moves along x with a constant speed in m per frame up to a frame, and stands from then on."""
+    """Return a motion along x with a speed in m per frame that ends at a frame."""
     return lambda frame: surface.vertices + np.array([speed * min(frame - 1.0, stop), 0.0, 0.0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fps", [24.0, 60.0])
-def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None:
+def test_settle_after_sudden_stop(fps: float) -> None:
     settings = replace(SOFT, settle=20.0, bounce=30.0)
     simulation = Simulation(scene(settings, sway(rod(), 0.24 / fps, 40.0), fps, last=90))
     frames = list(simulation.frames())
@@ -89,25 +89,25 @@ def test_rest_after_a_sudden_stop_comes_at_the_dialled_frame(fps: float) -> None
     assert np.abs(curve.measured - curve.predicted).max() < 0.1
 
 
-def test_the_curve_of_a_shot_that_ends_in_motion_is_none() -> None:
+def test_curve_without_stop_is_none() -> None:
     simulation = Simulation(scene(SOFT, sway(rod(), 0.01, 100.0), last=20))
     law = simulation.controls((SOFT,))[0].laws[0]
     assert shot_curve(surfaces(list(simulation.frames())), law, 24.0, 24.0, 0.5) is None
 
 
 def bending(surface: Surface, frame: float) -> np.ndarray:
-    """The whole rod bends as on an armature, up to 1 rad at its top."""
+    """Return the rod bent as by an armature, by up to 1 rad at its top."""
     angle = 0.5 * (1.0 - np.cos(0.5 * (frame - 1.0))) * surface.vertices[:, 2]
     x, z = surface.vertices[:, 0], surface.vertices[:, 2]
-    # Along an arc of constant curvature.
+    # The rod follows an arc of constant curvature.
     bend = np.maximum(angle, 1e-9)
     radius = z / bend - x
     return np.stack([z / bend - radius * np.cos(angle), surface.vertices[:, 1], radius * np.sin(angle)], axis=1)
 
 
 @pytest.mark.slow
-def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
-    """Held all over by soft pins and strongly damped, it stays on them."""
+def test_soft_pinned_body_follows_armature() -> None:
+    """A body with soft pins everywhere and strong damping stays close to its animated mesh."""
     surface = rod()
     lag = {}
     for carrier in ("MESH", "PINS"):
@@ -118,11 +118,12 @@ def test_flesh_on_an_armature_does_not_stream_behind_its_own_mesh() -> None:
         made = with_body(made, pins=np.full(len(surface.vertices), 0.9))
         frames = list(Simulation(made).frames())
         lag[carrier] = max(float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames)
-    # Springs that its pins are, it follows at once, whatever carries it.
+    # Its pins are springs, which it follows at once with any reference motion.
     assert max(lag.values()) < 0.05
 
 
-def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None:
+def test_reference_motions_for_rigid_animation() -> None:
+    """Pins and mesh give the same result for a rigid animation; without reference motion the body drags behind."""
     surface = rod()
 
     def turning(frame: float) -> np.ndarray:
@@ -139,12 +140,13 @@ def test_carriers_agree_where_the_mesh_moves_as_a_whole_and_none_drags() -> None
 
 
 @pytest.mark.parametrize(("deforming", "carrier"), [(False, "PINS"), (True, "MESH")])
-def test_the_automatic_carrier_is_the_mesh_where_it_is_bent(deforming: bool, carrier: str) -> None:
-    assert scene(SOFT, deforming=deforming).bodies[0].reference_motion == carrier
-    assert scene(replace(SOFT, carrier="NONE"), deforming=deforming).bodies[0].reference_motion == "NONE"
+def test_automatic_reference_motion(deforming: bool, carrier: str) -> None:
+    """The automatic reference motion is the mesh if the animation deforms it, and the pins otherwise."""
+    assert scene(SOFT, is_deforming=deforming).bodies[0].reference_motion == carrier
+    assert scene(replace(SOFT, carrier="NONE"), is_deforming=deforming).bodies[0].reference_motion == "NONE"
 
 
-def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
+def test_half_settle_map_halves_settle() -> None:
     surface = rod()
     middle = np.abs(surface.vertices[:, 2] - 0.5) < 0.2
     low = surface.vertices[:, 2] < 0.5
@@ -158,42 +160,43 @@ def test_where_settle_is_painted_half_it_takes_half_the_frames() -> None:
     substeps = simulation.substeps("Tube", settings)
     (controls,) = simulation.controls((settings,))
     steps = run_release(
-        replace(still, factors=controls.stiffness_per_block(1)), deflect(still, 0.01), controls, 1.0 / (24 * substeps.count),
-        32 * substeps.count, substeps,
+        replace(still, factors=controls.stiffness_per_block(1)), deflect(still, 0.01), controls,
+        1.0 / (24 * substeps.count), 32 * substeps.count, substeps,
     )  # fmt: skip
     for region, answer in zip(regions, ended(steps), strict=True):
         expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
         lead = settle_law(expected / 24.0, 0.3, 1.0).time_to_peak
-        assert (answer.rest + lead) * 24.0 == pytest.approx(expected, abs=1.0)
+        assert (answer.time_to_rest + lead) * 24.0 == pytest.approx(expected, abs=1.0)
 
 
-def test_painted_settle_keeps_the_flight_of_a_free_body() -> None:
-    """Rigid motion is not damped, wherever the deformation is damped how much."""
+def test_settle_map_keeps_free_fall() -> None:
+    """The damping of rigid motion is zero for any settle map."""
     surface = rod()
     made = scene(SOFT, settle_map=np.linspace(0.2, 1.0, len(surface.vertices)), last=25)
     simulation = Simulation(with_body(made, pins=np.zeros(len(surface.vertices))))
     frames = list(simulation.frames())
     mass = simulation.islands[0].system.mass
     fallen = (mass @ frames[-1].state.positions - mass @ frames[0].state.positions)[2] / mass.sum()
-    # Backward Euler's fall in 24 frames of h: - g h^2 n (n + 1) / 2.
+    # The fall by backward Euler in n steps of h is g h^2 n (n + 1) / 2.
     n = 24 * simulation.substeps("Tube", SOFT).count
     assert fallen == pytest.approx(-9.81 / 24**2 * 24**2 * (1.0 + 1.0 / n) / 2.0, rel=1e-9)
 
 
-def test_where_stiffness_is_painted_zero_it_hangs_deeper() -> None:
+def test_stiffness_map_scales_sag() -> None:
     surface = rod()
     settings = replace(SOFT, stiffness=2000.0)
     sags = []
     for weight in (1.0, 0.5, 0.0):
         made = scene(settings, stiffness_map=np.full(len(surface.vertices), weight), gravity=np.array([0.02, 0, 0]))
         sags.append(Simulation(made).sag("Tube"))
-    # A painted weight is a power of a hundredth: each half is a tenth of the stiffness. The springs that hold the nodes
-    # at the border of the pins keep theirs, and carry up to a tenth of the first sag.
+    # A map weight w scales the stiffness by 100^(w - 1), so that half of it is a factor of ten. The springs at the
+    # border of the pins keep their stiffness and affect the first sag by up to a tenth.
     assert sags[1] / sags[0] == pytest.approx(10.0, rel=0.1)
     assert sags[2] / sags[1] == pytest.approx(10.0, rel=0.03)
 
 
-def test_preroll_ends_still_in_the_first_pose() -> None:
+def test_preroll_ends_at_rest() -> None:
+    """Preroll ends at rest in the first pose."""
     surface = rod()
     pose = bending(surface, 6.0)
     made = scene(replace(SOFT, preroll=40), lambda frame: pose, last=20)
@@ -203,7 +206,7 @@ def test_preroll_ends_still_in_the_first_pose() -> None:
     assert moved < 1e-4 * size
     hard = made.bodies[0].pins > 0.999
     assert np.abs(frames[0].surface[hard] - pose[hard]).max() < 1e-3 * size
-    # Without settling afterwards, the preroll alone has brought it there.
+    # Without the static solve, the preroll alone reaches this shape.
     loose = Simulation(with_body(made, settings=replace(SOFT, preroll=60, start_settled=False)))
     assert np.abs(loose.first_frame().surface - frames[0].surface).max() < 0.01 * size
 
@@ -214,7 +217,7 @@ def cyclic(surface: Surface) -> Motion:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("last", [20, 21])
-def test_a_loop_ends_where_it_begins(last: int) -> None:
+def test_loop_ends_at_its_start(last: int) -> None:
     simulation = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=last))
     frames = list(simulation.frames())
     start, end = simulation.first_frame(), frames[-1]
@@ -222,21 +225,21 @@ def test_a_loop_ends_where_it_begins(last: int) -> None:
     if last == 21:
         assert np.abs(end.surface - start.surface).max() < 1e-3
     else:
-        # One more step of the cycle.
+        # The cycle needs one more step.
         longer = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=21))
         assert np.abs(longer.first_frame().surface - start.surface).max() < 1e-3
     swing = max(float(np.abs(frame.surface - cyclic(rod())(frame.number)).max()) for frame in frames)
     assert swing > 0.01
 
 
-def test_what_is_no_cycle_is_refused_by_name() -> None:
+def test_loop_without_cycle_is_refused() -> None:
     simulation = Simulation(scene(replace(SOFT, loop=True), sway(rod(), 0.01, 100.0), last=20))
     with pytest.raises(SceneError, match="neither frame 20 nor the one after it has the pose of frame 1"):
         simulation.first_frame()
 
 
 @pytest.mark.slow
-def test_coefficients_by_name_are_the_ones_in_force() -> None:
+def test_named_coefficients_are_used() -> None:
     for settings, kappa in (
         (replace(SOFT, damping_by="TAU_KAPPA", tau=0.02, kappa=0.3, substeps=2), 0.3),
         (replace(SOFT, damping_by="TAU_GAMMA", tau=0.02, gamma=0.36, substeps=2), 0.8),
@@ -245,7 +248,7 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
         # (1 - 0.36)^(24/48) = 0.8.
         assert (found.inertia_time, found.kappa) == (0.02, pytest.approx(kappa, rel=1e-12))
     assert removed_fraction(retained_fraction(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
-    # What the first law comes to, dialled by name, moves the same.
+    # The coefficients of the first-mode law, entered by name, give the same motion.
     dials = replace(SOFT, substeps=2, damping_by="FIRST_MODE")
     simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
     (found,) = simulation.law_coefficients((dials,))
@@ -256,7 +259,7 @@ def test_coefficients_by_name_are_the_ones_in_force() -> None:
 
 
 @pytest.mark.slow
-def test_calibration_corrects_a_large_bend() -> None:
+def test_calibration_of_large_deflection() -> None:
     settings = replace(SOFT, bounce=40.0, settle=30.0)
     simulation = Simulation(scene(settings, fps=24.0))
     result = ended(calibrate(simulation, "Tube", 0.5))
@@ -266,14 +269,14 @@ def test_calibration_corrects_a_large_bend() -> None:
         assert result.correction != 1.0
 
 
-def test_calibration_of_what_nothing_holds_is_refused_by_name() -> None:
+def test_calibration_without_pins_is_refused() -> None:
     made = scene(SOFT)
     free = Simulation(with_body(made, pins=np.zeros_like(made.bodies[0].pins)))
     with pytest.raises(PinError, match="it is not completely held"):
         ended(calibrate(free, "Tube", 0.1))
 
 
-def test_the_frames_are_the_same_whether_gone_on_with_or_not() -> None:
+def test_resumed_frames_are_identical() -> None:
     made = scene(replace(SOFT, carrier="MESH"), sway(rod(), 0.01, 10.0), last=14)
     whole: list[Frame] = list(Simulation(made).frames())
     part = Simulation(made)

@@ -1,4 +1,4 @@
-"""What is at rest sleeps, and nobody can tell but by the time it takes."""
+"""Sleep of bodies at rest: the same frames for less computing time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SIZE = 1.0
 
 
 def evaluations(count: int, moving: bool, tolerance: float) -> int:
-    """Of the potential in so many steps after a jerk; with pins that stand still or are shaken to and fro."""
+    """Return the number of evaluations in count steps after a jerk, with pins that stand still or keep shaking."""
     system = clamped_bar((2, 1, 1), gravity=DOWN)
     stepper, state, total = Stepper(system), State.at_rest(system.rest), 0
     dials = Controls((settle_law(0.25, 0.3, system.regions[0].eigenvalue),), 1.0, tolerance)
@@ -47,17 +47,18 @@ def evaluations(count: int, moving: bool, tolerance: float) -> int:
         *(pytest.param(1000, accuracy, marks=pytest.mark.slow) for accuracy in ("PREVIEW", "TIGHT")),
     ],
 )
-def test_still_frames_cost_under_a_tenth_of_moving_ones(count: int, accuracy: str) -> None:
+def test_still_frames_cost_less(count: int, accuracy: str) -> None:
+    """Frames at rest cost less than a tenth of moving ones."""
     tolerance = TOLERANCES[accuracy]
     quiet, busy = (evaluations(count, moving, tolerance) for moving in (False, True))
     assert busy >= count
-    # It falls asleep a few settle times of 12 steps after the jerk.
+    # The body falls asleep a few settle times of 12 steps after the jerk.
     assert quiet < 0.1 * busy
     assert quiet == evaluations(count // 2, False, tolerance)
 
 
 def shaken(**more: Any) -> Body:
-    """A bar that is shaken in frames 1 to 6, stands still for long, and is shaken once more from frame 90 on."""
+    """Return a bar that is shaken in frames 1 to 6 and again from frame 90 on."""
     dials = {"resolution": 100, "stiffness": 1000.0, "settle": 8.0, "bounce": 30.0, **more}
     body = bar("Bar", 0.0, SIZE, True, **dials)
 
@@ -77,7 +78,7 @@ def apart(first: list[Frame], second: list[Frame]) -> float:
 
 
 def dialled(body: Body, changed: Callable[[Settings, float], Settings]) -> Body:
-    return replace(body, dials=lambda frame: changed(body.settings, frame))
+    return replace(body, settings_by_frame=lambda frame: changed(body.settings, frame))
 
 
 KEYED: dict[str, Callable[[Settings, float], Settings]] = {
@@ -92,23 +93,21 @@ KEYED: dict[str, Callable[[Settings, float], Settings]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("accuracy", ["BAKE", pytest.param("TIGHT", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("keyed", KEYED)
-def test_frames_are_those_of_a_body_that_never_sleeps(
-    keyed: str, accuracy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_frames_match_without_sleep(keyed: str, accuracy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     body = dialled(shaken(accuracy=accuracy), KEYED[keyed])
     asleep = frames(body)
-    monkeypatch.setattr(stepping, "asleep", lambda *args: False)
+    monkeypatch.setattr(stepping, "is_asleep", lambda *args: False)
     awake = frames(body)
-    # It slept, and woke when it was shaken again or, where that moves it, when a dial changed.
+    # The body slept, and woke when it was shaken again or when its stiffness changed.
     slept = [frame.number for frame in asleep if frame.iterations == 0]
     assert {60, 66, 69} <= set(slept)
     assert (75 in slept) == (keyed != "stiffness")
     assert not {91, 95, 100} & set(slept)
-    # It falls asleep where a step is below 1e-8 of the size, and has a few such steps still to go.
+    # Sleep begins when a step is below 1e-8 of the size, a few such steps before rest.
     assert apart(asleep, awake) < 1e-6 * SIZE
 
 
-def test_what_sleeps_stays_where_it_is_to_the_last_bit() -> None:
+def test_sleeping_body_is_bit_identical() -> None:
     found = frames(shaken(), last=85)
     still = [frame for frame in found if frame.iterations == 0][5:]
     assert len(still) > 20
@@ -118,7 +117,7 @@ def test_what_sleeps_stays_where_it_is_to_the_last_bit() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [4, 20, 60, 95])
-def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes(number: int) -> None:
+def test_resumed_shot_has_same_bytes(number: int) -> None:
     body = shaken()
     whole = frames(body)
     rest = list(Simulation(scene(body, last=110)).frames(whole[number - 1]))
@@ -128,11 +127,12 @@ def test_a_shot_gone_on_with_from_any_frame_has_the_same_bytes(number: int) -> N
         assert one.state.velocities.tobytes() == other.state.velocities.tobytes()
 
 
-def test_a_stiffness_that_is_keyed_while_it_sleeps_ends_at_that_stiffness_sag() -> None:
+def test_keyed_stiffness_wakes_body() -> None:
+    """A stiffness that changes while the body sleeps leads to the sag of the new stiffness."""
     body = shaken(accuracy="TIGHT")
     end = frames(dialled(body, lambda own, frame: replace(own, stiffness=1000.0 if frame < 40 else 2000.0)), 89)[-1]
     stiff = Simulation(scene(replace(shaken(stiffness=2000.0), motion=lambda frame: body.motion(6.0)))).first_frame()
     sag = np.abs(stiff.shapes["Bar"] - body.motion(6.0)).max()
     assert sag > 0.01
-    # Surfaces are kept in single precision; the static solve stops at 1e-9 of the size.
+    # Surfaces are stored in single precision; the static tolerance is 1e-9 of the size.
     assert np.abs(end.shapes["Bar"] - stiff.shapes["Bar"]).max() < 1e-6 * SIZE

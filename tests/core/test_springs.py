@@ -1,4 +1,4 @@
-"""Springs as a kind of bodies, against the formulas of bars, chains and sheets."""
+"""Springs as a body type, against formulas for bars, chains and sheets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dampsim.core.solvers import modes
 from dampsim.core.system.system import assemble_system
 from shapes import sheet
 
-# Two springs that meet; the second one folds back onto the first.
+# Two springs with a common node; in "folded" the second one folds back onto the first.
 EDGES, LENGTHS, STIFF = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
 PLACES = {
     "stretched": np.array([[0.0, 0.0, 0.0], [1.2, 0.3, -0.1], [2.0, 1.0, 0.5]]),
@@ -40,13 +40,13 @@ PLACES = {
 
 
 def energy_of(x: np.ndarray) -> float:
-    """Half of k L (l/L - 1)^2."""
+    """Return half of k L (l/L - 1)^2, summed over the springs."""
     lengths = np.linalg.norm(x[EDGES[:, 0]] - x[EDGES[:, 1]], axis=1)
     return float((0.5 * STIFF * LENGTHS * (lengths / LENGTHS - 1.0) ** 2).sum())
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_energy_gradient_and_hessian_are_those_of_the_formula(name: str) -> None:
+def test_spring_energy_derivatives_match_formula(name: str) -> None:
     x, energy, step = PLACES[name], spring_energy(EDGES, LENGTHS, STIFF), 1e-6
     value, gradient = energy.value_gradient(x)
     assert value == pytest.approx(energy_of(x), rel=1e-14)
@@ -61,7 +61,8 @@ def test_energy_gradient_and_hessian_are_those_of_the_formula(name: str) -> None
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_the_positive_part_of_the_hessian_leaves_out_what_compression_pushes_aside(name: str) -> None:
+def test_projected_hessian_of_compressed_springs(name: str) -> None:
+    """The projected Hessian drops the negative transverse stiffness of compressed springs."""
     x, wanted = PLACES[name], np.zeros((9, 9))
     for (i, j), length, k in zip(EDGES, LENGTHS, STIFF, strict=True):
         way = x[i] - x[j]
@@ -77,7 +78,7 @@ def test_the_positive_part_of_the_hessian_leaves_out_what_compression_pushes_asi
 
 
 def crossed(count: int) -> Surface:
-    """A square whose cells have their diagonals by turns along the one way and the other."""
+    """Return a square whose cells have alternating diagonals."""
     i, j = (side.ravel() for side in np.meshgrid(np.arange(count - 1), np.arange(count - 1), indexing="ij"))
     k = i * count + j
     a, b, c, d = k, k + count, k + count + 1, k + 1
@@ -88,7 +89,10 @@ def crossed(count: int) -> Surface:
 
 
 def pulled(body: Body) -> tuple[float, float]:
-    """A sheet's force over width and strain in N/m, pulled at an edge, the other held, the sides free; and kg."""
+    """Return a sheet's force over width and strain in N/m and its mass in kg.
+
+    The sheet is pulled at one edge and held at the opposite one; its sides are free.
+    """
     block = SpringsKind.build(body).block
     x, n = body.surface.vertices, len(body.surface.vertices)
     K = block.stiffness_at_rest(False).toarray().reshape(n, 3, n, 3)[:, :2][:, :, :, :2].reshape(2 * n, 2 * n)
@@ -107,19 +111,19 @@ def pulled(body: Body) -> tuple[float, float]:
     [(sheet(9), 0.98, 1.02), (crossed(9), 1.15, 1.25)],
     ids=["one diagonal", "both diagonals"],
 )
-def test_a_pulled_sheet_is_as_stiff_as_modulus_times_thickness(surface: Surface, least: float, most: float) -> None:
-    """Over E t."""
+def test_sheet_stiffness_is_modulus_times_thickness(surface: Surface, least: float, most: float) -> None:
+    """Stiffness relative to E t."""
     thickness = 2e-3
     stiffness, mass = pulled(still(surface, kind="SPRINGS", thickness=1e3 * thickness))
-    # Van Gelder's is exact for one diagonal; both diagonals carry a fifth more.
+    # Van Gelder's formula is exact for one diagonal; alternating ones add a fifth.
     assert least < stiffness / (1e5 * thickness) < most
     assert mass == pytest.approx(1000.0 * thickness, rel=1e-12)
 
 
-def test_struts_across_faces_make_a_sheet_of_squares_as_stiff_as_their_lattice() -> None:
+def test_face_strut_stiffness_matches_lattice() -> None:
     """C_ijkl = sum k L^2 n_i n_j n_k n_l over a cell's springs, with k = E t sum A/L^2 and an A of one cell for each.
 
-    Along the sides, along both diagonals, and from each triangle's tip across a side to the next one's.
+    Springs run along the sides, along both diagonals, and from each triangle's tip to the tip across each side.
     """
     ways = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, -1.0], [1.0, 2.0], [2.0, 1.0]])
     x, y = (ways / np.linalg.norm(ways, axis=1)[:, None]).T
@@ -127,12 +131,12 @@ def test_struts_across_faces_make_a_sheet_of_squares_as_stiff_as_their_lattice()
     lattice = 1.0 / np.linalg.inv(strains @ strains.T)[0, 0]
     thickness = 2e-3
     found, mass = pulled(net(17, struts="FACES", thickness=1e3 * thickness, pins=np.zeros(17 * 17)))
-    # The outermost sides have no struts across: one of 16 cells lacks a part of them.
+    # The outermost sides have no struts across, which affects one of 16 cells.
     assert 0.97 * lattice < found / (1e5 * thickness) < lattice
     assert mass == pytest.approx(1000.0 * thickness, rel=1e-12)
 
 
-def test_a_wire_stretches_by_its_weight_as_a_bar_does() -> None:
+def test_wire_stretch_under_gravity() -> None:
     length, density, young = 2.0, 1200.0, 3e6
     points = np.stack([np.zeros(41), np.zeros(41), -np.linspace(0.0, length, 41)], axis=1)
     body = wire("Wire", points, density=density, stiffness=young / 1000.0, thickness=5.0, accuracy="TIGHT")
@@ -140,17 +144,18 @@ def test_a_wire_stretches_by_its_weight_as_a_bar_does() -> None:
     mass = simulation.islands[0].system.mass
     assert mass.sum() == pytest.approx(density * np.pi * 0.005**2 / 4.0 * length, rel=1e-12)
     low = -simulation.first_frame().surface[-1, 2] - length
-    # rho g L^2/(2 E); springs are linear, and half of an end's segment is lumped at the pin exactly.
+    # rho g L^2/(2 E) holds exactly for linear springs with half of the last segment lumped at the pin.
     assert low == pytest.approx(density * 9.81 * length**2 / (2.0 * young), rel=1e-3)
 
 
 @pytest.mark.slow
-def test_a_strutted_solid_is_about_as_stiff_as_a_solid_of_poissons_ratio_a_quarter() -> None:
+def test_strutted_solid_stiffness() -> None:
+    """A strutted solid is about as stiff as a solid with a Poisson's ratio of 1/4."""
     found = []
     for kind in ("SPRINGS", "SOLID"):
         body = strutted(kind=kind, poisson=0.25, resolution=1200)
         found.append(Simulation(scene(body, last=1)).islands[0].system.regions[0].eigenvalue)
-    # Equal springs in all directions have Cauchy's ratio of 1/4; the lattice's have not quite.
+    # Isotropic springs have Cauchy's ratio of 1/4; those of the lattice are nearly isotropic.
     assert 0.8 < found[0] / found[1] < 1.25
 
 
@@ -159,7 +164,8 @@ def hanging_wire(**more: Any) -> Body:
     return wire("Wire", points, **more)
 
 
-def test_painted_length_shrinks_springs_to_half() -> None:
+def test_length_map_shrinks_springs() -> None:
+    """A length map of zero halves the springs."""
     for painted, length in ((0.0, 0.5), (0.5, 0.75), (1.0, 1.0)):
         body = hanging_wire(stiffness=1e7, length_map=np.full(5, painted))
         low = Simulation(scene(body, last=1)).first_frame().surface[-1, 2]
@@ -169,18 +175,20 @@ def test_painted_length_shrinks_springs_to_half() -> None:
     tips = [
         Simulation(scene(one, last=1, gravity=np.zeros(3))).first_frame().surface[:, 0].max() for one in (rod, short)
     ]
-    # Where it is pinned, within a lattice cell of 0.1 m, it stays as it was.
+    # Pinned parts, within a lattice cell of 0.1 m, keep their shape.
     assert tips[0] == pytest.approx(1.0, abs=1e-3)
     assert tips[1] == pytest.approx(0.55, abs=0.1)
 
 
-def test_painted_stiffness_makes_springs_a_hundredth_as_stiff_by_equal_ratios() -> None:
+def test_stiffness_map_scales_geometrically() -> None:
+    """A stiffness map of zero divides the stiffness by 100, and one of 1/2 by 10."""
+
     def stretch(painted: float) -> float:
         body = hanging_wire(stiffness=1e6, accuracy="TIGHT", stiffness_map=np.full(5, painted))
         return float(-Simulation(scene(body, last=1)).first_frame().surface[-1, 2] - 1.0)
 
     stretched = [stretch(painted) for painted in (1.0, 0.5, 0.0)]
-    # In single precision of a metre: 1e-7 of a stretch that is 5e-6 where it is least.
+    # Single precision has an error of 1e-7 m, and the smallest stretch is 5e-6 m.
     assert stretched[1] == pytest.approx(10.0 * stretched[0], rel=0.03)
     assert stretched[2] == pytest.approx(100.0 * stretched[0], rel=0.03)
 
@@ -188,20 +196,22 @@ def test_painted_stiffness_makes_springs_a_hundredth_as_stiff_by_equal_ratios() 
 @pytest.mark.parametrize(
     "made", [lambda **dials: wire_cube(pins=np.eye(8)[7], **dials), strutted], ids=["wires", "solid"]
 )
-def test_damp_the_swing_says_whether_pins_leave_a_swing_undamped(made: Callable[..., Body]) -> None:
+def test_damp_swing_setting(made: Callable[..., Body]) -> None:
+    """Without Damp Swing, the pendulum motion that the pins leave is not damped."""
     swinging = [
         SpringsKind.build(made(damp_swing=damped, resolution=150)).block.keeps_pendulum_free for damped in (True, False)
     ]
     assert swinging == [False, True]
 
 
-def test_a_mesh_without_edges_says_so() -> None:
+def test_mesh_without_edges_is_refused() -> None:
     body = still(Surface("Points", np.eye(3), np.zeros((0, 3), dtype=np.int64)), kind="SPRINGS")
     with pytest.raises(MeshError, match="Points: the mesh has no edges"):
         Simulation(scene(body))
 
 
-def test_vertices_without_an_edge_stay_on_the_animation_and_one_at_another_s_place_goes_along_with_it() -> None:
+def test_vertices_without_edges() -> None:
+    """Vertices without edges follow the animation, and coincident vertices move together."""
     points = np.array([[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
     body = wire("Odd", points[:3])
     body = still(
@@ -211,20 +221,20 @@ def test_vertices_without_an_edge_stay_on_the_animation_and_one_at_another_s_pla
     )  # fmt: skip
     for frame in Simulation(scene(body, last=6)).frames():
         animated = body.motion(frame.number)
-        np.testing.assert_allclose(frame.surface[[0, 3]], animated[[0, 3]], atol=1e-6)  # Single precision.
+        np.testing.assert_allclose(frame.surface[[0, 3]], animated[[0, 3]], atol=1e-6)  # In single precision.
         np.testing.assert_array_equal(frame.surface[4], frame.surface[1])
         assert np.isfinite(frame.surface).all()
 
 
-def test_a_sheet_that_is_split_along_its_seams_moves_as_the_whole_one() -> None:
-    """As other programs write it: every face has vertices of its own. Pinned on one side of a seam is pinned."""
+def test_split_sheet_moves_like_welded_sheet() -> None:
+    """Some programs export faces with vertices of their own. A pin at one of several coincident vertices counts."""
     whole = net(5, stiffness=1e4, struts="FACES")
     points, triangles = whole.surface.vertices, whole.surface.triangles
     corners = triangles.ravel()
     apart = np.arange(len(corners)).reshape(-1, 3)
     last = len(corners) - 1 - np.unique(corners[::-1], return_index=True)[1]
     pins = whole.pins[corners] * np.isin(np.arange(len(corners)), last)
-    # The edges of triangles, and so of both.
+    # Without edges of their own, both use the edges of the triangles.
     one, split = (replace(whole, edges=np.zeros((0, 2), dtype=np.int64)), replace(
         whole, surface=Surface("Net", points[corners], apart), pins=pins, edges=np.zeros((0, 2), dtype=np.int64),
         motion=lambda frame: points[corners],
@@ -232,7 +242,7 @@ def test_a_sheet_that_is_split_along_its_seams_moves_as_the_whole_one() -> None:
     runs = (Simulation(scene(body, last=8)).frames() for body in (one, split))
     for frame, other in zip(*runs, strict=True):
         assert frame.number == 1 or np.abs(frame.surface - points).max() > 1e-3
-        # Frames are kept in single precision; the nodes have another order.
+        # Frames have single precision, and the order of the nodes differs.
         np.testing.assert_allclose(other.surface, frame.surface[corners], atol=1e-5)
 
 
@@ -240,7 +250,7 @@ SETTLING = {"wires": wire_cube, "net": lambda **dials: net(9, **dials), "strutte
 
 
 def ended(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
-    """What a test returns when it is through."""
+    """Run a test to its end and return its result."""
     while True:
         try:
             next(steps)
@@ -250,7 +260,7 @@ def ended(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
 
 
 def measured_rest(body: Body, fps: float) -> float:
-    """Frames after which it is at rest when it is let go from a pull of 2% of its size."""
+    """Return the frames until rest after a release from a deflection of 2% of the size."""
     steps = release_test(Simulation(scene(body, fps=fps, last=2)), body.name, 0.02)
     return ended(steps).rest
 
@@ -259,31 +269,32 @@ def measured_rest(body: Body, fps: float) -> float:
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 @pytest.mark.parametrize("name", SETTLING)
-def test_springs_rest_within_a_frame_of_the_dial_as_baked(name: str, fps: float, bounce: float) -> None:
+def test_settle_of_springs_after_release(name: str, fps: float, bounce: float) -> None:
     body = SETTLING[name](settle=fps, bounce=bounce)
     assert body.settings.accuracy == Accuracy.BAKE
-    # Half a frame is what steps leave of a swing's phase, whatever the frame rate.
+    # Steps resolve the phase of a swing to half a frame at any frame rate.
     assert measured_rest(body, fps) == pytest.approx(fps, abs=1.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
-def test_a_sheet_with_struts_rests_within_a_frame_or_three_hundredths_of_the_dial(fps: float, bounce: float) -> None:
+def test_settle_of_strutted_sheet(fps: float, bounce: float) -> None:
+    """A sheet with struts rests within a frame or 3% of Settle."""
     body = net(9, struts="FACES", settle=fps, bounce=bounce)
-    # It is bent, not stretched, by its weight, so that a pull of 2% is not small: at 60 per second it is 3% late.
+    # Gravity bends the sheet, so that a deflection of 2% is not small: at 60 fps it rests 3% late.
     assert measured_rest(body, fps) == pytest.approx(fps, abs=max(1.0, 0.03 * fps))
 
 
 @pytest.mark.parametrize("sag", [1.0, 4.0])
-def test_springs_hang_by_the_dialled_sag(sag: float) -> None:
+def test_sag_of_springs(sag: float) -> None:
     for body in (wire_cube(stiffness_by="SAG", sag=sag), strutted(stiffness_by="SAG", sag=sag, resolution=150)):
         assert 100.0 * Simulation(scene(body)).sag(body.name) == pytest.approx(sag, rel=0.01)
 
 
-def test_stiffness_and_follow_through_have_their_effect() -> None:
+def test_stiffness_and_follow_through_effect() -> None:
     hung = [Simulation(scene(wire_cube(stiffness=stiffness))).sag("Cube") for stiffness in (1e4, 2e4)]
-    assert hung[0] == pytest.approx(2.0 * hung[1], rel=0.02)  # A lattice of wires that hardly turn.
+    assert hung[0] == pytest.approx(2.0 * hung[1], rel=0.02)  # The wires of the lattice hardly rotate.
     thrown = []
     for follow in (0.0, 0.5, 1.0):
         body = strutted(follow_through=follow, resolution=150, stiffness=2000.0)
@@ -293,12 +304,12 @@ def test_stiffness_and_follow_through_have_their_effect() -> None:
         still_ = frames[0].surface - body.motion(1.0)
         thrown.append(max(np.abs(f.surface - body.motion(f.number) - still_).max() for f in frames))
     assert thrown[0] < 0.02 * thrown[2]
-    # So small a bend is linear in what throws it.
+    # So small a deflection is linear in the inertial load.
     assert thrown[1] == pytest.approx(0.5 * thrown[2], rel=0.05)
 
 
 def jerked(body: Body, method: type[Damping], strong: bool) -> float:
-    """Kinetic energy over the last frames after the pins were jerked, with a damping or with none of it."""
+    """Return the kinetic energy of the last frames after a jerk of the pins, with a strong damping or none."""
     dials = {"gamma": 0.6 if strong else 0.0, "damping_ratio": 0.5 if strong else 0.0}
     settings = replace(body.settings, damping_by=method.name, substeps=4, **dials)
     shape = body.surface.vertices
@@ -318,22 +329,22 @@ def jerked(body: Body, method: type[Damping], strong: bool) -> float:
 @pytest.mark.parametrize(
     "made", [lambda: net(5, stiffness=1e3), lambda: strutted(resolution=120)], ids=["net", "solid"]
 )
-def test_every_damping_runs_on_springs_and_loses_energy(method: type[Damping], made: object) -> None:
+def test_dampings_remove_energy_of_springs(method: type[Damping], made: object) -> None:
     body: Body = made()  # type: ignore[operator]
     assert jerked(body, method, True) < jerked(body, method, False)
 
 
-def test_traditional_damping_is_refused_for_springs() -> None:
+def test_traditional_damping_of_springs_is_refused() -> None:
     with pytest.raises(ParameterError, match="Cube: traditional damping supports solids only"):
         list(Simulation(scene(wire_cube(damping_by="TRADITIONAL"))).frames())
 
 
-# On the stiffness that a body is made with.
+# Factor on the stiffness that a body is built with.
 FACTOR = 3.0
 
 
 def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
-    """One wire along a direction, its places when stretched, and its stiffness k in N."""
+    """Return a wire along a direction, its stretched positions, and its stiffness k in N."""
     body = wire("Rod", np.stack([np.zeros(3), direction]), (), thickness=20.0, stiffness=100.0)
     block = SpringsKind.build(body).block
     dials = {name: p.default for name, p in PARAMETERS.items()} | {"damping_ratio": 0.3}
@@ -342,7 +353,8 @@ def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
 
 
 @pytest.mark.parametrize("direction", [np.array([2.0, 0.0, 0.0]), np.array([0.3, -1.2, 0.7])])
-def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction: np.ndarray) -> None:
+def test_damping_matrices_of_one_spring(direction: np.ndarray) -> None:
+    """Strain-rate and Rayleigh damping of one spring match dense matrices."""
     body, x, k = rod_at(direction)
     length, beta = float(np.linalg.norm(direction)), FACTOR * 2.0 * 0.3 / np.sqrt(50.0)
     n, signs = direction / length, np.array([1.0, -1.0])
@@ -359,12 +371,12 @@ def test_strain_rate_and_rayleigh_of_one_spring_are_the_dense_matrices(direction
     assert assemble_system((body.block,), np.zeros(3), None).elastic_energy(x) == pytest.approx(0.5 * k * length * 0.01)
 
 
-# (j/2)^2 with the first zero j of Bessel's J_0, times g: lambda_1 of a chain of a metre.
+# lambda_1 of a hanging chain of 1 m: (j/2)^2 g with the first zero j of Bessel's J_0.
 CHAIN = (float(jn_zeros(0, 1)[0]) / 2.0) ** 2 * 9.81
 
 
 def line(along: np.ndarray, pinned: tuple[int, ...], **more: object) -> Body:
-    """A wire of two metres, straight at rest."""
+    """Return a wire of 2 m, straight at rest."""
     return wire("Wire", np.linspace(0.0, 2.0, 20)[:, None] * along, pinned, **more)
 
 
@@ -377,7 +389,7 @@ NETS = {
 
 
 def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """Let the search for a net's first swing end as ARPACK and SuperLU may end it; other searches go on."""
+    """Make the eigenvalue search of nets fail like ARPACK or SuperLU may; other searches work."""
     search = modes.eigsh
 
     def searched(*given: object, **more: object) -> np.ndarray:
@@ -395,9 +407,8 @@ def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["no convergence", "singular", "none above the bound"])
 @pytest.mark.parametrize("name", NETS)
-def test_a_net_whose_first_swing_is_not_found_is_slowed_as_a_chain_as_long_as_it_hangs(
-    monkeypatch: pytest.MonkeyPatch, name: str, how: str
-) -> None:
+def test_eigenvalue_fallback_of_hanging_net(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
+    """A net whose first eigenvalue is not found uses that of a chain of its hanging depth."""
     found = Simulation(scene(NETS[name](), last=1))
     unfound(monkeypatch, how)
     simulation = Simulation(scene(NETS[name](), last=1))
@@ -407,13 +418,14 @@ def test_a_net_whose_first_swing_is_not_found_is_slowed_as_a_chain_as_long_as_it
     value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
     assert value == pytest.approx(CHAIN / depth, rel=1e-3)
     other = found.islands[0].system.effective_eigenvalue(found.islands[0].system.regions[0], found.stiffness_factors(0))
-    # A chain is what a wire on one pin is; its twenty nodes miss that by a fiftieth. Two pins hold it more.
+    # A wire on one pin is a chain; its 20 nodes cause an error of 2%. A second pin stiffens it.
     assert value == pytest.approx(other, rel=0.02 if "held" not in name and "net" not in name else 0.6)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
-def test_a_net_whose_first_swing_is_not_found_calms_all_the_same(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_settle_with_eigenvalue_fallback(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A net whose first eigenvalue is not found comes to rest within twice Settle."""
     unfound(monkeypatch, "no convergence")
     body = NETS[name](settle=16.0, bounce=20.0)
     points = body.surface.vertices
@@ -424,15 +436,16 @@ def test_a_net_whose_first_swing_is_not_found_calms_all_the_same(monkeypatch: py
     frames = list(Simulation(scene(replace(body, motion=shaken), last=60)).frames())
     way = [float(np.abs(frame.surface - frames[-1].surface).max()) for frame in frames]
     assert max(way[4:]) > 0.03
-    # Twice the dialled frames after the shake: the chain is not the net.
+    # Allow twice Settle after the shake, because the chain only approximates the net.
     assert max(way[4 + 32 :]) < 0.05 * max(way[4:])
 
 
 @pytest.mark.parametrize("pinned", [True, False])
-def test_a_net_that_does_not_hang_is_slowed_as_a_chain_as_long_as_it_is(pinned: bool) -> None:
+def test_eigenvalue_of_weightless_or_falling_net(pinned: bool) -> None:
+    """A net that does not hang uses the eigenvalue of a chain of its own length."""
     pins = None if pinned else np.zeros(36)
     body = net(6) if pins is None else net(6, pins=pins)
-    # Without weight as if it had the usual one; falling, with its own.
+    # The weightless net assumes standard gravity, the falling one uses that of the scene.
     made = scene(body, last=2, gravity=np.zeros(3) if pinned else DOWN)
     simulation = Simulation(made)
     (region,) = simulation.islands[0].system.regions
@@ -442,13 +455,14 @@ def test_a_net_that_does_not_hang_is_slowed_as_a_chain_as_long_as_it_is(pinned: 
     assert all(np.isfinite(frame.surface).all() for frame in simulation.frames())
 
 
-# Dials with which a solid remembers more than its whole velocity.
+# Settings for which kappa of a solid exceeds 1.
 WILD = {"settle": 5.0, "bounce": 90.0}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
-def test_no_part_of_a_net_is_remembered_more_than_whole_where_a_solid_would_be(name: str) -> None:
+def test_kappa_limit_of_nets(name: str) -> None:
+    """Kappa of nets is limited to 1 for settings where that of a solid exceeds it."""
     first = {**WILD, "damping_by": "FIRST_MODE"}
     (solid,) = Simulation(scene(bar("Bar", 0.0, 1.0, True, resolution=150, **first), last=1)).law_coefficients()
     assert np.max(solid.kappa) > 1.1

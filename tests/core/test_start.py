@@ -1,4 +1,4 @@
-"""A shot of what folds begins where it stays."""
+"""Start of a shot of folding cloth, ropes and weaves in a stable equilibrium."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ASLANT = Rotation.from_rotvec([0.3, 0.9, 0.2]).as_matrix() @ UPRIGHT
 
 
 def hung_sheet(count: int, held: tuple[float, ...], turn: np.ndarray = UPRIGHT) -> Body:
-    """A flat square metre. held: x and y of the corners that are pinned, before it is turned; two numbers for each."""
+    """Return a flat sheet of 1 m². held: x and y of each pinned corner before the rotation, in one tuple."""
     flat, _, triangles = grid(count, count)
     flat /= count - 1
     corners = np.array(held).reshape(-1, 2)
@@ -32,7 +32,7 @@ def hung_sheet(count: int, held: tuple[float, ...], turn: np.ndarray = UPRIGHT) 
 
 
 def standing_rope() -> Body:
-    """Half a metre of soft rope that stands on its lowest two points."""
+    """Return half a metre of soft rope that stands on its lowest two points."""
     points = np.linspace(0.0, 0.5, 21)[:, None] * np.array([0.0, 0.0, 1.0])
     edges = np.stack([np.arange(20), np.arange(1, 21)], axis=1)
     surface = Surface("Rope", points, np.zeros((0, 3), dtype=np.int64))
@@ -40,7 +40,7 @@ def standing_rope() -> Body:
 
 
 def woven_by_corners(count: int, thick: float) -> Body:
-    """A square metre of yarns, so many mm thick, hung by the outermost two of its upper tails: these draw out."""
+    """Return 1 m² of yarns with a thickness in mm, hung by the outermost two of its upper tails, which pull out."""
     body = hung(count, thickness=thick)
     held = np.flatnonzero(body.pins)
     along = body.surface.vertices[held, 0]
@@ -68,11 +68,11 @@ QUICK = ("by two corners, coarse", "by two corners, aslant")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in FOLDS]
 )
-def test_what_folds_under_its_weight_begins_where_it_stays_though_it_is_nudged(name: str) -> None:
-    """Let go from a thousandth of its size beside its first frame in every node, it goes no farther, and comes back.
+def test_folded_start_is_stable_equilibrium(name: str) -> None:
+    """The first frame is an equilibrium to which a body returns after a nudge of a thousandth of its size.
 
-    A flat shape that its weight presses together is a saddle: sheets fold out of it by a tenth of their size. Back to
-    1e-3: by one corner a sheet turns about that, and friction lets yarns stick anywhere nearby.
+    A flat shape that gravity compresses is a saddle point: sheets fold out of it by a tenth of their size. The
+    tolerance is 1e-3, because a sheet on one corner rotates about it, and friction lets yarns stick anywhere nearby.
     """
     body = FOLDS[name]
     simulation = Simulation(scene(body, last=72))
@@ -92,7 +92,8 @@ def test_what_folds_under_its_weight_begins_where_it_stays_though_it_is_nudged(n
 
 
 @pytest.mark.parametrize("nodes", [6, 40])
-def test_the_lowest_mode_is_that_of_lapack_and_none_of_what_is_above_the_bound(nodes: int) -> None:
+def test_lowest_mode_matches_dense_solver(nodes: int) -> None:
+    """The lowest mode matches LAPACK, and there is none if its eigenvalue exceeds the bound."""
     random = np.random.default_rng(nodes)
     base = random.standard_normal((3 * nodes, 3 * nodes))
     mass = random.uniform(0.5, 2.0, nodes)

@@ -1,4 +1,7 @@
-"""One step, and what must hold for many of them (docs/explanation/physics/01-step-potential.md and docs/explanation/physics/02-settle-law.md)."""
+"""Single steps and invariants of many steps.
+
+Equations are those of docs/explanation/physics/01-step-potential.md and 02-settle-law.md.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +43,7 @@ def controls(system: System, settle: float, overshoot: float, follow_through: fl
 
 
 def moving(start: np.ndarray, end: np.ndarray) -> Inputs:
-    """Pins of one block that go from places (p, 3) to others, and lead it rigidly."""
+    """Return the inputs of one block whose pins move from start to end (p, 3) m."""
     return (BlockInputs(start, end),)
 
 
@@ -56,7 +59,8 @@ def advance(stepper: Stepper, state: State, pins: Inputs, h: float, dials: Contr
 
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
 @pytest.mark.parametrize("held", ["clamped", "hinged", "free"])
-def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: type, held: str) -> None:
+def test_unit_kappa_is_backward_euler(model: type, held: str) -> None:
+    """kappa = 1 and s = h give backward Euler, for any rotation of the pins."""
     system = bar(
         (3, 1, 1), gravity=DOWN, clamped=held == "clamped", material=ElasticMaterial(2e4, 0.35, 1000.0), model=model
     )
@@ -76,11 +80,11 @@ def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: 
         state = State(0.0, x, v, np.zeros_like(x))
     place = system.rest[system.pinned]
     for step in range(10):
-        # More than half a turn altogether, about a line beside the body.
+        # The pins rotate by more than 180 degrees in total, about an axis beside the body.
         turn = Rotation.from_rotvec([0.0, 0.1 * (step + 1), 0.4 * (step + 1)]).as_matrix()
         start, place = place, (system.rest[system.pinned] - [0.2, 0.1, 0.0]) @ turn.T + [0.2, 0.1, 0.0]
         state = advance(stepper, state, moving(start, place), h, dials)
-        # The reference: M (v+ - v) = h (f(x + h v+) + M g), by a dense Newton iteration.
+        # Solve the reference M (v+ - v) = h (f(x + h v+) + M g) by a dense Newton iteration.
         guess = v[free].ravel().copy()
         for _ in range(30):
             y = x.copy()
@@ -100,7 +104,8 @@ def test_kappa_one_and_s_equal_h_is_backward_euler_however_the_pins_turn(model: 
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-6, 1.0, 3.0, np.pi])
-def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(angle: float) -> None:
+def test_rigid_motion_fit_at_any_angle(angle: float) -> None:
+    """The fit finds rotations of any angle and adds none that the points leave undetermined."""
     rng = np.random.default_rng(1)
     for _ in range(50):
         axis, shift = rng.standard_normal(3), 10.0 * rng.standard_normal(3)
@@ -112,7 +117,7 @@ def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(ang
             np.testing.assert_allclose(points @ turn.T + moved, points @ wanted.T + shift, atol=1e-12)
         line = np.outer(rng.standard_normal(4), rng.standard_normal(3))
         turn, moved = fit_rigid_motion(line, line @ wanted.T + shift)
-        # The cosine of the angle is known to 1e-16, the angle near half a turn to its root.
+        # The cosine of the angle has an error of 1e-16, an angle near 180 degrees the root of it.
         np.testing.assert_allclose(line @ turn.T + moved, line @ wanted.T + shift, atol=1e-6)
         np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-6)
         np.testing.assert_allclose(fit_rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
@@ -120,7 +125,8 @@ def test_a_rigid_motion_of_any_angle_is_found_and_turns_nothing_that_is_open(ang
 
 
 @pytest.mark.slow
-def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
+def test_sag_independent_of_dials_and_rate() -> None:
+    """The static sag does not depend on Settle, overshoot and frame rate."""
     system = bar(CELLS, gravity=DOWN, material=ElasticMaterial(3e5, 0.4, 1000.0))
     sags = []
     for fps in (24, 60):
@@ -132,12 +138,12 @@ def test_static_sag_depends_on_no_dial_and_no_frame_rate() -> None:
                 for _ in range(4 * settle * substeps):
                     state = advance(stepper, state, still(system), 1 / (fps * substeps), dials)
                 sags.append(np.abs(state.positions - system.rest).max())
-    # Four settle times leave 1e-8 of the motion.
+    # After four settle times 1e-8 of the motion is left.
     np.testing.assert_allclose(sags, sags[0], rtol=1e-6)
     assert sags[0] > 0.02
 
 
-def test_pins_at_constant_velocity_deform_nothing() -> None:
+def test_constant_pin_velocity_deforms_nothing() -> None:
     system = bar(CELLS)
     stepper, dials, h = Stepper(system), controls(system, 0.5, 0.3), 1 / 24
     state, place = State.at_rest(system.rest), system.rest[system.pinned]
@@ -149,7 +155,7 @@ def test_pins_at_constant_velocity_deform_nothing() -> None:
     assert np.abs(state.positions - system.rest - moved[0]).max() < 1e-6
 
 
-def test_pins_that_turn_steadily_leave_no_drag() -> None:
+def test_steady_pin_rotation_causes_no_drag() -> None:
     system = bar(CELLS)
     stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through=0.0), 1 / 24
     state = State.at_rest(system.rest)
@@ -166,24 +172,23 @@ def test_pins_that_turn_steadily_leave_no_drag() -> None:
 
 
 @pytest.mark.parametrize(("settle", "overshoot"), [(0.2, 0.7), (0.2, 0.0), (2.0, 0.5)])
-def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_are(
-    settle: float, overshoot: float
-) -> None:
-    # docs/decisions/0005: felt where it was, this acceleration grew with the deformation, and that without bounds.
+def test_deflection_of_spinning_pins_is_bounded(settle: float, overshoot: float) -> None:
+    """The deflection under spinning pins is that of a static load as large as the pins' acceleration."""
+    # docs/decisions/0005: taken at the deformed positions, the acceleration grew without bounds.
     system = bar((6, 2, 2), material=ElasticMaterial(1e6, 0.4, 1000.0))
     count = choose_substeps(settle, overshoot, 1 / 24, 1).count
     stepper, h = Stepper(system), 1 / 24 / count
     dials = replace(controls(system, settle, overshoot), tolerance=1e-4)
     state, place, spin, farthest = State.at_rest(system.rest), system.rest[system.pinned], 8.0, 0.0
     for k in range(24 * count):
-        # Half a second to get up to speed.
+        # The spin accelerates for half a second.
         time = h * (k + 1)
         angle = spin * (time**2 if time < 0.5 else time - 0.25)
         turn = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix()
         start, place = place, system.rest[system.pinned] @ turn.T
         state = advance(stepper, state, moving(start, place), h, dials)
         farthest = max(farthest, float(np.linalg.norm(state.positions - system.rest @ turn.T, axis=1).max()))
-    # The throw of a still load as large as the largest acceleration, 1 m from the axis, and its swing back.
+    # Deflection by a static load of the largest acceleration, 1 m from the axis, plus its overshoot.
     throw = (
         float(dials.laws[0].coefficients(h).reference_inertia_ratio)
         * np.hypot(spin**2, 2.0 * spin)
@@ -193,7 +198,8 @@ def test_pins_that_spin_throw_by_their_own_acceleration_however_fast_the_dials_a
 
 
 @pytest.mark.parametrize("follow_through", [0.0, 0.5, 1.0, 2.0])
-def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow_through: float) -> None:
+def test_constant_pin_acceleration_is_static_load(follow_through: float) -> None:
+    """Under a constant acceleration of the pins a body takes the static shape of the inertial load."""
     system = bar(CELLS, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through), 1 / 24
     acceleration = np.array([0.0, 2.0, 5.0])
@@ -203,7 +209,7 @@ def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow
         state = advance(stepper, state, moving(place, place + h * speed), h, dials)
         place = place + h * speed
     carried = state.positions - (place - system.rest[system.pinned])[0]
-    # The deformation's inertia is what makes stops throw as dialled, docs/explanation/physics/02-settle-law.md.
+    # The reference inertia ratio makes the response to a stop exact, docs/explanation/physics/02-settle-law.md.
     inertia = float(dials.laws[0].coefficients(h).reference_inertia_ratio)
     load = DeadLoad(-follow_through * inertia * system.mass[:, None] * acceleration)
     loaded = Stepper(system.with_term(Potential(load, StiffnessScaling.FIXED)))
@@ -214,7 +220,7 @@ def test_pins_at_constant_acceleration_give_the_static_shape_of_that_load(follow
 
 @pytest.mark.parametrize("spin_rate", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("overshoot", [0.0, 0.5])
-def test_free_flight_keeps_its_momenta(spin_rate: float, overshoot: float) -> None:
+def test_free_flight_conserves_momenta(spin_rate: float, overshoot: float) -> None:
     system = bar(CELLS, clamped=False)
     stepper, dials, h = Stepper(system), controls(system, 0.5, overshoot), 1 / 48
     centre = system.mass @ system.rest / system.mass.sum()
@@ -228,7 +234,7 @@ def test_free_flight_keeps_its_momenta(spin_rate: float, overshoot: float) -> No
     assert np.linalg.norm(angular_momentum(system, state) - angular) < 0.01 * np.linalg.norm(angular)
 
 
-def test_free_fall_is_ballistic_whatever_the_damping() -> None:
+def test_free_fall_is_undamped() -> None:
     system = bar(CELLS, gravity=DOWN, clamped=False)
     stepper, dials, h = Stepper(system), controls(system, 0.1, 0.0), 1 / 24
     state = State.at_rest(system.rest)
@@ -238,7 +244,7 @@ def test_free_fall_is_ballistic_whatever_the_damping() -> None:
 
 
 @pytest.mark.parametrize("held", [0, 1, 2, 3])
-def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
+def test_rigid_modes_by_pin_count(held: int) -> None:
     system = bar((2, 1, 1), clamped=False)
     pins = np.array([0, 3, 5])[:held]
     free = np.setdiff1d(np.arange(len(system.rest)), pins)
@@ -249,7 +255,7 @@ def test_the_rigid_basis_has_the_motions_that_the_pins_leave(held: int) -> None:
     np.testing.assert_allclose(product, np.eye(basis.shape[2]), atol=1e-12)
 
 
-def test_both_minimisers_find_the_same_step() -> None:
+def test_minimisers_agree_on_step() -> None:
     system = bar(CELLS, gravity=2.0 * DOWN, material=ElasticMaterial(1e5, 0.4, 1000.0))
     answers = []
     for minimiser in (minimise_lbfgs, minimise_newton):
@@ -262,7 +268,8 @@ def test_both_minimisers_find_the_same_step() -> None:
     np.testing.assert_allclose(answers[0], answers[1], atol=1e-7)
 
 
-def test_a_step_is_a_function_of_its_arguments() -> None:
+def test_step_is_deterministic() -> None:
+    """A step depends on its arguments only, not on the history of the stepper."""
     system = bar(CELLS, gravity=DOWN)
     dials = controls(system, 0.5, 0.3)
     warm = Stepper(system)
@@ -275,7 +282,7 @@ def test_a_step_is_a_function_of_its_arguments() -> None:
     assert again.velocities.tobytes() == fresh.velocities.tobytes()
 
 
-def test_a_step_that_fails_says_so_and_keeps_the_state() -> None:
+def test_failed_step_returns_old_state() -> None:
     system = bar((2, 1, 1))
     broken = State.at_rest(system.rest * np.nan)
     state, report = Stepper(system).step(broken, still(system), 1 / 24, controls(system, 0.5, 0.0))
@@ -284,7 +291,7 @@ def test_a_step_that_fails_says_so_and_keeps_the_state() -> None:
 
 
 def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
-    """Newton's method that says to have used up its iterations so far from the minimum."""
+    """Make Newton's method report used-up iterations and a residual, and return this minimiser."""
 
     def minimiser(problem: PreconditionedObjective, start: np.ndarray, tolerance: Tolerance) -> Minimum:
         return replace(minimise_newton(problem, start, tolerance), outcome=Outcome.ITERATIONS, residual=residual)
@@ -293,7 +300,8 @@ def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser
     return minimiser
 
 
-def test_only_the_shortest_parts_of_a_step_are_taken_where_they_are_rough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inaccurate_substeps_are_accepted_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Inaccurate results are accepted for the smallest subdivision of a step only, below a residual of 0.1."""
     system = bar((2, 1, 1), gravity=DOWN)
     start, dials = State.at_rest(system.rest), controls(system, 0.5, 0.0)
     near = Stepper(system, stopped_short(0.09, monkeypatch))
@@ -309,7 +317,7 @@ def test_only_the_shortest_parts_of_a_step_are_taken_where_they_are_rough(monkey
     assert state is start
 
 
-def test_a_step_by_calmer_coefficients_is_not_taken_for_a_velocity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fallback_step_clears_deformation_history(monkeypatch: pytest.MonkeyPatch) -> None:
     system = bar((2, 1, 1), gravity=DOWN)
     dials = controls(system, 0.5, 0.3)
 

@@ -1,4 +1,4 @@
-"""What passes through something within a step is caught, at the time and place that fine steps find."""
+"""Continuous collision detection (CCD) against independent and brute-force references."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from shapes import box, sheet, sphere
 
 
 def volumes(start: np.ndarray, end: np.ndarray, times: np.ndarray) -> np.ndarray:
-    """Of four points (4, 3) that move linearly, at each time."""
+    """Return six times the volume of four points (4, 3) that move linearly, at each time."""
     places = start + times[:, None, None] * (end - start)
     return np.linalg.det(places[:, 1:] - places[:, :1])
 
 
 def crossing_times(start: np.ndarray, end: np.ndarray) -> list[float]:
-    """By numpy's polynomial through four values, whose roots are polished by none."""
+    """Return the coplanarity times by numpy's roots of the polynomial through four values."""
     nodes = np.array([0.0, 1 / 3, 2 / 3, 1.0])
     powers = np.linalg.solve(np.vander(nodes, increasing=True), volumes(start, end, nodes))
     roots = np.roots(powers[::-1])
@@ -37,7 +37,7 @@ def first_through(point0, point1, corners0, corners1) -> float:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_first_hits_of_points_are_those_of_all_pairs(seed: int) -> None:
+def test_point_triangle_ccd_matches_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = np.where(np.arange(30) % 10 == 0, 5.0, 0.9)[:, None, None]
     corners0 = rng.normal(size=(30, 1, 3)) + sizes * rng.normal(size=(30, 3, 3))
@@ -66,7 +66,8 @@ def test_first_hits_of_points_are_those_of_all_pairs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("speed", [0.05, 1.0, 40.0])
-def test_no_point_slips_between_triangles(speed: float) -> None:
+def test_points_never_pass_between_triangles(speed: float) -> None:
+    """No point passes through a closed surface at an edge or vertex."""
     shape = sphere(300)
     ends = Topology.from_triangles(shape.triangles).edges
     rng = np.random.default_rng(1)
@@ -80,13 +81,13 @@ def test_no_point_slips_between_triangles(speed: float) -> None:
         start, end = aims - when * ways, aims + (1.0 - when) * ways + drift
         found = point_triangle_ccd(start, end, shape.vertices, shape.vertices + drift, shape.triangles)
         assert np.array_equal(found.point, np.arange(len(aims)))
-        # Those that enter here; fast ones come from beyond the sphere, and hit it there first.
+        # Fast points come from the far side of the sphere and hit it there first.
         assert (found.time <= when + 1e-9).all()
         back = point_triangle_ccd(end, start, shape.vertices + drift, shape.vertices, shape.triangles)
         assert np.array_equal(back.point, np.arange(len(aims)))
 
 
-def test_the_side_is_the_one_that_the_point_came_from() -> None:
+def test_hit_side_is_starting_side() -> None:
     plate = sheet(5)
     rng = np.random.default_rng(2)
     above = np.concatenate([rng.random((40, 2)), 0.2 + rng.random((40, 1))], axis=1)
@@ -102,7 +103,8 @@ def test_the_side_is_the_one_that_the_point_came_from() -> None:
     assert (point_triangle_ccd(above, below, plate.vertices, plate.vertices, turned).side == -normal).all()
 
 
-def test_a_step_that_ends_on_a_triangle_and_the_next_one_are_one_hit_together() -> None:
+def test_step_ending_on_triangle_hits_once() -> None:
+    """A point that ends a step on a triangle and crosses it in the next step hits it exactly once."""
     corners = np.array([[0.1, 0.2, 0.3], [1.3, 0.1, 0.7], [0.2, 1.7, 0.9]])
     triangle = np.array([[0, 1, 2]])
     rng = np.random.default_rng(3)
@@ -115,7 +117,7 @@ def test_a_step_that_ends_on_a_triangle_and_the_next_one_are_one_hit_together() 
     assert (hits == 1).all()
 
 
-def test_a_margin_catches_what_passes_just_beside() -> None:
+def test_ccd_margin_catches_near_misses() -> None:
     corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
     start = np.array([[0.5, -0.01, 1.0], [0.5, -0.03, 1.0], [0.51, 0.51, 1.0]])
     end = start * [1.0, 1.0, -1.0]
@@ -125,7 +127,7 @@ def test_a_margin_catches_what_passes_just_beside() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_meetings_of_edges_are_those_of_all_pairs(seed: int) -> None:
+def test_edge_edge_ccd_matches_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a0, b0 = (rng.normal(size=(40, 1, 3)) + 0.7 * rng.normal(size=(40, 2, 3)) for _ in range(2))
     a1, b1 = (x + 0.4 * rng.normal(size=x.shape) + np.array([5.0, 0.0, 0.0]) for x in (a0, b0))
@@ -147,8 +149,8 @@ def test_meetings_of_edges_are_those_of_all_pairs(seed: int) -> None:
     assert set(found.side) == {-1.0, 1.0}
 
 
-def test_three_crossings_are_found_and_ordered() -> None:
-    # (1 - 4t)(3 - 4t)(1 - 2t) as a triple product of vectors along the axes.
+def test_three_coplanarity_times_are_ordered() -> None:
+    # Vectors along the axes whose triple product is (1 - 4t)(3 - 4t)(1 - 2t).
     axes = np.eye(3)[:, :, None]
     found, signs = CoplanarityPolynomial(
         *((1.0 * axis, end * axis) for axis, end in zip(axes, (-3.0, -1.0 / 3.0, -1.0), strict=True))
@@ -157,7 +159,8 @@ def test_three_crossings_are_found_and_ordered() -> None:
     assert signs[:, 0].tolist() == [1.0, -1.0, 1.0]
 
 
-def test_what_is_apart_flat_or_nothing_hits_nothing() -> None:
+def test_ccd_of_distant_or_degenerate_input() -> None:
+    """Distant, degenerate, empty and non-finite input causes no hits."""
     shape = box()
     none, no_triangle, no_edge = np.zeros((0, 3)), np.zeros((0, 3), np.int64), np.zeros((0, 2), np.int64)
     far = shape.vertices + 10.0
@@ -174,7 +177,8 @@ def test_what_is_apart_flat_or_nothing_hits_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_triangles_that_come_into_a_box_are_all_that_anything_in_it_passes(seed: int) -> None:
+def test_triangles_sweeping_box_suffice(seed: int) -> None:
+    """Triangles that sweep through a box are all that points in the box can hit."""
     rng = np.random.default_rng(seed)
     ball = sphere(300)
     began = Triangles(ball.vertices, ball.triangles)

@@ -1,4 +1,4 @@
-"""The law for what swings: cloth, ropes and tails come to rest when they are dialled to, with their real weight."""
+"""Law for swinging cloth, ropes and tails: they rest at Settle with their real weight."""
 
 from __future__ import annotations
 
@@ -28,37 +28,38 @@ CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
 
 
 def within_a_frame(settled: float, dial: float) -> bool:
-    """Or two percent, whichever is more."""
+    """Return whether a settle time is within one frame or 2% of the dial."""
     return abs(settled - dial) <= max(1.0, 0.02 * dial)
 
 
 def fine_flag(**more: object) -> Body:
-    """Of 33 x 33 vertices."""
+    """Return a flag of 33 x 33 vertices."""
     return flag(33, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("stops", [False, True])
 @pytest.mark.parametrize("periods", [6.64, 10.0, 20.0, 40.0, 80.0])
-def test_a_natural_bounce_keeps_the_weight_and_the_settle_time(stops: bool, periods: float) -> None:
+def test_natural_bounce_matches_eigenvalue_and_settle(stops: bool, periods: float) -> None:
     """periods: the settle time times the root of lambda_1."""
     eigenvalue = 14.0
     settle = periods / np.sqrt(eigenvalue)
     o = natural_overshoot(settle, eigenvalue, stops)
     law = first_mode_law(settle, o, eigenvalue, counts_from_stop=stops)
-    # Between the clear ones lie gaps of a third.
+    # Suitable overshoots are separated by gaps of a third.
     assert 1.0 / 1.36 < (law.decay**2 + law.frequency**2) / eigenvalue < 1.36
     times = np.linspace(settle - law.time_to_peak, 3.0 * settle, 2000)
     assert np.abs(law.release_response(times[times > settle - law.time_to_peak + 1e-9])).max() <= 1.001 * REST_FRACTION
     swings = visible_swings(o)
     if o < 0.577:
-        # No peak is near to what counts as rest.
+        # No peak is close to the rest threshold.
         assert swings == 0 or o**swings >= 0.013
         assert o ** (swings + 1) <= 0.0075
     inertia = law.coefficients(1e-3).inertia_time / 1e-3
     assert inertia == pytest.approx((law.decay**2 + law.frequency**2) / eigenvalue, rel=0.02)
 
 
-def test_what_has_to_rest_sooner_than_anything_heavy_does_gets_lighter_and_hardly_bounces() -> None:
+def test_natural_bounce_below_shortest_settle() -> None:
+    """Below the shortest natural settle time, the law is faster than gravity and has no visible bounce."""
     least = shortest_settle_time(14.0, True)
     o = natural_overshoot(0.5 * least, 14.0, True)
     law = first_mode_law(0.5 * least, o, 14.0, counts_from_stop=True)
@@ -66,7 +67,8 @@ def test_what_has_to_rest_sooner_than_anything_heavy_does_gets_lighter_and_hardl
     assert law.decay**2 + law.frequency**2 > 2.0 * 14.0
 
 
-def test_nature_says_the_bounce_of_cloth_and_ropes_and_of_others_where_it_is_chosen() -> None:
+def test_natural_bounce_by_body_type() -> None:
+    """Cloth and ropes have a natural bounce by default, and other body types if it is selected."""
     auto, dial, nature = (Settings(bounce=30.0, bounce_by=by) for by in BounceBy)
     for kind, natural in (("SOLID", False), ("SPRINGS", False), ("CLOTH", True), ("ROPE", True)):
         assert has_natural_bounce(kind, auto) == natural
@@ -77,8 +79,8 @@ def test_nature_says_the_bounce_of_cloth_and_ropes_and_of_others_where_it_is_cho
     assert not has_natural_bounce("CLOTH", replace(auto, damping_by="TAU_KAPPA"))
 
 
-def test_a_solid_with_a_natural_bounce_is_as_heavy_as_it_is() -> None:
-    """a^2 + w^2 = lambda_1, where it calms slowly enough for that."""
+def test_natural_bounce_of_solid() -> None:
+    """a^2 + w^2 = lambda_1 for a solid whose Settle is long enough."""
     surface = box((1.0, 0.1, 0.1))
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
     body = still(surface, pins, bounce_by="NATURAL", settle=100.0, stiffness=300.0, resolution=100)
@@ -92,17 +94,19 @@ def test_a_solid_with_a_natural_bounce_is_as_heavy_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("count", [9, 17])
-def test_a_flags_first_eigenvalue_is_a_hanging_chains_whatever_its_mesh(count: int) -> None:
+def test_flag_eigenvalue_matches_hanging_chain(count: int) -> None:
+    """The first eigenvalue of a flag is that of a hanging chain at any resolution."""
     simulation = Simulation(scene(flag(count), last=1))
     system = simulation.islands[0].system
     assert isinstance(simulation.statics.steppers[0], SheetStepper)
-    # Bending, lumped masses and the stretch move it by a percent or two.
+    # Bending, lumped masses and stretch change it by 1% or 2%.
     assert system.effective_eigenvalue(system.regions[0], simulation.stiffness_factors(0)) == pytest.approx(
         CHAIN, rel=0.025
     )
 
 
-def test_a_cloth_in_flight_or_without_weight_counts_as_if_it_hung_and_one_of_card_by_its_bending() -> None:
+def test_eigenvalue_of_unpinned_cloth() -> None:
+    """Unpinned or weightless cotton uses the eigenvalue of a hanging chain, and stiff card that of its bending."""
     for gravity in (np.array([0.0, 0.0, -9.81]), np.zeros(3)):
         for name, values in {"cotton": FABRICS["Cotton"], "card": {"thickness": 1.0, "stiffness": 1e7}}.items():
             body = flag(7, pins=np.zeros(49), start_settled=False, **values)  # type: ignore[arg-type]
@@ -113,8 +117,8 @@ def test_a_cloth_in_flight_or_without_weight_counts_as_if_it_hung_and_one_of_car
             assert value > 50.0 * CHAIN if name == "card" else value == pytest.approx(CHAIN, rel=1e-3)
 
 
-def test_a_flag_falls_with_its_real_weight() -> None:
-    """From horizontal; dialled to calm in ten seconds without a bounce it would sink as in honey."""
+def test_flag_falls_with_real_weight() -> None:
+    """A flag falls freely from horizontal; with Settle of ten seconds and no bounce it would sink slowly."""
     fallen = {}
     for by in (BounceBy.NATURAL, BounceBy.DIALLED):
         body = flag(7, settle=240.0, bounce=0.0, bounce_by=by, start_settled=False)
@@ -124,12 +128,12 @@ def test_a_flag_falls_with_its_real_weight() -> None:
         level = np.column_stack([rest[:, 0], -rest[:, 2], 0.0 * rest[:, 2]])
         start = replace(first, state=replace(first.state, positions=level))
         fallen[by] = -list(simulation.frames(start))[-1].state.positions[:, 2].min()
-    # Five frames of free fall are 0.213 m; backward Euler's are 0.256 m.
+    # Five frames of free fall are 0.213 m, and 0.256 m by backward Euler.
     assert 0.2 < fallen[BounceBy.NATURAL] < 0.28
     assert fallen[BounceBy.DIALLED] < 0.1
 
 
-def test_pins_at_a_steady_speed_leave_no_deformation_and_nothing_to_calm() -> None:
+def test_steady_pins_leave_flag_undeformed() -> None:
     body = flag(7, settle=12.0)
     rest = body.surface.vertices
 
@@ -138,7 +142,7 @@ def test_pins_at_a_steady_speed_leave_no_deformation_and_nothing_to_calm() -> No
 
     frames = list(Simulation(scene(replace(body, motion=motion), last=90)).frames())
     shift = np.array([0.0, 0.02 * 89.0, 0.0])
-    # What its start threw is gone after some times its settle time.
+    # The response to the start of the motion has decayed after several settle times.
     np.testing.assert_allclose(frames[-1].surface - shift, frames[0].surface, atol=1e-4)
 
 
@@ -155,9 +159,7 @@ def test_pins_at_a_steady_speed_leave_no_deformation_and_nothing_to_calm() -> No
         pytest.param(rope, 60.0, 120.0, 5.0, marks=pytest.mark.slow),
     ],
 )
-def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
-    made: Callable[..., Body], fps: float, dial: float, degrees: float
-) -> None:
+def test_settle_of_slightly_rotated_release(made: Callable[..., Body], fps: float, dial: float, degrees: float) -> None:
     body = flag(9, settle=dial) if made is flag else made(settle=dial)
     found = let_go(body, degrees, fps, int(1.2 * dial) + 8)
     assert within_a_frame(found.settled, dial), found
@@ -174,10 +176,10 @@ def test_what_is_turned_aside_rests_within_a_frame_of_the_dial(
         pytest.param(rope, 60.0, 120.0, 60.0, 0.04, marks=pytest.mark.slow),
     ],
 )
-def test_what_falls_from_far_rests_within_some_percent_of_the_dial(
+def test_settle_of_far_rotated_release(
     made: Callable[..., Body], fps: float, dial: float, degrees: float, close: float
 ) -> None:
-    """Four, but for a flag that has to calm in two seconds: solved to rounding, it takes 51.2 frames of 48."""
+    """The error is 4%, except for a flag with a Settle of 2 s: solved to rounding, it takes 51.2 frames of 48."""
     body = flag(9, settle=dial) if made is flag else made(settle=dial)
     found = let_go(body, degrees, fps, int(1.25 * dial))
     assert found.settled == pytest.approx(dial, rel=close), found
@@ -186,13 +188,13 @@ def test_what_falls_from_far_rests_within_some_percent_of_the_dial(
 @pytest.mark.parametrize(
     "stiffness", [pytest.param(3e3, marks=pytest.mark.slow), 3e4, pytest.param(1e5, marks=pytest.mark.slow)]
 )
-def test_a_tail_rests_within_a_frame_of_the_dial_limp_or_stiff(stiffness: float) -> None:
-    """3 MPa hangs by 70% of its length, 100 MPa by 3%; the stiffer it is, the more it bounces, in more substeps."""
+def test_settle_of_soft_or_stiff_tail(stiffness: float) -> None:
+    """At 3 MPa the tail sags by 70% of its length, at 100 MPa by 3%. Stiffer tails bounce more in more substeps."""
     assert within_a_frame(measured(tail(settle=36.0, stiffness=stiffness)).rest, 36.0)
 
 
 def measured(body: Body) -> SettleCurve:
-    """Let go from a pull of 2% of its size into its first mode."""
+    """Return the result of a release from a first-mode deflection of 2% of the size."""
     steps = release_test(Simulation(scene(body, last=2)), body.name, 0.02)
     while True:
         try:
@@ -203,15 +205,15 @@ def measured(body: Body) -> SettleCurve:
 
 
 @pytest.mark.slow
-def test_springs_with_a_natural_bounce_rest_within_a_frame_of_the_dial_too() -> None:
+def test_settle_of_springs_with_natural_bounce() -> None:
     curve = measured(net(settle=48.0, bounce_by="NATURAL"))
     assert within_a_frame(curve.rest, 48.0)
     assert curve.bounce != 0.3
 
 
 @pytest.mark.slow
-def test_a_sheets_steps_are_as_exact_as_is_dialled() -> None:
-    """Falling from horizontal, beside steps that are solved to rounding: a thousandth of each step's motion or so."""
+def test_sheet_step_accuracy() -> None:
+    """Steps of a falling sheet differ from steps solved to rounding by about a thousandth of their motion."""
     body = flag(17, start_settled=False)
     rough, tight = (
         Simulation(scene(replace(body, settings=replace(body.settings, accuracy=one)), last=24))
@@ -222,7 +224,7 @@ def test_a_sheets_steps_are_as_exact_as_is_dialled() -> None:
     frame = replace(first, state=replace(first.state, positions=rest.copy()))
     errors = []
     for number in range(2, 20):
-        # What was sampled has the settings, and the accuracy with them.
+        # Sampled inputs contain the settings, including the accuracy.
         (there, *_), (exact, *_) = (
             one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
             for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))

@@ -1,4 +1,4 @@
-"""What a system carries: terms with limits and memory, low rank of many regions, and no more than it needs."""
+"""Force terms with limits and history, low-rank updates of many regions, and bounded caches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ FALLING = np.array([0.0, 0.0, -9.81])
 
 @dataclass(frozen=True)
 class Barrier:
-    """-k log of the height above a plane; lowest is the lowest height that it was ever asked for."""
+    """Energy -k log of the height above a plane. lowest: minimum height at each evaluation."""
 
     plane: float
     strength: float
@@ -65,7 +65,7 @@ class Barrier:
 
 @dataclass(frozen=True)
 class Wall(ForceTerm):
-    """What no node may pass."""
+    """Term that no node may pass."""
 
     barrier: Barrier
     scaling: StiffnessScaling = StiffnessScaling.FIXED
@@ -82,7 +82,7 @@ class Wall(ForceTerm):
 
 @dataclass(frozen=True)
 class Clay(ForceTerm):
-    """A spring that holds the last node to a place, which gives way by what is beyond a bound."""
+    """Spring between the last node and an anchor that yields beyond a bound."""
 
     node: int
     place: np.ndarray
@@ -105,7 +105,7 @@ def piece(shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 
 def pieces(count: int, gap: float = 0.5) -> System:
-    """Free blocks in a row, as one block of nodes."""
+    """Return a row of free blocks as one block of nodes."""
     nodes, tets = zip(*(piece(k * gap) for k in range(count)), strict=True)
     rest = np.concatenate(nodes)
     elements = np.concatenate([part + k * len(nodes[0]) for k, part in enumerate(tets)])
@@ -116,12 +116,13 @@ def pieces(count: int, gap: float = 0.5) -> System:
 
 
 @pytest.mark.parametrize("minimiser", [minimise_lbfgs, minimise_newton])
-def test_no_minimiser_tries_what_a_term_forbids(minimiser: Minimiser) -> None:
+def test_minimisers_respect_largest_step(minimiser: Minimiser) -> None:
+    """Minimisers never evaluate positions beyond the largest step of a term."""
     system = pieces(1)
     barrier = Barrier(float(system.rest[:, 2].min()) - 0.05, 0.1, [])
     stepper = Stepper(system.with_term(Wall(barrier)), minimiser)
     state = State.at_rest(system.rest)
-    # Thrown at the plane, so fast that a step would pass it twenty times over.
+    # The initial speed would pass the plane twenty times over in one step.
     state = replace(state, velocities=np.tile([0.0, 0.0, -25.0], (len(system.rest), 1)))
     controls = Controls((settle_law(1.0, 0.0, system.regions[0].eigenvalue),), 1.0, 1e-3)
     for _ in range(10):
@@ -142,7 +143,8 @@ def clay_scene(last: int = 10) -> tuple[Any, dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_the_byte(tmp_path: Path) -> None:
+def test_term_history_is_cached_and_resumed(tmp_path: Path) -> None:
+    """The history of a term is stored in the state and in the cache, and resumed bakes are identical."""
     made, models = clay_scene()
 
     def baked(folder: Path, stop: int | None) -> list[bytes]:
@@ -162,27 +164,27 @@ def test_what_a_term_remembers_is_in_the_state_and_in_the_cache_and_resumes_to_t
     nodes = simulation.assembly.node_slice_of(0)
     played = [frame for frame in simulation.frames() if frame.number in (2, 5, 10)]
     for memory, frame in zip(kept, played, strict=True):
-        # It gave way to where the node is at the end of the step, not at its start.
+        # The anchor follows the node's position at the end of the step, not at its start.
         way = frame.state.positions[nodes][5] - memory[f"Wire{KEY_SEPARATOR}clay"][0]
         assert np.linalg.norm(way) <= 0.01 * (1.0 + 1e-9)
         assert [key for key in memory if key.startswith("Wire")] == [f"Wire{KEY_SEPARATOR}clay"]
         assert memory[f"Wire{KEY_SEPARATOR}clay"].tobytes() == frame.state.history[f"Wire{KEY_SEPARATOR}clay"].tobytes()
-    # It goes on giving way, whatever the other body's island does not know of it.
+    # The anchor keeps moving, although the other island has no such history.
     assert kept[0][f"Wire{KEY_SEPARATOR}clay"].tobytes() != kept[1][f"Wire{KEY_SEPARATOR}clay"].tobytes()
-    # It gave way under the weight.
+    # The anchor yielded under gravity.
     assert kept[-1][f"Wire{KEY_SEPARATOR}clay"][0, 2] < 0.02 - 1e-3
 
 
 @pytest.mark.parametrize("columns", [1, 6, 12])
 @pytest.mark.parametrize("parts", [1, 3, 7])
-def test_a_low_rank_update_of_many_parts_is_the_dense_inverse(parts: int, columns: int) -> None:
+def test_low_rank_update_of_many_parts(parts: int, columns: int) -> None:
     rng = np.random.default_rng(3)
     part = np.sort(rng.integers(parts, size=40 * parts))
     n = len(part)
     plain = rng.standard_normal((n, n)) * (part[:, None] == part)
     matrix = plain @ plain.T + 10.0 * np.eye(n)
     held, signs = rng.standard_normal((n, columns)), rng.choice([1.0, -1.0], (parts, columns))
-    # A part may have fewer columns than others.
+    # Some parts have fewer columns than others.
     held[part == 0, columns // 2 + 1 :] = 0.0
     whole = matrix.copy()
     for k in range(parts):
@@ -197,7 +199,7 @@ def test_a_low_rank_update_of_many_parts_is_the_dense_inverse(parts: int, column
 
 
 def thrown(system: System, seed: int) -> State:
-    """Stretched and at random speeds."""
+    """Return a stretched state with random velocities."""
     rng = np.random.default_rng(seed)
     centre = system.rest.mean(axis=0)
     x = centre + 1.05 * (system.rest - centre)
@@ -205,7 +207,8 @@ def thrown(system: System, seed: int) -> State:
 
 
 @pytest.mark.slow
-def test_twenty_free_pieces_in_one_system_move_as_twenty_systems() -> None:
+def test_free_pieces_move_independently() -> None:
+    """Twenty free pieces in one system move like twenty systems."""
     count, h = 20, 1.0 / 48.0
     one = pieces(1)
     (region,) = one.regions
@@ -227,7 +230,8 @@ def test_twenty_free_pieces_in_one_system_move_as_twenty_systems() -> None:
 
 @pytest.mark.parametrize("count", [1, 5, 20])
 @pytest.mark.parametrize("painted", [False, True])
-def test_the_stored_columns_do_not_grow_with_the_regions(count: int, painted: bool) -> None:
+def test_low_rank_columns_per_region_count(count: int, painted: bool) -> None:
+    """The number of stored columns does not depend on the number of regions."""
     system = pieces(count)
     laws = []
     for region in system.regions:
@@ -242,7 +246,7 @@ def test_the_stored_columns_do_not_grow_with_the_regions(count: int, painted: bo
 
 
 def kept_things(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
-    """How many of each there are, and how many there may be."""
+    """Return the current and the largest size of each cache."""
     dials, statics = simulation.dials, simulation.statics
     return {
         "integrations": (len(simulation._integrations), 2),
@@ -261,7 +265,7 @@ def keyed(body: Body) -> Body:
 
 
 @pytest.mark.slow
-def test_a_keyframed_stiffness_keeps_no_more_than_the_last_few_integrations() -> None:
+def test_caches_with_keyed_stiffness_are_bounded() -> None:
     surface = gridded("Bar", (0.0, 0.0, 0.0), (1.0, 0.25, 0.25), 0.125)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
     for more in ({"damping_by": "RAYLEIGH", "damping_ratio": 0.3}, {}):
@@ -280,12 +284,12 @@ def test_a_keyframed_stiffness_keeps_no_more_than_the_last_few_integrations() ->
         assert used[60] - used[20] < 5e6
         found = kept_things(simulation)
         assert all(count <= most for count, most in found.values())
-        # Sixty frames had more of them than may be kept.
+        # Sixty frames fill the cache.
         assert found["integrations" if more else "controls"] == ((2, 2) if more else (32, 32))
 
 
 @pytest.mark.slow
-def test_a_thousand_frames_keep_no_more_than_a_hundred() -> None:
+def test_memory_of_long_shot_is_constant() -> None:
     points = np.stack([np.linspace(0.0, 1.0, 4), np.zeros(4), np.zeros(4)], axis=1)
     body = keyed(wire("Wire", points))
     simulation = Simulation(scene(body, last=1000))
@@ -298,6 +302,6 @@ def test_a_thousand_frames_keep_no_more_than_a_hundred() -> None:
                 used[frame.number] = tracemalloc.get_traced_memory()[0]
     finally:
         tracemalloc.stop()
-    # A frame of so few nodes is a kilobyte; a thousand that were kept would show.
+    # A frame of so few nodes takes about 1 kB, so that 1000 retained frames would show.
     assert used[1000] - used[100] < 3e5
     assert all(count <= most for count, most in kept_things(simulation).values())

@@ -1,4 +1,4 @@
-"""A metric of two levels: where the factors of all nodes would wait for memory, and a coarse grid will do."""
+"""Two-level preconditioner for systems whose factors would be too large."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from dampsim.core.solvers.two_level import TwoLevelPreconditioner, converges_qui
 pytestmark = pytest.mark.kernel
 
 CASES = {
-    "a box": lambda: grid(14, 12, 10),
-    "a held body": lambda: body(True),
-    "a free body": lambda: body(False, 100.0),
+    "box": lambda: grid(14, 12, 10),
+    "pinned body": lambda: body(True),
+    "free body": lambda: body(False, 100.0),
 }
 
 
@@ -35,7 +35,8 @@ def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevelPreconditioner:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_smooth_and_what_is_rough_are_found_to_a_third(name: str) -> None:
+def test_two_level_reduces_all_errors(name: str) -> None:
+    """One application reduces the energy norm of smooth and rough errors to about a third."""
     matrix, places = CASES[name]()
     solve = two(matrix, places)
     rng = np.random.default_rng(1)
@@ -43,17 +44,17 @@ def test_what_is_smooth_and_what_is_rough_are_found_to_a_third(name: str) -> Non
     shift, bend = np.ones_like(x), np.stack([0.0 * x[:, 0], x[:, 0] * x[:, 1], x[:, 0] ** 2], axis=1)
     for known in (rng.standard_normal(3 * len(x)), shift.ravel(), bend.ravel()):
         left = known - solve(matrix @ known)
-        # Of the error by energy, which conjugate gradients count: without the grid all of a shift is left, without
-        # smoothing nine tenths of a noise.
+        # Conjugate gradients depend on the energy norm. Without the grid a translation would not be reduced at all, and
+        # without smoothing, noise would be reduced by a tenth only.
         assert left @ (matrix @ left) < 0.34**2 * (known @ (matrix @ known))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_it_is_symmetric_positive_and_the_same_each_time(name: str) -> None:
+def test_two_level_is_symmetric_and_deterministic(name: str) -> None:
     matrix, places = CASES[name]()
     solve = two(matrix, places)
     x, y = np.random.default_rng(2).standard_normal((2, matrix.shape[0]))
-    # Single precision, which rounds both alike but for the order of sums.
+    # Single precision rounds both alike except for the order of sums.
     assert abs(x @ solve(y) - y @ solve(x)) < 1e-5 * abs(x @ solve(x))
     assert x @ solve(x) > 0.0
     assert two(matrix, places)(x).tobytes() == solve(x).tobytes()
@@ -64,7 +65,7 @@ def test_it_is_symmetric_positive_and_the_same_each_time(name: str) -> None:
     assert np.isnan(solve(np.full_like(x, np.nan))).all()
 
 
-def test_it_is_taken_where_factors_are_large_and_only_there() -> None:
+def test_two_level_selection_by_factor_size() -> None:
     matrix, places = body(True)
     count = SymbolicFactorisation.of(matrix, places).entry_count
     direct = try_single_precision(matrix, places, count)
@@ -82,25 +83,24 @@ def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix,
 
 
 @pytest.mark.parametrize(("sides", "poisson"), [((4.0, 0.2, 0.2), 0.4), ((1.0, 0.5, 0.5), 0.495)])
-def test_a_rod_and_what_keeps_its_volume_are_left_to_factors(sides: tuple[float, float, float], poisson: float) -> None:
+def test_two_level_rejects_rods_and_incompressible(sides: tuple[float, float, float], poisson: float) -> None:
+    """Rods and nearly incompressible solids converge too slowly and use a factorisation."""
     matrix, places = thin(sides, poisson)
     assert not converges_quickly(two(matrix, places), matrix)
     assert isinstance(try_single_precision(matrix, places, 0), MultifrontalSolve)
 
 
-def test_what_is_not_positive_has_none() -> None:
+def test_two_level_rejects_indefinite_matrix() -> None:
     matrix, places = body(True)
     assert TwoLevelPreconditioner.of(csr_matrix(matrix - diags(2.0 * matrix.diagonal())), places) is None
-    # Where the blocks on the diagonal are positive, and the whole is not, it does not serve.
+    # With positive diagonal blocks in an indefinite matrix it may exist, but does not converge.
     shifted = csr_matrix(matrix - diags(0.2 * matrix.diagonal()))
     found = TwoLevelPreconditioner.of(shifted, places)
     assert found is None or not converges_quickly(found, shifted)
 
 
 @pytest.mark.parametrize("bounce", [pytest.param(0.0, marks=pytest.mark.slow), 30.0])
-def test_frames_are_those_of_direct_factors_within_the_tolerance(
-    monkeypatch: pytest.MonkeyPatch, bounce: float
-) -> None:
+def test_two_level_frames_match_direct_factors(monkeypatch: pytest.MonkeyPatch, bounce: float) -> None:
     def run() -> list[Frame]:
         surface = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.125)
         pins = (surface.vertices[:, 2] < 0.3).astype(float)
@@ -110,23 +110,25 @@ def test_frames_are_those_of_direct_factors_within_the_tolerance(
     taken, plain = [], build_preconditioner
     direct = run()
     monkeypatch.setattr(preconditioner.try_single_precision, "__defaults__", (0,))
-    monkeypatch.setattr(modes, "_ONCE", 0)
-    monkeypatch.setattr("dampsim.core.stepping.step.metric_of", lambda *what: taken.append(plain(*what)) or taken[-1])
+    monkeypatch.setattr(modes, "_MAX_FACTOR_ENTRIES", 0)
+    monkeypatch.setattr(
+        "dampsim.core.stepping.step.build_preconditioner", lambda *what: taken.append(plain(*what)) or taken[-1]
+    )
     two_levels = run()
     assert taken
     assert all(isinstance(one, TwoLevelPreconditioner) for one in taken)
     way = max(float(np.abs(frame.surface - direct[0].surface).max()) for frame in direct)
     off = max(float(np.abs(one.surface - two.surface).max()) for one, two in zip(direct, two_levels, strict=True))
     assert off < 1e-3 * way
-    # Each iteration is three times as soon where it is meant for; some more of them are taken.
+    # On large systems an iteration is three times faster, in exchange for some more iterations.
     counts = [sum(frame.iterations for frame in one[1:]) for one in (two_levels, direct)]
     assert counts[0] < 1.4 * counts[1]
 
 
 @pytest.mark.slow
-def test_the_first_eigenvalue_by_it_is_that_of_the_dense_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eigenvalue_by_two_level_preconditioner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(modes, "_ONCE", 0)
-    # Nothing else is asked.
+    # Make sure that no other solver is used.
     monkeypatch.setattr(modes, "multifrontal", None)
     monkeypatch.setattr(modes, "eigsh", None)
     system = made(True)

@@ -1,4 +1,4 @@
-"""What follows from every mode's following the dialled waveform, and what it must not touch."""
+"""Waveform law: consequences of the dialled motion in every mode, and quantities that it must not change."""
 
 from __future__ import annotations
 
@@ -46,17 +46,18 @@ def advance(stepper: Stepper, state: State, inputs: Inputs, h: float, dials: Con
     return state
 
 
-# The step itself.
+# Substeps against a dense reference.
 
 
 class DenseStep:
-    """Substeps of a clamped body, written from docs/explanation/physics/02-settle-law.md apart from the code of the step.
+    """Substeps of a clamped body, written independently of the step's code.
 
-    The free nodes' momentum balance of one substep, with the pins' turn Q and displacement h c,
+    The free nodes' momentum balance of one substep, with the pins' rotation Q and displacement h c,
 
     M/s (v - c(x) - kappa Q u) + theta dU(x + h v) + Q ((1 - theta) g - sigma h g') = M gravity - m_s M Q (c_y - c_y-)/h
 
-    is solved by Newton's method with dense matrices. u: m/s of the deformation, g, g': N and N/s of the elastic force.
+    is solved by Newton's method with dense matrices (docs/explanation/physics/02-settle-law.md). u: m/s of the
+    deformation, g, g': N and N/s of the elastic force.
     """
 
     def __init__(self, system: System, dials: Controls, h: float) -> None:
@@ -69,14 +70,14 @@ class DenseStep:
         self.reference = np.zeros_like(self.u)
         self.turn, self.shift = np.eye(3), np.zeros(3)
         self.g = self.force(self.x)
-        # Before the first substep the force is taken to have changed as if the motion had been on its way.
+        # The initial force rate is that of a motion in progress.
         self.change = float(self.c.initial_force_change) * (self.g - self.mass * system.gravity)
 
     def force(self, x: np.ndarray) -> np.ndarray:
         return np.asarray(sum(energy.value_gradient(x)[1] for energy in self.system.blocks[0].energies)[self.free])
 
     def step(self, turn: np.ndarray, shift: np.ndarray) -> np.ndarray:
-        """turn (3, 3), shift (3,): by which the animation has carried the rest shape at the end of the substep."""
+        """Make a substep. turn (3, 3), shift (3,): motion of the rest shape by the animation at its end."""
         c, h, free, rest = self.c, self.h, self.free, self.system.rest
         Q = turn @ self.turn.T
         t = shift - Q @ self.shift
@@ -84,7 +85,7 @@ class DenseStep:
         home = rest[free] @ self.turn.T + self.shift
         carried = (home @ Q.T + t - home) / h
         half = 0.5 * np.arccos(np.clip(0.5 * (np.trace(Q) - 1.0), -1.0, 1.0))
-        # A chord's centripetal acceleration is short of the arc's by sin^2(t/2)/(t/2)^2.
+        # The centripetal acceleration of a chord is smaller than that of the arc by sin^2(t/2)/(t/2)^2.
         chord = 1.0 if half < 1e-6 else (half / np.sin(half)) ** 2
         acceleration = chord * (carried - self.reference) @ Q.T / h
         dead = ((1.0 - c.theta) * self.g - c.sigma * self.change) @ Q.T
@@ -110,7 +111,8 @@ class DenseStep:
 
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, 0.6])
 @pytest.mark.parametrize("throw", [1.0, 0.4])
-def test_a_substep_is_what_the_formulas_say_however_the_pins_turn(overshoot: float, throw: float) -> None:
+def test_substep_matches_dense_reference(overshoot: float, throw: float) -> None:
+    """Substeps match the dense reference for any rotation of the pins."""
     system = clamped_bar((2, 1, 1), gravity=DOWN, material=ElasticMaterial(3e4, 0.35, 1000.0))
     h = 1 / 24 / choose_substeps(0.5, overshoot, 1 / 24, 1).count
     dials = Controls((settle_law(0.5, overshoot, system.regions[0].eigenvalue),), throw, 1e-13)
@@ -122,7 +124,7 @@ def test_a_substep_is_what_the_formulas_say_however_the_pins_turn(overshoot: flo
         start, place = place, system.rest[system.pinned] @ turn.T + shift
         state = advance(stepper, state, pins(start, place), h, dials)
         wanted = dense.step(turn, shift)
-        # The solver stops at rounding; ten steps add it up.
+        # Rounding accumulates over ten steps.
         np.testing.assert_allclose(state.positions, wanted, atol=1e-8)
         far = max(far, float(np.abs(wanted - system.rest @ turn.T - shift).max()))
     assert far > 0.02
@@ -130,12 +132,12 @@ def test_a_substep_is_what_the_formulas_say_however_the_pins_turn(overshoot: flo
 
 # Frame rates and substeps.
 
-# Up to 480 steps a second; what is finer differs by less than what is left there.
+# At most 480 steps per second; finer steps differ by less than the remaining error.
 RATES = [(fps, substeps) for fps in (12, 24, 60, 120) for substeps in (1, 4, 16) if fps * substeps <= 480]
 
 
 def of_a_stop(fps: int, substeps: int, bounce: float, shape: Callable[[], Surface] = ear) -> np.ndarray:
-    """Rest in s, overshoot and throw in m of a stop with a Settle of a second, as seen at 12 frames a second."""
+    """Return rest in s, overshoot and deflection in m of a stop with a Settle of 1 s, sampled at 12 fps."""
     body = made(shape(), 0.05, settle=float(fps), bounce=bounce, substeps=substeps, resolution=150)
     ways = after_stop(body, straight(body.surface, WAY), float(fps))[0][:: fps // 12]
     size = np.linalg.norm(ways, axis=2)
@@ -144,28 +146,28 @@ def of_a_stop(fps: int, substeps: int, bounce: float, shape: Callable[[], Surfac
     far = int(size[peak].argmax())
     along = ways[:, far] @ ways[peak, far] / distance[peak] ** 2
     limit, k = REST_FRACTION * distance[peak], int(np.flatnonzero(distance > REST_FRACTION * distance[peak])[-1])
-    # Between frames the swing falls as e^-at does, hence logarithms.
+    # Interpolate logarithms, because the envelope decays exponentially.
     part = np.log(distance[k] / limit) / np.log(distance[k] / distance[k + 1])
     return np.array([(k + part) / 12.0, max(-float(along[peak:].min()), 0.0), distance[peak]])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 30.0])
-def test_a_stop_is_the_same_at_all_frame_rates_and_substeps(bounce: float) -> None:
+def test_stop_independent_of_rate_and_substeps(bounce: float) -> None:
     found = np.array([of_a_stop(*rate, bounce) for rate in RATES])
     spread = np.ptp(found, axis=0) / np.maximum(found.max(axis=0), [1e-9, 0.1, 1e-9])
-    # The first mode's samples are exact at any step; 6% are for what swings up to 1.05 times as fast.
+    # The first mode is exact at any step; 6% allow for modes with up to 1.05 times its frequency.
     assert (spread < 0.06).all(), (spread, found)
 
 
 def turned_steadily(fps: int, substeps: int, rate: float) -> tuple[float, np.ndarray]:
-    """How far (m) a body is bent by turns of its pins, rate in 1/s, and its shape as it goes along (v, 3) m."""
+    """Return the largest bend in m and the displacements (v, 3) m of a body whose pins rotate at a rate in 1/s."""
     surface = ear()
     centre = np.array([-0.1, 0.0, 0.0])
     axis = np.array([0.0, 0.6, 0.8])
 
     def motion(frame: float) -> np.ndarray:
-        # Up to speed within half a second; three settle times later it is as it stays.
+        # The rotation accelerates for 0.5 s; three settle times later the shape is steady.
         time = (frame - 1.0) / fps
         angle = 2.0 * np.pi * rate * (time**2 if time < 0.5 else time - 0.25)
         return (surface.vertices - centre) @ Rotation.from_rotvec(angle * axis).as_matrix().T + centre
@@ -181,17 +183,18 @@ def turned_steadily(fps: int, substeps: int, rate: float) -> tuple[float, np.nda
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.25, 1.0, 2.0])
-def test_a_steady_turn_bends_it_alike_at_all_frame_rates_and_substeps(rate: float) -> None:
+def test_steady_rotation_independent_of_rate(rate: float) -> None:
+    """A steady rotation bends a body alike at all frame rates and numbers of substeps."""
     found = [turned_steadily(*which, rate) for which in ((12, 1), (24, 1), (60, 1), (120, 1), (12, 4), (12, 16))]
     exact, ways = found[-1][0], [way for _, way in found]
     assert exact > 1e-4
-    # Up to a full turn in 12 frames at 24 fps, 60 degrees a step at 12: direction (lag) and size alike. That stops are
-    # exact costs the steady bend 4% where Settle is 12 steps; at 6 steps it would be 14%.
+    # Up to a full rotation in 12 frames at 24 fps, 60 degrees per step at 12 fps: direction (lag) and size agree. Exact
+    # stops cost an error of 4% in the steady bend if Settle is 12 steps; at 6 steps it would be 14%.
     apart = [float(np.linalg.norm(way - ways[-1], axis=1).max()) / exact for way in ways]
     assert max(apart) < 0.06, apart
 
 
-# Throw.
+# Deflection by inertia.
 
 
 def thrown(speed: float, **dials: float) -> float:
@@ -202,23 +205,24 @@ def thrown(speed: float, **dials: float) -> float:
 MODULI = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 
 
-def test_a_throw_does_not_depend_on_youngs_modulus() -> None:
+def test_deflection_independent_of_youngs_modulus() -> None:
     found = [thrown(0.3, stiffness=stiffness) for stiffness in MODULI]
-    # The solver's tolerance, a thousandth of each step's motion.
+    # The solver's tolerance is 1e-3 of each step's motion.
     np.testing.assert_allclose(found, found[0], rtol=0.005)
 
 
-def test_a_throw_grows_with_follow_through_and_with_the_pins_speed() -> None:
+def test_deflection_proportional_to_follow_through() -> None:
+    """The deflection after a stop is proportional to Follow-through and to the speed of the pins."""
     once = thrown(0.1)
     for part in (0.25, 0.5, 2.0):
-        # What bends as far as here, by up to 1.4% of its size, is not quite linear: half a percent is measured.
+        # Bends of up to 1.4% of the size are not exactly linear: 0.5% was measured.
         assert thrown(0.1, follow_through=part) == pytest.approx(part * once, rel=0.01)
         assert thrown(0.1 * part) == pytest.approx(part * once, rel=0.01)
     body = made(ear(), 0.05, settle=24.0, follow_through=0.0, resolution=150)
     assert np.abs(after_stop(body, straight(body.surface, WAY), 24.0)[0]).max() < 1e-6
 
 
-# What pins leave free.
+# Free and pendulum motion.
 
 
 SPINS = [
@@ -230,19 +234,20 @@ SPINS = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("fps", "accuracy"), SPINS)
-def test_a_spin_of_a_turn_a_second_goes_on_for_ten_seconds(fps: int, accuracy: str) -> None:
+def test_spin_is_conserved(fps: int, accuracy: str) -> None:
+    """A spin of one revolution per second conserves its momenta for ten seconds."""
     body = bar("Bar", 0.0, 0.5, False, resolution=60, settle=12.0, bounce=30.0, accuracy=accuracy)
     simulation = Simulation(scene(body, fps=float(fps), last=1 + 10 * fps, gravity=np.zeros(3)))
     system, first = simulation.islands[0].system, simulation.first_frame()
     x, axis = first.state.positions, np.array([0.36, 0.48, 0.8])
-    # Bent in waves shorter than itself, so that it swings while it spins.
+    # An initial deformation in short waves makes the bar oscillate while it spins.
     x = x + 0.03 * np.sin(8.0 * x[:, [0]]) * np.array([0.0, 1.0, 0.3])
     velocities = np.cross(2.0 * np.pi * axis, x - system.mass @ x / system.mass.sum()) + np.array([0.5, 0.2, 1.0])
     state = replace(first.state, positions=x, velocities=velocities)
     linear, angular = linear_momentum(system, state), angular_momentum(system, state)
     for frame in simulation.frames(replace(first, state=state)):
         now = frame.state
-        # Rounding of a few hundred steps.
+        # The error is the rounding of a few hundred steps.
         assert np.abs(linear_momentum(system, now) - linear).max() < 1e-12 * np.linalg.norm(linear)
         assert np.linalg.norm(angular_momentum(system, now) - angular) < 1e-9 * np.linalg.norm(angular)
     assert frame.number == 1 + 10 * fps
@@ -250,7 +255,7 @@ def test_a_spin_of_a_turn_a_second_goes_on_for_ten_seconds(fps: int, accuracy: s
 
 
 def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """Heights (k,) m above the lowest that a stiff bar's middle comes to in ten seconds, let go horizontally."""
+    """Return the maximum heights (k,) m of a stiff bar's centre above its lowest one in 10 s after its release."""
     made_of = clamped_bar((4, 2, 2), clamped=False, material=ElasticMaterial(1e7, 0.4, 1000.0))
     (block,) = made_of.blocks
     nodes = np.flatnonzero(held(made_of.rest))
@@ -269,18 +274,17 @@ def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     return np.array([z[0], *(z[k] for k in middle)])
 
 
-def test_a_stiff_pendulum_keeps_its_height_for_ten_seconds() -> None:
+def test_hinged_pendulum_keeps_height() -> None:
     found = tops(lambda rest: (np.abs(rest[:, [0, 2]] - [0.0, 0.125]) < 1e-9).all(axis=1))
     assert len(found) > 8
-    # A top between two frames is missed by 0.3% of the drop, elasticity and the step take about a percent.
+    # Sampling misses a maximum by 0.3% of the drop; elasticity and the step cost about 1%.
     np.testing.assert_allclose(found, found[0], rtol=0.05)
 
 
-def test_a_stiff_pendulum_on_a_point_neither_gains_nor_loses_height() -> None:
+def test_point_pendulum_keeps_height() -> None:
     found = tops(lambda rest: np.linalg.norm(rest - [0.0, 0.125, 0.125], axis=1) < 1e-9)
     assert len(found) > 8
-    # Its tetrahedra are not symmetric: part of the height goes into turns about other axes and comes back from there,
-    # up to 7% of it.
+    # The tetrahedra are not symmetric: up to 7% of the height goes into rotation about other axes and returns.
     for side in (found[::2], found[1::2]):
         assert side.max() < 1.02 * found[0]
         assert side.min() > 0.9 * found[0]
@@ -291,7 +295,7 @@ def test_a_stiff_pendulum_on_a_point_neither_gains_nor_loses_height() -> None:
 
 
 def sag_missed(settle: int, bounce: float, fps: int) -> float:
-    """How far from the static sag a bar is four settle times after it was let go, in parts of it."""
+    """Return the relative error of the sag four settle times after a release."""
     system = clamped_bar((4, 1, 1), gravity=DOWN, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, start = Stepper(system), State.at_rest(system.rest)
     count = choose_substeps(settle / fps, bounce, 1 / fps, 1).count
@@ -309,16 +313,17 @@ def sag_missed(settle: int, bounce: float, fps: int) -> float:
 @pytest.mark.parametrize("settle", [6, 24, 96])
 @pytest.mark.parametrize("bounce", [0.0, 0.5])
 @pytest.mark.parametrize("fps", [12, 60])
-def test_the_sag_that_it_comes_to_is_the_static_one(settle: int, bounce: float, fps: int) -> None:
-    # Four settle times leave 1e-8 of the motion.
+def test_final_sag_is_static(settle: int, bounce: float, fps: int) -> None:
+    """The sag after a release converges to the static one."""
+    # After four settle times 1e-8 of the motion is left.
     assert sag_missed(settle, bounce, fps) < 1e-6
 
 
-# Painted dials, links, carriers.
+# Settle maps, links and reference motion.
 
 
 def radius_of_the_step(system: System, dials: Controls, h: float) -> float:
-    """The spectral radius of a clamped body's step at rest, from its central differences."""
+    """Return the spectral radius of a clamped body's step at rest, by central differences."""
     stepper, f = Stepper(system), np.flatnonzero(~system.is_fixed)
     size, inputs = 1e-4, system.stationary_inputs()
 
@@ -353,7 +358,7 @@ PAINTED: dict[str, Painted] = {
 
 
 def painted_radius(painted: Painted, least: float, settle: float, overshoot: float) -> float:
-    """The largest factor of a step of 1/24 s or a part of it. settle: s."""
+    """Return the spectral radius of a substep of a 1/24 s frame with a settle map. settle: s."""
     system, rng = clamped_bar((3, 1, 1)), np.random.default_rng(4)
     count = choose_substeps(least * settle, overshoot, 1 / 24, 1).count
     law = settle_law(settle, overshoot, system.regions[0].eigenvalue)
@@ -364,16 +369,18 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
 @pytest.mark.slow
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.6, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("painted", PAINTED)
-def test_no_painted_settle_makes_the_step_grow(painted: str, overshoot: float) -> None:
+def test_step_with_settle_map_is_stable(painted: str, overshoot: float) -> None:
+    """The spectral radius of a step is at most 1 for any settle map."""
     for least in (MIN_SETTLE_SCALE, 0.25):
-        # From one frame on: where that is painted shorter it is at rest in a part of a step.
+        # Settle starts at one frame; smaller map values then make nodes rest within a step.
         for settle in (1 / 24, 0.25, 2.0):
-            # The slowest motion decays; of differences of 1e-4 the square remains.
+            # The tolerance is the error of the central differences of 1e-4.
             assert painted_radius(PAINTED[painted], least, settle, overshoot) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("bounce", [0.0, *(pytest.param(bounce, marks=pytest.mark.slow) for bounce in (30.0, 60.0))])
-def test_with_painted_settle_nothing_rests_later_than_the_largest_dial(bounce: float) -> None:
+def test_settle_map_never_delays_rest(bounce: float) -> None:
+    """With a settle map, nothing rests later than the largest Settle."""
     surface, rng = horn(), np.random.default_rng(8)
     x = surface.vertices[:, 0]
     for painted in PAINTED.values():
@@ -383,19 +390,19 @@ def test_with_painted_settle_nothing_rests_later_than_the_largest_dial(bounce: f
         assert outcome.rest <= 25.0, outcome
 
 
-def test_settle_painted_alike_everywhere_is_a_shorter_settle() -> None:
+def test_uniform_settle_map_scales_settle() -> None:
     surface = ear()
     whole = made(surface, 0.05, settle=12.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
     half = made(surface, 0.05, settle=24.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
     half = replace(half, settle_map=np.full(len(surface.vertices), 0.5))
     found = [after_stop(body, straight(surface, 0.2 * WAY), 24.0)[0][:20] for body in (whole, half)]
     assert np.abs(found[0]).max() > 1e-3
-    # Surfaces are kept in single precision, and painted parts in steps of the interpolation.
+    # Surfaces have single precision, and map values are interpolated.
     assert np.abs(found[1] - found[0]).max() < 1e-5 * surface.size
 
 
 def linked_stop(first: dict[str, Any], second: dict[str, Any]) -> float:
-    """Frames from the stop to rest of two welded pieces, the first of which is held."""
+    """Return the frames from the stop to rest of two welded pieces, the first of which is pinned."""
     dials = {"resolution": 100, "stiffness": 1000.0}
     left = bar("Left", 0.0, 0.5, True, **{**dials, **first})
     right = bar("Right", 0.5, 1.0, False, **{**dials, **second})
@@ -432,15 +439,15 @@ def linked_stop(first: dict[str, Any], second: dict[str, Any]) -> float:
         pytest.param((12.0, 36.0), (0.0, 0.0), "BAKE", marks=pytest.mark.slow),
     ],
 )
-def test_linked_bodies_of_unlike_dials_rest_by_the_slower_ones(
-    settles: tuple[float, float], bounces: tuple[float, float], accuracy: str
-) -> None:
+def test_settle_of_linked_bodies(settles: tuple[float, float], bounces: tuple[float, float], accuracy: str) -> None:
+    """Linked bodies with different dials rest within the longer Settle."""
     first, second = ({"settle": settles[k], "bounce": bounces[k], "accuracy": accuracy} for k in range(2))
     assert linked_stop(first, second) <= 37.0
 
 
 @pytest.mark.slow
-def test_a_mesh_that_moves_rigidly_leads_as_its_pins_do() -> None:
+def test_rigid_mesh_motion_equals_pin_motion() -> None:
+    """The reference motions of mesh and pins agree for a rigid animation."""
     surface = dumbbell()
 
     def motion(frame: float) -> np.ndarray:
@@ -457,18 +464,18 @@ def test_a_mesh_that_moves_rigidly_leads_as_its_pins_do() -> None:
     assert np.abs(found[1] - found[0]).max() < 1e-6 * surface.size
 
 
-# Whatever the animation does.
+# Violent animations.
 
 
 def violent(seed: int) -> tuple[float, int, int]:
-    """How far (m) a random body of random dials gets from its random, jerky animation; steps, and helped ones."""
+    """Return the largest distance in m of a random body from its jerky animation, its substeps and fallback count."""
     rng = np.random.default_rng(seed)
     surface = (horn, ear, dumbbell)[rng.integers(3)]()
     rest, centre, kind = surface.vertices, surface.vertices.mean(axis=0), rng.integers(3)
     places, turns = [np.zeros(3)], [Rotation.identity()]
     for _ in range(24):
         shift, turn, part = rng.standard_normal(3), rng.standard_normal(3), float(rng.random())
-        # Jumps and turns of any size together, jumps alone of 0.3 m a frame, or turns alone of 1.5 rad a frame.
+        # Random jumps and rotations, jumps of 0.3 m per frame, or rotations of 1.5 rad per frame.
         far, wide = ((0.3 * part, 1.5 * part), (0.3, 0.0), (0.0, 1.5))[kind]
         places.append(places[-1] + far * shift / np.linalg.norm(shift))
         turns.append(Rotation.from_rotvec(wide * turn / np.linalg.norm(turn)) * turns[-1])
@@ -498,7 +505,7 @@ def violent(seed: int) -> tuple[float, int, int]:
 @pytest.mark.parametrize(
     "seeds", [range(3), *(pytest.param(range(k, k + 4), marks=pytest.mark.slow) for k in (3, 7))], ids=str
 )
-def test_no_animation_is_too_violent(seeds: range) -> None:
+def test_violent_animations_stay_bounded(seeds: range) -> None:
     for seed in seeds:
-        # A step that fails raises. Jerks of 7 m/s over Settles of seconds throw some by several times their size.
+        # A failed step raises. Jerks of 7 m/s with a Settle of seconds deflect some bodies by several times their size.
         assert violent(seed)[0] < 20.0

@@ -1,4 +1,7 @@
-"""A step ends where what is left of it cannot be seen: physics (1.6), docs/decisions/0025."""
+"""Displacement criterion: a step stops when the remaining displacement is invisible, physics (1.6).
+
+See docs/decisions/0025.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from dampsim.core.solvers.objective import Minimum, Tolerance
 from dampsim.core.stepping.step_problem import StepProblem
 from shapes import tube
 
-# What Accuracy says of Baking.
+# Tolerance of the accuracy Bake.
 PROMISED = 1e-3
 
 
@@ -43,14 +46,14 @@ def painted(**more: float) -> Body:
 
 
 def rod(**more: float) -> Body:
-    """Upright, 40 times as long as thick."""
+    """Return an upright rod, 40 times as long as thick."""
     surface = tube(2.0, 0.05, 40, 12)
     pins = (surface.vertices[:, 2] < surface.vertices[:, 2].min() + 0.11).astype(float)
     return shaken(still(surface, pins, **{"resolution": 1200, "stiffness": 3e5, **more}))
 
 
 def error(body: Body, last: int = 24) -> float:
-    """The largest distance of a vertex from the same frames solved to rounding, over the largest motion."""
+    """Return the largest distance of a vertex from the frames solved to rounding, over the largest motion."""
     scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
     exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
     off, way, first = 0.0, 0.0, None
@@ -68,12 +71,12 @@ SLOW = pytest.mark.slow
 
 @pytest.mark.parametrize("body", [rod, pytest.param(block, marks=SLOW), pytest.param(painted, marks=SLOW)])
 @pytest.mark.parametrize("bounce", [0.0, pytest.param(40.0, marks=SLOW)])
-def test_no_vertex_is_off_by_more_than_a_thousandth_of_the_motion(body: Callable[..., Body], bounce: float) -> None:
+def test_vertex_error_within_bake_tolerance(body: Callable[..., Body], bounce: float) -> None:
     assert error(body(bounce=bounce)) < PROMISED
 
 
 class Rows:
-    """A search whose errors are known: sums of modes that shrink, each by a ratio of its own."""
+    """Search whose errors are known: a sum of modes, each with its own convergence ratio."""
 
     def max_displacement(self, v: np.ndarray) -> float:
         return 1.0
@@ -85,7 +88,10 @@ class Rows:
 def ended(
     ratios: np.ndarray, sizes: np.ndarray, stiffness: np.ndarray, relative: float = PROMISED
 ) -> tuple[int, float]:
-    """When a search is near enough, and how far off by its longest way; with stiffness over the first mode's."""
+    """Return the iterations until convergence and the largest remaining displacement.
+
+    stiffness: of each mode, relative to the first mode of the body.
+    """
     start = sizes[:, None] * np.eye(len(sizes), 3)
     ways = DisplacementCriterion(Rows(), start, PROMISED)  # type: ignore[arg-type]
     for k in range(200):
@@ -97,28 +103,31 @@ def ended(
 
 
 @pytest.mark.parametrize("ratio", [0.01, 0.05, 0.3, 0.6, 0.8])
-def test_what_is_left_of_a_search_that_shrinks_evenly_is_within_the_tolerance_and_not_far_below(ratio: float) -> None:
+def test_linear_convergence_stops_within_tolerance(ratio: float) -> None:
+    """A search with linear convergence stops within the tolerance and not far below it."""
     one = np.ones(1)
     count, left = ended(ratio * one, one, one)
-    # As much as one step may leave, and less by an iteration or the care that slow ones need: 1/(1 - r), at most 5.
+    # The bound is half the tolerance, less one iteration and the safety factor of slow convergence, 1/(1 - r) <= 5.
     assert 0.5 * PROMISED * (1.0 - ratio) * ratio / 1.05 < left <= 0.5 * PROMISED
     assert count >= 1
 
 
-def test_a_slow_mode_is_not_taken_for_the_end_when_the_quick_one_is_gone() -> None:
+def test_slow_mode_delays_convergence() -> None:
+    """A slow mode that remains after a fast one has vanished delays convergence."""
     _, left = ended(np.array([0.02, 0.7]), np.array([1.0, 0.05]), np.ones(2))
     assert left <= 0.5 * PROMISED
 
 
-def test_what_is_stiff_has_to_be_nearer_by_as_much_as_it_is_stiffer() -> None:
+def test_stiff_modes_need_smaller_displacements() -> None:
     one = np.ones(1)
     (soft, _), (stiff, left) = ended(0.3 * one, one, one), ended(0.3 * one, one, 1e4 * one)
-    # A hundred times the force for its way: the energy's part, times as much again.
+    # The energy norm of a displacement is 100 times larger, and the bound falls with its square.
     assert stiff > soft
     assert left <= PROMISED / 1e4
 
 
-def test_a_search_whose_next_end_is_foreseen_does_not_ask_the_metric_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predicted_convergence_saves_preconditioning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that can predict its convergence skips the last application of the preconditioner."""
     solves, iterations = [], []
     plain = StepProblem.precondition
 

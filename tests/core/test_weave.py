@@ -1,4 +1,4 @@
-"""Woven cloth: which edges are yarns, yarns that are pulled out, dampings, the dials, and frames that are kept."""
+"""Woven cloth: tracing of yarns, pull-out, dampings, dials, and frames in the cache."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from dampsim.core.weave.over_under import over_under_pattern
 from dampsim.core.weave.yarns import trace_yarns
 
 ROOT = Path(__file__).parents[2]
-# Of a bake that is killed at its ninth frame.
+# Last frame of a bake that is killed at its ninth frame.
 LAST = 14
 
 
 def hung(count: int, **more: object) -> Body:
-    """A square metre, hung by its upper tails; its yarns hold where they are."""
+    """Return 1 m² of woven cloth hung by its upper tails, with a strong grip of the yarns."""
     surface, edges = swatch(count, count, 1.0 / (count + 1))
     upright = surface.vertices[:, [1, 2, 0]] * np.array([1.0, 1.0, -1.0])
     pins = more.pop("pins", (upright[:, 2] > -1e-9).astype(float))
@@ -49,7 +49,7 @@ def hung(count: int, **more: object) -> Body:
 
 
 def grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Vertices of a grid of quads, its edges, and its triangles."""
+    """Return vertices of a grid of quads, its edges, and its triangles."""
     k = np.arange(rows * columns).reshape(rows, columns)
     i, j = np.divmod(k.ravel(), columns)
     edges = np.concatenate(
@@ -60,7 +60,8 @@ def grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return np.stack([i, j, 0 * i], 1).astype(float), edges, triangles
 
 
-def test_every_row_and_column_of_a_grid_is_a_yarn_however_it_lies_in_space() -> None:
+def test_grid_rows_and_columns_are_yarns() -> None:
+    """Each row and column of a grid is a yarn, in a plane and on a curved surface."""
     flat, edges, triangles = grid(4, 6)
     bowl = np.column_stack([flat[:, 0], flat[:, 1] + 0.4 * flat[:, 0] ** 2, 0.2 * (flat[:, 0] - 1.5) ** 2])
     for points in (flat, bowl):
@@ -69,7 +70,7 @@ def test_every_row_and_column_of_a_grid_is_a_yarn_however_it_lies_in_space() -> 
         assert found == {frozenset(row.tolist()) for row in k} | {frozenset(column.tolist()) for column in k.T}
 
 
-def test_a_tubes_rings_are_closed_yarns_and_slide_round() -> None:
+def test_tube_rings_are_closed_yarns() -> None:
     flat, edges, triangles = grid(5, 12)
     turn = 2.0 * np.pi * flat[:, 1] / 12.0
     k = np.arange(60).reshape(5, 12)
@@ -82,13 +83,13 @@ def test_a_tubes_rings_are_closed_yarns_and_slide_round() -> None:
     assert sorted((len(yarn.nodes), yarn.closed) for yarn in yarns) == [(5, False)] * 12 + [(12, True)] * 5
     surface = Surface("Tube", points, np.concatenate([triangles, last]))
     cloth = Loom(still(surface, kind="WEAVE", edges=edges, thickness=50.0)).cloth
-    # All that lie inside of the tube's two borders, which are hems.
+    # The two border rings are hems and have no sliding crossings.
     assert len(cloth.crossings) == 3 * 12
     assert cloth.lengths(cloth.rest_arc_lengths + 0.1 * cloth.can_slide).min() > 0.0
 
 
-def test_yarns_end_where_no_four_edges_meet() -> None:
-    # Three quads around a vertex, as at a cube's corner.
+def test_yarns_end_at_irregular_vertices() -> None:
+    # Three quads meet at a vertex, as at a cube's corner.
     points = np.array([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 1)], dtype=float)
     edges = np.array([(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (2, 5), (3, 5), (1, 6), (3, 6)])
     triangles = np.array([(0, 1, 4), (0, 4, 2), (0, 2, 5), (0, 5, 3), (0, 3, 6), (0, 6, 1)])
@@ -102,9 +103,9 @@ def test_yarns_end_where_no_four_edges_meet() -> None:
 def pulled_out(
     count: int, friction: float, h: float, way: float = 8e-4, drag: float = 1e-4
 ) -> tuple[float, np.ndarray, float]:
-    """The force in N at the end of a pull at one yarn of a held swatch, how far it slid at its crossings, iterations.
+    """Return the final force in N, the sliding lengths at crossings, and the mean iterations of a yarn pull-out.
 
-    2 mm between yarns, 0.2 mN of grip, pulled at 4 mm/s.
+    Yarns are 2 mm apart with a grip of 0.2 mN, and one is pulled at 4 mm/s.
     """
     pitch, speed = 2e-3, 4e-3
     points = swatch(count, count, pitch)[0].vertices
@@ -135,46 +136,48 @@ def pulled_out(
         pytest.param(28, 0.6, 2.5e-3, marks=pytest.mark.slow),
     ],
 )
-def test_pulling_a_yarn_out_takes_coulombs_force_and_drag_at_every_crossing(
-    count: int, friction: float, h: float
-) -> None:
-    """Within 1%: crossings lean after the yarn, so that some of the pull is not along it."""
+def test_pull_out_force_with_friction(count: int, friction: float, h: float) -> None:
+    """The pull-out force is Coulomb friction and drag, summed over the crossings, within 1%.
+
+    Crossings lean, so that some of the force is not along the yarn.
+    """
     force, slid, iterations = pulled_out(count, friction, h)
     assert force == pytest.approx(count * (friction * 2e-4 + 1e-4 * 4e-3), rel=0.01)
-    # It slides at its own crossings and at no others, and at all of them.
+    # The yarn slides at all of its own crossings and at no others.
     assert len(slid) == count
     assert iterations < 5.0
 
 
-def test_without_friction_a_yarn_is_slowed_by_drag_alone() -> None:
+def test_pull_out_force_without_friction() -> None:
     force, _, _ = pulled_out(6, 0.0, 2.5e-3, drag=2e-3)
-    # As above.
+    # Each crossing contributes its drag.
     assert force == pytest.approx(6 * 2e-3 * 4e-3, rel=0.01)
 
 
-# Of a step of a hundredth of a second: lighter and heavier than in nature where it deforms.
+# For a step of 0.01 s: real inertia, and less and more inertia of the deformation.
 LAWS = [BackwardEulerLaw(), TauKappaLaw(0.8, 0.004), TauKappaLaw(0.8, 0.02)]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
-def test_what_falls_along_its_yarns_neither_bends_nor_slides(law: DeformationLaw) -> None:
+def test_free_fall_along_yarns(law: DeformationLaw) -> None:
+    """Cloth in free fall neither bends nor slides."""
     loom, pull, h = Loom(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)), np.array([4.0, 1.0, -9.0]), 0.01
     for _ in range(24):
         loom.step(h, YarnDials(0.3, 1e-4, 1e-3, 3e-4, 1e-3), law=law)
-    # By rounding: under the weight alone all of it is where it should be when a step begins.
+    # The prediction of a step includes gravity, so that only rounding remains.
     fallen_by = pull * h**2 * 24 * 25 / 2.0
     np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
     np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.rest_arc_lengths, atol=1e-12)
 
 
 @pytest.mark.parametrize("law", [BackwardEulerLaw(), TauKappaLaw(0.8, 4e-5), TauKappaLaw(0.8, 2e-4)], ids=str)
-def test_what_slides_has_the_momentum_of_its_yarn(law: DeformationLaw) -> None:
-    """A yarn that runs through a free swatch takes it along; together they keep their momentum."""
+def test_sliding_yarns_conserve_momentum(law: DeformationLaw) -> None:
+    """A yarn that runs through a free swatch takes it along, and their total momentum is conserved."""
     loom = Loom(woven_body(4, 4, 0.01))
     cloth, rng = loom.cloth, np.random.default_rng(0)
     speeds = np.where(cloth.can_slide, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
     x = loom.system.rest + 2e-4 * rng.standard_normal(loom.system.rest.shape)
-    loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn speeds": speeds})
+    loom.state = replace(State.at_rest(x), history={"Swatch\x1fyarn speeds": speeds})
     masses, w = cloth.masses(cloth.rest_arc_lengths), cloth.directions(x, cloth.rest_arc_lengths)
 
     def momentum(v: np.ndarray, du: np.ndarray) -> np.ndarray:
@@ -184,12 +187,12 @@ def test_what_slides_has_the_momentum_of_its_yarn(law: DeformationLaw) -> None:
     loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5, law=law)
     after = momentum(loom.state.velocities, loom.kept("yarn speeds"))
     assert np.abs(loom.kept("yarn speeds") - speeds).max() > 0.01
-    # By the tolerance of the step; a longer one, that is halved, would see how yarns turn meanwhile, which is left out.
+    # The error is the tolerance of the step. In longer steps the neglected rotation of yarns would matter.
     np.testing.assert_allclose(after, before, atol=1e-5 * np.linalg.norm(before))
 
 
 def slid_loom() -> Loom:
-    """A held swatch whose yarns lie elsewhere than woven, and which is bent."""
+    """Return a pinned, bent swatch whose yarns have slid from their woven positions."""
     points = swatch(4, 3, 0.01)[0].vertices
     loom = Loom(woven_body(4, 3, 0.01, (points[:, 0] < 1e-9).astype(float)))
     rng = np.random.default_rng(2)
@@ -198,24 +201,25 @@ def slid_loom() -> Loom:
     places = loom.cloth.rest_arc_lengths + np.where(
         loom.cloth.can_slide, rng.uniform(-2e-3, 2e-3, len(loom.cloth.node)), 0.0
     )
-    loom.state = replace(State.at_rest(x), memory={"Swatch\x1fyarn places": places})
+    loom.state = replace(State.at_rest(x), history={"Swatch\x1fyarn places": places})
     return loom
 
 
-def test_by_backward_euler_yarns_feel_nothing_of_how_the_pins_moved() -> None:
-    """Nor of how heavy a node was woven: the reference motion is taken out where it was put in, yarn by yarn."""
+def test_backward_euler_ignores_reference_motion() -> None:
+    """By backward Euler the reference motion cancels yarn by yarn, for any masses of the nodes."""
     one, other = slid_loom(), slid_loom()
     reference = np.where(other.system.is_fixed[:, None], 0.0, [0.3, -0.2, 0.5])
     other.state = replace(other.state, reference=reference)
     for loom in (one, other):
         loom.step(2e-3, YarnDials(0.3, 1e-5, 1e-4), tolerance=1e-10)
-    # By the tolerance; what the yarns slide is a thousand times as much.
+    # The error is the tolerance; the yarns slide by a thousand times as much.
     np.testing.assert_allclose(other.state.positions, one.state.positions, atol=1e-10)
     np.testing.assert_allclose(other.kept("yarn places"), one.kept("yarn places"), atol=1e-10)
     assert np.abs(one.kept("yarn speeds")).max() * 2e-3 > 1e-7
 
 
-def test_yarns_slide_when_their_pins_speed_up_as_they_do_under_as_much_weight() -> None:
+def test_yarn_sliding_by_pin_acceleration() -> None:
+    """Yarns slide under an acceleration of their pins as they do under equal gravity."""
     count, pitch, h = 6, 0.01, 2.5e-3
     points = swatch(count, count, pitch)[0].vertices
     pull, dials = np.array([9.81, 0.0, 0.0]), YarnDials(0.3, 1e-3, 1e-4, 3e-4, 1e-3)
@@ -229,15 +233,15 @@ def test_yarns_slide_when_their_pins_speed_up_as_they_do_under_as_much_weight() 
             loom.step(h, dials, pins + way)
         found.append((loom.state.positions - way, loom.kept("yarn places") - loom.cloth.rest_arc_lengths))
     (x, slid), (carried, along) = found
-    # In the middle of it: the lying yarns have slid by three times what is between them.
+    # Halfway through, the crosswise yarns have slid by three pitches.
     far = np.abs(slid).max()
     assert far > 2.0 * pitch
-    # Weight pulls at the pieces of yarn, inertia at the nodes: 0.07% of the way.
+    # Gravity acts on yarn segments, inertia on nodes, which causes a difference of 0.07%.
     np.testing.assert_allclose(along, slid, atol=2e-3 * far)
     np.testing.assert_allclose(carried, x, atol=2e-3 * far)
 
 
-def test_yarns_go_over_and_under_by_turns() -> None:
+def test_over_under_pattern_alternates() -> None:
     cloth = Loom(woven_body(4, 3, 0.01)).cloth
     found = over_under_pattern(cloth)
     w, f = cloth.crossings.T
@@ -248,7 +252,8 @@ def test_yarns_go_over_and_under_by_turns() -> None:
     np.testing.assert_array_equal(found[a], -found[b])
 
 
-def test_what_was_modelled_lying_is_soon_let_down_to_where_it_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relaxation_of_horizontal_swatch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dynamic relaxation finds the hanging shape of a swatch that is modelled horizontally."""
     surface, _ = swatch(6, 6, 0.1)
     loom = Loom(woven_body(6, 6, 0.1, (surface.vertices[:, 0] < 1e-9).astype(float)), (0.0, 0.0, -9.81))
     step, steps = loom.stepper.step, list[float]()
@@ -261,22 +266,22 @@ def test_what_was_modelled_lying_is_soon_let_down_to_where_it_hangs(monkeypatch:
     found = relax_dynamically(
         loom.stepper, loom.state, loom.system.stationary_inputs(), Controls((), 0.0, 1e-3, loom.factor)
     ).positions
-    # Swinging on, it would take all 120.
+    # Without its damping it would swing for all 120 steps.
     assert len(steps) < 60
-    # 0.7 m down, and by a hair longer; bent a little where it is held.
+    # It hangs 0.7 m down with a slight stretch, and bends near the pins.
     assert found[:, 2].min() == pytest.approx(-0.7, rel=0.03)
     assert np.abs(found[:, 0]).max() < 0.07
 
 
-def test_a_yarn_sticks_until_the_pull_is_as_large_as_friction() -> None:
+def test_yarn_sticks_below_friction_limit() -> None:
     force, slid, _ = pulled_out(6, 0.3, 2.5e-3, way=1e-5)
-    # Crossings are springs until they slip, and 10 um is half of what they give way.
+    # Crossings are springs until they slip, and 10 um is half of their elastic range.
     assert 0.0 < force < 0.8 * 6 * 0.3 * 2e-4
     assert not len(slid)
 
 
-def test_what_is_pulled_tight_grips_harder() -> None:
-    """A crossing that is bent over by the pull is pressed by it, N = N0 + |(f_w - f_f) n|/2."""
+def test_normal_force_of_taut_yarns() -> None:
+    """The tension of a bent crossing adds to its normal force, N = N0 + |(f_w - f_f) n|/2."""
     loom = Loom(woven_body(3, 3, 0.01, np.ones(21)))
     x = loom.system.rest.copy()
     centre = int(np.argmin(np.linalg.norm(x - x.mean(axis=0), axis=1)))
@@ -284,7 +289,7 @@ def test_what_is_pulled_tight_grips_harder() -> None:
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
     cloth, pressed = loom.cloth, loom.kept("yarn presses")
-    # Both yarns pull alike there, so that they do not press on each other; bent apart, they do.
+    # Equal tensions of both yarns cause no normal force; opposite bends do.
     mine = cloth.node == centre
     assert pressed[mine] == pytest.approx(0.0, abs=1e-9 * cloth.material.stretch)
     along = np.flatnonzero(np.isclose(x[:, 1], x[centre, 1]) & (np.arange(len(x)) != centre))
@@ -299,12 +304,12 @@ def test_what_is_pulled_tight_grips_harder() -> None:
     assert loom.kept("yarn presses")[mine].min() > 0.0
 
 
-# Until what is damped is told from what is not: a hanging or flapping patch has swung to and fro by then.
+# Duration that shows the effect of damping: a hanging or flapping patch has completed a swing.
 SECONDS = {"hanging": 0.5, "flapping": 0.5, "swinging": 1.0}
 
 
 def kinetic(motion: str, dials: YarnDials) -> float:
-    """Mean kinetic energy in J of soft yarns, half a metre, in steps of 2.5 ms."""
+    """Return the mean kinetic energy in J of a soft patch of half a metre, in steps of 2.5 ms."""
     surface, _ = swatch(12, 12, 0.5 / 12.0)
     pins = (surface.vertices[:, 0] < 1e-9).astype(float)
     body = woven_body(12, 12, 0.5 / 12.0, pins, stiffness=30.0, bending=2.0)
@@ -331,8 +336,11 @@ def yarn(stretch: float, bend: float, rayleigh: bool = False) -> YarnDials:
 
 
 @pytest.mark.slow
-def test_rates_of_strain_damp_the_hanging_patch_as_rayleigh_does_and_leave_the_swinging_one_alone() -> None:
-    """[SRD] figure 3, of its cloth. Swinging stretches too, by what the weight turns."""
+def test_strain_rate_damping_spares_swinging_patch() -> None:
+    """Strain-rate damping acts on a hanging patch like Rayleigh damping, and hardly on a swinging one: [SRD] figure 3.
+
+    Swinging causes some stretch, because gravity changes its direction relative to the patch.
+    """
     free = {motion: kinetic(motion, yarn(0.0, 0.0)) for motion in ("hanging", "swinging")}
     rate = {motion: kinetic(motion, yarn(0.03, 0.03)) / free[motion] for motion in free}
     rayleigh = {motion: kinetic(motion, yarn(0.03, 0.03, True)) / free[motion] for motion in free}
@@ -343,8 +351,8 @@ def test_rates_of_strain_damp_the_hanging_patch_as_rayleigh_does_and_leave_the_s
 
 
 @pytest.mark.slow
-def test_stretch_damping_rules_the_hanging_patch_and_bend_damping_the_flapping_one() -> None:
-    """[SRD] figure 3, right: each changes its own motion by more than the other does."""
+def test_stretch_and_bend_damping_are_separate() -> None:
+    """Stretch damping dominates for a hanging patch and bend damping for a flapping one: [SRD] figure 3, right."""
     values = {
         (motion, stretch, bend): kinetic(motion, yarn(stretch, bend))
         for motion in ("hanging", "flapping")
@@ -362,10 +370,11 @@ def test_stretch_damping_rules_the_hanging_patch_and_bend_damping_the_flapping_o
 def let_go(
     count: int, thick: float, degrees: float, dial: float, corners: bool = False, **more: float
 ) -> tuple[int, int, float]:
-    """Frames until 5% and 1% is left of a turn about the upper border, of a square metre of yarns so many mm thick.
+    """Return the frames until 5% and 1% are left of a rotation about the upper border, and the final deviation.
 
-    Until it is so near to where it comes to rest; that shape's distance from the one that was turned comes last, of the
-    turn.  corners: whether it hangs by the outermost two of its upper tails alone.
+    The patch is 1 m² of yarns with a thickness in mm. Distances are from its final shape, relative to the rotation. The
+    deviation is that of the final shape from the initial rest shape.  corners: whether it hangs by its outermost two
+    upper tails only.
     """
     body = hung(count, thickness=thick, settle=dial, **more)
     if corners:
@@ -388,15 +397,15 @@ def let_go(
 
 @pytest.mark.parametrize("degrees", [5.0, pytest.param(90.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dial", [48.0, pytest.param(96.0, marks=pytest.mark.slow)])
-def test_a_hung_patch_that_is_let_go_rests_when_settle_says(dial: float, degrees: float) -> None:
-    """Within an eighth of Settle; docs/explanation/woven-cloth.md explains why corners that bend settle late."""
+def test_settle_of_hanging_patch(dial: float, degrees: float) -> None:
+    """The error is below Settle/8; docs/explanation/woven-cloth.md explains why corners that bend settle late."""
     _, settled, apart = let_go(8, 12.5, degrees, dial)
     assert abs(settled - dial) <= dial / 8.0
     assert apart < 0.01
 
 
 def pulled_flag(last: int = 20) -> Scene:
-    """A hung patch of which one yarn is pulled down and out while the rest of it swings."""
+    """Return a scene of a swinging patch from which one yarn is pulled down and out."""
     body = hung(5, yarn_grip=30.0, thickness=15.0)
     points = body.surface.vertices
     column = np.isclose(points[:, 0], 0.5)
@@ -413,20 +422,19 @@ def pulled_flag(last: int = 20) -> Scene:
 
 
 @pytest.mark.slow
-def test_places_speeds_and_where_yarns_stick_are_in_every_frame() -> None:
+def test_yarn_history_is_in_every_frame() -> None:
     frames = list(Simulation(pulled_flag(14)).frames())
     names = {name.partition("\x1f")[2] for name in frames[-1].state.history}
     assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
     places = [frame.state.history["Swatch\x1fyarn places"] for frame in frames[1:]]
-    # The pulled yarn slides on and on.
+    # The pulled yarn keeps sliding.
     assert np.abs(places[-1] - places[0]).max() > 0.05
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["test_weave.pulled_flag", "test_weave_contact.thrown_over"])
-def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_are_the_same(
-    what: str, tmp_path: Path
-) -> None:
+def test_killed_bake_resumes_bit_identically(what: str, tmp_path: Path) -> None:
+    """A killed bake of woven cloth resumes to the same bytes, which equal those of live frames."""
     module, name = what.split(".")
     made = getattr(importlib.import_module(module), name)
     for _ in bake(Simulation(made(LAST)), FrameCache(tmp_path / "whole", "Swatch")):
@@ -454,7 +462,7 @@ def test_a_killed_bake_of_woven_cloth_resumes_to_the_same_bytes_and_live_frames_
 
 
 @pytest.mark.slow
-def test_crossings_never_pass_each_other_however_it_is_shaken() -> None:
+def test_crossings_keep_order_when_shaken() -> None:
     body = hung(5, yarn_friction=0.0, yarn_grip=0.0, yarn_drag=0.0, thickness=30.0)
     points = body.surface.vertices
     loom_, frames = Loom(body), []
@@ -466,7 +474,7 @@ def test_crossings_never_pass_each_other_however_it_is_shaken() -> None:
     assert np.isfinite(frames[-1].surface).all()
 
 
-def test_what_woven_cloth_cannot_do_is_refused_with_a_sentence() -> None:
+def test_unsupported_settings_are_refused() -> None:
     block = np.array([(-1, -1, -2), (2, -1, -2), (2, 2, -2)], dtype=float)
     floor = Collider("Floor", block, np.array([(0, 1, 2)]), lambda frame: block, lambda frame: ColliderSettings())
     other = fixed_frame("Post", block)
@@ -479,13 +487,13 @@ def test_what_woven_cloth_cannot_do_is_refused_with_a_sentence() -> None:
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)
-    # At colliders it stops.
+    # Colliders are supported.
     Simulation(scene(hung(4), colliders=(floor,), last=1))
 
 
 @pytest.mark.slow
-def test_going_on_from_a_kept_frame_gives_the_same_bytes_where_there_are_many_crossings() -> None:
-    """Beyond 600 unknowns the Hessian is factorised in fronts, whose order is found once."""
+def test_resumed_frames_of_large_weave() -> None:
+    """Resumed frames are identical above 600 unknowns, where the multifrontal factorisation keeps its ordering."""
     body = hung(9, yarn_grip=30.0, thickness=12.0)
     points = body.surface.vertices
 

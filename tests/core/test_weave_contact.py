@@ -1,4 +1,4 @@
-"""Woven cloth stops at colliders with its yarns, lies on them, sleeps there, slides by friction, and is carried."""
+"""Contact of woven cloth with colliders: yarns stop, rest, sleep, slide with friction and move along."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from dampsim.core.simulation.simulation import Simulation
 from grounds import Path, collider, plane, still_path
 from shapes import sphere, tube
 
-# Diagonal of a square metre, of which a thousandth can be seen.
+# Diagonal of a square metre. A thousandth of it is visible.
 SIZE = 2.0**0.5
 SEEN = 1e-3 * SIZE
 
 
 def lying(count: int, height: float, **more: object) -> Body:
-    """A level square metre of yarns 5 mm thick, a little beside the z axis."""
+    """Return a horizontal square metre of yarns 5 mm thick, slightly off the z axis."""
     surface, edges = swatch(count, count, 1.0 / (count + 1))
     points = surface.vertices - [0.487, 0.493, -height]
     dials = {"thickness": 5.0, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, "yarn_grip": 30.0}
@@ -38,31 +38,31 @@ def lying(count: int, height: float, **more: object) -> Body:
 
 
 def ball(path: Path = still_path) -> Collider:
-    """0.25 m in radius, its top at the origin."""
+    """Return a ball with a radius of 0.25 m and its top at the origin."""
     round_ = sphere(300)
     return collider(Surface("Ball", 0.25 * (round_.vertices - [0.0, 0.0, 1.0]), round_.triangles), path)
 
 
 def crate() -> Collider:
-    """Half a metre wide, its top at z = 0, with few vertices: between them its edges are met by yarns alone."""
+    """Return a box 0.5 m wide with its top at z = 0 and few vertices: only yarns between nodes meet its edges."""
     return collider(gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.25))
 
 
 def pole() -> Collider:
-    """2 cm thick, along the y axis, so that it lies between two yarns and meets no crossing."""
+    """Return a pole 2 cm thick along the y axis that lies between two yarns and touches no crossing."""
     rod = tube(1.6, 0.01, 16, 12)
     return collider(Surface("Pole", rod.vertices[:, [1, 2, 0]] - [0.03, 0.8, 0.01], rod.triangles))
 
 
 def yarns(simulation: Simulation, x: np.ndarray) -> np.ndarray:
-    """(p, 3) points along all pieces of yarn, ends and what is between them."""
+    """Return points (p, 3) along all yarn segments, including their ends."""
     a, b = simulation.islands[0].system.blocks[0].groups[0].T
     parts = np.linspace(0.0, 1.0, 9)[:, None, None]
     return np.asarray((1.0 - parts) * x[a] + parts * x[b]).reshape(-1, 3)
 
 
 def depth(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: float) -> float:
-    """m, of the deepest yarn."""
+    """Return the penetration of the deepest yarn in m."""
     points, there = yarns(simulation, x), obstacle.vertices_at(frame)
     if obstacle.is_plane:
         normal = np.cross(there[1] - there[0], there[2] - there[0])
@@ -74,7 +74,7 @@ def depth(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: floa
 def followed(
     made: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Simulation, Iterator[tuple[Frame, list[np.ndarray]]]]:
-    """The simulation; its frames, with the positions at the end of all steps that led there, also those within it."""
+    """Return the simulation and its frames, each with the positions at the end of all substeps that led to it."""
     simulation = Simulation(made)
     within: list[np.ndarray] = []
     stepper = simulation.statics.steppers[0]
@@ -97,27 +97,27 @@ def followed(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
-def test_no_yarn_of_what_is_laid_over_something_is_ever_in_it_and_it_comes_to_rest(
-    obstacle: Collider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_draped_yarns_never_penetrate(obstacle: Collider, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cloth that falls over a collider never penetrates it and comes to rest."""
     made = scene(lying(8, 0.03, substeps=2), last=60, colliders=(obstacle,))
     simulation, frames = followed(made, monkeypatch)
     found = []
     for frame, steps in frames:
         assert max(depth(simulation, x, obstacle, 1.0) for x in steps) < SEEN
         found.append(frame)
-    # Its corners hang down outside.
+    # The corners hang down beside the collider.
     assert found[-1].surface[:, 2].min() < -0.15
     moved = [np.linalg.norm(one.surface - found[-1].surface, axis=1).max() for one in found]
-    # It falls, slips a little, and comes to rest, to one percent, within four times Settle.
+    # It falls, slips slightly and rests within 1% after four times Settle.
     assert max(moved[48:]) < 0.01 * SIZE
 
 
 @pytest.mark.slow
-def test_a_pole_thinner_than_the_holes_carries_the_yarns_that_cross_it() -> None:
+def test_thin_pole_supports_yarns() -> None:
+    """A pole that is thinner than the gaps between yarns supports the yarns that cross it."""
     body = lying(8, 0.03, friction=1.0)
     simulation = Simulation(scene(body, last=24, colliders=(pole(),)))
-    # Tails aside, which hang down at both of its ends.
+    # Exclude the tails, which hang down at both ends of the pole.
     over = (np.abs(body.surface.vertices[:, :2] + [0.03, 0.0]) < [0.06, 0.42]).all(axis=1)
     for frame in simulation.frames():
         x = frame.state.positions
@@ -130,36 +130,38 @@ def test_a_pole_thinner_than_the_holes_carries_the_yarns_that_cross_it() -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
-def test_what_lies_over_something_sleeps_in_the_end(obstacle: Collider) -> None:
+def test_draped_cloth_falls_asleep(obstacle: Collider) -> None:
     frames = list(Simulation(scene(lying(8, 0.03), last=140, colliders=(obstacle,))).frames())
     assert all(frame.iterations == 0 for frame in frames[-3:])
     assert frames[-1].state.positions.tobytes() == frames[-3].state.positions.tobytes()
 
 
-def test_what_is_dropped_on_the_ground_lies_there_with_its_weight_and_sleeps() -> None:
+def test_dropped_cloth_rests_on_ground() -> None:
+    """Dropped cloth rests on the ground with its weight as contact force, and sleeps."""
     simulation = Simulation(scene(lying(6, 0.4), last=60, colliders=(plane(),)))
     frames = list(simulation.frames())
     weight = float(simulation.system_of("Swatch").mass.sum()) * 9.81
     found = body_contact_forces(simulation, frames[-1], "Swatch")
-    # Crossings and the ends of tails carry it, each one.
+    # Each crossing and each end of a tail carries some of it.
     assert len(found) == len(frames[-1].surface)
     np.testing.assert_allclose(found.total_force("Floor"), [0.0, 0.0, weight], atol=0.01 * weight)
     assert frames[-1].iterations == 0
     assert not contact_summary(simulation, frames[-1].state, "Swatch").penetrations
-    # As thick as a yarn, or as the usual contact distance, whichever is more; pressed in by less than a tenth of it.
+    # Its height is the yarn thickness or the default contact distance, whichever is larger, compressed by up to 10%.
     np.testing.assert_allclose(frames[-1].surface[:, 2], 0.005 * SIZE, rtol=0.1)
-    # It lands with 2.8 m/s, and is pressed in by less than half of it.
+    # At the impact with 2.8 m/s it is compressed by less than half.
     assert min(frame.surface[:, 2].min() for frame in frames) > 0.5 * 0.005 * SIZE
 
 
-def test_thick_yarns_lie_on_the_ground_and_not_in_it() -> None:
-    """Their middle, of two that cross, is a thickness above it, so that what is drawn of the lower one just touches."""
+def test_thick_yarns_rest_above_ground() -> None:
+    """Crossings are one yarn thickness above the ground, so that the surface of the lower yarn just touches it."""
     *_, frame = Simulation(scene(lying(6, 0.04, thickness=30.0), last=24, colliders=(plane(),))).frames()
     np.testing.assert_allclose(frame.surface[:, 2], 0.03, rtol=0.1)
 
 
 @pytest.mark.slow
-def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_cloth_returns_after_push(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cloth that a moving collider pushes aside hangs as before afterwards."""
     body = lying(8, 0.0, yarn_grip=1000.0)
     upright = body.surface.vertices[:, [0, 2, 1]]
     upright[:, 2] -= upright[:, 2].max()
@@ -167,7 +169,7 @@ def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypat
     body = replace(body, surface=replace(body.surface, vertices=upright), pins=pins, motion=lambda frame: upright)
 
     def through(frame: float) -> np.ndarray:
-        """From before it to 0.2 m behind where it hung, and back."""
+        """Return the path of the ball from in front of the cloth to 0.2 m behind it, and back."""
         t = np.clip((frame - 4.0) / 16.0, 0.0, 1.0) - np.clip((frame - 28.0) / 16.0, 0.0, 1.0)
         return np.array([0.0, -0.32 + 0.45 * t * t * (3.0 - 2.0 * t), -0.45])
 
@@ -181,7 +183,7 @@ def test_what_was_hung_beside_something_is_pushed_aside_and_comes_back(monkeypat
     assert far > 0.2
     assert first is not None
     assert last is not None
-    # Each half of its lower border folds by 2.5 cm to one side or the other; what slid meanwhile is less.
+    # Each half of the lower border folds by 2.5 cm to either side; yarns slid by less.
     first[:, 1], last[:, 1] = np.abs(first[:, 1]), np.abs(last[:, 1])
     assert np.abs(last - first).max() < 0.01
 
@@ -190,16 +192,16 @@ SLOPE = np.arctan(0.5)
 PULL = 9.81 * np.array([np.sin(SLOPE), 0.0, -np.cos(SLOPE)])
 
 
-def test_friction_holds_on_a_slope_below_its_angle() -> None:
+def test_friction_holds_below_friction_angle() -> None:
     made = scene(lying(5, 0.0069, friction=0.55, settle=6.0), last=72, gravity=PULL, colliders=(plane(),))
     frames = list(Simulation(made).frames())
-    # It gives way as a spring does, by much less than can be seen, and then stays.
+    # Friction yields elastically by an invisible amount and then holds.
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 0.1 * SEEN
     assert frames[-1].iterations == 0
 
 
 @pytest.mark.parametrize("substeps", [1, pytest.param(3, marks=pytest.mark.slow)])
-def test_above_its_angle_it_slides_as_coulomb_says(substeps: int) -> None:
+def test_sliding_above_angle_matches_coulomb(substeps: int) -> None:
     made = scene(
         lying(5, 0.0069, friction=0.3, substeps=substeps, start_settled=False),
         last=25,
@@ -209,11 +211,11 @@ def test_above_its_angle_it_slides_as_coulomb_says(substeps: int) -> None:
     frames = list(Simulation(made).frames())
     a = 9.81 * (np.sin(SLOPE) - 0.3 * np.cos(SLOPE))
     speeds = [frame.state.velocities[:, 0].mean() for frame in frames]
-    # From where it lies; friction follows what presses from iteration to iteration.
+    # Measure once it has settled on the slope; friction follows the normal force with a lag of one iteration.
     assert (speeds[-1] - speeds[8]) / (16.0 / 24.0) == pytest.approx(a, rel=0.01)
 
 
-def test_what_it_lies_on_carries_it() -> None:
+def test_moving_ground_carries_cloth() -> None:
     def path(frame: float) -> np.ndarray:
         t = np.clip((frame - 20.0) / 24.0, 0.0, 1.0)
         return np.array([0.5, 0.2, 0.3]) * t * t * (3.0 - 2.0 * t)
@@ -221,7 +223,7 @@ def test_what_it_lies_on_carries_it() -> None:
     made = scene(lying(5, 0.0069, friction=0.8), last=60, colliders=(plane(path=path),))
     frames = list(Simulation(made).frames())
     way = frames[-1].surface - frames[0].surface
-    # 0.72 m/s^2 sideways at most: friction, of 7.8, hardly gives way.
+    # The acceleration is at most 0.72 m/s^2, far below the 7.8 m/s^2 that friction can hold.
     np.testing.assert_allclose(way, np.tile([0.5, 0.2, 0.3], (len(way), 1)), atol=SEEN)
     assert frames[-1].iterations == 0
     # It slept before it was moved.
@@ -230,12 +232,12 @@ def test_what_it_lies_on_carries_it() -> None:
 
 
 def thrown_over(last: int = 20) -> Scene:
-    """It falls over a crate and slides on it."""
+    """Return a scene of cloth that falls over a crate and slides on it."""
     return scene(lying(5, 0.03, friction=0.2), last=last, colliders=(crate(),))
 
 
 @pytest.mark.slow
-def test_going_on_from_a_kept_frame_gives_the_same_bytes_while_it_falls_and_slides() -> None:
+def test_resumed_frames_with_contact_are_identical() -> None:
     whole = list(Simulation(thrown_over()).frames())
     for start in (5, 11):
         again = Simulation(thrown_over()).frames(whole[start])
@@ -247,13 +249,13 @@ def test_going_on_from_a_kept_frame_gives_the_same_bytes_while_it_falls_and_slid
 
 
 @pytest.mark.slow
-def test_thick_yarns_that_hit_a_plain_box_are_in_nothing_and_no_sentence_says_they_are() -> None:
-    """A yarn that passes above a corner, beyond the end of an upright edge, was counted as deep behind that edge."""
+def test_thick_yarns_around_box_corner() -> None:
+    """A yarn above a corner, beyond the end of an upright edge, must not count as a penetration of that edge."""
     vertices = np.array([(x, y, z) for x in (-0.25, 0.25) for y in (-0.25, 0.25) for z in (-0.5, 0.0)])
     quads = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     faces = np.array([three for a, b, c, d in quads for three in ((a, b, c), (a, c, d))])
     box = collider(Surface("Box", vertices, faces))
-    # As Weave makes it: yarns of 0.4 of what is between them. A frame after it has fallen 30 cm it is bent round.
+    # Yarns have the default thickness of 0.4 pitch. A frame after a fall of 30 cm the cloth bends around the box.
     simulation = Simulation(scene(lying(16, 0.3, thickness=23.5, settle=24.0), last=8, colliders=(box,)))
     for frame in simulation.frames():
         assert depth(simulation, frame.state.positions, box, frame.number) == 0.0

@@ -1,4 +1,4 @@
-"""[You]: the stress formulation equals DampSim's step with kappa = 0, and the thesis's two examples."""
+"""Stress formulation of [You]: it equals DampSim's step with kappa = 0 and reproduces the thesis's two examples."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def solid(pinned: bool) -> System:
 
 
 def started(system: System, seed: int = 2) -> tuple[Array, Array]:
-    """Deformed and in motion, in its plane where it is flat."""
+    """Return deformed positions and velocities, in the plane of a flat body."""
     rng = np.random.default_rng(seed)
     x = system.rest + 0.08 * rng.standard_normal(system.rest.shape) * (np.ptp(system.rest, axis=0) > 0.0)
     v = 0.5 * rng.standard_normal(x.shape) * (np.ptp(system.rest, axis=0) > 0.0)
@@ -70,28 +70,28 @@ def reference(system: System, x: Array, v: Array, h: float, descent: bool = Fals
 
 
 @pytest.mark.parametrize("make", [flat, solid])
-def test_a_pinned_body_moves_as_the_minimum_over_stress(make: object) -> None:
+def test_pinned_step_matches_stress_form(make: object) -> None:
     system = make(True)  # type: ignore[operator]
     x, v = started(system)
     moved = np.abs(reference(system, x, v, H) - x).max()
     assert np.abs(ours(system, x, v, H) - reference(system, x, v, H)).max() < 1e-6
     assert moved > 1e-3
-    # Whatever it moved with before is forgotten.
+    # The initial velocity has no effect.
     assert np.abs(ours(system, x, 0.0 * v, H) - ours(system, x, v, H)).max() < 1e-9
 
 
-def test_steepest_descent_finds_the_same_stress() -> None:
+def test_steepest_descent_finds_same_stress() -> None:
     system = trapezoid()
     x, v = started(system)
-    # It creeps along: the end is where the energy changes by rounding only.
+    # The descent is slow; it ends where the energy changes by rounding only.
     assert np.abs(reference(system, x, v, H, descent=True) - reference(system, x, v, H)).max() < 1e-6
     form = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU)
     doubled = form.step(x, v, H, descent=True, doubling=True)[0]
     assert np.abs(doubled - reference(system, x, v, H)).max() < 1e-6
 
 
-def test_the_thesiss_descent_doubles_its_step_after_a_success_and_keeps_it_after_a_halving() -> None:
-    """[You] 3.2, on a parabola along one line, where each trial tells its step."""
+def test_steepest_descent_step_sizes() -> None:
+    """The step doubles after a success and stays after a halving: [You] 3.2, on a parabola along one line."""
     tried: list[float] = []
 
     def value_gradient(point: Array) -> tuple[float, Array]:
@@ -112,7 +112,8 @@ def test_the_thesiss_descent_doubles_its_step_after_a_success_and_keeps_it_after
 
 
 @pytest.mark.parametrize("make", [flat, solid])
-def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_positions(make: object) -> None:
+def test_unpinned_step_differs_by_torque(make: object) -> None:
+    """An unpinned step equals the stress form except for the torque about the old positions."""
     system = make(False)  # type: ignore[operator]
     x, v = started(system)
     (energy,) = system.blocks[0].energies
@@ -121,7 +122,7 @@ def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_po
     kept = R @ (R.T @ (mass * v.ravel()))
 
     def projected(h: float) -> Array:
-        """Newton's method over velocities whose rigid part about the old positions stays: no torque of the force."""
+        """Solve by Newton's method with a constant rigid velocity about the old positions, so without torque."""
         w = kept.copy()
         for _ in range(60):
             y = x + h * w.reshape(x.shape)
@@ -137,14 +138,14 @@ def test_an_unpinned_body_is_the_stress_form_but_for_the_torque_about_the_old_po
         return np.asarray(x + h * w.reshape(x.shape))
 
     assert np.abs(projected(H) - reference(system, x, v, H)).max() < 1e-6
-    # Our force acts at the new positions, which keeps angular momentum there: a difference of first order in h.
+    # DampSim's force acts at the new positions and conserves angular momentum there, a difference of first order in h.
     off = [np.abs(ours(system, x, v, h) - reference(system, x, v, h)).max() / h for h in (H, H / 2, H / 4)]
     for coarse, fine in itertools.pairwise(off):
         assert coarse / fine == pytest.approx(2.0, rel=0.2)
 
 
 def courses(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array, Array]:
-    """Times, d1 and d2: the root of the sum of squares of the nodes' distances from rest, and the largest, in m."""
+    """Return times, d1 and d2: the norm of all nodes' distances from rest, and the largest distance, in m."""
     stepper = Stepper(system)
     controls = Controls((TauKappaLaw(0.0, tau),) * len(system.regions), 1.0, 1e-10)
     place = system.rest[system.pinned]
@@ -159,7 +160,7 @@ def courses(system: System, start: Array, tau: float, h: float, until: float) ->
 
 
 def released(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array]:
-    """Times and d1 over the first."""
+    """Return times and d1 relative to its initial value."""
     times, d1, _ = courses(system, start, tau, h, until)
     return times, d1 / d1[0]
 
@@ -168,7 +169,7 @@ def rest(times: Array, distance: Array) -> float:
     return float(times[np.flatnonzero(distance > 0.01)[-1] + 1])
 
 
-def test_example_1_rests_when_the_thesis_says() -> None:
+def test_example_1_settle_times() -> None:
     system = trapezoid()
     assert (len(system.rest), len(system.blocks[0].groups[0])) == (12, 12)
     start = pressed_trapezoid(system)
@@ -179,26 +180,27 @@ def test_example_1_rests_when_the_thesis_says() -> None:
     assert np.abs(scaled - slow[1]).max() < 0.05
 
 
-def test_example_2_has_the_thesiss_triangles_edges_and_radius() -> None:
+def test_example_2_mesh_matches_thesis() -> None:
     system = annulus()
     (triangles,) = system.blocks[0].groups
     assert len(triangles) == 414
     ends = system.rest[triangles[:, [0, 1, 2]]] - system.rest[triangles[:, [1, 2, 0]]]
     np.testing.assert_allclose(np.linalg.norm(ends, axis=2), 1.0, rtol=1e-12)
-    # The wavelengths of table 4.2 are 1, 8 and 16.
+    # Table 4.2 lists wavelengths of 1, 8 and 16.
     assert np.linalg.norm(system.rest, axis=1).max() == pytest.approx(8.0, abs=0.25)
     assert system.rest[system.pinned, 1].max() < system.rest[~system.is_fixed, 1].min()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["all", "side"])
-def test_example_2_depends_on_tau_times_time_alone_and_on_the_step(how: str) -> None:
+def test_example_2_scales_with_tau(how: str) -> None:
+    """The motion depends on tau times time only, up to an error of the step size."""
     system = annulus()
     start = pulled_annulus(system, how)
-    # The step's own equation has tau h in it only: tau = 2 with h is tau = 1 with 2 h, to the solver's tolerance.
+    # The step's equation contains tau h only: tau = 2 with h equals tau = 1 with 2 h, to the solver's tolerance.
     twice, once = courses(system, start, 2.0, 0.05, 1.0), courses(system, start, 1.0, 0.1, 2.0)
     np.testing.assert_allclose(twice[1], once[1], atol=1e-6 * once[1][0])
-    # At one h they differ, by the error of a step of first order: half the step, about half of it.
+    # At the same h they differ by a first-order error, which halves with the step.
     off = []
     for h in (0.05, 0.025):
         (_, fast, _), (_, slow, _) = courses(system, start, 2.0, h, 1.0), courses(system, start, 1.0, h, 2.0)
@@ -207,12 +209,12 @@ def test_example_2_depends_on_tau_times_time_alone_and_on_the_step(how: str) -> 
 
 
 @pytest.mark.slow
-def test_the_traditional_step_stops_one_wave_and_lets_longer_ones_swing() -> None:
-    """One free row of the trapezoid's material, sheared: [You] (4.25) for the wavelength of its own frequency."""
+def test_traditional_step_critical_wavelength() -> None:
+    """A triangle with one free node in shear: [You] (4.25) for the wavelength of its own frequency."""
     rest = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(0.75)]])
     triangle = triangle_membrane(rest, np.array([[0, 1, 2]]), np.array([1.0, 1.0, 1.0]), 0.0, 1.0, np.array([0, 1]))
     area, (energy,) = 0.5 * np.sqrt(0.75), triangle.blocks[0].energies
-    # Sideways the top node has k = A mu/h^2 and C = A psi/h^2; critical damping is C = 2 sqrt(k m).
+    # In shear the top node has k = A mu/h^2 and C = A psi/h^2; critical damping is C = 2 sqrt(k m).
     k = area / 0.75
     assert energy.hessian(triangle.rest, False)[6, 6] == pytest.approx(k, rel=1e-9)
     swings = []
@@ -224,13 +226,13 @@ def test_the_traditional_step_stops_one_wave_and_lets_longer_ones_swing() -> Non
             x, v = made.step(x, v, 0.01)
             course.append(x[2, 0] - 0.5)
         swings.append(min(course) / 1e-3)
-    # At the critical damping it does not go past rest, but for the error of the step.
+    # At critical damping it does not overshoot, except for the error of the step.
     assert swings[0] > -1e-3
     zeta = 0.3 * k / (2.0 * np.sqrt(k))
     assert swings[1] == pytest.approx(-np.exp(-np.pi * zeta / np.sqrt(1.0 - zeta**2)), rel=0.03)
 
 
-def test_masses_and_pins_do_not_matter_to_the_equality() -> None:
+def test_stress_form_equality_with_other_masses() -> None:
     system = flat(True)
     heavy = replace(system, blocks=(replace(system.blocks[0], mass=7.0 * system.mass),))
     x, v = started(heavy)

@@ -1,4 +1,4 @@
-"""Surfaces whose every vertex is a node, and what detection finds of them in one step."""
+"""Surfaces whose every vertex is a node, and the contacts that detection finds between them in one step."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ R, H, E = 0.01, 1.0 / 24.0, 1e5
 
 @dataclass
 class Thing:
-    """A surface in a step. end: (v, 3) m; where it starts if None.  body: whether it has nodes.  more: of Touchable.
+    """Surface in a step.
 
-    rest: (v, 3) m; where it starts if None.
+    end: positions (v, 3) m at the end of the step, by default those at the start.  body: whether it has nodes.
+    more: further arguments of CollisionSurface.  rest: (v, 3) m, by default the positions at the start.
     """
 
     surface: Surface
@@ -50,13 +51,17 @@ def obstacle(surface: Surface, end: np.ndarray | None = None, **more: Any) -> Th
 
 
 def plane(start: np.ndarray, end: np.ndarray | None = None) -> Thing:
-    """start, end: (3, 3) m, a point and that point moved along two axes."""
-    return obstacle(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"plane": True})
+    """Return a plane collider. start, end: (3, 3) m, a point and the point moved along two axes."""
+    return obstacle(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"is_plane": True})
 
 
 @dataclass
 class Step:
-    """bodies first.  facing: pairs of places.  own: places.  memory: None at the start of a shot."""
+    """One step of several surfaces, bodies first.
+
+    facing: pairs of surfaces that collide.  own: surfaces that collide with themselves.  memory: contact history,
+    None at the start of a shot.
+    """
 
     things: Sequence[Thing]
     facing: Sequence[tuple[int, int]] = ((0, 1),)
@@ -96,7 +101,7 @@ class Step:
         return CollisionDetection(self.moment, self.memory, thorough)(self.nodes)
 
     def heights(self, rows: ContactSet) -> np.ndarray:
-        """(k,) m, n·d at the step's end."""
+        """Return n·d (k,) m of the contacts at the end of the step."""
         way = ContactPotential(rows, np.zeros(len(rows))).forces_at(self.nodes).offset
         return np.einsum("ki,ki->k", rows.normal, way)
 
@@ -106,7 +111,7 @@ def moved(surface: Surface, *way: float) -> Surface:
 
 
 def cloud(points: np.ndarray) -> Surface:
-    """Points as the corners of triangles too small to be met between them."""
+    """Return points as corners of triangles that are too small to hit anything in their interior."""
     count = len(points)
     corners = points[:, None] + 1e-7 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
     return Surface("Cloud", corners.reshape(-1, 3), np.arange(3 * count).reshape(-1, 3))

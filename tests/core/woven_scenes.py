@@ -1,4 +1,4 @@
-"""Swatches of woven cloth for tests and pages."""
+"""Swatches of woven cloth for tests and documentation pages."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from dampsim.core.system.weave_term import WeaveTerm, find_weave_term
 
 
 def swatch(across: int, along: int, pitch: float) -> tuple[Surface, np.ndarray]:
-    """across x along crossings in the plane z = 0, each yarn with a tail of one pitch at either end; and its edges.
+    """Return a flat swatch with across times along crossings in the plane z = 0, and its edges.
 
-    Vertex (i, j) is at (i, j) pitch; the four corners, of which no yarn has one, are not there.
+    Each yarn has a tail of one pitch at both ends. Vertex (i, j) is at (i, j) pitch. The four corners are left out,
+    because no yarn ends there.
     """
     m, k = across + 2, along + 2
     number = np.full((m, k), -1)
@@ -41,14 +42,14 @@ def swatch(across: int, along: int, pitch: float) -> tuple[Surface, np.ndarray]:
 
 
 def woven_body(across: int, along: int, pitch: float, pins: np.ndarray | None = None, **more: Any) -> Body:
-    """A swatch of yarns 0.4 pitch thick. more: see builders.still."""
+    """Return a swatch with yarns 0.4 pitch thick. more: see builders.still."""
     surface, edges = swatch(across, along, pitch)
     dials = {"thickness": 400.0 * pitch, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, **more}
     return still(surface, pins, kind="WEAVE", edges=edges, **dials)
 
 
 class Loom:
-    """A swatch that is stepped by itself, without a scene. pins: (v,) which vertices are held."""
+    """Swatch that is stepped on its own, without a scene."""
 
     def __init__(self, body: Body, gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
         block = kind_by_name("WEAVE").build(body).block
@@ -69,7 +70,7 @@ class Loom:
         tolerance: float = 1e-8,
         law: DeformationLaw | None = None,
     ) -> int:
-        """One step of backward Euler, or of another law, pins (p, 3) moved to their end; the iterations it took."""
+        """Make a step of backward Euler or another law and return its iterations. end: (p, 3) m of the pins."""
         block = self.system.blocks[0]
         start = self.state.positions[block.pinned]
         inputs = (BlockInputs(start, start if end is None else end),)
@@ -80,10 +81,10 @@ class Loom:
         return report.iterations
 
     def kept(self, name: str) -> np.ndarray:
-        """What is remembered of the yarns."""
+        """Return a yarn history of the state by name."""
         return self.state.history[f"{self.system.blocks[0].name}\x1f{name}"]
 
     @property
     def kinetic(self) -> float:
-        """J, of the nodes."""
+        """Return the kinetic energy of the nodes in J."""
         return 0.5 * float(self.system.mass @ (self.state.velocities**2).sum(axis=1))

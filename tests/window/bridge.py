@@ -1,5 +1,6 @@
-"""Within the real window: the links of the sample bridge; then a wire and a box are added, pinned, simulated together,
-welded, played, baked and cleared; with real events.
+"""Window test with real events: the links of the sample bridge, then a session with a wire and a box.
+
+The wire and the box are added, pinned, grouped, welded, played, baked and cleared.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ sys.path.insert(0, str(Path(__file__).parent))
 from events import SHOTS, below, click, ours, panel_picture, picture, point, progress, run, shell, shot, sidebar, until
 
 FRAMES = 12
-# Where a button is that stands beside another one, in parts of the sidebar's width.
+# Horizontal position of the second button in a row, in parts of the sidebar's width.
 CLEAR = 0.7
-# Pixels from below Bake down to the header of Links.
+# Pixels from the lower edge of Bake to the header of Links.
 HEADER = 152
-# Pixels of the viewport, from the window's upper left corner: the bridge, beside the panel.
+# Region with the bridge next to the panel, in pixels from the window's upper left corner.
 VIEW = (240, 200, 780, 520)
 
 
 def select(*objects: bpy.types.Object) -> None:
-    """The first one becomes active."""
+    """Select the objects; the first one becomes active."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
         obj.select_set(True)
@@ -48,12 +49,12 @@ def bridge() -> Iterator[float]:
     yield 2.0
     region.active_panel_category = "DampSim"
     for obj in bpy.data.objects:
-        # What another run left elsewhere is not looked at.
+        # Ignore caches that an earlier run left elsewhere.
         obj.dampsim.cache_folder = str(SHOTS / "bridge")
     select(bpy.data.objects["Plank 03"])
     look((-1.6, 0.0, 0.9), 3.2)
     yield 2.5
-    # What opens a panel is no button; that of Links lies under those that bake.
+    # A panel header is no button: the header of Links is found below the bake buttons.
     y = yield from below("bake()")
     point((0.3, y + HEADER))
     yield 0.3

@@ -1,7 +1,7 @@
-"""Within the real window: the first minutes with cloth, by clicks and keys alone.
+"""Window test with real events: the first minutes with cloth, by clicks and keys only.
 
-A tablecloth falls over a ball, and a flag whose hoist is pinned falls into its own folds; both play, rest, and go
-through nothing.
+A tablecloth falls over a ball, and a flag with a pinned hoist falls into its own folds. Both play, come to rest and
+intersect nothing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ import scenes
 from events import click, emptied, into_view, run, shell, shot, sidebar, until, verified
 from looks import Array, watched
 
-# What nobody sees, what hangs still in a frame, and what an edge may be longer, in parts of a size.
+# Invisible penetration and motion per frame at rest, in parts of the size; largest strain of an edge.
 SEEN, STILL, LONGER = 1e-3, 1e-3, 0.05
-# Of the spheres' polygons, whose edges lie deeper than their corners.
+# Radius of the ball at its vertices, m; its edges lie deeper.
 RADIUS = 0.5
 
 
 @dataclass(frozen=True)
 class Cloth:
-    """make: the artist's work; the first of what it returns is chosen, and all are selected after the first click.
+    """A scene with cloth. make: builds objects; the first one is active, and all are selected after the first click.
 
-    clicks: the buttons, one after the other.  itself: whether its parts are to stop at each other.
+    clicks: the buttons in order.  itself: whether self-contact is on.
     """
 
     name: str
@@ -49,7 +49,7 @@ def tablecloth() -> Sequence[bpy.types.Object]:
 
 
 def flag() -> Sequence[bpy.types.Object]:
-    """It stands upright, as modelled; what is to be pinned was selected in Edit Mode."""
+    """An upright flag whose hoist is selected, to be pinned."""
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=18, y_subdivisions=12, size=1.0, rotation=(1.5708, 0.0, 0.0))
     obj = bpy.context.object
     obj.scale = (1.2, 0.8, 1.0)
@@ -90,7 +90,7 @@ def wear(one: Cloth) -> Iterator[float]:
         yield 0.7
     assert obj.dampsim.enabled
     assert obj.dampsim.kind == "CLOTH", obj.dampsim.kind
-    # As its boxes in the panel do it.
+    # Same as its checkboxes in the panel.
     obj.dampsim.touch_self = one.itself
     obj.dampsim.start_settled = False
     shot(f"cloth_{one.name}_0")
@@ -126,7 +126,7 @@ def wear(one: Cloth) -> Iterator[float]:
 
 
 def depth(points: Array, middle: Array) -> float:
-    """How deep any vertex ever is in a ball of RADIUS, m."""
+    """Return the largest depth of a vertex in a ball of RADIUS, m."""
     return float(RADIUS - np.linalg.norm(points - middle, axis=2).min())
 
 

@@ -1,6 +1,6 @@
-"""Within the real window: what an artist drops lands on the floor that a click puts there, and on each other.
+"""Window test with real events: dropped bodies land on a floor that a click adds, and on each other.
 
-All of it by clicks and keys; the viewport draws what presses where.
+Everything is done by clicks and keys; the viewport draws the contacts.
 The pictures are those of docs/tutorials/first-minute.md.
 """
 
@@ -22,19 +22,19 @@ import scenes
 from events import click, emptied, into_view, picture, run, shell, shot, sidebar, until, verified
 from looks import watched
 
-# Falls for half a second, and calms down for one.
+# Half a second of fall, one second to come to rest.
 FRAMES = 40
-# Parts of the size: what nobody sees, and what stands on something is nearer to it than this.
+# Invisible penetration, and largest gap of a body that rests on another one, in parts of the size.
 SEEN, NEAR = 1e-3, 0.01
-# Pixels of the window, from its upper left corner: the viewport's middle and the panel.
+# Region with the middle of the viewport and the panel, in pixels from the window's upper left corner.
 VIEW = (424, 84, 890, 640)
 
 
 @dataclass(frozen=True)
 class Drop:
-    """make: the artist's work; returns what is selected.  clicks: the buttons, one after the other.
+    """A scene with falling bodies. make: builds and returns the selected objects.  clicks: the buttons in order.
 
-    frame: of the picture.  within: s, in which it is to have played from the last click on.
+    frame: of the picture.  within: time limit of the playback, s.
     """
 
     name: str
@@ -45,20 +45,20 @@ class Drop:
 
 
 def jelly() -> Sequence[bpy.types.Object]:
-    """As Blender adds it, and moved up."""
+    """A default UV sphere above the floor."""
     bpy.ops.mesh.primitive_uv_sphere_add(location=(0.0, 0.0, 2.5))
     bpy.context.object.data.shade_smooth()
     return [bpy.context.object]
 
 
 def cube() -> Sequence[bpy.types.Object]:
-    """The cube that everybody begins with, eight vertices, turned and moved up."""
+    """The default cube of eight vertices, rotated and above the floor."""
     bpy.ops.mesh.primitive_cube_add(location=(0.0, 0.0, 3.0), rotation=(0.3, 0.2, 0.1))
     return [bpy.context.object]
 
 
 def stack() -> Sequence[bpy.types.Object]:
-    """Three that fall onto one another."""
+    """Three flattened spheres that fall onto one another."""
     made = []
     for number in range(3):
         bpy.ops.mesh.primitive_uv_sphere_add(segments=24, ring_count=12, location=(0.0, 0.0, 1.3 + 1.5 * number))
@@ -77,7 +77,7 @@ DROPS = (
 
 
 def look(objects: Sequence[bpy.types.Object]) -> None:
-    """Frame them and the ground beside the panel."""
+    """Frame the objects and the ground next to the panel."""
     view = sidebar()[1].spaces.active.region_3d
     top = max((obj.matrix_world @ Vector(corner)).z for obj in objects for corner in obj.bound_box)
     view.view_perspective, view.view_location = "PERSP", (0.0, 0.0, 0.45 * top)

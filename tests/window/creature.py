@@ -1,4 +1,4 @@
-"""Within the real window: plays live, bakes, stops, resumes, clears, calibrates and compares; with real events."""
+"""Window test with real events: play live, bake, stop, resume, clear, calibrate and compare the sample creature."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from events import (
 )
 
 FRAMES, RESOLUTION = 40, 5000
-# What ESC shall stop lasts for several redraws on any machine: so many frames, and so slow a Settle.
+# Frames and Settle long enough that work lasts several redraws on any machine before ESC stops it.
 LONG, SLOW = 400, 150.0
-# Where buttons are that stand side by side, in parts of the sidebar's width.
+# Horizontal positions of the buttons in a row, in parts of the sidebar's width.
 RESUME, CLEAR = 0.3, 0.7
-# Of the wheel, from the panel's upper end until the settle curve is seen whole.
+# Turns of the wheel from the top of the panel to the settle curve.
 TURNS = 12
-# Where the window shows the camera's frame.
+# Region of the camera frame in the window, in pixels.
 CAMERA = (330, 280, 656, 370)
 
 
 class Clock:
-    """Adds up the time spent in functions, one within another once; worked: of the processor, in this thread."""
+    """Total time in wrapped functions, nested calls counted once. worked: CPU time of this thread, s."""
 
     def __init__(self) -> None:
         self.spent, self.worked, self._depth = 0.0, 0.0, 0
@@ -61,7 +61,7 @@ class Clock:
 
 
 class Gaps:
-    """The longest time between two redraws of the sidebar."""
+    """Recorder of the redraws of the sidebar."""
 
     def __init__(self) -> None:
         self._times = [time.monotonic()]
@@ -71,14 +71,14 @@ class Gaps:
         self._times.append(time.monotonic())
 
     def end(self) -> tuple[float, int]:
-        """In s, and how many redraws there were."""
+        """Stop and return the longest time between two redraws, s, and the number of redraws."""
         bpy.types.SpaceView3D.draw_handler_remove(self._handle, "UI")
         self._drawn()
         return float(np.diff(self._times).max()), len(self._times) - 2
 
 
 def play_live(creature: bpy.types.Object) -> Iterator[float]:
-    """Play once through; print DampSim's time beside its solver's, from the second frame on."""
+    """Play the shot once; print the times of DampSim and of its solver, from the second frame on."""
     handlers, session = ours("dampsim_addon.live.handlers"), ours("dampsim_addon.live.session")
     total, paces = Clock(), []
     simulation, stepping = ours("core.simulation.simulation"), ours("core.stepping.step")
@@ -151,8 +151,8 @@ def play() -> Iterator[float]:
     scene.frame_set(1)
     yield 1.0
 
-    # As an animator's viewport is by default; rendered materials without a graphics card take most of a second, and
-    # smooth edges a part of it. What is measured shall be the bake's own blocks.
+    # The default of a viewport. Without a graphics card, materials take most of a second and antialiasing a part of
+    # it; the measured gaps should come from the bake alone.
     area.spaces.active.shading.type = "SOLID"
     smooth = bpy.context.preferences.system.viewport_aa
     bpy.context.preferences.system.viewport_aa = "OFF"
@@ -230,7 +230,7 @@ def play() -> Iterator[float]:
     curve = curves.curve_of(creature).curve
     print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
-    # The curve and its numbers lie below what fits into the window.
+    # The curve and its numbers are below the visible part of the sidebar.
     yield from scroll(TURNS)
     into_view()
     yield 2.0

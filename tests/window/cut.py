@@ -1,4 +1,4 @@
-"""Finds labels that Blender cut, by the three dots that it ends them with."""
+"""Detection of labels that Blender truncates, by the ellipsis at their end."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import subprocess
 import numpy as np
 from numpy.typing import NDArray
 
-# Of the dots of "…" in the interface's font at scale 1, pixels: from one to the next, and how wide each is.
+# Spacing and width of the dots of "…" in the interface font at scale 1, pixels.
 _APART, _DOT = 3.25, 1.4
-# How many columns are compared, and rows that are empty above the dots (where letters would go on) and below them.
+# Compared columns, and empty rows above the dots (where letters would continue) and below them.
 _COLUMNS, _ABOVE, _BELOW = 11, 6, 3
-# Where ink begins, of 255; how much of the darkest is none; how like the dots it is.
+# Least contrast of ink (of 255); largest relative contrast of empty space; least correlation with the dots.
 _INK, _EMPTY, _LIKE = 25.0, 0.2, 0.95
 
 
 def grey(x: float, y: float, width: float, height: float) -> NDArray[np.float64]:
-    """A piece of the screen (height, width), 0 to 255, in pixels from its upper left corner."""
+    """Return a part of the screen (height, width), 0 to 255; x and y are pixels from its upper left corner."""
     place = f"{round(width)}x{round(height)}+{round(x)}+{round(y)}"
     command = ["import", "-window", "root", "-crop", place, "+repage", "-colorspace", "gray", "-depth", "8", "gray:-"]
     made = subprocess.run(command, check=True, timeout=20, capture_output=True).stdout
@@ -24,7 +24,7 @@ def grey(x: float, y: float, width: float, height: float) -> NDArray[np.float64]
 
 
 def cuts(picture: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Where three dots stand alone on a line, as (x, y) of the first."""
+    """Return the positions (x, y) of the first dot of each ellipsis."""
     found = []
     rows, columns = _ABOVE + 2 + _BELOW, _COLUMNS
     windows = np.lib.stride_tricks.sliding_window_view(picture, (rows, columns))
@@ -34,7 +34,7 @@ def cuts(picture: NDArray[np.float64]) -> list[tuple[int, int]]:
         np.concatenate([ink[..., :_ABOVE, :], ink[..., -_BELOW:, :]], axis=-2),
     )
     peak = dots.max(axis=(-2, -1))
-    # The letter before the dots is left out: only what is above and below them tells them from letters.
+    # The column of the letter before the dots is skipped: empty space above and below distinguishes dots from letters.
     likely = np.argwhere((peak > _INK) & (rest[..., 1:].max(axis=(-2, -1)) < _EMPTY * peak))
     patterns = [_dots(phase) for phase in np.arange(1.0, 2.0, 0.1)]
     for y, x in likely:
@@ -47,7 +47,7 @@ def cuts(picture: NDArray[np.float64]) -> list[tuple[int, int]]:
 
 
 def _dots(phase: float) -> NDArray[np.float64]:
-    """The ink of three dots in the columns, of length 1. phase: where the first begins."""
+    """Return the normalised ink of three dots in the columns. phase: position of the first one."""
     ends = np.arange(_COLUMNS)
     covered = np.zeros(_COLUMNS)
     for number in range(3):

@@ -1,6 +1,6 @@
-"""What drives the real window: clicks and keys, waiting, and screenshots into $DAMPSIM_SHOTS.
+"""Control of a real Blender window: clicks, keys, waiting, and screenshots into $DAMPSIM_SHOTS.
 
-Those named docs_… are the pictures of docs/images.
+Screenshots named docs_… are the pictures of docs/images.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def shot(name: str) -> None:
 
 
 def picture(name: str, x: float, y: float, width: float, height: float) -> None:
-    """A piece of the window for the documentation, in pixels from its upper left corner."""
+    """Save a part of the window for the documentation; x and y are pixels from its upper left corner."""
     place = f"{round(width)}x{round(height)}+{round(x)}+{round(y)}"
     shell("import", "-window", "root", "-crop", place, "+repage", str(SHOTS / f"docs_{name}.png"))
 
@@ -49,15 +49,15 @@ def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
     return window, area, next(r for r in area.regions if r.type == "UI")
 
 
-# Where buttons were last, in pixels from the sidebar's upper end. They are 20 high, and looked for at such steps.
+# Last position of each button, in pixels from the top of the sidebar; step of the search, less than their height of 20.
 _SEEN: dict[str, float] = {}
 _STEP = 14
 
 
 def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[float, float]]:
-    """Go to the button of an operator, wherever it is at a part of the sidebar's width; returns where it is.
+    """Move the pointer to the button of an operator and return its position. across: in parts of the sidebar's width.
 
-    It is looked for where it was last, then everywhere, then below what the sidebar shows, as by a turn of the wheel.
+    The search starts at the last position, continues everywhere, and then scrolls down.
     """
     for turns in range(3):
         height = sidebar()[2].height
@@ -73,18 +73,18 @@ def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[floa
 
 
 def _is_at(command: str, place: tuple[float, float]) -> Generator[float, None, bool]:
-    """Whether the button of an operator is there."""
+    """Return whether the button of an operator is at this position."""
     point(place)
     yield 0.05
     bpy.context.window_manager.clipboard = ""
-    # Copies the command of the button under the pointer.
+    # Copy the command of the button under the pointer.
     shell("xdotool", "key", "ctrl+c")
     yield 0.05
     return f"bpy.ops.dampsim.{command}" in bpy.context.window_manager.clipboard
 
 
 def below(command: str, across: float = 0.5) -> Generator[float, None, float]:
-    """Where the button of an operator ends, in pixels from the sidebar's upper end."""
+    """Return the lower edge of the button of an operator, in pixels from the top of the sidebar."""
     _, y = yield from find(command, across)
     while (yield from _is_at(command, (across, y))):
         y += 2
@@ -92,20 +92,20 @@ def below(command: str, across: float = 0.5) -> Generator[float, None, float]:
 
 
 def click(command: str, across: float = 0.5) -> Iterator[float]:
-    """Click the button of an operator, see find()."""
+    """Find and click the button of an operator."""
     yield from find(command, across)
     shell("xdotool", "click", "1")
 
 
 def point(place: tuple[float, float]) -> None:
-    """Move the pointer to a part of the sidebar's width and so many pixels from its upper end."""
+    """Move the pointer to (part of the sidebar's width, pixels from its top)."""
     window, _, region = sidebar()
     y = window.height - (region.y + region.height) + place[1]
     shell("xdotool", "mousemove", str(round(region.x + place[0] * region.width)), str(round(y)))
 
 
 def emptied() -> Iterator[float]:
-    """Remove what Blender begins with, and show DampSim's tab."""
+    """Remove the default objects and show the tab of DampSim."""
     for obj in list(bpy.data.objects):
         bpy.data.objects.remove(obj)
     _, area, region = sidebar()
@@ -118,7 +118,7 @@ def emptied() -> Iterator[float]:
 
 
 def verified(obj: bpy.types.Object) -> int:
-    """How many of an object's frames have been played."""
+    """Return the number of verified live frames of an object."""
     session = ours("dampsim_addon.live").find(obj)
     assert not (session and session.problem), session.problem
     return session.verified if session else 0
@@ -129,14 +129,14 @@ def progress() -> bpy.types.PropertyGroup:
 
 
 def scroll(turns: int) -> Iterator[float]:
-    """Turn the wheel over the panels: down, or up where it is negative."""
+    """Turn the wheel over the panels: down if positive, up if negative."""
     point((0.5, sidebar()[2].height / 2))
     shell("xdotool", "click", "--repeat", str(abs(turns)), "--delay", "100", "5" if turns > 0 else "4")
     yield 1.5
 
 
 def into_view() -> None:
-    """Move the pointer into the viewport, where keys go to it."""
+    """Move the pointer into the viewport, so that it receives keys."""
     window, area, _ = sidebar()
     shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
 
@@ -151,7 +151,7 @@ def until(condition: object, seconds: float, what: str) -> Iterator[float]:
 
 
 def run(steps: Iterator[float], name: str) -> None:
-    """Take the steps by a timer: each `yield seconds` lets Blender draw and take events. Blender ends with them."""
+    """Run the steps by a timer, then exit; each `yield seconds` lets Blender draw and handle events."""
 
     def tick() -> float | None:
         try:

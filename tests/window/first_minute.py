@@ -1,7 +1,7 @@
-"""Within the real window: the first minute with DampSim, played by clicks and keys on what artists begin with.
+"""Window test with real events: the first minute with DampSim on typical objects.
 
-Each begins in an empty scene with what the artist made (scenes.py), and ends in motion that can be seen, after a click
-on Add or on the button that the panel offers instead. The pictures are those of docs/tutorials/first-minute.md.
+Each case begins in an empty scene with an object of scenes.py, and ends in visible motion after a click on Add or on
+the button that the panel offers instead. The pictures are those of docs/tutorials/first-minute.md.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ import scenes
 from events import SHOTS, click, emptied, into_view, picture, progress, run, shell, shot, sidebar, until, verified
 from looks import looks, watched
 
-# Two swings of a third of a second, and what is left of a second and a half to calm down.
+# Two swings of a third of a second, and the rest of 1.5 s to settle.
 FRAMES = 36
-# Half a second of it is what has been seen when an artist says that it moves.
+# After half a second, a user sees that it moves.
 ENOUGH = 12
-# What can be seen, and what is no longer the same thing, in parts of the size.
+# Visible motion, and unacceptable distance from the animation, in parts of the size.
 SEEN, TORN = 0.01, 0.6
-# A seam that stays closed, and an edge that is not torn out of the mesh, in parts of the size.
+# Largest gap of a closed seam, and largest change of length of an intact edge, in parts of the size.
 CLOSED, EDGE = 1e-3, 0.2
-# Pixels of the window, from its upper left corner: the viewport's middle and the panel.
+# Region with the middle of the viewport and the panel, in pixels from the window's upper left corner.
 VIEW = (424, 84, 890, 640)
 
 
 @dataclass(frozen=True)
 class Minute:
-    """make: the artist's work.  clicks: the buttons after which it is held.  frame: of the picture."""
+    """A first session. make: builds the object.  clicks: the buttons until it is pinned.  frame: of the picture."""
 
     name: str
     make: Callable[[bpy.types.Scene], bpy.types.Object]
@@ -46,7 +46,7 @@ MINUTES = (
     Minute("suzanne", scenes.suzanne, ("add()", "pin_gradient()")),
     Minute("belly", scenes.belly, ("add()",)),
     Minute("tail", scenes.tail, ("add()",)),
-    # Apply Mirror; then a file, since Subdivision stands above Armature.
+    # Apply Mirror, then bake to a file, because Subdivision is above Armature.
     Minute("half_head", scenes.half_head, ("add()", 'mend(check="keys"', 'mend(check="shown"')),
     Minute("shirt", scenes.shirt, ("add()", "pin()")),
     Minute("linked", lambda scene: scenes.from_elsewhere(scene, SHOTS), ("local_add()", "pin_gradient()")),
@@ -58,7 +58,7 @@ MINUTES = (
 
 
 def look(obj: bpy.types.Object) -> None:
-    """Frame it beside the panel, with space for its motion."""
+    """Frame the object next to the panel, with space for its motion."""
     view = sidebar()[1].spaces.active.region_3d
     bpy.context.view_layer.update()
     corners = [obj.matrix_world @ Vector(corner) for corner in obj.bound_box]
@@ -115,14 +115,14 @@ def minute(one: Minute) -> Iterator[float]:
         f"{found.edge:.1%}",
         flush=True,
     )
-    assert found.moves > SEEN, f"{one.name}: nobody sees that it moves"
+    assert found.moves > SEEN, f"{one.name}: no visible motion"
     assert found.lags < TORN, f"{one.name} is thrown about"
     assert found.seam < CLOSED, f"{one.name}: a seam opens"
     assert found.edge < EDGE, f"{one.name} is torn"
 
 
 def baked(obj: bpy.types.Object) -> Iterator[float]:
-    """The minute ends with a bake, which plays what played."""
+    """Bake the object and compare the bake with the live frames."""
     obj.dampsim.cache_folder = str(SHOTS / "first")
     bpy.context.scene.frame_set(1)
     played = watched(obj, [10, 20])
@@ -130,7 +130,7 @@ def baked(obj: bpy.types.Object) -> Iterator[float]:
     yield from until(lambda: progress().object_name == obj.name, 10, "Bake to start by a click")
     yield from until(lambda: not progress().object_name, 120, "the bake to end")
     off = [abs(a - b).max() for (a, _), (b, _) in zip(played, watched(obj, [10, 20]), strict=True)]
-    # Twice the largest error that is allowed: a tenth of a percent of the size.
+    # Twice the error bound of 0.1% of the size.
     assert max(off) < 2e-3 * max(obj.dimensions), off
     shot("first_baked")
 

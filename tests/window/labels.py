@@ -1,4 +1,4 @@
-"""Within the real window: in a sidebar narrower than Blender makes it, no label of the panel is cut."""
+"""Window test with real events: no label is truncated in a sidebar narrower than the default."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import scenes
 from cut import cuts, grey
 from events import SHOTS, click, into_view, ours, run, shell, shot, sidebar, until
 
-# Pixels that are missing to the width that the sidebar has in a new window.
+# Difference from the default width of the sidebar, pixels.
 NARROWER = 12
 
 
 def narrow() -> Iterator[float]:
     """Drag the sidebar's edge to the right."""
     wanted, system = sidebar()[2].width - NARROWER, bpy.context.preferences.system
-    # Where the sidebar lies over the viewport, its edge is hard to get hold of.
+    # The edge of an overlapping sidebar is hard to grab.
     system.use_region_overlap = False
     yield 1.0
     for _ in range(4):
@@ -46,10 +46,10 @@ def narrow() -> Iterator[float]:
 
 
 def seen(name: str) -> Iterator[float]:
-    """Raise AssertionError where a label is cut."""
+    """Add the state to FAILED if a label is truncated."""
     into_view()
     sidebar()[2].tag_redraw()
-    # The panels below may still be gliding to their places.
+    # The panels below may still be moving to their positions.
     yield 1.5
     found = here()
     shot(f"labels_{name}")
@@ -67,7 +67,7 @@ def here() -> list[tuple[int, int]]:
 
 
 def only(*objects: bpy.types.Object) -> None:
-    """Select them; the first one becomes active."""
+    """Select only these objects; the first one becomes active."""
     for obj in bpy.context.scene.objects:
         obj.select_set(obj in objects)
     bpy.context.view_layer.objects.active = objects[0] if objects else None
@@ -85,7 +85,7 @@ def labels() -> Iterator[float]:
     yield from narrow()
     scene = scenes.new_scene("labels", 24)
 
-    # That what is cut is found at all.
+    # Check of the detection itself.
     lamp = scenes.linked(bpy.data.objects.new("Object", None))
     long = scenes.mesh_object("A name that is longer than any sidebar is wide", scenes.ball(1.0, (0.0, 0.0, 0.0)))
     only(long)

@@ -1,4 +1,4 @@
-"""What an evaluated mesh does beyond its animation, in parts of its size."""
+"""Measures of the visible motion of an evaluated mesh beyond its animation, in parts of its size."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Looks:
-    """All in parts of the size.
+    """Largest values over all frames, in parts of the size.
 
-    moves: the farthest that a vertex leaves where it was at the first frame, as seen from the animation.
-    lags: the farthest that it is off the animation.  seam: the widest gap between what is one point in the animation.
-    edge: the most that an edge is longer or shorter than in the animation.
+    moves: displacement of a vertex from the first frame, relative to the animation.  lags: distance of a vertex from
+    the animation.  seam: gap between vertices that coincide in the animation.  edge: change of an edge's length.
     """
 
     moves: float
@@ -27,7 +26,7 @@ class Looks:
 
 
 def evaluated(obj: bpy.types.Object) -> tuple[Array, NDArray[np.int64]]:
-    """Vertices (v, 3) in the world and edges (e, 2), as they are shown."""
+    """Return the evaluated vertices (v, 3) in world space and the edges (e, 2)."""
     shown = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = shown.data
     points, edges = np.empty(3 * len(mesh.vertices), np.float32), np.empty(2 * len(mesh.edges), np.int32)
@@ -38,7 +37,7 @@ def evaluated(obj: bpy.types.Object) -> tuple[Array, NDArray[np.int64]]:
 
 
 def watched(obj: bpy.types.Object, frames: list[int]) -> list[tuple[Array, NDArray[np.int64]]]:
-    """As shown at each frame."""
+    """Return the evaluated vertices and edges of each frame."""
     found = []
     for frame in frames:
         bpy.context.scene.frame_set(frame)
@@ -47,7 +46,7 @@ def watched(obj: bpy.types.Object, frames: list[int]) -> list[tuple[Array, NDArr
 
 
 def looks(shown: list[tuple[Array, NDArray[np.int64]]], animated: list[tuple[Array, NDArray[np.int64]]]) -> Looks:
-    """Of the same frames, with the simulation and without it."""
+    """Compare frames with the simulation and the same frames without it."""
     size = float(np.ptp(animated[0][0], axis=0).max())
     assert all(np.isfinite(points).all() for points, _ in shown), "it is not finite"
     assert all(len(a[0]) == len(b[0]) for a, b in zip(shown, animated, strict=True)), "it has other vertices"
@@ -64,7 +63,7 @@ def looks(shown: list[tuple[Array, NDArray[np.int64]]], animated: list[tuple[Arr
 
 
 def same(points: Array, within: float) -> NDArray[np.int64]:
-    """Pairs (k, 2) of vertices at one place."""
+    """Return the pairs (k, 2) of coincident vertices."""
     order = np.lexsort(np.round(points / within).T)
     near = np.linalg.norm(np.diff(points[order], axis=0), axis=1) < within
     return np.stack([order[:-1][near], order[1:][near]], axis=1)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Opens the real window on a virtual screen and drives it: tests/window/run.sh FOLDER_FOR_SCREENSHOTS [NAME …]
+# Run the window tests on a virtual screen: tests/window/run.sh FOLDER_FOR_SCREENSHOTS [NAME …]
 set -eu
 out=$1
 shift
 mkdir -p "$out"
-# It takes a number that no other one has.
+# Xvfb chooses a free display number.
 Xvfb -displayfd 3 -screen 0 1600x1000x24 3>"$out/display" >"$out/xvfb.log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null || true' EXIT
@@ -14,7 +14,7 @@ export DISPLAY LIBGL_ALWAYS_SOFTWARE=1 DAMPSIM_SHOTS="$out"
 [ $# != 0 ] || set -- creature bridge first_minute contact cloth labels
 for part in "$@"; do
     code=0
-    # Without a sample of that name it starts as Blender does for anybody.
+    # Without a sample of that name, Blender starts with its default scene.
     file="sample_blends/$part.blend"
     [ -e "$file" ] || file=
     timeout 1200 blender --window-geometry 0 0 1600 1000 --python-exit-code 3 \

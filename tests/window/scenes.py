@@ -1,4 +1,4 @@
-"""What an artist has before the first click in DampSim's tab: meshes, rigs and keyframes."""
+"""Typical scenes before the first click in DampSim: meshes, rigs and keyframes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Place = tuple[float, float, float]
 
 
 def new_scene(name: str, frames: int) -> bpy.types.Scene:
-    """An empty scene, shown in the window."""
+    """Create an empty scene and show it in the window."""
     scene = bpy.context.window_manager.windows[0].scene = bpy.data.scenes.new(name)
     scene.frame_start, scene.frame_end = 1, frames
     scene.frame_set(1)
@@ -35,7 +35,7 @@ def linked(obj: bpy.types.Object) -> bpy.types.Object:
 
 
 def swing(obj: bpy.types.Object, axis: int, way: float, frames: Sequence[int]) -> None:
-    """Keyframes that go there, back, and stop."""
+    """Insert keyframes that move the object there and back, then stop."""
     here = obj.location[axis]
     for number, frame in enumerate(frames):
         obj.location[axis] = here + (way if number % 2 else 0.0)
@@ -52,7 +52,7 @@ def ball(size: float, place: Place, squash: float = 1.0) -> bmesh.types.BMesh:
 
 
 def tube(length: float, thick: float, thin: float, rings: int = 24) -> bmesh.types.BMesh:
-    """Closed, along x, from thick to thin."""
+    """A closed tapered tube along x, with the radii thick and thin."""
     shape = bmesh.new()
     bmesh.ops.create_cone(
         shape, cap_ends=True, segments=20, radius1=thick, radius2=thin, depth=length,
@@ -67,7 +67,7 @@ def tube(length: float, thick: float, thin: float, rings: int = 24) -> bmesh.typ
 
 
 def rig(name: str, bones: Sequence[tuple[str, Place, Place]]) -> bpy.types.Object:
-    """An armature whose bones hang in one chain."""
+    """An armature with one chain of bones."""
     armature = linked(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode="EDIT")
@@ -81,7 +81,7 @@ def rig(name: str, bones: Sequence[tuple[str, Place, Place]]) -> bpy.types.Objec
 
 
 def turn(armature: bpy.types.Object, bone: str, axis: int, degrees: float, frames: Sequence[int]) -> None:
-    """Turn a bone there and back, and let it stop."""
+    """Insert keyframes that rotate a bone there and back, then stop."""
     posed = armature.pose.bones[bone]
     posed.rotation_mode = "XYZ"
     for number, frame in enumerate(frames):
@@ -106,7 +106,7 @@ def floor(size: float, height: float) -> None:
 
 
 def suzanne(scene: bpy.types.Scene) -> bpy.types.Object:
-    """Over a plane, with keyframes that set it down."""
+    """A monkey above a plane, with keyframes that set it down."""
     floor(8.0, -1.0)
     bpy.ops.mesh.primitive_monkey_add(size=2.0)
     monkey = bpy.context.object
@@ -130,7 +130,7 @@ def belly(scene: bpy.types.Scene, size: float = 0.6, name: str = "Belly") -> bpy
 
 
 def tail(scene: bpy.types.Scene) -> bpy.types.Object:
-    """Skinned to a chain of four bones, whose first one swings and stops."""
+    """A tail skinned to a chain of four bones; the first bone swings and stops."""
     names = [("Tail", 0.0), ("Tail.001", 0.5), ("Tail.002", 1.0), ("Tail.003", 1.5)]
     armature = rig("Rig", [(name, (x, 0.0, 0.0), (x + 0.5, 0.0, 0.0)) for name, x in names])
     obj = mesh_object("Tail", tube(2.0, 0.16, 0.04))
@@ -150,7 +150,7 @@ def tail(scene: bpy.types.Scene) -> bpy.types.Object:
 
 
 def half_head(scene: bpy.types.Scene) -> bpy.types.Object:
-    """Half of a head with Mirror, Subdivision and Armature, as rigged by somebody who adds the rig last."""
+    """Half a head with Mirror, Subdivision and, last, Armature."""
     armature = rig("Rig", [("Neck", (0.0, 0.0, -0.9), (0.0, 0.0, -0.3)), ("Head", (0.0, 0.0, -0.3), (0.0, 0.0, 0.5))])
     shape = ball(1.0, (0.0, 0.0, 0.0), 1.2)
     everything = [*shape.verts, *shape.edges, *shape.faces]
@@ -159,7 +159,7 @@ def half_head(scene: bpy.types.Scene) -> bpy.types.Object:
         if abs(vertex.co.x) < 1e-4:
             vertex.co.x = 0.0
     bmesh.ops.remove_doubles(shape, verts=shape.verts, dist=1e-4)
-    # An ear, so that it is no ball.
+    # An ear.
     for vertex in shape.verts:
         if vertex.co.x > 0.4:
             vertex.co.x += 1.2 * (vertex.co.x - 0.4)
@@ -232,7 +232,7 @@ def text(scene: bpy.types.Scene) -> bpy.types.Object:
 
 
 def curve(scene: bpy.types.Scene) -> bpy.types.Object:
-    """A cable with a thickness."""
+    """A hanging cable: a curve with bevel."""
     data = bpy.data.curves.new("Cable", "CURVE")
     data.dimensions, data.bevel_depth, data.use_fill_caps = "3D", 0.05, True
     spline = data.splines.new("BEZIER")
@@ -245,7 +245,7 @@ def curve(scene: bpy.types.Scene) -> bpy.types.Object:
 
 
 def ear(scene: bpy.types.Scene) -> bpy.types.Object:
-    """Two centimetres, on a bone of a head that turns."""
+    """An ear of 2 cm on the bone of a turning head."""
     armature = rig("Rig", [("Head", (0.0, 0.0, -0.02), (0.0, 0.0, 0.0))])
     shape = tube(0.02, 0.0035, 0.001, rings=16)
     bmesh.ops.rotate(shape, matrix=Matrix.Rotation(-math.pi / 2.0, 3, "Y"), verts=shape.verts)

@@ -1,5 +1,6 @@
-"""The papers' formulas once more, in plain numpy, element by element and node by node, from the papers alone.
+"""Reference implementations of the papers' formulas in plain numpy, element by element and node by node.
 
-Nothing here is shared with core, so that a fault in one is no fault in the other; tests compare the two. Slow, dense
-and short. Equations are those of docs/explanation/physics/index.md; the tags of papers are in docs/bibliography.md.
+They are written from the papers alone and share no code with core, so that an error in one is not repeated in the
+other. Tests compare the two. They are slow, dense and short. Equations are those of
+docs/explanation/physics/index.md; the tags of papers are in docs/bibliography.md.
 """

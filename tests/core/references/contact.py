@@ -1,4 +1,4 @@
-"""Contacts, physics (7.1) to (7.9) and (7.11), one contact and one node after the other."""
+"""Reference implementation of contacts, one contact and one node at a time: physics (7.1) to (7.9) and (7.11)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Contact:
-    """weights: of nodes, W.  b: (3,) m.  n: (3,) unit.  r, e: m.  k: N/m.  mu: friction.  f: N, as that knows it.
+    """Contact between weighted nodes.
 
-    held: (3,) m, d⁻ − u⁻: the way at which friction would not pull.
+    weights: of nodes, W.  b: (3,) m.  n: (3,) unit.  r, e: m.  k: N/m.  mu: friction.  f: lagged normal force in N.
+    held: (3,) m, d⁻ − u⁻, the displacement at which friction exerts no force.
     """
 
     weights: dict[int, float]
@@ -25,25 +26,26 @@ class Contact:
     held: np.ndarray
 
     def way(self, x: np.ndarray) -> np.ndarray:
-        """d of (7.1) at nodes (n, 3)."""
+        """Return d of (7.1) for nodes (n, 3)."""
         d = self.b.copy()
         for node, w in self.weights.items():
             d += w * x[node]
         return d
 
     def slip(self, x: np.ndarray) -> np.ndarray:
+        """Return the tangential slip (3,) m."""
         u = self.way(x) - self.held
         return u - self.n * float(self.n @ u)
 
     def force(self, x: np.ndarray) -> float:
-        """N along n, minus the slope of (7.2)."""
+        """Return the normal force N, the negative derivative of (7.2)."""
         g = float(self.n @ self.way(x)) - self.e
         force = -self.k * g if g < 0.0 else 0.0
         deeper = g + 0.5 * self.r
         return force - 20.0 * self.k * deeper if deeper < 0.0 else force
 
     def energy(self, x: np.ndarray) -> float:
-        """(7.2) and (7.5), J."""
+        """Return the energy of (7.2) and (7.5) in J."""
         g = float(self.n @ self.way(x)) - self.e
         total = 0.5 * self.k * g**2 if g < 0.0 else 0.0
         deeper = g + 0.5 * self.r
@@ -54,14 +56,14 @@ class Contact:
         return total + most * (u - 0.5 * most / self.k)
 
     def pull(self, x: np.ndarray) -> np.ndarray:
-        """(3,) N, the slope of the energy by d."""
+        """Return the derivative (3,) N of the energy by d."""
         u, most = self.slip(x), self.mu * self.f
         length = float(np.linalg.norm(u))
         across = self.k * u if length <= most / self.k else most * u / length
         return across - self.force(x) * self.n
 
     def block(self, x: np.ndarray) -> np.ndarray:
-        """(3, 3) N/m, the second slope by d, as section 7 lists it under *Metric*."""
+        """Return the second derivative (3, 3) N/m of the energy by d, with the lagged friction of section 7."""
         g = float(self.n @ self.way(x)) - self.e
         along = (self.k if g < 0.0 else 0.0) + (20.0 * self.k if g + 0.5 * self.r < 0.0 else 0.0)
         found = along * np.outer(self.n, self.n)
@@ -74,7 +76,7 @@ class Contact:
         return found + most / length * (across - np.outer(u, u) / length**2)
 
     def left(self, x: np.ndarray) -> np.ndarray:
-        """(7.6), with the force of the step's end."""
+        """Return the slip of (7.6) that remains, with the normal force at the end of the step."""
         u = self.slip(x)
         limit = self.mu * self.force(x) / self.k
         return u if np.linalg.norm(u) <= limit else u * limit / np.linalg.norm(u)
@@ -85,7 +87,7 @@ def energy(contacts: list[Contact], x: np.ndarray) -> float:
 
 
 def gradient(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
-    """(n, 3) N."""
+    """Return the gradient (n, 3) N of the energy."""
     total = np.zeros_like(x)
     for one in contacts:
         for node, w in one.weights.items():
@@ -94,7 +96,7 @@ def gradient(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
 
 
 def hessian(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
-    """(3n, 3n) N/m, dense."""
+    """Return the dense Hessian (3n, 3n) N/m of the energy."""
     total = np.zeros((x.size, x.size))
     for one in contacts:
         block = one.block(x)
@@ -105,24 +107,24 @@ def hessian(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
 
 
 def stiffness(young: list[float], area: float, r: float, halves: bool) -> float:
-    """(7.3). young: of the bodies at the contact.  halves: whether either of two bodies' points touch the other."""
+    """Return k of (7.3). young: of the bodies in contact.  halves: whether each body detects contacts of the other."""
     k = min(young) * area / r
     return 0.5 * k if halves else k
 
 
 def eased(r: float, before: float, h: float, size: float) -> float:
-    """(7.4). before: n·d⁻."""
+    """Return the eased contact distance of (7.4). before: n·d⁻."""
     return min(r, before + max(0.25 * r, 0.5 * h * size))
 
 
 def directional(painted: float, forwards: float, backwards: float, front: np.ndarray, way: np.ndarray) -> float:
-    """(7.7). front, way: (3,), of any length."""
+    """Return the friction coefficient of (7.7). front, way: (3,), of any length."""
     c = float(front @ way) / float(np.linalg.norm(front) * np.linalg.norm(way))
     return painted * (0.5 * forwards * (1.0 + c) + 0.5 * backwards * (1.0 - c))
 
 
 def drag(rate: float, decay: float, frequency: float, overshoot: float) -> float:
-    """(7.11), 1/s. rate: λ_k, 1/s²."""
+    """Return the damping rate of (7.11) in 1/s. rate: λ_k, 1/s²."""
     if overshoot > 0.0:
         log = -np.log(overshoot)
         damping = log / np.sqrt(np.pi**2 + log**2)

@@ -1,4 +1,7 @@
-"""Elasticity, docs/explanation/physics/06-body-models.md: densities of the deformation gradient, tetrahedra, springs and links."""
+"""Reference implementation of elasticity: strain energy densities, tetrahedra, springs and links.
+
+Equations are those of docs/explanation/physics/06-body-models.md.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-# Derivatives by a step along the imaginary axis have no cancellation, so that it may be as small as this.
+# A complex step has no cancellation, so that it may be this small.
 TINY = 1e-30
 
 Function = Callable[[np.ndarray], np.ndarray]
 
 
 def slopes(function: Function, x: np.ndarray) -> np.ndarray:
-    """d f/d x (…, x.size) of an analytic function, to the last digit."""
+    """Return the derivative d f/d x (…, x.size) of an analytic function by a complex step, exact to rounding."""
     columns = []
     for k in range(x.size):
         moved = x.astype(complex).ravel()
@@ -23,7 +26,7 @@ def slopes(function: Function, x: np.ndarray) -> np.ndarray:
 
 
 def lame(young: float, poisson: float) -> tuple[float, float]:
-    """lambda and mu, (6.6)."""
+    """Return lambda and mu of (6.6)."""
     return young * poisson / ((1 + poisson) * (1 - 2 * poisson)), young / (2 * (1 + poisson))
 
 
@@ -32,7 +35,7 @@ def determinant(F: np.ndarray) -> np.ndarray:
 
 
 def neo_hookean(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
-    """(6.3) with (6.4), less its value at rest."""
+    """Return the density (6.3) with (6.4), minus its value at rest."""
     lam, mu = lame(young, poisson)
     m, k = 4 / 3 * mu, lam + 5 / 6 * mu
     alpha = 1 + 3 / 4 * m / k
@@ -44,7 +47,7 @@ def neo_hookean(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
 
 
 def neo_hookean_stress(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
-    """d Psi/d F by hand; the determinant's slope is the cofactor, whose rows are cross products."""
+    """Return d Psi/d F in closed form. The derivative of the determinant is the cofactor matrix."""
     lam, mu = lame(young, poisson)
     m, k = 4 / 3 * mu, lam + 5 / 6 * mu
     cofactor = np.array([np.cross(F[1], F[2]), np.cross(F[2], F[0]), np.cross(F[0], F[1])])
@@ -57,7 +60,7 @@ def green(F: np.ndarray) -> np.ndarray:
 
 
 def stvk(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
-    """(6.5)."""
+    """Return the density (6.5)."""
     lam, mu = lame(young, poisson)
     strain = green(F)
     return lam / 2 * np.trace(strain) ** 2 + mu * (strain * strain).sum()
@@ -68,7 +71,7 @@ def stvk_stress(F: np.ndarray, young: float, poisson: float) -> np.ndarray:
     return F @ (lam * np.trace(green(F)) * np.eye(3) + 2 * mu * green(F))
 
 
-# The density and the stress, for each model.
+# Density and stress of each model.
 DENSITIES: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]] = {
     "StableNeoHookean": (neo_hookean, neo_hookean_stress),
     "StVK": (stvk, stvk_stress),
@@ -81,7 +84,7 @@ def positive(matrix: np.ndarray) -> np.ndarray:
 
 
 def gradient(rest: np.ndarray, corners: np.ndarray) -> np.ndarray:
-    """F (3, d) = D_s D_m^-1 of a simplex with corners (d + 1, 3), [You] (3.6)."""
+    """Return F (3, d) = D_s D_m^-1 of a simplex with corners (d + 1, 3), [You] (3.6)."""
     return (corners[1:] - corners[0]).T @ np.linalg.inv((rest[1:] - rest[0]).T)
 
 
@@ -92,7 +95,7 @@ def dof(nodes: Iterable[int]) -> np.ndarray:
 def tet_hessian(
     model: str, rest: np.ndarray, tets: np.ndarray, x: np.ndarray, young: float, poisson: float, project: bool
 ) -> np.ndarray:
-    """K (3n, 3n), the positive part taken of each element's d2 Psi/d F2."""
+    """Return K (3n, 3n). With project, each element's d2 Psi/d F2 is projected to its positive part."""
     stress = DENSITIES[model][1]
     K = np.zeros((x.size, x.size))
     for tet in tets:
@@ -105,7 +108,7 @@ def tet_hessian(
 
 
 def spring_force(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.ndarray) -> np.ndarray:
-    """-d U/d x of (6.8)."""
+    """Return -d U/d x of (6.8)."""
     force = np.zeros_like(x)
     for (i, j), L, w in zip(edges, lengths, W, strict=True):
         way = x[i] - x[j]
@@ -117,7 +120,7 @@ def spring_force(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.nd
 
 
 def spring_hessian(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.ndarray, project: bool) -> np.ndarray:
-    """(6.9)."""
+    """Return the Hessian (6.9)."""
     K = np.zeros((x.size, x.size))
     for (i, j), L, w in zip(edges, lengths, W, strict=True):
         way = x[i] - x[j]
@@ -130,7 +133,7 @@ def spring_hessian(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray, W: np.
 
 
 def link_energy(x: np.ndarray, weights: np.ndarray, lengths: np.ndarray, k: np.ndarray) -> float:
-    """(6.13). weights: (l, n), of the first point less those of the second."""
+    """Return the energy (6.13). weights: (l, n), of the first point minus those of the second."""
     ways = weights @ x
     return float(sum(0.5 * s * (np.linalg.norm(way) - L) ** 2 for way, L, s in zip(ways, lengths, k, strict=True)))
 
@@ -145,7 +148,7 @@ def link_gradient(x: np.ndarray, weights: np.ndarray, lengths: np.ndarray, k: np
 
 
 def plane(corners: np.ndarray) -> np.ndarray:
-    """Corners (3, 3) of a triangle in coordinates (3, 2) of its own plane."""
+    """Return the corners (3, 3) of a triangle in coordinates (3, 2) of its own plane."""
     a, b = corners[1] - corners[0], corners[2] - corners[0]
     first = a / np.sqrt(a @ a)
     second = b - (b @ first) * first
@@ -154,12 +157,12 @@ def plane(corners: np.ndarray) -> np.ndarray:
 
 
 def sheet_moduli(stretch: float, poisson: float) -> tuple[float, float]:
-    """lambda and mu of plane stress in N/m, (6.15)."""
+    """Return lambda and mu of plane stress in N/m, (6.15)."""
     return stretch * poisson / (1 - poisson**2), stretch / (2 * (1 + poisson))
 
 
 def corotational(F: np.ndarray, lam: float, mu: float) -> np.ndarray:
-    """(6.14) of F (3, 2), by its singular values: their squares and their product are what F^T F says."""
+    """Return the density (6.14) of F (3, 2). Its singular values follow from the invariants of F^T F."""
     C = F.T @ F
     total = np.sqrt(C[0, 0] + C[1, 1] + 2 * np.sqrt(C[0, 0] * C[1, 1] - C[0, 1] * C[1, 0]))
     squares = C[0, 0] + C[1, 1]
@@ -167,7 +170,7 @@ def corotational(F: np.ndarray, lam: float, mu: float) -> np.ndarray:
 
 
 def stvk_sheet(F: np.ndarray, lam: float, mu: float) -> np.ndarray:
-    """(6.5) in the plane."""
+    """Return the density (6.5) in the plane."""
     E = (F.T @ F - np.eye(2)) / 2
     return lam / 2 * np.trace(E) ** 2 + mu * (E * E).sum()
 
@@ -178,7 +181,7 @@ MEMBRANES: dict[str, Callable[..., np.ndarray]] = {"COROTATIONAL": corotational,
 def membrane_energy(
     model: str, rest: np.ndarray, faces: np.ndarray, x: np.ndarray, stretch: float, poisson: float
 ) -> np.ndarray:
-    """J."""
+    """Return the energy of all triangles in J."""
     lam, mu = sheet_moduli(stretch, poisson)
     total = np.array(0.0)
     for face in faces:
@@ -189,14 +192,14 @@ def membrane_energy(
 
 
 def hinge_angle(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> float:
-    """Between the triangles a b c and b a d, positive where the normals open away from each other."""
+    """Return the angle between the triangles a b c and b a d, positive where the normals diverge."""
     n, m = np.cross(b - a, c - a), np.cross(a - b, d - b)
     size = np.arccos(np.clip(n @ m / np.sqrt((n @ n) * (m @ m)), -1.0, 1.0))
     return float(-size * np.sign(n @ (d - a)))
 
 
 def shell_energy(rest: np.ndarray, faces: np.ndarray, x: np.ndarray, rigidity: float, poisson: float) -> float:
-    """(6.17), triangle by triangle; the mesh is oriented alike."""
+    """Return the bending energy (6.17), summed over triangles. The mesh must be oriented consistently."""
     total = 0.0
     for f in faces:
         a, b, c = rest[f]
@@ -222,7 +225,7 @@ def shell_energy(rest: np.ndarray, faces: np.ndarray, x: np.ndarray, rigidity: f
 def rod_energy(
     rest: np.ndarray, triples: np.ndarray, x: np.ndarray, stiffness: np.ndarray, lengths: np.ndarray
 ) -> float:
-    """(6.18) with the rest angle of (6.19)."""
+    """Return the bending energy (6.18) with the rest angle of (6.19)."""
 
     def angle(p: np.ndarray) -> float:
         a, b = p[1] - p[0], p[2] - p[1]

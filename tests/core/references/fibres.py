@@ -1,4 +1,7 @@
-"""Fibres, docs/explanation/physics/11-fibres.md: their density, what flesh and fibres come to together, and how they follow."""
+"""Reference implementation of fibres: density, equilibrium with the surrounding solid, and lag.
+
+Equations are those of docs/explanation/physics/11-fibres.md.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from .elastic import DENSITIES
 
 
 def fibre_density(F: np.ndarray, a: np.ndarray, k: float, t: float, p: float) -> float:
-    """(11.1)."""
+    """Return the density (11.1)."""
     length = float(np.linalg.norm(F @ a))
     if length >= t - p:
         return 0.5 * k * (length - t) ** 2
@@ -20,7 +23,7 @@ def fibre_density(F: np.ndarray, a: np.ndarray, k: float, t: float, p: float) ->
 
 
 def stretched(law: str, young: float, poisson: float, length: float) -> tuple[float, float]:
-    """Width and stress of flesh that is stretched to a length along x and free across it."""
+    """Return width and stress of a solid that is stretched to a length along x and free across it."""
     density, stress = DENSITIES[law]
 
     def energy(width: np.ndarray) -> float:
@@ -31,7 +34,7 @@ def stretched(law: str, young: float, poisson: float, length: float) -> tuple[fl
 
 
 def drawn(law: str, young: float, poisson: float, k: float, c: float, part: float) -> tuple[float, float]:
-    """Length and width of a free piece whose fibres are painted with a part, by the least energy of both together."""
+    """Return length and width of a free solid with fibres at minimum energy. part: painted weight."""
     density, _ = DENSITIES[law]
     t = 1.0 - c + stretched(law, young, poisson, 1.0 - c)[1] / k
     x = np.array([1.0, 0.0, 0.0])
@@ -45,7 +48,10 @@ def drawn(law: str, young: float, poisson: float, k: float, c: float, part: floa
 
 
 def lag(a: float, w: float, phi: float, keyed: Callable[[float], float], h: float, steps: int) -> np.ndarray:
-    """(11.4) by a Runge-Kutta method: e at the steps' ends. r goes straight in each, and throws e at its start."""
+    """Return e of (11.4) at the end of each step, by a Runge-Kutta method.
+
+    r is linear in each step, so that its rate changes at the start of the step.
+    """
 
     def slope(time: float, y: np.ndarray) -> list[float]:
         swing, hold = (2.0 * a, a * a + w * w) if w > 0.0 else (3.0 * a, 2.0 * a * a)

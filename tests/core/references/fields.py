@@ -1,4 +1,7 @@
-"""Force fields, docs/explanation/physics/08-force-fields.md, for one node at a time and with a compass instead of linear algebra."""
+"""Reference implementation of force fields for one node at a time, without linear algebra.
+
+Equations are those of docs/explanation/physics/08-force-fields.md.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ def acceleration(
         return _plus(_times(around, strength * f * length / math.sqrt(_dot(around, around))), drag)
     if kind == "VORTEX":
         around = _times(_cross(axis, q), strength * f)
-        # n x (n x q) leads to the axis.
+        # n x (n x q) points towards the axis.
         return _plus(around, _times(from_axis, -((strength * f) ** 2)), _times(velocity, -1.0), drag)
     if kind == "MAGNET":
         b = axis if shape == "PLANE" else _cross(axis, r)

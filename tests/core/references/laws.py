@@ -1,4 +1,7 @@
-"""From frames to coefficients, docs/explanation/physics/02-settle-law.md, and the terms of a substep."""
+"""Reference implementation of the settle laws' coefficients and the terms of a substep.
+
+Equations are those of docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,19 @@ from scipy.spatial.transform import Rotation
 
 
 def released(a: float, w: float, t: float) -> float:
-    """(2.26)."""
+    """Return the release response (2.26)."""
     if w == 0:
         return float(2 * np.exp(-a * t) - np.exp(-2 * a * t))
     return float(np.exp(-a * t) * (np.cos(w * t) + a / w * np.sin(w * t)))
 
 
 def kicked(a: float, w: float, t: float) -> float:
-    """i(t) of (2.33)."""
+    """Return the impulse response i(t) of (2.33)."""
     return float((np.exp(-a * t) - np.exp(-2 * a * t)) / a if w == 0 else np.exp(-a * t) * np.sin(w * t) / w)
 
 
 def waveform(a: float, w: float, C: float, lam: float, h: float) -> dict[str, float]:
-    """(2.30) to (2.33) and (2.38)."""
+    """Return the coefficients (2.30) to (2.33) and (2.38) of the waveform law."""
     z = np.exp(-a * h)
     if w == 0:
         A, B = z**3, (1 - z) * (1 - z**2)
@@ -35,45 +38,57 @@ def waveform(a: float, w: float, C: float, lam: float, h: float) -> dict[str, fl
     fresh = (1 + kappa / (sigma * q)) * (1 - released(a, w, -h))
     throw = lam * h * kicked(a, w, h) / B
     return {
-        "kappa": kappa, "s": q / (h * lam), "theta": theta, "sigma": sigma, "throw": throw, "q": q, "fresh": fresh,
-        "decay": a,
-    }  # fmt: skip
+        "kappa": kappa,
+        "inertia_time": q / (h * lam),
+        "theta": theta,
+        "sigma": sigma,
+        "reference_inertia_ratio": throw,
+        "first_mode_stiffness_ratio": q,
+        "initial_force_change": fresh,
+        "decay_rate": a,
+    }
 
 
 def first_mode(a: float, w: float, lam: float, h: float) -> dict[str, float]:
-    """(2.14) to (2.16)."""
+    """Return the coefficients (2.14) to (2.16) of the first-mode law."""
     if w == 0:
         q, kappa = np.exp(a * h) - 1, 0.0
     else:
         d, p = np.exp(-2 * a * h), 2 * np.exp(-a * h) * np.cos(w * h)
         q = 1 / (p - d) - 1
         kappa = d * (1 + q)
-    return {"kappa": kappa, "s": q / (h * lam)}
+    return {"kappa": kappa, "inertia_time": q / (h * lam)}
 
 
 def calmer(a: float, w: float, C: float, lam: float, h: float) -> dict[str, float]:
-    """Where a substep fails: (2.14) to (2.16) with kappa at most 1, and 0 for w h > pi/5."""
+    """Return the fallback coefficients: (2.14) to (2.16) with kappa at most 1, and 0 for w h > pi/5."""
     found = first_mode(a, w if w * h <= np.pi / 5 else 0.0, lam, h)
-    kappa, q = min(found["kappa"], 1.0), found["s"] * h * lam
+    kappa, q = min(found["kappa"], 1.0), found["inertia_time"] * h * lam
     return {
-        "kappa": kappa, "s": found["s"], "theta": 1.0, "sigma": 0.0, "throw": waveform(a, w, C, lam, h)["throw"],
-        "q": q, "fresh": 0.0, "decay": a,
-    }  # fmt: skip
+        "kappa": kappa,
+        "inertia_time": found["inertia_time"],
+        "theta": 1.0,
+        "sigma": 0.0,
+        "reference_inertia_ratio": waveform(a, w, C, lam, h)["reference_inertia_ratio"],
+        "first_mode_stiffness_ratio": q,
+        "initial_force_change": 0.0,
+        "decay_rate": a,
+    }
 
 
 def crossed(arms: np.ndarray) -> np.ndarray:
-    """Velocity fields (3n, 3) of spins about the origin of arms (n, 3)."""
+    """Return the velocity fields (3n, 3) of rotations about the origin of arms (n, 3)."""
     return np.stack([np.cross(axis, arms).ravel() for axis in np.eye(3)], axis=1)
 
 
 def projection(fields: np.ndarray, mass: np.ndarray) -> np.ndarray:
-    """Pi of (2.4) from any fields (3n, k) that span the rigid ones."""
+    """Return Pi of (2.4) from fields (3n, k) that span the rigid-body modes."""
     M = np.diag(mass.repeat(3))
     return fields @ np.linalg.solve(fields.T @ M @ fields, fields.T @ M)
 
 
 def coasted(arms: np.ndarray, mass: np.ndarray, momentum: np.ndarray, h: float) -> np.ndarray:
-    """Q of (2.5) with the given angular momentum, for a body that may turn about every axis."""
+    """Return Q of (2.5) with the given angular momentum, for a body that is free to rotate about every axis."""
 
     def off(turn: np.ndarray) -> np.ndarray:
         end = arms @ Rotation.from_rotvec(turn).as_matrix().T
@@ -85,7 +100,7 @@ def coasted(arms: np.ndarray, mass: np.ndarray, momentum: np.ndarray, h: float) 
 
 
 def inertia(fields: np.ndarray, mass: np.ndarray, s: np.ndarray, h: float) -> np.ndarray:
-    """The operator of (2.7), first form; s: (n,)."""
+    """Return the operator of (2.7), first form. s: (n,)."""
     P, M = projection(fields, mass), np.diag(mass.repeat(3))
     left = np.eye(len(P)) - P
     return M @ P / h + left.T @ np.diag((mass / s).repeat(3)) @ left

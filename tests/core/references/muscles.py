@@ -1,6 +1,6 @@
-"""The controller of docs/explanation/muscles.md, and a mass between two springs and dampers.
+"""Reference implementation of the controller of docs/explanation/muscles.md, and a mass on a damped spring.
 
-One muscle and one frame at a time.
+It treats one muscle and one frame at a time.
 """
 
 from __future__ import annotations
@@ -11,7 +11,10 @@ from dataclasses import dataclass
 
 @dataclass
 class Wanting:
-    """One muscle. weights: by sensor.  history: of what it wanted, since it last did not."""
+    """Controller of one muscle.
+
+    weights: by sensor.  wished: number of frames for which it has asked for the other state.
+    """
 
     weights: Sequence[float]
     threshold: float
@@ -44,9 +47,9 @@ class Wanting:
 def damped_spring(
     m: float, k: float, c: float, rest: float, start: float, h: float, steps: int, pull: float = 0.0
 ) -> list[float]:
-    """Lengths of a spring and damper with a mass m in kg at its end, step by step of backward Euler along a line.
+    """Return the lengths of a damped spring with a mass m in kg at its end, per step of backward Euler along a line.
 
-    m (v' - v)/h = -k (x + h v' - rest) - c v' + pull, solved for v'.
+    m (v' - v)/h = -k (x + h v' - rest) - c v' + pull is solved for v'.
     """
     x, v, found = start, 0.0, [start]
     for _ in range(steps):

@@ -1,4 +1,7 @@
-"""Plastic flow, docs/explanation/physics/09-plasticity.md: element by element, with logarithms and exponentials of whole matrices."""
+"""Reference implementation of plastic flow, element by element, with matrix logarithms and exponentials.
+
+Equations are those of docs/explanation/physics/09-plasticity.md.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ def deviator(strain: np.ndarray) -> np.ndarray:
 
 
 def flow_of(F: np.ndarray, F_p: np.ndarray, limit: float, part: float, most: float) -> np.ndarray:
-    """(9.2) and (9.3) of one element: F (3, d), F_p (d, d). Of solids (d = 3) the deviator."""
+    """Return the flow of one element by (9.2) and (9.3). F (3, d), F_p (d, d). Solids (d = 3) flow by the deviator."""
     solid = F_p.shape == (3, 3)
     F_e = F @ np.linalg.inv(F_p)
     if solid and np.linalg.det(F_e) <= 0:
@@ -30,7 +33,7 @@ def flow_of(F: np.ndarray, F_p: np.ndarray, limit: float, part: float, most: flo
 
 
 def spring_flow(length: float, modelled: float, p: float, limit: float, part: float, most: float) -> float:
-    """(9.4)."""
+    """Return the flow of a spring by (9.4)."""
     strain = np.log(length / modelled) - p
     over = max(0.0, abs(strain) - limit) * part
     if over == 0.0:
@@ -41,9 +44,9 @@ def spring_flow(length: float, modelled: float, p: float, limit: float, part: fl
 def shape_operators(
     rest: np.ndarray, triangles: np.ndarray, angles: dict[tuple[int, int], float], held: np.ndarray
 ) -> np.ndarray:
-    """Lambda (m, 3, 3) of triangles for angles by edge, positive towards the triangles' normals.
+    """Return Lambda (m, 3, 3) of triangles for angles by edge, positive towards the triangles' normals.
 
-    A pinned triangle (m,) has none, and its neighbours the whole angle in the place of half.
+    A pinned triangle (m,) has none. Its neighbours count the whole angle instead of half of it.
     """
     found = np.zeros((len(triangles), 3, 3))
     for k, triangle in enumerate(triangles):
@@ -76,7 +79,7 @@ def fold_flow(
     part: float,
     most: float,
 ) -> dict[tuple[int, int], float]:
-    """(9.5) and (9.6). angles: elastic ones, by edge.  p: the flow."""
+    """Return the flow of folds by (9.5) and (9.6). angles: elastic ones, by edge.  p: the flow before."""
 
     def sizes(of: dict[tuple[int, int], float]) -> np.ndarray:
         operators = shape_operators(rest, triangles, of, held)

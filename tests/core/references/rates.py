@@ -1,4 +1,7 @@
-"""Strain-rate dissipation and what it is compared with, [SRD] and [You]; physics (4.1) to (4.15)."""
+"""Reference implementation of strain-rate dissipation and the methods it is compared with, [SRD] and [You].
+
+Equations are physics (4.1) to (4.15).
+"""
 
 from __future__ import annotations
 
@@ -10,24 +13,24 @@ from scipy.linalg import solve_sylvester, sqrtm
 from references.elastic import dof, gradient, green, lame, tet_hessian
 
 Rate = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-"""The strain's rate from an element's rest (k, d), positions and velocities (k, 3)."""
+"""Strain rate from an element's rest (k, d), positions and velocities (k, 3)."""
 
 
 def green_rate(rest: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(4.7)."""
+    """Return the rate of Green strain, (4.7)."""
     F, G = gradient(rest, x), gradient(rest, v)
     return 0.5 * (F.T @ G + G.T @ F)
 
 
 def stretch_rate(rest: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(4.8)."""
+    """Return the rate of Biot strain, (4.8)."""
     F, G = gradient(rest, x), gradient(rest, v)
     S = np.real(sqrtm(F.T @ F))
     return solve_sylvester(S, S, F.T @ G + G.T @ F)
 
 
 def spatial_rate(rest: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(4.9)."""
+    """Return the spatial strain rate, (4.9)."""
     L = gradient(rest, v) @ np.linalg.inv(gradient(rest, x))
     return 0.5 * (L + L.T)
 
@@ -36,13 +39,13 @@ RATES: dict[str, Rate] = {"GREEN": green_rate, "BIOT": stretch_rate, "SPATIAL": 
 
 
 def length_rate(length: float, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Of |x_0 - x_1|/L - 1, [SRD] 3.6."""
+    """Return the rate of |x_0 - x_1|/L - 1, [SRD] 3.6."""
     way = x[0] - x[1]
     return np.array([way @ (v[0] - v[1]) / np.sqrt(way @ way) / length])
 
 
 def angle_rate(length: float, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(4.14) over L, as far as it is defined."""
+    """Return (4.14) over L. It is singular for a straight rod."""
     a, b, da, db = x[1] - x[0], x[2] - x[1], v[1] - v[0], v[2] - v[1]
     c, d = np.cross(a, b), a @ b
     theta = np.arctan2(np.linalg.norm(c), d)
@@ -51,19 +54,19 @@ def angle_rate(length: float, x: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def tangent_rate(length: float, x: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """(4.15) over L."""
+    """Return (4.15) over L."""
     a, b, da, db = x[1] - x[0], x[2] - x[1], v[1] - v[0], v[2] - v[1]
     k = np.cross(a, b) / (a @ b)
     return (-(a @ db + b @ da) * k + np.cross(a, db) - np.cross(b, da)) / (a @ b) / length
 
 
 def by_rows(rate: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
-    """The matrix of a linear map of velocities (k, 3)."""
+    """Return the matrix of a linear map of velocities (k, 3)."""
     return np.stack([rate(unit.reshape(-1, 3)).ravel() for unit in np.eye(width)], axis=1)
 
 
 def isotropic(lam: float, mu: float, size: int) -> np.ndarray:
-    """(4.5) on all components of a tensor, row by row."""
+    """Return the tensor (4.5) on all components of a strain, row by row."""
     unit = np.eye(size).ravel()
     return lam * np.outer(unit, unit) + 2 * mu * np.eye(size * size)
 
@@ -74,7 +77,7 @@ def dissipation(
     elements: np.ndarray,
     x: np.ndarray,
 ) -> np.ndarray:
-    """C (3n, 3n) of (4.3). rate: of an element, its positions and velocities.  viscosities: w V of each."""
+    """Return C (3n, 3n) of (4.3). rate: of an element, its positions and velocities.  viscosities: w V of each."""
     C = np.zeros((x.size, x.size))
     for m, (nodes, V) in enumerate(zip(elements, viscosities, strict=True)):
         B = by_rows(lambda v, m=m, nodes=nodes: rate(m, x[nodes], v), 3 * len(nodes))  # type: ignore[misc]
@@ -95,7 +98,7 @@ def strain_rate(
     rest: np.ndarray, tets: np.ndarray, x: np.ndarray, young: float, poisson: float, beta: float,
     strain: str, axis: str, times: float,
 ) -> np.ndarray:  # fmt: skip
-    """(4.6), stronger by so many times for stretching along one axis of the rest shape."""
+    """Return the damping matrix of (4.6), multiplied by times for stretching along one axis of the rest shape."""
     lam, mu = lame(young, poisson)
     V, along = beta * isotropic(lam, mu, 3), 4 * "XYZ".index(axis)
     V[along, along] *= times
@@ -105,7 +108,10 @@ def strain_rate(
 def traditional(
     rest: np.ndarray, tets: np.ndarray, x: np.ndarray, young: float, poisson: float, density: float, wavelength: float
 ) -> np.ndarray:
-    """(4.11): of rho r^2 + psi k^2 r + mu k^2 and of the other wave's polynomial both roots are one."""
+    """Return the damping matrix of (4.11).
+
+    Both roots of rho r^2 + psi k^2 r + mu k^2 are equal, and so are those of the other wave's polynomial.
+    """
     lam, mu = lame(young, poisson)
     k2 = (2 * np.pi / wavelength) ** 2
     psi = np.sqrt(4 * density * mu / k2)
@@ -116,14 +122,14 @@ def traditional(
 def rayleigh(
     model: str, rest: np.ndarray, tets: np.ndarray, x: np.ndarray, young: float, poisson: float, beta: float
 ) -> np.ndarray:
-    """(4.10)."""
+    """Return the damping matrix of (4.10)."""
     return beta * tet_hessian(model, rest, tets, x, young, poisson, True)
 
 
 def green_force(
     rest: np.ndarray, elements: np.ndarray, V: list[np.ndarray], x: np.ndarray, v: np.ndarray
 ) -> np.ndarray:
-    """(4.2) with (4.7): the stress w V rate pulls at the corners by F S times the shape functions' slopes."""
+    """Return the force (4.2) with (4.7): the stress w V rate times F and the gradients of the shape functions."""
     force = np.zeros(x.shape, dtype=np.result_type(x, v))
     for nodes, one in zip(elements, V, strict=True):
         size = rest.shape[1]

@@ -1,4 +1,7 @@
-"""Integrators, physics (1.8) to (1.13), of springs with hard and soft pins, weight and drag."""
+"""Reference implementation of the integrators for springs with hard and soft pins, gravity and drag.
+
+Equations are physics (1.8) to (1.13).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,11 @@ from references.elastic import dof, spring_force, spring_hessian
 
 @dataclass(frozen=True)
 class Scene:
-    """W: (e,) J, the springs' energy in (6.8).  viscosity: (e,) J s, of the rate of l/L.  soft: N/m by node.
+    """Springs with pins.
 
-    hard: (p,) nodes that move along straight lines.  factor: on all that is elastic.  damped: what a damping that
-    acts on velocities makes of them, from places, the velocities before the step and those ahead.
+    W: (e,) J, the springs' energy in (6.8).  viscosity: (e,) J s, of the rate of l/L.  soft: N/m by node.
+    hard: (p,) nodes that move along straight lines.  factor: multiplies all elastic forces.  damped: map of a velocity
+    damping, from positions, the velocities before the step and the predicted ones to the damped velocities.
     """
 
     mass: np.ndarray
@@ -30,7 +34,7 @@ class Scene:
     damped: Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
     def force(self, x: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """(n, 3) N without drag. targets: (n, 3), where pins are."""
+        """Return the forces (n, 3) N without drag. targets: (n, 3), positions of pins."""
         total = self.factor * spring_force(x, self.edges, self.lengths, self.W)
         for node, k in self.soft.items():
             total[node] -= self.factor * k * (x[node] - targets[node])
@@ -43,7 +47,7 @@ class Scene:
         return self.factor * K
 
     def drag(self, x: np.ndarray) -> np.ndarray:
-        """C (3n, 3n)."""
+        """Return the damping matrix C (3n, 3n)."""
         C = np.zeros((x.size, x.size))
         for (i, j), L, w in zip(self.edges, self.lengths, self.viscosity, strict=True):
             way = (x[i] - x[j]) / np.linalg.norm(x[i] - x[j]) / L
@@ -54,7 +58,10 @@ class Scene:
 
 @dataclass(frozen=True)
 class Start:
-    """x, v: (n, 3).  begin, end: (n, 3) m, where pins are at both ends of the step; of other nodes nothing counts."""
+    """State at the start of a step.
+
+    x, v: (n, 3).  begin, end: (n, 3) m, positions of pins at both ends of the step; rows of other nodes are ignored.
+    """
 
     x: np.ndarray
     v: np.ndarray
@@ -64,7 +71,7 @@ class Start:
 
 
 def held(scene: Scene, start: Start, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """With hard pins where they have to be, and with the velocity of their way."""
+    """Return positions and velocities with hard pins at their targets."""
     x, v = x.copy(), v.copy()
     x[scene.hard] = start.end[scene.hard]
     v[scene.hard] = (start.end - start.begin)[scene.hard] / start.h
@@ -75,10 +82,10 @@ def euler(
     scene: Scene, x: np.ndarray, before: np.ndarray, guess: np.ndarray, pins: tuple[np.ndarray, np.ndarray], h: float,
     most: int = 200, damped_at: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
-    """v+ of M (v+ - v)/h = f(x + h v+) - C v+ by Newton's method, for the free nodes.
+    """Solve M (v+ - v)/h = f(x + h v+) - C v+ for the free nodes by Newton's method and return v+.
 
-    pins: where the hard ones begin, and where all pins end.  most: iterations; of a single one the positive Hessian.
-    damped_at: where C is taken, x if None.
+    pins: start of the hard pins and end of all pins.  most: iterations; a single one uses the projected Hessian.
+    damped_at: positions of C, x if None.
     """
     begin, end = pins
     free = dof(sorted(set(range(len(x))) - set(map(int, scene.hard))))
@@ -113,7 +120,7 @@ def midpoint(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
 
 
 def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
-    """(1.11), solved as half a step of backward Euler from where half a step of free flight leads."""
+    """Make a step of (1.11), as half a step of free flight followed by half a step of backward Euler."""
     h, before = start.h, scene.damped(start.x, start.v, start.v)
     force = scene.force(start.x, start.begin) - (scene.drag(start.x) @ before.ravel()).reshape(-1, 3)
     middle = start.x + 0.5 * h * before
@@ -126,7 +133,7 @@ def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
 
 
 def ahead(scene: Scene, start: Start) -> np.ndarray:
-    """Velocities of the explicit methods."""
+    """Return the velocities of the explicit methods."""
     force = scene.force(start.x, start.begin) - (scene.drag(start.x) @ start.v.ravel()).reshape(-1, 3)
     return scene.damped(start.x, start.v, start.v + start.h * force / scene.mass[:, None])
 

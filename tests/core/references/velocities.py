@@ -1,4 +1,4 @@
-"""Dampings that act on velocities, [Sch]; physics (3.2) to (3.12)."""
+"""Reference implementation of dampings that act on velocities, [Sch]; physics (3.2) to (3.12)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from scipy.optimize import linprog
 
 @dataclass(frozen=True)
 class Body:
-    """mass: (n,) kg.  elements: (m, k).  positions, before, predicted: (n, 3), the last two m/s.  h: s."""
+    """Mesh and velocities of a body.
+
+    mass: (n,) kg.  elements: (m, k).  positions, before, predicted: (n, 3), the last two in m/s.  h: s.
+    """
 
     mass: np.ndarray
     elements: np.ndarray
@@ -28,24 +31,24 @@ Dials = Mapping[str, Any]
 
 
 def removed_in(h: float, gamma: float) -> float:
-    """gamma_h of (2.19): gamma is for a 24th of a second."""
+    """Return gamma_h of (2.19): gamma applies to 1/24 s."""
     return float(1.0 - (1.0 - gamma) ** (24.0 * h))
 
 
 def edges(elements: np.ndarray) -> list[tuple[int, int]]:
-    """Each pair of nodes of an element, once."""
+    """Return each pair of nodes of an element once."""
     return sorted({tuple(sorted(map(int, pair))) for one in elements for pair in itertools.combinations(one, 2)})
 
 
 def point(body: Body, dials: Dials) -> np.ndarray:
-    """(3.2)."""
+    """Return the velocities of point damping, (3.2)."""
     mean = body.mass.sum() / len(body.mass)
     gamma = removed_in(body.h, dials["gamma"])
     return np.array([(1.0 - min(gamma * mean / m, 1.0)) * v for m, v in zip(body.mass, body.predicted, strict=True)])
 
 
 def incidence(body: Body) -> np.ndarray:
-    """E (n, e)."""
+    """Return E (n, e)."""
     found = edges(body.elements)
     E = np.zeros((len(body.mass), len(found)))
     for e, (i, j) in enumerate(found):
@@ -54,7 +57,7 @@ def incidence(body: Body) -> np.ndarray:
 
 
 def spring_matrix(body: Body, projected: bool) -> np.ndarray:
-    """h gamma_s M^-1 E n n^T E^T or h gamma_s M^-1 E E^T for gamma_h = 1, (3n, 3n)."""
+    """Return h gamma_s M^-1 E n n^T E^T, or h gamma_s M^-1 E E^T if not projected, for gamma_h = 1, (3n, 3n)."""
     E = incidence(body)
     fastest = eigh(E @ E.T, np.diag(body.mass), eigvals_only=True)[-1]
     total = np.zeros((3 * len(body.mass), 3 * len(body.mass)))
@@ -67,7 +70,10 @@ def spring_matrix(body: Body, projected: bool) -> np.ndarray:
 
 
 def springs(body: Body, dials: Dials, projected: bool) -> np.ndarray:
-    """(3.3) and (3.4); by the velocities before the step, the first sweep takes its force from those."""
+    """Return the velocities of spring damping, (3.3) and (3.4).
+
+    With damp_current, the first sweep takes its force from the velocities before the step.
+    """
     D = removed_in(body.h, dials["gamma"]) * spring_matrix(body, projected)
     v = body.predicted.ravel()
     first = body.before.ravel() if dials["damp_current"] else v
@@ -113,7 +119,10 @@ CLUSTERS: dict[str, Callable[[Body], list[list[int]]]] = {
 
 @dataclass(frozen=True)
 class Cluster:
-    """x, v, f: (k, 3) of its nodes, v relative to the centre of mass.  mass: (k,), m_i/N_i.  pairs: edges inside."""
+    """Cluster of nodes.
+
+    x, v, f: (k, 3) of its nodes, v relative to the centre of mass.  mass: (k,), m_i/N_i.  pairs: edges inside.
+    """
 
     x: np.ndarray
     v: np.ndarray
@@ -128,7 +137,7 @@ class Cluster:
 
 
 def direct(body: Body, dials: Dials) -> np.ndarray:
-    """(3.5) and (3.6); a sequence damps what the one before it left."""
+    """Return the velocities of direct damping, (3.5) and (3.6). Each stage of a sequence damps the previous result."""
     v, gamma = body.predicted, removed_in(body.h, dials["gamma"])
     torques = [dials["torque"], dials["torque"] if dials["torque_then"] == "SAME" else dials["torque_then"]]
     for name, torque in zip(dials["clusters"].split("_THEN_"), torques, strict=False):
@@ -147,7 +156,7 @@ def direct(body: Body, dials: Dials) -> np.ndarray:
 
 
 def along_edges(one: Cluster) -> np.ndarray:
-    """f-bar of (3.7) for c = 1."""
+    """Return f-bar of (3.7) for c = 1."""
     total = np.zeros_like(one.f)
     for i, j in one.pairs:
         way = one.x[i] - one.x[j]
@@ -159,28 +168,29 @@ def along_edges(one: Cluster) -> np.ndarray:
 
 
 def edges_ours(one: Cluster) -> np.ndarray:
-    """(3.8): the energy lost, c v.f + c^2 h f.f/(2 m), is largest there."""
+    """Return the force of (3.8), whose c maximises the energy loss c v.f + c^2 h f.f/(2 m)."""
     return most_lost(one, along_edges(one))
 
 
 def edges_printed(one: Cluster) -> np.ndarray:
-    """(3.9)."""
+    """Return the force of (3.9)."""
     force = along_edges(one)
     ratios = [np.linalg.norm(f) / np.linalg.norm(g) for f, g in zip(one.f, force, strict=True)]
     return min(*ratios, 1.0) * force
 
 
 def radii(one: Cluster) -> np.ndarray:
-    """(3.10)."""
+    """Return the force of (3.10)."""
     along = np.array([(f @ r) * r / (r @ r) for f, r in zip(one.f, one.arms, strict=True)])
     return along - np.outer(one.mass / one.mass.sum(), along.sum(axis=0))
 
 
 def programme(one: Cluster) -> np.ndarray:
-    """(3.11) by its dual: the largest b.y with |A^T y| <= 1, b what the torque has to change by, A the sums.
+    """Return the force of (3.11) by the dual linear programme: maximise b.y with |A^T y| <= 1.
 
-    Where the bound is met the correction may differ from zero; from those six components it follows exactly. Units
-    of the cluster's size and force, as six unlike rows would not be solved well.
+    b is the required change of the torque, A the sums over nodes. The correction is nonzero only where the bound is
+    active, and follows exactly from these six components. Units are the cluster's size and force, because rows of
+    different scales would be ill-conditioned.
     """
     size, reach = np.abs(one.f).max(), np.abs(one.arms).max()
     A = np.concatenate([np.concatenate([np.eye(3), np.cross(r / reach, np.eye(3)).T]) for r in one.arms], axis=1)
@@ -196,20 +206,20 @@ def programme(one: Cluster) -> np.ndarray:
 
 
 def best_rigid(one: Cluster) -> np.ndarray:
-    """(3.12)."""
+    """Return the force of (3.12)."""
     J = sum(m * ((r @ r) * np.eye(3) - np.outer(r, r)) for m, r in zip(one.mass, one.arms, strict=True))
     spin = np.linalg.solve(J, sum(np.cross(r, f) for r, f in zip(one.arms, one.f, strict=True)))
     return np.array([f - m * np.cross(spin, r) for f, m, r in zip(one.f, one.mass, one.arms, strict=True)])
 
 
 def most_lost(one: Cluster, force: np.ndarray) -> np.ndarray:
-    """The force times c of (3.8)."""
+    """Return the force times c of (3.8)."""
     gain = one.h * sum(f @ f / m for f, m in zip(force, one.mass, strict=True))
     return float(np.clip(-np.sum(one.v * force) / gain, 0.0, 1.0)) * force
 
 
 def rays(one: Cluster) -> np.ndarray:
-    """[Sch] 3.3.2 with the masses for alpha_i, and c of (3.8)."""
+    """Return the force of [Sch] 3.3.2 with the masses as alpha_i, and c of (3.8)."""
     return most_lost(one, radii(one))
 
 

@@ -1,7 +1,8 @@
-"""Woven cloth, written from [SRD] section 5 and from Cirio et al. (2014) for a rectangle of yarns, element by element.
+"""Reference implementation of woven cloth, element by element, for a rectangle of yarns.
 
-Nodes are (i, j); a warp j goes through (0, j), (1, j) and on, a weft i through (i, 0), (i, 1) and on. Functions are
-analytic, so that slopes come by a step along the imaginary axis (see elastic.slopes).
+It is written from [SRD] section 5 and from Cirio et al. (2014). Nodes are (i, j); a warp j goes through (0, j),
+(1, j) and on, a weft i through (i, 0), (i, 1) and on. Functions are analytic, so that derivatives follow by a complex
+step (see elastic.slopes).
 """
 
 from __future__ import annotations
@@ -18,29 +19,30 @@ def length(a: np.ndarray) -> np.ndarray:
 
 
 def angle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(20)."""
+    """Return the bending angle (20)."""
     cross, dot = np.cross(a, b), (a * b).sum()
     over = np.arctan(length(cross) / dot)
     return over + np.pi if dot.real < 0 else over
 
 
 def angle_rate(a: np.ndarray, b: np.ndarray, da: np.ndarray, db: np.ndarray) -> float:
-    """(21)."""
+    """Return the rate of the bending angle, (21)."""
     theta, cross, dot = angle(a, b), np.cross(a, b), a @ b
     turn = cross / length(cross) @ (np.cross(a, db) - np.cross(b, da))
     return float(np.cos(theta) ** 2 / dot * ((-1.0) * (a @ db + b @ da) * np.tan(theta) + turn))
 
 
 def bend_rate(a: np.ndarray, b: np.ndarray, da: np.ndarray, db: np.ndarray) -> np.ndarray:
-    """Of k = a x b/(a . b), (24)."""
+    """Return the rate of k = a x b/(a . b), (24)."""
     dot = a @ b
     return (-(a @ db + b @ da) * np.cross(a, b) / dot + np.cross(a, db) - np.cross(b, da)) / dot
 
 
 class Rectangle:
-    """stretch, bend, shear, line, least and thick: E A, E I, J of a crossing's shear, kg/m, m and m of every piece.
+    """Rectangle of yarns.
 
-    x: places of nodes.  warp, weft: of each node the arc length there of the yarns that it is on.
+    stretch, bend, shear, line, thick: E A, E I, J of a crossing's shear, kg/m, m; the same for every segment. In its
+    methods, x is the position of each node, and warp and weft are the arc lengths of its yarns there.
     """
 
     def __init__(
@@ -68,7 +70,7 @@ class Rectangle:
                     D = u[b] - u[a]
                     total = total + self.stretch / 2 * D * (length(x[b] - x[a]) / D - 1) ** 2
                     if D.real < self.thick:
-                        # A spring that becomes stiffer, to 1/(D - least), as far as it is pressed.
+                        # A jammed segment is a spring that stiffens like 1/(D - least).
                         free, left = self.thick - self.least, D - self.least
                         total = total + self.stretch / self.pitch / 2 * free * (free - left) ** 2 / left
                 for a, b, c in zip(yarn[:-2], yarn[1:-1], yarn[2:], strict=True):
@@ -97,7 +99,7 @@ class Rectangle:
         dwarp: dict[Place, float],
         dweft: dict[Place, float],
     ) -> float:
-        """Of a yarn's point at a node: what lies there moves on with the yarn, so by x' - w u'."""
+        """Return the kinetic energy of the yarn material at the nodes, whose velocity is x' - w u'."""
         total = 0.0
         for yarns, u, du in ((self.warps, warp, dwarp), (self.wefts, weft, dweft)):
             for yarn in yarns:
@@ -110,6 +112,6 @@ class Rectangle:
 
 
 def huber(way: float, most: float, stiffness: float) -> float:
-    """A spring that slips where it pulls with the most that friction holds."""
+    """Return the energy of a spring that slips where its force reaches the limit of friction."""
     reach = most / stiffness
     return stiffness * way**2 / 2 if abs(way) <= reach else most * (abs(way) - reach / 2)
