@@ -31,10 +31,10 @@ def test_reregistration_leaves_nothing_behind(load: Load) -> None:
 @pytest.mark.skipif(not os.environ.get("DAMPSIM_INSTALLED"), reason="the zip is not installed")
 def test_installed_extension_loads_its_kernel(load: Load) -> None:
     """The installed extension loads the compiled kernel from its own wheel."""
-    path = load("core.native.paths").found()
+    path = load("core.native.paths").installed_library()
     assert path is not None
     assert path.parent.name == "dampsim_kernel"
-    assert load("core.native.library").library() is not None
+    assert load("core.native.library").load_library() is not None
 
 
 @pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
@@ -93,7 +93,7 @@ def test_measured_sag_matches_setting(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     young = obj.dampsim.measured_young
-    holds, scene = load("dampsim_addon.scene.measurements").holds, bpy.context.scene
+    holds, scene = load("dampsim_addon.scene.measurements").is_measurement_current, bpy.context.scene
     assert holds(obj, scene)
     # Set as a modulus, the same value gives the same sag.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young

@@ -100,7 +100,7 @@ def test_sag_and_rest_are_measured(load: Load, thing: bpy.types.Object) -> None:
     assert thing.dampsim.measured_sag > 0.0
     assert thing.dampsim.measured_young == pytest.approx(thing.dampsim.stiffness, rel=1e-5)
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    curve = load("dampsim_addon.scene.results").curve_of(thing).curve
+    curve = load("dampsim_addon.scene.results").displayed_curve(thing).curve
     # The search accepts half a frame. A sheet that hangs by its corners has several rest shapes.
     assert curve.rest == pytest.approx(24.0, abs=1.5)
 
@@ -120,17 +120,17 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
     presets = load("dampsim_addon.scene.presets")
     if thing.dampsim.kind != "CLOTH":
         assert not bpy.ops.dampsim.fabric.poll()
-        assert bpy.ops.dampsim.preset(filepath=str(presets.scripts()[0])) == {"FINISHED"}
-        assert presets.standing(thing.dampsim)
+        assert bpy.ops.dampsim.preset(filepath=str(presets.material_scripts()[0])) == {"FINISHED"}
+        assert presets.current_material(thing.dampsim)
         return
     fabrics = load("dampsim_addon.ui.fabric_operators")
     for name, dials in load("core.bodies.cloth").FABRICS.items():
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
-        assert fabrics.standing(thing.dampsim) == name
+        assert fabrics.current_fabric(thing.dampsim) == name
         for key, value in dials.items():
             assert getattr(thing.dampsim, key) == pytest.approx(value)
     thing.dampsim.bending *= 1.1
-    assert fabrics.standing(thing.dampsim) == ""
+    assert fabrics.current_fabric(thing.dampsim) == ""
     with pytest.raises(RuntimeError, match="Choose one of Silk, "):
         bpy.ops.dampsim.fabric(fabric="Tweed")
 
@@ -140,12 +140,12 @@ def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
     obj = plate()
     add(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
     bake(obj, "POINT_CACHE")
-    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["coarse"]
+    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button for way in finding.ways] == ["Double Resolution", "Simulate as Shell"]
     assert bpy.ops.dampsim.mend(check="coarse", way=1) == {"FINISHED"}
     assert obj.dampsim.kind == "CLOTH"
     assert obj.dampsim.thickness == pytest.approx(10.0, rel=0.05)
     obj = cube("Thick")
     add(obj, tmp_path, measured_fill=0.3)
-    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["coarse"]
+    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button for way in finding.ways] == ["Double Resolution"]

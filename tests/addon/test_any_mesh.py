@@ -269,7 +269,7 @@ def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
         bpy.context.view_layer.update()
         try:
             with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
-                frames = list(simulation.Simulation(snapshot.take(sampler)).frames())
+                frames = list(simulation.Simulation(snapshot.build_scene(sampler)).frames())
         except errors.DampSimError as error:
             return str(error)
         assert len(frames) == FRAMES

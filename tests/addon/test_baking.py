@@ -259,15 +259,15 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     before = dump()
-    steps = job.run(scene, bpy.context.view_layer, obj, True)
+    steps = job.bake_object(scene, bpy.context.view_layer, obj, True)
     for step in steps:
         if step.text == "Simulating" and step.done == 5:
             break
     steps.close()
     assert dump() == before
     # The sixth frame was simulated while the fifth was flushed to disk.
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
-    texts = [step.text for step in job.run(scene, bpy.context.view_layer, obj, False)]
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
+    texts = [step.text for step in job.bake_object(scene, bpy.context.view_layer, obj, False)]
     assert texts.count("Checking") == 6
     assert texts.count("Simulating") == LAST - 6
 
@@ -275,7 +275,7 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     copy = bpy.context.object
     assert copy.dampsim.cache_id == obj.dampsim.cache_id
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
     bake(copy, "POINT_CACHE")
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
@@ -315,7 +315,7 @@ def test_failing_object_does_not_stop_others(load: Load, tmp_path: Path) -> None
     with pytest.raises(RuntimeError, match="Broken: its scale is zero along an axis"):
         bpy.ops.dampsim.bake(which="SELECTED")
     assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", ""]
-    steps = load("dampsim_addon.jobs.bake").run_all(scene, bpy.context.view_layer, objects, restart=False)
+    steps = load("dampsim_addon.jobs.bake").bake_all(scene, bpy.context.view_layer, objects, restart=False)
     texts = {step.text for step in steps}
     assert {"First (1 of 3): Checking", "Last (3 of 3): Simulating"} <= texts
     assert [obj.dampsim.baked for obj in objects] == ["SHAPE_KEYS", "", "SHAPE_KEYS"]
@@ -363,7 +363,7 @@ def test_resume_after_edit_is_refused(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == changed
     assert before != changed
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
 
 
 def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
@@ -485,7 +485,7 @@ def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
     bake(obj, "POINT_CACHE")
     played = world(obj, 7)
     obj.dampsim.target = "FRAME_KEYS"
-    steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, False)
+    steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, False)
     for step in steps:
         if step.text == "Measuring" and step.done == 1:
             obj.data.shape_keys.animation_data.nla_tracks[-1].mute = True

@@ -31,7 +31,7 @@ def test_bridge_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -
     group = groups.group_of(ropes[0])
     assert len(group.members) == MEMBERS
     with sampling.GroupSampler(scene, bpy.context.view_layer, group.members) as sampler:
-        taken = load("dampsim_addon.scene.scene_builder").take(sampler)
+        taken = load("dampsim_addon.scene.scene_builder").build_scene(sampler)
         pose = {body.name: body.motion(float(taken.first)) for body in taken.bodies}
     bodies = tuple(replace(body, motion=lambda frame, name=body.name: pose[name]) for body in taken.bodies)
     seconds = 20

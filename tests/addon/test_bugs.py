@@ -112,7 +112,7 @@ def test_exporter_failure_message(load: Load, scene: Path, form: str, suffix: st
 
 
 def test_missing_operator_message(load: Load) -> None:
-    called = load("dampsim_addon.blender.operator_calls").called
+    called = load("dampsim_addon.blender.operator_calls").call_operator
     with pytest.raises(
         load("core.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
     ):

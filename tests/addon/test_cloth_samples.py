@@ -55,7 +55,7 @@ def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
     objects = [obj for obj in scene.objects if obj.dampsim.enabled]
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, objects) as sampler:
-        taken = snapshot.take(sampler)
+        taken = snapshot.build_scene(sampler)
         frames = list(simulation.Simulation(taken).frames())
     rest = {body.name: body.surface.vertices for body in taken.bodies}
     crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
@@ -72,9 +72,9 @@ def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
                 there, limit = world(other, number), SEEN * size(points)
                 if own is None:
                     surface = proximity.Triangles(there, faces)
-                    assert crossings.inside_depth(points[loose], surface).max() < limit
+                    assert crossings.depth_inside(points[loose], surface).max() < limit
                 else:
-                    assert crossings.depth_between(points, own, there, faces) < limit
+                    assert crossings.penetration_depth(points, own, there, faces) < limit
         # Criterion of Settle: the last frame that deviates from the end by over 1% of the largest deviation.
         away = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)[shot.stops - scene.frame_start :]
         later = float(np.flatnonzero(away > 0.01 * away.max())[-1] + 1)

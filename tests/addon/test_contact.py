@@ -63,7 +63,7 @@ def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
     """Yield the core's scene while its sampler is open."""
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
-        yield snapshot.take(sampler)
+        yield snapshot.build_scene(sampler)
 
 
 def names(load: Load, *objects: bpy.types.Object) -> list[str]:
@@ -167,7 +167,7 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
     colliders = load("dampsim_addon.scene.colliders")
     # Neither itself nor an unbaked object.
     assert names(load, obj) == names(load, other) == []
-    assert colliders.candidates(obj, bpy.context.view_layer) == [(other, colliders.Lack.UNBAKED)]
+    assert colliders.candidate_colliders(obj, bpy.context.view_layer) == [(other, colliders.ColliderIssue.UNBAKED)]
     other.location.z += 5.0
     bake(other)
     assert names(load, obj) == ["Other"]
@@ -176,15 +176,15 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
             # The collider follows its bake.
             np.testing.assert_allclose(taken.obstacles[0].animated(frame), world(other, frame, True), atol=EXACT)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    load("dampsim_addon.scene.groups").join([obj, other])
+    load("dampsim_addon.scene.groups").join_group([obj, other])
     assert names(load, obj, other) == []
-    assert colliders.candidates(obj, bpy.context.view_layer) == []
+    assert colliders.candidate_colliders(obj, bpy.context.view_layer) == []
 
 
 def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj, other = wobbler(tmp_path), wobbler(tmp_path, "Other")
-    load("dampsim_addon.scene.groups").join([obj, other])
+    load("dampsim_addon.scene.groups").join_group([obj, other])
     collider("Near")
     far = collider("Far")
     limit = bpy.data.collections.new("Limit")
@@ -211,7 +211,7 @@ def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
         scene.collection.objects.link(bpy.data.objects.new(f"A{number:03d}", mesh))
     other = box()
     bpy.context.view_layer.update()
-    known = load("dampsim_addon.scene.colliders").known
+    known = load("dampsim_addon.scene.colliders").all_colliders
     assert known() == []
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
@@ -462,7 +462,7 @@ def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
     bpy.ops.ed.undo_push(message="after")
     bpy.ops.ed.undo()
     assert "Floor" not in bpy.data.objects
-    assert load("dampsim_addon.scene.colliders").known() == []
+    assert load("dampsim_addon.scene.colliders").all_colliders() == []
 
 
 def test_mark_and_unmark_selected_colliders(load: Load, tmp_path: Path) -> None:
@@ -496,7 +496,7 @@ def test_adding_collider_allows_falling(load: Load, tmp_path: Path, held: bool) 
     obj, other = wobbler(tmp_path), box()
     obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
     other.select_set(True)
-    falls = load("dampsim_addon.ui.pin_panel").falls
+    falls = load("dampsim_addon.ui.pin_panel").falls_unintentionally
     assert falls(obj, scene) != held
     assert bpy.ops.dampsim.collider() == {"FINISHED"}
     assert not falls(obj, scene)
@@ -507,7 +507,7 @@ def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
     """Simulate Together turns on contact for the chosen objects; members of older groups stay unchanged."""
     fresh()
     first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))
-    load("dampsim_addon.scene.groups").join([first, second])
+    load("dampsim_addon.scene.groups").join_group([first, second])
     assert not first.dampsim.touch_together
     first.select_set(True)
     assert bpy.ops.dampsim.together() == {"FINISHED"}
@@ -606,7 +606,7 @@ def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path
     for frame in (2, 4):
         # Keyed values differ between frames without counting as changes.
         bpy.context.scene.frame_set(frame)
-        assert load("dampsim_addon.scene.bake_changes").changed(obj, bpy.context.scene) == []
+        assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert [cache.read(number).inputs for number in cache.numbers()] == shown
 
@@ -665,12 +665,12 @@ def test_changed_collider_is_named(
     scene.collection.objects.link(other.parent)
     outdated = load("dampsim_addon.scene.bake_changes")
     bake(obj)
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == []
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == []
     edit(other)
     bpy.context.view_layer.update()
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == said
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == said
 
 
 def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> None:
@@ -678,14 +678,14 @@ def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> 
     obj = wobbler(tmp_path)
     measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    assert measured.holds(obj, scene)
+    assert measured.is_measurement_current(obj, scene)
     other = collider()
-    assert not measured.holds(obj, scene)
+    assert not measured.is_measurement_current(obj, scene)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    assert measured.holds(obj, scene)
+    assert measured.is_measurement_current(obj, scene)
     other.location.z -= 1.0
     bpy.context.view_layer.update()
-    assert not measured.holds(obj, scene)
+    assert not measured.is_measurement_current(obj, scene)
 
 
 def test_info_lists_colliders_and_changes(load: Load, tmp_path: Path) -> None:
@@ -694,7 +694,7 @@ def test_info_lists_colliders_and_changes(load: Load, tmp_path: Path) -> None:
     info = load("dampsim_addon.jobs.info")
 
     def asked() -> Any:
-        return info.of(scene, bpy.context.view_layer, obj)
+        return info.object_info(scene, bpy.context.view_layer, obj)
 
     assert asked().colliders == ("Box",)
     assert "collides with Box" in asked().text
@@ -711,7 +711,7 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
     options = SimpleNamespace(
         set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None
     )
-    load("dampsim_addon.cli.bake_commands")._apply(obj, options)
+    load("dampsim_addon.cli.bake_commands")._apply_options(obj, options)
     settings = load("dampsim_addon.scene.properties").read_settings(obj)
     assert (settings.friction, settings.front, settings.touch_self) == (0.2, "PLUS_X", True)
 
@@ -722,8 +722,8 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
 def overlapping(load: Load, obj: bpy.types.Object) -> list[Any]:
     overlaps = load("dampsim_addon.scene.overlaps")
     with scene_of(load, obj) as taken:
-        overlaps.note(taken, [obj])
-    return list(overlaps.found(obj, bpy.context.scene))
+        overlaps.record_overlaps(taken, [obj])
+    return list(overlaps.known_overlaps(obj, bpy.context.scene))
 
 
 def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
@@ -737,7 +737,7 @@ def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     # Vertices on the face itself may count either way.
     assert abs(found.vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
     assert found.others == 0
-    findings = load("dampsim_addon.ui.doctor").findings
+    findings = load("dampsim_addon.ui.doctor").find_issues
     assert f"{found.vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
@@ -785,7 +785,7 @@ def test_colliders_survive_reload(load: Load, tmp_path: Path) -> None:
     path = str(tmp_path / "saved.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    assert load("dampsim_addon.scene.colliders").known() == []
+    assert load("dampsim_addon.scene.colliders").all_colliders() == []
     bpy.ops.wm.open_mainfile(filepath=path)
     obj, other = bpy.data.objects["Wobbler"], bpy.data.objects["Box"]
     assert names(load, obj) == ["Box"]

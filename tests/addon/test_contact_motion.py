@@ -105,7 +105,7 @@ def test_resume_during_contact_is_bitwise(load: Load, tmp_path: Path, stop: int)
     whole = baked(load, obj)
     assert len(whole[stop - 1].state.memory["Jelly\x1fcontacts"])
     job = load("dampsim_addon.jobs.bake")
-    steps = job.run(bpy.context.scene, bpy.context.view_layer, obj, True)
+    steps = job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
     next(step for step in steps if step.text == "Simulating" and step.done == stop)
     steps.close()
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
@@ -181,12 +181,12 @@ def test_pinned_body_on_floor_calibrates(load: Load, live: ModuleType, tmp_path:
     obj.dampsim.pin_group = "Pin"
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").curve_of(obj)
+    shown = load("dampsim_addon.scene.results").displayed_curve(obj)
     assert shown.curve.rest == pytest.approx(10.0, abs=1.0)
     # Push it into the floor and stop.
     keyed(obj, f1=0.5, f6=0.5, f10=0.45)
     play(1, 60)
-    assert load("dampsim_addon.scene.results").curve_of(obj).source == "playback"
+    assert load("dampsim_addon.scene.results").displayed_curve(obj).source == "playback"
     lowest = surfaces(frames(live, obj))[:, :, 2].min()
     assert lowest >= bpy.data.objects["Floor"].location.z - SEEN
 
@@ -265,7 +265,7 @@ def test_moving_collider_is_not_penetrated(
     move(other)
     obj = jelly(tmp_path, low=0.1)
     play(1, SHOT)
-    depth = load("core.geometry.intersections").depth_between
+    depth = load("core.geometry.intersections").penetration_depth
     own, its, made = triangles(obj), triangles(other), surfaces(frames(live, obj))
     if move is inside_out:
         its = its[:, ::-1]
@@ -283,7 +283,7 @@ def test_collision_modifier_and_baked_collider(load: Load, live: ModuleType, tmp
     obj = jelly(tmp_path / "a", low=0.1)
     play(1, SHOT)
     made = surfaces(frames(live, obj))
-    depth = load("core.geometry.intersections").depth_between
+    depth = load("core.geometry.intersections").penetration_depth
     assert max(depth(one, triangles(obj), world(table, 1), triangles(table)) for one in made) <= SEEN * size(made[0])
     # Once baked, it can be a collider itself.
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -310,7 +310,7 @@ def test_group_members_stack(load: Load, live: ModuleType, tmp_path: Path) -> No
     play(1, scene.frame_end)
     made = frames(live, lower)
     below, above = surfaces(made, "Lower"), surfaces(made, "Upper")
-    depth = load("core.geometry.intersections").depth_between
+    depth = load("core.geometry.intersections").penetration_depth
     deep = [depth(a, triangles(lower), b, triangles(upper)) for a, b in zip(below, above, strict=True)]
     assert max(deep) <= SEEN * size(below[0])
     assert below[:, :, 2].min() >= -SEEN

@@ -62,15 +62,15 @@ def test_sample_has_no_intersections(load: Load, name: str, last: int, touched: 
                 if other.dampsim_collider.plane:
                     assert own[:, 2].min() > other.location.z - limit
                 elif loose[obj].all():
-                    assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
+                    assert geometry.penetration_depth(own, faces[obj], there[other], faces[other]) < limit
                 else:
                     # Pinned vertices lie inside the collider that the body grows out of.
-                    assert geometry.inside_depth(own[loose[obj]], surface(there[other], faces[other])).max() < limit
+                    assert geometry.depth_inside(own[loose[obj]], surface(there[other], faces[other])).max() < limit
             for other in objects:
                 if other.name > obj.name:
-                    assert geometry.depth_between(own, faces[obj], there[other], faces[other]) < limit
+                    assert geometry.penetration_depth(own, faces[obj], there[other], faces[other]) < limit
             if obj.dampsim.touch_self:
                 # In the creases of the joints the animation itself intersects.
                 soft = faces[obj][loose[obj][faces[obj]].all(axis=1)]
-                edges, _ = geometry.crossing_edges(own, soft, own, soft)
+                edges, _ = geometry.intersecting_edges(own, soft, own, soft)
                 assert not len(edges)

@@ -45,7 +45,7 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    sentence = load("dampsim_addon.scene.shot_messages").sentences(session.report(obj), obj, bpy.context.scene)[0]
+    sentence = load("dampsim_addon.scene.shot_messages").report_messages(session.report(obj), obj, bpy.context.scene)[0]
     assert sentence == f"{told}; they move out slowly"
     with sealed():
         for _ in range(REDRAWS):
@@ -54,7 +54,7 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     result = load("dampsim_addon.api").bake([obj])[0]
     assert sentence in result.touched
     assert obj.dampsim.baked_touched.splitlines() == list(result.touched)
-    told_there = load("dampsim_addon.cli.bake_commands").told
+    told_there = load("dampsim_addon.cli.bake_commands").report_line
     assert sentence in told_there({**vars(result), "helped": 0})
     assert [text for text in redraw(load) if text.startswith(told[:20])]
     # A bake without contact clears the message.
@@ -72,7 +72,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
     report = live.find(obj).report(obj)
     frames = report.soonest * 24.0
     assert frames > 2.0
-    sentences = load("dampsim_addon.scene.shot_messages").sentences
+    sentences = load("dampsim_addon.scene.shot_messages").report_messages
     said = f"Needs at least {np.ceil(frames):.0f} frames to come to rest, because it swings on its support"
     assert sentences(report, obj, scene) == [said]
     obj.dampsim.settle = frames
@@ -125,9 +125,9 @@ def test_viewport_draws_support_forces(
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
     for name in ("_lines", "_points", "_text"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
-    overlay.draw_view()
-    overlay.draw_pixels()
-    found = overlay.drawn(obj, scene).contacts
+    overlay.draw_in_scene()
+    overlay.draw_labels()
+    found = overlay.overlay_data(obj, scene).contacts
     low = world(obj, 40)[:, 2].min()
     assert len(found.points) >= 1
     np.testing.assert_allclose(found.points[:, 2], low, atol=2e-3)
@@ -139,20 +139,20 @@ def test_viewport_draws_support_forces(
     # It is at rest, as far as a frame shows.
     assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
     assert words.endswith(" kN")
-    newtons = load("dampsim_addon.ui.contact_drawing").newtons
+    newtons = load("dampsim_addon.ui.contact_drawing").force_text
     assert [newtons(force) for force in (2.5e6, 999.0, 1.5, 0.0021)] == ["2.5 MN", "999 N", "1.5 N", "2.1 mN"]
     assert words in [word for given in put for word in given if isinstance(word, str)]
     once = len(put)
     monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "pressing", None)
     with sealed():
         for _ in range(REDRAWS):
-            overlay.draw_view()
-            overlay.draw_pixels()
+            overlay.draw_in_scene()
+            overlay.draw_labels()
     assert len(put) == (REDRAWS + 1) * once
     assert not len(found.deep)
     # Forces of an unreadable collider are not drawn.
     monkeypatch.undo()
     floor = bpy.data.objects["Floor"]
-    drawn = overlay.Drawn(live.find(obj), live.find(obj).simulation, "Sphere", live.find(obj).frames[-1].frame)
+    drawn = overlay.OverlayData(live.find(obj), live.find(obj).simulation, "Sphere", live.find(obj).frames[-1].frame)
     floor.hide_viewport = True
     assert drawn.contacts is None

@@ -25,7 +25,7 @@ def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
     obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.swing = 48.0, 0.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").curve_of(obj)
+    shown = load("dampsim_addon.scene.results").displayed_curve(obj)
     assert "60%" in shown.source
     # The search accepts half a frame, and rounding adds as much.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
@@ -41,12 +41,12 @@ def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     scene = fresh()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
-    work = load("dampsim_addon.jobs.calibrate").calibrate(scene, bpy.context.view_layer, obj)
+    work = load("dampsim_addon.jobs.calibrate").calibrate_settle(scene, bpy.context.view_layer, obj)
     # Skip the preparation.
     assert any(step.text == "Releasing" for step in work)
     work.close()
     assert obj.dampsim.calibration == 1.0
-    assert load("dampsim_addon.scene.results").curve_of(obj) is None
+    assert load("dampsim_addon.scene.results").displayed_curve(obj) is None
     assert scene.frame_current == 7
     assert obj.modifiers["Subdivision"].show_viewport
 
@@ -67,7 +67,7 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     measured = np.exp(-frames / 5.0) * np.cos(frames / 2.0)
     shown = curve.SettleCurve(frames, measured, np.exp(-frames / 5.0), None, 24.0, 22.0, 0.4, 0.5)
     look = getattr(picture, theme)
-    pixels = picture.draw(shown, look)
+    pixels = picture.draw_curve(shown, look)
     assert pixels.shape == (picture.HEIGHT, picture.WIDTH, 4)
     assert ((pixels >= 0.0) & (pixels <= 1.0)).all()
     there = np.abs(pixels[:, :, :3] - look.measured).max(axis=2) < 0.02
@@ -80,7 +80,7 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     # The legend is readable: its hues contrast with the paper.
     for hue in (look.measured, look.dialled, look.end):
         assert np.abs(np.array(hue) - look.paper).max() > 0.4
-    assert shown.text in picture.svg(shown, "Test")
+    assert shown.text in picture.curve_svg(shown, "Test")
 
 
 def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
@@ -88,13 +88,13 @@ def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.take(sampler).bodies[0].reference == "PINS"
+        assert snapshot.build_scene(sampler).bodies[0].reference == "PINS"
     armature(obj)
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.take(sampler).bodies[0].reference == "MESH"
+        assert snapshot.build_scene(sampler).bodies[0].reference == "MESH"
     obj.dampsim.carrier = "NONE"
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.take(sampler).bodies[0].reference == "NONE"
+        assert snapshot.build_scene(sampler).bodies[0].reference == "NONE"
 
 
 def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
         setattr(obj.dampsim, role, role)
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        (body,) = snapshot.take(sampler).bodies
+        (body,) = snapshot.build_scene(sampler).bodies
     assert body.settle_map[top] == pytest.approx(0.5)
     assert body.stiffness_map[top] == pytest.approx(0.2)
     assert body.settle_map.max() == body.stiffness_map.max() == 1.0
@@ -119,7 +119,7 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        simulation = load("core.simulation.simulation").Simulation(snapshot.take(sampler))
+        simulation = load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
     block = simulation.model_of(obj.name).block
     rest, (tets,) = block.rest, block.groups
     assert overlay.stretches(simulation, obj.name, rest) == pytest.approx(1.0)
@@ -130,12 +130,12 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
         found = overlay.stretches(simulation, obj.name, rest * sizes)
         assert found[~held] == pytest.approx(wanted)
         assert found[held] == pytest.approx(1.0)
-    found = load("core.elements.assembly").edges_of(tets)
+    found = load("core.elements.assembly").element_edges(tets)
     wanted = {tuple(sorted(pair)) for tet in tets.tolist() for pair in itertools.combinations(tet, 2)}
     assert len(found) == len(wanted)
     assert {tuple(pair) for pair in found.tolist()} == wanted
     surface = simulation.scene.bodies[0].surface
-    normals = load("dampsim_addon.ui.ghost_drawing").normals(surface.vertices, surface.triangles)
+    normals = load("dampsim_addon.ui.ghost_drawing").vertex_normals(surface.vertices, surface.triangles)
     assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
     # The normals of the ellipsoid point outwards.
     assert ((surface.vertices - surface.vertices.mean(axis=0)) * normals).sum(axis=1).min() > 0.0
@@ -147,17 +147,17 @@ def test_viewport_shows_live_status(load: Load, tmp_path: Path) -> None:
     live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_status")
     live.install()
     try:
-        assert line.standing(obj, bpy.context)[0] == "Live: press play"
+        assert line.live_status_text(obj, bpy.context)[0] == "Live: press play"
         for frame in (1, 2, 3):
             scene.frame_set(frame)
-        text, wrong = line.standing(obj, bpy.context)
+        text, wrong = line.live_status_text(obj, bpy.context)
         assert text.startswith("Live: 3 of 12 frames")
         assert not wrong
         obj.dampsim.settle = 20.0
-        assert "out of date" in line.standing(obj, bpy.context)[0]
+        assert "out of date" in line.live_status_text(obj, bpy.context)[0]
         obj.dampsim.pin_group = "Lost"
         scene.frame_set(4)
-        text, wrong = line.standing(obj, bpy.context)
+        text, wrong = line.live_status_text(obj, bpy.context)
         assert wrong
         assert "Lost" in text
     finally:

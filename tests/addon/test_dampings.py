@@ -25,7 +25,7 @@ def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
     for method in load("core.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
-        for _ in job.run(scene, bpy.context.view_layer, obj, True):
+        for _ in job.bake_object(scene, bpy.context.view_layer, obj, True):
             pass
         cache = load("dampsim_addon.scene.caches").frame_cache(obj)
         assert cache.numbers() == list(range(1, LAST + 1))
@@ -44,13 +44,13 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
     plain = {frame: world(obj, frame) for frame in range(1, 6)}
     live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
-    standing = load("dampsim_addon.ui.live_status").standing
+    standing = load("dampsim_addon.ui.live_status").live_status_text
     live.install()
     try:
         for frame, animated in plain.items():
             scene.frame_set(frame)
             np.testing.assert_allclose(live.find(obj).frames[frame - 1].frame.surface, animated, atol=1e-6)
-            found = overlay.drawn(obj, scene)
+            found = overlay.overlay_data(obj, scene)
             assert found.worst[1] == 1.0
             np.testing.assert_allclose(found.rest[0], animated, atol=1e-5)
         assert not standing(obj, bpy.context)[1]
@@ -80,7 +80,7 @@ def test_unstable_integrator_message(tmp_path: Path) -> None:
 
 def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
     """Bake with the current settings; return the surface at the last frame, (v, 3) m."""
-    for _ in load("dampsim_addon.jobs.bake").run(bpy.context.scene, bpy.context.view_layer, obj, True):
+    for _ in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     return load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
 

@@ -225,11 +225,11 @@ WAYS = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
 def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: int) -> None:
     doctor = load("dampsim_addon.ui.doctor")
     obj, scene = healthy(tmp_path), bpy.context.scene
-    assert doctor.findings(obj, scene) == {}
+    assert doctor.find_issues(obj, scene) == {}
     check, provoke, words, mendable = CASES[case]
     provoke(obj)
     bpy.context.view_layer.update()
-    found = doctor.findings(obj, scene)
+    found = doctor.find_issues(obj, scene)
     assert list(found) == [check]
     assert words in found[check].text
     assert (found[check].mend is not None) == mendable
@@ -239,7 +239,7 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     if mendable:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"FINISHED"}
         bpy.context.view_layer.update()
-        assert doctor.findings(obj, scene) == {}
+        assert doctor.find_issues(obj, scene) == {}
     else:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"CANCELLED"}
     # The fix preserves the animation and the output of the modifiers.
@@ -257,7 +257,7 @@ def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
     bpy.context.scene.collection.objects.link(other)
     obj.scale.x = -0.5
     bpy.context.view_layer.update()
-    finding = load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["scale"]
+    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["scale"]
     assert finding.mend is None
     assert "single-user" in finding.text
     assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}

@@ -23,7 +23,7 @@ SHOWN = "DampSim Live"
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # Wait for the frame of a jump on slow machines too.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
     module.install()
     yield module
     module.uninstall()
@@ -71,9 +71,9 @@ def test_draft_switch_keeps_bake_valid(load: Load, tmp_path: Path) -> None:
     baked(load, obj)
     obj.dampsim.draft, obj.dampsim.draft_part = True, 5.0
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.scene.bake_changes").changed(obj, scene) == []
+    assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, scene) == []
     job, moments = load("dampsim_addon.jobs.bake"), []
-    for step in job.run(scene, bpy.context.view_layer, obj, False):
+    for step in job.bake_object(scene, bpy.context.view_layer, obj, False):
         moments.append(step.text)
     # All frames come from the cache.
     assert not any("Simulating" in text for text in moments)

@@ -116,7 +116,7 @@ def test_panels_and_polls_avoid_disk(load: Load, live: ModuleType, target: str, 
     if target:
         bake(obj, target)
     else:
-        steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, True)
+        steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, True)
         while next(steps).text != "Simulating":
             pass
         next(steps)
@@ -150,8 +150,8 @@ def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: 
             obj.dampsim.settle = settle
             texts, context = list[str](), Context()
             context.region.width, context.preferences.system.ui_scale = width, scale
-            text, _ = line.standing(obj, context)
-            layout.wrapped(Layout(texts), text, "NONE", context, instead=line.ordinary(scene))
+            text, _ = line.live_status_text(obj, context)
+            layout.draw_wrapped(Layout(texts), text, "NONE", context, instead=line.reserved_texts(scene))
             heights.add(len(texts))
             assert " ".join(texts).strip() == text
             obj.dampsim.settle = 8.0
@@ -184,29 +184,29 @@ def test_viewport_computes_each_state_once(
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
     for name in ("_lines", "_points", "_text"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
-    overlay.draw_view()
-    overlay.draw_pixels()
+    overlay.draw_in_scene()
+    overlay.draw_labels()
     once = len(put)
     assert once >= 6
     words = next(word for given in put for word in given if isinstance(word, str))
     assert words.startswith("stretched")
     # The vertices nearest to the points of a link are searched once.
-    monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest_vertices", None)
     began = time.perf_counter()
     with sealed():
         for _ in range(REDRAWS):
-            overlay.draw_view()
-            overlay.draw_pixels()
+            overlay.draw_in_scene()
+            overlay.draw_labels()
     print(
         f"{1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of the viewport, but for the card's part"
     )
     assert len(put) == (REDRAWS + 1) * once
     monkeypatch.undo()
     # Another frame has its own state.
-    before = overlay.drawn(obj, scene)
+    before = overlay.overlay_data(obj, scene)
     scene.frame_set(5)
-    assert overlay.drawn(obj, scene).state is not before.state
-    assert overlay.drawn(obj, scene) is overlay.drawn(obj, scene)
+    assert overlay.overlay_data(obj, scene).state is not before.state
+    assert overlay.overlay_data(obj, scene) is overlay.overlay_data(obj, scene)
 
 
 def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
@@ -214,26 +214,26 @@ def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     on_disk = load("dampsim_addon.scene.cache_status")
     bake(obj, "POINT_CACHE")
-    assert (on_disk.known(obj).frames, on_disk.known(obj).gone) == (LAST, "")
+    assert (on_disk.known_status(obj).frames, on_disk.known_status(obj).gone) == (LAST, "")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     cache.drop_from(8)
     (cache.folder / "bake.pc2").unlink()
-    assert on_disk.known(obj).frames == LAST
-    assert on_disk.look(obj).frames == 7
-    assert on_disk.known(obj).gone.endswith("bake.pc2")
+    assert on_disk.known_status(obj).frames == LAST
+    assert on_disk.refresh_status(obj).frames == 7
+    assert on_disk.known_status(obj).gone.endswith("bake.pc2")
     # Changing the folder reads the status of the new cache at once.
     folder, obj.dampsim.cache_folder = obj.dampsim.cache_folder, str(tmp_path / "elsewhere")
-    assert on_disk.known(obj).looked
-    assert on_disk.known(obj).frames == 0
+    assert on_disk.known_status(obj).looked
+    assert on_disk.known_status(obj).frames == 0
     obj.dampsim.cache_folder = folder
-    assert on_disk.known(obj).frames == 7
+    assert on_disk.known_status(obj).frames == 7
     path = tmp_path / "scene.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    assert on_disk.known(obj).frames == 7
+    assert on_disk.known_status(obj).frames == 7
     bpy.ops.wm.open_mainfile(filepath=str(path))
-    assert on_disk.known(bpy.data.objects["Wobbler"]).frames == 7
+    assert on_disk.known_status(bpy.data.objects["Wobbler"]).frames == 7
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    assert on_disk.known(bpy.data.objects["Wobbler"]) == on_disk.OnDisk(True)
+    assert on_disk.known_status(bpy.data.objects["Wobbler"]) == on_disk.CacheStatus(True)
 
 
 def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
     results = load("dampsim_addon.scene.results")
     bpy.ops.dampsim.ghost_add()
     bpy.ops.dampsim.compare()
-    results.keep_curve(obj, results.curve_of(obj) or object(), "test")
+    results.store_curve(obj, results.displayed_curve(obj) or object(), "test")
     assert results.ghosts_of(obj) is not None
     fresh()
     assert not results._ghosts
@@ -267,9 +267,9 @@ def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
 def test_text_wraps_between_words(load: Load, width: float) -> None:
     layout = load("dampsim_addon.ui.layout")
     text = "Settle was taken over: 22 is now 24.46, which counts from where the WWWWWWWWWWWWWWWWWWWWWWWWWW stops"
-    found = layout.lines(text, width, 11.0)
+    found = layout.wrap_text(text, width, 11.0)
     assert " ".join(found) == text
     # A single word may be wider than the panel.
-    assert all(layout._width(line, 11.0) <= width for line in found if " " in line)
+    assert all(layout._text_width(line, 11.0) <= width for line in found if " " in line)
     both = [f"{one} {other.split()[0]}" for one, other in pairwise(found)]
-    assert all(layout._width(line, 11.0) > width for line in both)
+    assert all(layout._text_width(line, 11.0) > width for line in both)

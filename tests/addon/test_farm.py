@@ -49,7 +49,7 @@ def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
         wedges = { settle = [10], bounce = [0, 40] }
         """
     )
-    found = shots.from_list(path, {}, tmp_path / "out")
+    found = shots.units_from_list(path, {}, tmp_path / "out")
     assert [one.label for one in found] == [
         "sh010 · settle 8 · Tail", "sh010 · settle 8 · Left ear", "sh010 · settle 16 · Tail",
         "sh010 · settle 16 · Left ear", "sh020 / take 2 · settle 10, bounce 0", "sh020 / take 2 · settle 10, bounce 40",
@@ -64,7 +64,7 @@ def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
     assert said[said.index("--target") + 1] == "shape_keys"
     assert "--object" not in said
     # Wedges of the command line apply to all shots.
-    assert len(shots.from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
+    assert len(shots.units_from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_linked_library_is_input_file(load: Load, tmp_path: Path) -> None:
     path = tmp_path / "shot.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     bpy.ops.wm.open_mainfile(filepath=str(path))
-    assert load("dampsim_addon.blender.input_files").read() == [path, library]
+    assert load("dampsim_addon.blender.input_files").input_paths() == [path, library]
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_interrupted_sweep_continues(
     cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
     file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
     said = ["sweep", "--set", "settle=6,9", "--pictures", "0", "--skip-done", "--report", str(tmp_path / "report.json")]
-    measured, count = sweep._measured, 0
+    measured, count = sweep._measure_variant, 0
 
     def once(*arguments: Any) -> Any:
         nonlocal count
@@ -180,7 +180,7 @@ def test_interrupted_sweep_continues(
         return (yield from measured(*arguments))
 
     bpy.ops.wm.open_mainfile(filepath=str(file))
-    monkeypatch.setattr(sweep, "_measured", once)
+    monkeypatch.setattr(sweep, "_measure_variant", once)
     with pytest.raises(KeyboardInterrupt):
         cli.main([*said, "--output", str(folder)])
     capsys.readouterr()
@@ -189,7 +189,7 @@ def test_interrupted_sweep_continues(
     assert "Already done 1/2" in capsys.readouterr().out
     assert not (folder / "done").exists()
     # Apart from times, the results equal those of an uninterrupted sweep.
-    monkeypatch.setattr(sweep, "_measured", measured)
+    monkeypatch.setattr(sweep, "_measure_variant", measured)
     assert cli.main([*said[:5], "--output", str(tmp_path / "whole")]) == cli.DONE
     for name in ("curve_01.svg", "curve_02.svg"):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
@@ -352,9 +352,9 @@ def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
         if asked == 2:
             held.__exit__(None, None, None)
 
-    held = lock.locked(tmp_path / "lock")
+    held = lock.file_lock(tmp_path / "lock")
     held.__enter__()
     began = time.monotonic()
-    with stopping.alone(tmp_path / "lock", ask):
+    with stopping.exclusive_lock(tmp_path / "lock", ask):
         assert asked == 2
     assert time.monotonic() - began > 0.5

@@ -55,7 +55,7 @@ def gathered(load: Load, tmp_path: Path) -> Path:
     (folder / "units.json").write_text(json.dumps(listed))
     # Left over from an earlier shot list.
     reported(folder, "sh070/settle=12")
-    load("dampsim_addon.farm.page").write(folder)
+    load("dampsim_addon.farm.page").write_page(folder)
     return folder
 
 
@@ -77,7 +77,7 @@ def test_page_lists_worst_first(gathered: Path) -> None:
 
 def test_moved_page_finds_pictures(load: Load, gathered: Path) -> None:
     moved = gathered.rename(gathered.parent / "moved")
-    load("dampsim_addon.farm.page").write(moved)
+    load("dampsim_addon.farm.page").write_page(moved)
     links = re.findall(r'src="([^"]*)"', (moved / "index.html").read_text())
     assert len(links) == 2
     assert all((moved / link.replace("%3D", "=")).is_file() for link in links)

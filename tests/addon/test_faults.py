@@ -124,7 +124,7 @@ def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: P
         bpy.ops.dampsim.bake()
     assert dump() == before
     caches = load("dampsim_addon.scene.caches")
-    kept = caches.frames_done(obj)
+    kept = caches.cached_frame_count(obj)
     assert 0 < kept < 60
     assert list(disk.rglob("*.part")) == []
     # In a folder with more room the bake continues from the same frames.
@@ -132,7 +132,7 @@ def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: P
     shutil.copytree(disk, room)
     obj.dampsim.cache_folder = str(room)
     steps = [
-        step.text for step in load("dampsim_addon.jobs.bake").run(bpy.context.scene, bpy.context.view_layer, obj, False)
+        step.text for step in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)
     ]
     assert (steps.count("Checking"), steps.count("Simulating")) == (kept, 60 - kept)
 
@@ -160,7 +160,7 @@ def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path / "cache")
     before = dump()
-    steps = load("dampsim_addon.jobs.bake").run(scene, bpy.context.view_layer, obj, True)
+    steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, True)
     for step in steps:
         if step.text == "Simulating" and step.done == 5:
             while (tmp_path / "cache").exists():
@@ -195,7 +195,7 @@ def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> No
         hurt.unlink()
     if damage == "gone":
         # Frames after a gap are simulated again.
-        assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
+        assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
         bake(obj, "POINT_CACHE", resume=True)
         assert frames(tmp_path) == expected
         return
@@ -252,8 +252,8 @@ def test_damaged_target_file_is_rebaked(load: Load, target: str, damage: str, tm
     content = path.read_bytes()
     if damage == "gone":
         path.unlink()
-        load("dampsim_addon.scene.cache_status").look(obj)
-        assert "is missing" in load("dampsim_addon.ui.doctor").findings(obj, bpy.context.scene)["file"].text
+        load("dampsim_addon.scene.cache_status").refresh_status(obj)
+        assert "is missing" in load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["file"].text
     else:
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
@@ -273,7 +273,7 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
     obj = bpy.context.object
     job = load("dampsim_addon.jobs.bake")
     # Close the bake after failures too, or every later test finds it running.
-    with contextlib.closing(job.run(bpy.context.scene, bpy.context.view_layer, obj, True)) as steps:
+    with contextlib.closing(job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)) as steps:
         for step in steps:
             if step.text == "Simulating" and step.done == 3:
                 break
@@ -290,7 +290,7 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
             assert 3 <= len(known) <= len(found) <= 4
         for _ in steps:
             pass
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == LAST
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
     # After the first process ends, the second may write.
     other = subprocess.run(command(tmp_path, path, "clear"), capture_output=True, text=True, check=False)
     assert other.returncode == 0, other.stdout + other.stderr
@@ -338,7 +338,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     assert obj.dampsim.cache_folder == "//cache"
     # After Save As to another folder the frames are found, and the first file keeps its own.
     bpy.ops.wm.save_as_mainfile(filepath=str(second))
-    assert caches.frames_done(obj) == LAST
+    assert caches.cached_frame_count(obj) == LAST
     obj.dampsim.settle += 4.0
     bake(obj, "POINT_CACHE")
     own = caches.cache_folder(obj)
@@ -358,7 +358,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(first))
     bpy.ops.wm.save_as_mainfile(filepath=str(third))
     obj = bpy.context.object
-    texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    texts = [step.text for step in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)]
     assert (texts.count("Copying"), texts.count("Checking"), texts.count("Simulating")) == (LAST, LAST, 0)
     assert frames(caches.cache_folder(obj)) == expected
     # After renames of the file and the object nothing is simulated again.
@@ -367,7 +367,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(shots / "renamed.blend"))
     obj = bpy.context.object
     obj.name = "Jelly"
-    texts = [step.text for step in job.run(bpy.context.scene, bpy.context.view_layer, obj, False)]
+    texts = [step.text for step in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)]
     assert (texts.count("Copying"), texts.count("Simulating")) == (0, 0)
 
 

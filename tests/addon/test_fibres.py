@@ -105,7 +105,7 @@ def test_fibres_from_selection(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = tongue(tmp_path, fibre_group="")
     assert bpy.ops.dampsim.fibres() == {"FINISHED"}
-    weights = load("dampsim_addon.blender.vertex_groups").weights
+    weights = load("dampsim_addon.blender.vertex_groups").read_weights
     name = obj.dampsim.fibre_group
     assert weights(obj, [name])[0].min() == 1.0
     bpy.ops.object.mode_set(mode="EDIT")
@@ -130,7 +130,7 @@ def test_cloth_ignores_fibre_group(load: Load, tmp_path: Path) -> None:
     assert not load("dampsim_addon.ui.fibre_panel").DAMPSIM_PT_fibres.poll(bpy.context)
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.take(sampler).body("Tongue").fibre_map is None
+        assert snapshot.build_scene(sampler).body("Tongue").fibre_map is None
 
 
 def test_constant_direction_group_is_refused(load: Load, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_contraction_display_avoids_disk(
     obj.dampsim.show_fibres = True
     play()
     overlay, put = load("dampsim_addon.ui.overlay"), []
-    found = overlay.drawn(obj, scene).fibres
+    found = overlay.overlay_data(obj, scene).fibres
     # The end is pinned; the free part is shorter by the keyed percentage.
     assert found.words.endswith("% shorter on average")
     assert 25.0 < float(found.words.split("%")[0]) < 31.0
@@ -178,7 +178,7 @@ def test_contraction_display_avoids_disk(
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
     with sealed():
         for _ in range(REDRAWS):
-            overlay.draw_view()
+            overlay.draw_in_scene()
             texts = redraw(load)
     assert any(given[-1] == "LINES" and given[0] is found.points for given in put)
     assert [text for text in texts if text.startswith("At this frame, the fibres are")]

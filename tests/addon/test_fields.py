@@ -67,8 +67,8 @@ def accelerations(load: Load, kind: str, start: tuple[float, float, float], **se
     x, v = motion(ball, 1)
     after = motion(ball, 2)[1]
     scene.frame_set(1)
-    outside = load("dampsim_addon.blender.fields").outside_now(scene, bpy.context.view_layer, [field])
-    ours = load("core.fields.forces").accelerations(outside.fields, 1.0, 1.0, x, v, STEP)
+    outside = load("dampsim_addon.blender.fields").read_external_forces(scene, bpy.context.view_layer, [field])
+    ours = load("core.fields.forces").field_accelerations(outside.fields, 1.0, 1.0, x, v, STEP)
     return (after - v) / STEP, ours
 
 
@@ -121,8 +121,8 @@ def test_turbulence_matches_blender_statistics(load: Load, size: float) -> None:
         x, v = motion(ball, 1)
         blender.append((motion(ball, 2)[1] - v) / STEP)
         scene.frame_set(1)
-        outside = load("dampsim_addon.blender.fields").outside_now(scene, bpy.context.view_layer, [field])
-        ours.append(load("core.fields.forces").accelerations(outside.fields, 1.0, 1.0, x, v, STEP))
+        outside = load("dampsim_addon.blender.fields").read_external_forces(scene, bpy.context.view_layer, [field])
+        ours.append(load("core.fields.forces").field_accelerations(outside.fields, 1.0, 1.0, x, v, STEP))
     one, other = (np.sqrt((np.array(found) ** 2).mean()) for found in (ours, blender))
     # Statistics of 12 times 162 points, whose neighbours are correlated.
     assert one == pytest.approx(other, rel=0.25)
@@ -153,7 +153,7 @@ def bake(obj: bpy.types.Object) -> None:
 def frames(load: Load, obj: bpy.types.Object) -> list[Any]:
     """Bake an object; return its cached frames."""
     job = load("dampsim_addon.jobs.bake")
-    for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
+    for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.numbers()]
@@ -243,14 +243,14 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
     assert sag > 1.0
     for frame in (1, 20):
         scene.frame_set(frame)
-        assert measured.holds(obj, scene)
+        assert measured.is_measurement_current(obj, scene)
     bake(obj)
     hangs, rises = world(obj, 9)[:, 2].min(), world(obj, 24)[:, 2].min()
     assert world(obj, 1)[:, 2].min() == pytest.approx(hangs, abs=1e-5)
     # As modelled, its lower side is at -0.075.
     assert hangs < -0.085
     assert rises == pytest.approx(-0.075, abs=2e-3)
-    assert load("dampsim_addon.scene.bake_changes").changed(obj, scene) == []
+    assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, scene) == []
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: P
     edited(lambda: bpy.data.objects.remove(calm), 1)
     edited(lambda: effector("VORTEX", strength=1.0), 1)
     bake(obj)
-    changed = load("dampsim_addon.scene.bake_changes").changed
+    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
     assert changed(obj, scene) == []
     scene.frame_set(3)
     assert changed(obj, scene) == []
@@ -352,7 +352,7 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     monkeypatch.setattr(snapshot, "outside_now", lambda *args: threads.add(threading.current_thread()) or ask(*args))
     sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
     with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        steps = variants.Variants(snapshot.take(sampler), obj.name).prepared({})
+        steps = variants.Variants(snapshot.build_scene(sampler), obj.name).prepared({})
         while True:
             try:
                 next(steps)
@@ -388,7 +388,7 @@ def test_unsupported_field_settings_are_reported(
 ) -> None:
     scene = fresh(3)
     obj = bar(tmp_path)
-    findings = load("dampsim_addon.ui.doctor").findings
+    findings = load("dampsim_addon.ui.doctor").find_issues
     assert "fields" not in findings(obj, scene)
     field = effector(kind, **settings)
     bpy.context.view_layer.update()
@@ -406,7 +406,7 @@ def test_surface_and_particle_fields_reported(load: Load, tmp_path: Path) -> Non
     obj = bar(tmp_path)
     ball = particles((0.0, 0.0, 0.0))
     ball.name = "Ball"
-    findings = load("dampsim_addon.ui.doctor").findings
+    findings = load("dampsim_addon.ui.doctor").find_issues
     bpy.ops.object.forcefield_toggle()
     ball.field.shape = "SURFACE"
     assert "the shape Surface of Ball" in findings(obj, scene)["fields"].text
@@ -444,5 +444,5 @@ def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
         elif act == 5:
             bpy.context.scene.collection.objects.link(bpy.data.objects.new("Plain", None))
         bpy.context.view_layer.update()
-        assert {obj.name for obj in fields.known()} == {obj.name for obj in bpy.data.objects if has_field(obj)}
+        assert {obj.name for obj in fields.all_force_fields()} == {obj.name for obj in bpy.data.objects if has_field(obj)}
     assert made > 5

@@ -143,7 +143,7 @@ def test_small_holes_count_as_closed(load: Load) -> None:
     with load("dampsim_addon.blender.sampler").GroupSampler(
         bpy.context.scene, bpy.context.view_layer, [monkey]
     ) as sampler:
-        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.scene_builder").take(sampler))
+        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.scene_builder").build_scene(sampler))
 
 
 def test_tail_pins_at_first_bone(load: Load) -> None:
@@ -326,7 +326,7 @@ def test_add_converts_text_and_linked_objects(load: Load, tmp_path: Path) -> Non
 def test_live_status_names_obstacle(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    standing = load("dampsim_addon.ui.live_status").standing
+    standing = load("dampsim_addon.ui.live_status").live_status_text
     bpy.context.view_layer.update()
     assert standing(obj, bpy.context) == ("Live: press play", False)
     progress = bpy.context.window_manager.dampsim_progress
@@ -360,24 +360,24 @@ def test_live_status_without_motion(load: Load, live: ModuleType, tmp_path: Path
         obj.keyframe_insert("location", index=0, frame=frame)
     for frame in range(1, 7):
         scene.frame_set(frame)
-    assert says in load("dampsim_addon.ui.live_status").standing(obj, bpy.context)[0]
+    assert says in load("dampsim_addon.ui.live_status").live_status_text(obj, bpy.context)[0]
 
 
 def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
     fresh()
     obj = wobbler(tmp_path)
     presets = load("dampsim_addon.scene.presets")
-    own = {presets.title(path): path for path in presets.scripts() if "dampsim_addon" in str(path)}
+    own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
     assert {"Jelly", "Memory Foam", "Water Balloon"} <= set(own)
     # Without a window Blender assigns no icon numbers to pictures.
     assert all((path.parents[1] / "pictures" / f"{path.stem}.png").stat().st_size > 1000 for path in own.values())
-    assert presets.standing(obj.dampsim) == ""
+    assert presets.current_material(obj.dampsim) == ""
     assert bpy.ops.dampsim.preset(filepath=str(own["Memory Foam"])) == {"FINISHED"}
-    assert presets.standing(obj.dampsim) == "Memory Foam"
+    assert presets.current_material(obj.dampsim) == "Memory Foam"
     other = ball()
-    assert presets.standing(other.dampsim) == ""
+    assert presets.current_material(other.dampsim) == ""
     obj.dampsim.bounce = 44.0
-    assert presets.standing(obj.dampsim) == ""
+    assert presets.current_material(obj.dampsim) == ""
     select(obj)
     with pytest.raises(RuntimeError, match="The material file '' is missing"):
         bpy.ops.dampsim.preset()
@@ -387,7 +387,7 @@ def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_preset_sag_at_any_size(load: Load, tmp_path: Path) -> None:
     presets = load("dampsim_addon.scene.presets")
-    path = next(path for path in presets.scripts() if path.stem == "jelly")
+    path = next(path for path in presets.material_scripts() if path.stem == "jelly")
     for size in (0.05, 4.0):
         fresh()
         obj = ball(size)
@@ -429,7 +429,7 @@ def test_pin_gradient_on_flat_mesh(load: Load) -> None:
 
 
 def test_units_stay_with_numbers(load: Load) -> None:
-    lines = load("dampsim_addon.ui.layout").lines
+    lines = load("dampsim_addon.ui.layout").wrap_text
     for width in (40.0, 60.0, 90.0, 130.0):
         found = lines("1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s", width, 11.0)
         assert " ".join(found) == "1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s"

@@ -79,7 +79,7 @@ def test_inaccessible_owner_keeps_cache(load: Load, tmp_path: Path) -> None:
     child = os.fork()
     if child == 0:
         os.setuid(65534)
-        os._exit(int(caches.is_owner(obj)))
+        os._exit(int(caches.is_cache_owner(obj)))
     assert os.waitpid(child, 0)[1] == 0
 
 

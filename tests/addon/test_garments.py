@@ -205,7 +205,7 @@ def test_edges_intact_after_shaking(load: Load, tmp_path: Path, name: str) -> No
         setattr(obj.dampsim, key, value)
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        taken = snapshot.take(sampler)
+        taken = snapshot.build_scene(sampler)
         rest = taken.bodies[0].surface.vertices
         edges = np.array([edge.vertices[:] for edge in obj.data.edges])
         before = np.linalg.norm(rest[edges[:, 0]] - rest[edges[:, 1]], axis=1)

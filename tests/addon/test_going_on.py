@@ -25,18 +25,18 @@ def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp
     obj = wobbler(tmp_path)
     going_on = load("dampsim_addon.ui.idle_resimulation")
     # Frames that were never played are not simulated while idle.
-    assert going_on.waiting(bpy.context) == []
+    assert going_on.outdated_groups(bpy.context) == []
     played(scene, 8)
-    assert going_on.waiting(bpy.context) == []
+    assert going_on.outdated_groups(bpy.context) == []
     obj.dampsim.settle = 15.0
     bpy.context.view_layer.update()
-    assert [group.members for group in going_on.waiting(bpy.context)] == [(obj,)]
+    assert [group.members for group in going_on.outdated_groups(bpy.context)] == [(obj,)]
     for _ in range(20):
-        going_on.go_on(scene)
+        going_on.simulate_slice(scene)
         session = live.find(obj)
-        told = going_on.said([session], scene)
+        told = going_on.resimulation_text([session], scene)
         assert told.startswith(f"DampSim: updating frame {min(session.next, 8)} of 8"), told
-    assert going_on.waiting(bpy.context) == []
+    assert going_on.outdated_groups(bpy.context) == []
     assert session.verified == scene.frame_current == 8
     assert obj.modifiers["DampSim Live"].show_viewport
 
@@ -57,7 +57,7 @@ def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_p
     else:
         obj.dampsim.live = False
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.ui.idle_resimulation").waiting(bpy.context) == []
+    assert load("dampsim_addon.ui.idle_resimulation").outdated_groups(bpy.context) == []
 
 
 def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None
     scene = fresh()
     obj = wobbler(tmp_path)
     rig = armature(obj)
-    unkeyed = load("dampsim_addon.live.unkeyed_changes").unkeyed
+    unkeyed = load("dampsim_addon.live.unkeyed_changes").object_with_unkeyed_change
     for frame in (1, 4, 6):
         scene.frame_set(frame)
         assert unkeyed(scene.objects, frame) == ""
@@ -94,12 +94,12 @@ def test_render_thread_delegates_to_main_thread(load: Load, fails: bool) -> None
         if fails:
             raise ZeroDivisionError
 
-    render = threading.Thread(target=lambda: ended.append(waiting_render.done_there(work)))
+    render = threading.Thread(target=lambda: ended.append(waiting_render.run_on_main_thread(work)))
     render.start()
     error: list[Exception] = []
     while render.is_alive():
         try:
-            waiting_render._look()
+            waiting_render._handle_request()
         except ZeroDivisionError as one:
             error.append(one)
     assert where == [threading.main_thread()]

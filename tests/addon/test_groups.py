@@ -165,7 +165,7 @@ def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.typ
     obj.dampsim.kind = kind or obj.dampsim.kind
     snapshot, sampler = load("dampsim_addon.scene.scene_builder"), load("dampsim_addon.blender.sampler")
     with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
-        taken = snapshot.take(reading)
+        taken = snapshot.build_scene(reading)
         frame = load("core.simulation.simulation").Simulation(taken).first_frame()
     body = taken.bodies[0]
     lines = np.array([edge.vertices[:] for edge in obj.data.edges])
@@ -177,7 +177,7 @@ def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.typ
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
     # In mm; at most 1/50 of the size for springs, 1/100 for ropes and 1/1000 for cloth.
-    part = load("dampsim_addon.scene.default_settings").THIN[
+    part = load("dampsim_addon.scene.default_settings").MAX_RELATIVE_THICKNESS[
         "CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"
     ]
     assert obj.dampsim.thickness <= 1.0001 * min(10.0, 1000.0 * part * max(obj.dimensions))
@@ -203,7 +203,7 @@ def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
         assert obj.dampsim.baked == "SHAPE_KEYS"
         assert len(before) == LAST
         assert shapes(load, obj) == before
-    known = load("dampsim_addon.scene.cache_status").known
+    known = load("dampsim_addon.scene.cache_status").known_status
     assert [known(obj).frames for obj in both] == [LAST, LAST]
     results = load("dampsim_addon.api").bake([both[1]])
     assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
@@ -231,7 +231,7 @@ def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
     fresh()
     both = pair(tmp_path)
     third = _kept(cube("Third", 2.0), tmp_path, resolution=100)
-    known = load("dampsim_addon.scene.cache_status").known
+    known = load("dampsim_addon.scene.cache_status").known_status
     join(*both)
     bpy.ops.dampsim.bake()
     join(both[0], third)
@@ -262,9 +262,9 @@ def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
     join(a, b)
     join(c, d)
     assert members(load, d) == ["C", "D"]
-    known = load("dampsim_addon.scene.cache_status").known
+    known = load("dampsim_addon.scene.cache_status").known_status
     # Without the operator, so that Blender sends no depsgraph update.
-    load("dampsim_addon.ui.group_operators").together([b, c])
+    load("dampsim_addon.ui.group_operators").simulate_together([b, c])
     for obj in (a, b, c, d):
         assert members(load, obj) == list(names)
         assert known(obj).looked
@@ -454,7 +454,7 @@ def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Pa
     scene = fresh()
     both = pair(tmp_path)
     join(*both)
-    said = load("dampsim_addon.ui.live_status").standing
+    said = load("dampsim_addon.ui.live_status").live_status_text
     both[1].dampsim.live = False
     assert said(both[0], bpy.context) == ("Right is in the same group and Live is off for it; switch it on", True)
     scene.frame_set(2)
@@ -493,14 +493,14 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     owner.location.z, owner.rotation_euler.z = 0.5, 0.3
     owner.dampsim.links[0].points.add().place = beside
     bpy.context.view_layer.update()
-    (found,) = drawing.shown(owner, bpy.context.view_layer)
+    (found,) = drawing.link_overlays(owner, bpy.context.view_layer)
     np.testing.assert_allclose(found.here[-1], owner.matrix_world @ Vector(beside), atol=1e-6)
     owner.location.z, owner.rotation_euler.z = 0.0, 0.0
     owner.dampsim.links[0].points.remove(4)
     bpy.context.view_layer.update()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    (found,) = drawing.shown(owner, bpy.context.view_layer)
+    (found,) = drawing.link_overlays(owner, bpy.context.view_layer)
     assert found.rigid
     assert found.ends.shape == (8, 3)
     # The two ends of a weld coincide while the bodies swing.
@@ -508,7 +508,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     surface = world(owner, LAST)
     assert np.linalg.norm(surface[:, None] - found.here[None], axis=2).min(axis=0).max() < 1e-3
     owner.dampsim.show_links = False
-    assert not list(drawing.shown(owner, bpy.context.view_layer))
+    assert not list(drawing.link_overlays(owner, bpy.context.view_layer))
 
 
 @pytest.mark.slow

@@ -95,11 +95,11 @@ def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
 
 def test_many_guides_give_a_warning(load: Any) -> None:
     hair = load("dampsim_addon.ui.hair_operators")
-    assert hair.told("Wig Guides", "Wig", hair.MANY) == (
+    assert hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES) == (
         {"INFO"},
         "Wig Guides: 100 guides are simulated; Wig follows them",
     )
-    how, said = hair.told("Wig Guides", "Wig", hair.MANY + 1)
+    how, said = hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES + 1)
     assert how == {"WARNING"}
     assert said.startswith("Wig Guides: 101 guides are simulated; Wig follows them.")
     assert said.endswith("choose fewer Guides")

@@ -38,7 +38,7 @@ def select(*objects: bpy.types.Object) -> None:
 
 def drawn(load: Load, *objects: bpy.types.Object) -> list[object]:
     drawing = load("dampsim_addon.ui.link_drawing")
-    return [link for obj in objects for link in drawing.shown(obj, bpy.context.view_layer)]
+    return [link for obj in objects for link in drawing.link_overlays(obj, bpy.context.view_layer)]
 
 
 @pytest.mark.parametrize("baked", [False, True])
@@ -97,9 +97,9 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
         obj.dampsim.links.add().other = bpy.context.object
     select(*both)
     said = load("dampsim_addon.ui.link_operators")
-    shapes = [said._shape(bpy.context, obj) for obj in both]
+    shapes = [said._checked_rest_shape(bpy.context, obj) for obj in both]
     # The gap is 0.1 m; the diagonals of the cubes are 0.87 m.
-    assert load("dampsim_addon.scene.rest_shapes").gap(*shapes) == pytest.approx(0.1)
+    assert load("dampsim_addon.scene.rest_shapes").distance_between(*shapes) == pytest.approx(0.1)
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.weld(distance=12.0) == {"FINISHED"}
     # The new link is active in the list.
@@ -110,7 +110,7 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
 
 def test_long_name_lists_are_counted(load: Load) -> None:
     fresh()
-    named = load("dampsim_addon.scene.groups").named
+    named = load("dampsim_addon.scene.groups").format_names
     objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
     assert named(objects[:3]) == "Part 1, Part 2, Part 3"
     assert named(objects) == "Part 1, Part 2 and 3 others"
@@ -121,16 +121,16 @@ def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
     three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
     operators = load("dampsim_addon.ui.group_operators")
     select(*three[:2])
-    assert operators.apart(bpy.context.selected_objects)
+    assert operators.in_different_groups(bpy.context.selected_objects)
     assert not bpy.ops.dampsim.select_group.poll()
     bpy.ops.dampsim.together()
-    assert not operators.apart(bpy.context.selected_objects)
+    assert not operators.in_different_groups(bpy.context.selected_objects)
     select(three[1])
     assert bpy.ops.dampsim.select_group() == {"FINISHED"}
     assert set(bpy.context.selected_objects) == set(three[:2])
     assert bpy.context.object == three[1]
     select(*three)
-    assert operators.apart(bpy.context.selected_objects)
+    assert operators.in_different_groups(bpy.context.selected_objects)
 
 
 def test_fixed_link_list_keeps_active_link(tmp_path: Path) -> None:

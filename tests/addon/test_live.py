@@ -44,7 +44,7 @@ def frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
 def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
     """Bake the current scene and return the frames."""
     job = load("dampsim_addon.jobs.bake")
-    for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
+    for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.numbers()]
@@ -130,8 +130,8 @@ def test_shrinkwrap_target_is_read_unsimulated(load: Load, live: ModuleType, tmp
         scene.frame_set(5)
         live.SESSIONS.clear()
         handlers = load("dampsim_addon.live.handlers")
-        handlers.before_render()
-        handlers.after_render()
+        handlers.on_render_init()
+        handlers.on_render_end()
     assert_same_bits(frames(live, led), truth)
     # The last frame of the leader is displayed.
     assert leader.modifiers["DampSim Live"].show_viewport
@@ -156,11 +156,11 @@ def test_live_catches_up_skipped_frames(
     obj = wobbler(tmp_path)
     scene.frame_set(1)
     # Without any patience, a jump displays the animation, and the frame is missing.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 0.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 0.0)
     plain = world(obj, 9)
     assert standing(live, obj, 9) == "MISSING"
     assert not obj.modifiers["DampSim Live"].show_viewport
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 60.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 60.0)
     for frame in (4, 9, 2, LAST):
         scene.frame_set(frame)
         assert standing(live, obj, frame) == "VALID"
@@ -225,7 +225,7 @@ def test_random_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: 
         claims = {n: standing(live, obj, n) for n in range(1, LAST + 1)}
         session = live.find(obj)
         with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-            truth = list(simulate.Simulation(snapshot.take(sampler)).frames())
+            truth = list(simulate.Simulation(snapshot.build_scene(sampler)).frames())
         valid = [n for n in claims if claims[n] == "VALID"]
         assert valid
         for number in valid:
@@ -574,7 +574,7 @@ def rendered(folder: Path) -> list[np.ndarray]:
 def test_background_render_simulates_missing_frames(load: Load, tmp_path: Path) -> None:
     """The render leaves the file unchanged and simulates edited frames again."""
     handlers, live = load("dampsim_addon.live.handlers"), load("dampsim_addon.live")
-    assert not handlers.installed()
+    assert not handlers.is_installed()
     scene = fresh(5)
     obj = wobbler(tmp_path / "cache")
     seen(scene)
@@ -582,7 +582,7 @@ def test_background_render_simulates_missing_frames(load: Load, tmp_path: Path) 
     before = dump()
     try:
         found = rendered(tmp_path / "live")
-        assert not handlers.installed()
+        assert not handlers.is_installed()
         scene.frame_set(1)
         assert dump() == before
         made = frames(live, obj)

@@ -36,7 +36,7 @@ def test_progress_text_and_esc_hint(load: Load) -> None:
         window_manager=SimpleNamespace(dampsim_progress=progress),
         workspace=SimpleNamespace(status_text_set=status.append),
     )
-    job = SimpleNamespace(_pace=modal.Pace(), ended_by_esc="stops and changes nothing")
+    job = SimpleNamespace(_pace=modal.RateEstimate(), ended_by_esc="stops and changes nothing")
     modal.ModalJob._show(job, context, step(26, 1296, "Generation 1 of 5"))
     assert progress.text == "Generation 1 of 5, 26 / 1296"
     assert status == ["DampSim: Generation 1 of 5, 26 / 1296    ESC stops and changes nothing"]

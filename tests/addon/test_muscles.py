@@ -87,7 +87,7 @@ def play(last: int = LAST) -> None:
 
 
 def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, int]]:
-    found = load("dampsim_addon.blender.edge_attributes").marked(obj.data, name)
+    found = load("dampsim_addon.blender.edge_attributes").marked_edges(obj.data, name)
     return sorted(tuple(sorted(pair)) for pair in found.tolist())
 
 
@@ -263,14 +263,14 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
     frames = live.find(obj).frames
     for number in (3, 9):
         scene.frame_set(number)
-        on, values = panel.values_now(obj, context)
+        on, values = panel.displayed_values(obj, context)
         memory = frames[number - 1].frame.state.memory
         assert on == [bool(row[0]) for row in memory[f"Looper{OF}muscles"]]
         assert values == memory[f"Looper{OF}sensors"].tolist()
     sensor = obj.dampsim.sensors[0]
-    assert panel.said(sensor, 0.789) == "78.9%"
-    assert not panel.reads(sensor, 0.789)
-    assert panel.reads(sensor, 0.801)
+    assert panel.sensor_text(sensor, 0.789) == "78.9%"
+    assert not panel.is_sensor_on(sensor, 0.789)
+    assert panel.is_sensor_on(sensor, 0.801)
 
 
 def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: 
     obj.dampsim.target = "POINT_CACHE"
     load("dampsim_addon.api").bake([obj])
     obj.dampsim.muscles[0].length = 60.0
-    load("dampsim_addon.scene.bake_changes").look(obj)
+    load("dampsim_addon.scene.bake_changes").refresh_digests(obj)
     assert [text for text in redraw(load) if "the muscles" in text]
 
 
@@ -292,7 +292,7 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = looper(tmp_path)
     scene.render.fps = 48
-    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
         (body,) = take(group).bodies
     assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
@@ -360,7 +360,7 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     for sensor in obj.dampsim.sensors:
         sensor.target, sensor.vertex_group = target, "Feet"
-    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
     simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
     play(10)
     compared, done = 0, []
@@ -397,13 +397,13 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
-    take, sampler = load("dampsim_addon.scene.scene_builder").take, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
     variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
     with sampler(scene, bpy.context.view_layer, [obj]) as read:
         made = variants(take(read), obj.name)
         # The second variant reuses the samples of the first.
         runs = [
-            list(steps.finished(made.prepared({"settle": settle}), lambda step: None).frames())
+            list(steps.run_steps(made.prepared({"settle": settle}), lambda step: None).frames())
             for settle in (4.0, group.settle)
         ]
     group.target = "POINT_CACHE"
@@ -424,16 +424,16 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     group.walk_seconds = 3.0
     before = [muscle.weights[0].weight for muscle in group.muscles]
     walk = load("dampsim_addon.jobs.walk")
-    search = load("core.measure.gait_search").Search
+    search = load("core.measure.gait_search").WalkSearch
     small = search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
-    steps = walk.find(scene, bpy.context.view_layer, obj, small)
+    steps = walk.search_walks(scene, bpy.context.view_layer, obj, small)
     for _ in range(5):
         next(steps)
     # Same as ESC.
     steps.close()
     assert len(group.walks) == 0
-    found = load("dampsim_addon.work.steps").finished(
-        walk.find(scene, bpy.context.view_layer, obj, small), lambda step: None
+    found = load("dampsim_addon.work.steps").run_steps(
+        walk.search_walks(scene, bpy.context.view_layer, obj, small), lambda step: None
     )
     assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
@@ -461,7 +461,7 @@ def given_walks(obj: bpy.types.Object) -> None:
         walk = obj.dampsim.walks.add()
         walk.name = f"0.{number}0 m in 1 s"
         one = {"weights": [2.0], "threshold": threshold, "delay": delay, "fps": 24.0}
-        walk.numbers = json.dumps([one] * len(obj.dampsim.muscles))
+        walk.muscle_values = json.dumps([one] * len(obj.dampsim.muscles))
 
 
 @pytest.mark.slow
@@ -481,7 +481,7 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     assert shown.labels == ["1: 0.10 m in 1 s", "3: 0.30 m in 1 s"]
     # It walks along X, so that the lanes are spaced along Y, whatever the view.
     np.testing.assert_allclose(np.abs(shown.lane), [0.0, 1.0, 0.0], atol=0.05)
-    found = drawing.ghosts(shown, LAST, np.eye(3))
+    found = drawing.ghosts_at_frame(shown, LAST, np.eye(3))
     assert [one.lines[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
     here = np.array([one.points[:, 1].mean() for one in found]) - 0.2
     assert np.abs(here[0]) > 0.4

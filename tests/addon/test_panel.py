@@ -19,7 +19,7 @@ Load = Callable[[str], ModuleType]
 def simulation(load: Load, obj: bpy.types.Object) -> object:
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
-        return load("core.simulation.simulation").Simulation(snapshot.take(sampler))
+        return load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
 
 
 def paint(obj: bpy.types.Object, name: str, weight: float) -> None:
@@ -45,7 +45,7 @@ def test_panel_substeps_match_simulation(
         obj.dampsim.settle_group = "Settle"
     measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    found, wanted = measured.substeps(obj, scene), simulation(load, obj).substeps(obj.name, measured.read_settings(obj))
+    found, wanted = measured.required_substeps(obj, scene), simulation(load, obj).substeps(obj.name, measured.read_settings(obj))
     assert (found.count, found.limited) == (wanted.count, wanted.limited)
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
@@ -53,7 +53,7 @@ def test_panel_substeps_match_simulation(
 def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    in_force = load("dampsim_addon.ui.advanced_panel").in_force
+    in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
     assert "known after" in in_force(obj, scene)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     made = simulation(load, obj)
@@ -119,16 +119,16 @@ def test_edits_hide_outdated_measurements(
     obj.animation_data_clear()
     if change is _pose:
         armature(obj)
-    measured, in_force = load("dampsim_addon.scene.measurements"), load("dampsim_addon.ui.advanced_panel").in_force
+    measured, in_force = load("dampsim_addon.scene.measurements"), load("dampsim_addon.ui.advanced_panel").active_coefficients_text
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    assert measured.holds(obj, scene)
+    assert measured.is_measurement_current(obj, scene)
     # The current frame is no edit.
     scene.frame_set(7)
     assert "In use: inertia time τ" in in_force(obj, scene)
     change(obj)
     bpy.context.view_layer.update()
-    assert not measured.holds(obj, scene)
+    assert not measured.is_measurement_current(obj, scene)
     assert "known after" in in_force(obj, scene)
 
 
@@ -138,9 +138,9 @@ def test_measurements_of_falling_body(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    assert load("dampsim_addon.scene.measurements").holds(obj, scene)
+    assert load("dampsim_addon.scene.measurements").is_measurement_current(obj, scene)
     assert obj.dampsim.measured_young == 0.0
-    assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").in_force(obj, scene)
+    assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").active_coefficients_text(obj, scene)
 
 
 def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,7 +186,7 @@ def drawn(load: Load, panel: str) -> list[str]:
 def test_first_mode_law_in_panels(load: Load, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
-    in_force = load("dampsim_addon.ui.advanced_panel").in_force
+    in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert "Whip" in advanced(load)
     assert ", θ " in in_force(obj, scene)
@@ -239,7 +239,7 @@ def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    changed = load("dampsim_addon.scene.bake_changes").changed
+    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
 
     def said() -> str:
         texts: list[str] = []
@@ -277,12 +277,12 @@ def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
 def test_group_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     scene = fresh(4)
     first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
-    load("dampsim_addon.scene.groups").join([first, second])
+    load("dampsim_addon.scene.groups").join_group([first, second])
     for obj in (first, second):
         obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     second.dampsim.follow_through = 0.5
-    changed = load("dampsim_addon.scene.bake_changes").changed
+    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
     assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
     # A shared change is listed once.
     scene.render.fps = 30
@@ -353,12 +353,12 @@ def test_bake_lists_changed_scene_inputs(
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
     obj, rig, scene = bpy.data.objects["Wobbler"], bpy.data.objects["Rig"], bpy.context.scene
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == []
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == []
     edit(obj, rig)
     bpy.context.view_layer.update()
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == [words]
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == [words]
 
 
 def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
@@ -373,19 +373,19 @@ def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
     outdated = load("dampsim_addon.scene.bake_changes")
     obj.name = "Jelly"
     bpy.context.view_layer.update()
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == []
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == []
     for other in bpy.context.selected_objects:
         other.select_set(False)
     obj.select_set(True)
     bpy.ops.object.duplicate()
     copy = bpy.context.object
     assert copy.name == "Jelly.001"
-    outdated.look(copy)
-    assert outdated.changed(copy, scene) == []
+    outdated.refresh_digests(copy)
+    assert outdated.changes_since_bake(copy, scene) == []
     copy.constraints["Limit"].influence = 0.5
-    outdated.look(copy)
-    assert outdated.changed(copy, scene) == ["constraint Limit of Jelly.001"]
+    outdated.refresh_digests(copy)
+    assert outdated.changes_since_bake(copy, scene) == ["constraint Limit of Jelly.001"]
 
 
 def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
@@ -421,21 +421,21 @@ def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
         other.name = f"Z {name}" if name != "Barrel" else "A Barrel"
     bpy.context.view_layer.update()
     # Before and after the status is refreshed, and after reopening the file.
-    assert outdated.changed(obj, scene) == []
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == []
+    assert outdated.changes_since_bake(obj, scene) == []
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == []
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
     obj, scene = bpy.data.objects["Wobbler"], bpy.context.scene
-    outdated.look(obj)
-    assert outdated.changed(obj, scene) == []
+    outdated.refresh_digests(obj)
+    assert outdated.changes_since_bake(obj, scene) == []
     # Changes are listed by the current names.
     rig = bpy.data.objects["Z Rig"]
     rig.location.z, bpy.data.objects["Z Pole"].location.x, bpy.data.objects["A Barrel"].location.x = 0.5, 1.0, 0.2
     bpy.data.objects["Z Crate"].dampsim_collider.roughness = 0.3
     bpy.context.view_layer.update()
-    outdated.look(obj)
-    *moved, dialled = outdated.changed(obj, scene)
+    outdated.refresh_digests(obj)
+    *moved, dialled = outdated.changes_since_bake(obj, scene)
     assert set(moved) == {"place of Z Rig", "place of Z Pole", "the movement of collider A Barrel"}
     assert dialled.startswith("Collider Z Crate roughness 1")
     assert "now roughness 0.3" in dialled
@@ -464,8 +464,8 @@ def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
 
     def told() -> list[str]:
         bpy.context.view_layer.update()
-        outdated.look(obj)
-        found: list[str] = outdated.changed(obj, scene)
+        outdated.refresh_digests(obj)
+        found: list[str] = outdated.changes_since_bake(obj, scene)
         return found
 
     assert told() == []

@@ -104,7 +104,7 @@ def test_plastic_reset_restores_modelled_shape(load: Load, live: ModuleType, tmp
     assert depth(obj, 34) > 0.01
     scene.frame_set(34)
     assert bpy.ops.dampsim.plastic_reset() == {"FINISHED"}
-    bags = load("dampsim_addon.blender.animation").bags_of(obj)
+    bags = load("dampsim_addon.blender.animation").channelbags(obj)
     keys = [curve for bag in bags for curve in bag.fcurves if curve.data_path == "dampsim.plastic_reset"]
     assert [tuple(one.co) for one in keys[0].keyframe_points] == [(33.0, 0.0), (34.0, 1.0), (42.0, 0.0)]
     play(50)
@@ -129,12 +129,12 @@ def test_overlay_colours_plastic_strain(
         preferences=bpy.context.preferences,
     )
     play(2)
-    assert overlay.drawn(obj, scene).flow is None
+    assert overlay.overlay_data(obj, scene).flow is None
     play(24)
-    found = overlay.drawn(obj, scene).flow
+    found = overlay.overlay_data(obj, scene).flow
     strains = (
         load("core.measure.flow")
-        .flowed_at(live.find(obj).simulation, live.find(obj).frames[23].frame, obj.name)
+        .plastic_strain(live.find(obj).simulation, live.find(obj).frames[23].frame, obj.name)
         .strains
     )
     # The strain is largest under the tool and zero at the other end; the colour follows it.
@@ -154,8 +154,8 @@ def test_overlay_colours_plastic_strain(
     monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "flowed_at", None)
     with sealed():
         for _ in range(REDRAWS):
-            overlay.draw_view()
-            overlay.draw_pixels()
+            overlay.draw_in_scene()
+            overlay.draw_labels()
     assert found.words in [word for given in put for word in given if isinstance(word, str)]
     assert any(given[-1] == "TRIS" and len(given[2]) for given in put)
 
@@ -182,11 +182,11 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     fresh(8)
     obj = dented(tmp_path)
     presets = load("dampsim_addon.scene.presets")
-    own = {presets.title(path): path for path in presets.scripts() if "dampsim_addon" in str(path)}
+    own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
     yields: dict[str, Any] = {}
     for name in ("Clay", "Jelly", "Dough", "Rubber"):
         assert bpy.ops.dampsim.preset(filepath=str(own[name])) == {"FINISHED"}
-        assert presets.standing(obj.dampsim) == name
+        assert presets.current_material(obj.dampsim) == name
         yields[name] = obj.dampsim.plastic_yield
     assert yields["Clay"] > 0.0 < yields["Dough"]
     assert yields["Jelly"] == yields["Rubber"] == 0.0
@@ -198,7 +198,7 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     for name, flows in (("Foil", True), ("Silk", False)):
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert (sheet.dampsim.plastic_yield > 0.0) is flows
-        assert fabrics.standing(sheet.dampsim) == name
+        assert fabrics.current_fabric(sheet.dampsim) == name
 
 
 def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:

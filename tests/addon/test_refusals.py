@@ -150,7 +150,7 @@ def test_bake_stops_at_zero_scale(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match=r"Wobbler: its scale is zero along an axis at frame 7; set a scale above"):
         bpy.ops.dampsim.bake()
     assert dump() == before
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == 6
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a read-only folder")
@@ -201,7 +201,7 @@ def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) 
     obj.dampsim.target = target
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert array.show_viewport
-    assert load("dampsim_addon.scene.caches").frames_done(obj) == 12
+    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 12
 
 
 def test_library_override_bakes_to_point_cache(tmp_path: Path) -> None:

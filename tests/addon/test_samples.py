@@ -36,7 +36,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     scene = bpy.context.scene
     snapshot, simulate = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
-        taken = snapshot.take(sampler)
+        taken = snapshot.build_scene(sampler)
         (body,) = taken.bodies
         pose = body.motion(float(scene.frame_start))
     settings = body.settings

@@ -35,9 +35,9 @@ def shared(obj: bpy.types.Object) -> set[bpy.types.Object]:
 
 def assert_known(load: Load) -> None:
     objects, groups = load("dampsim_addon.scene.objects"), load("dampsim_addon.scene.groups")
-    assert objects.everywhere() == ours()
+    assert objects.all_simulated() == ours()
     for scene in bpy.data.scenes:
-        assert objects.simulated_in(scene) == [obj for obj in scene.objects if obj in ours()]
+        assert objects.simulated_in_scene(scene) == [obj for obj in scene.objects if obj in ours()]
     for obj in ours():
         assert set(groups.group_of(obj).members) == shared(obj)
 
@@ -272,7 +272,7 @@ def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]
     for obj in objects:
         obj.dampsim.live = False
     if together:
-        load("dampsim_addon.scene.groups").join(objects)
+        load("dampsim_addon.scene.groups").join_group(objects)
     crowd(number)
     scene.frame_set(2)
     context, found = bpy.context, {}

@@ -51,7 +51,7 @@ def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypa
     (own / "notes").mkdir()
     (gone / "mine.txt").write_text("the artist's")
     cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")
-    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.cache_cleanup").unused()}
+    found = {Path(one.folder): one.why for one in load("dampsim_addon.jobs.cache_cleanup").unused_caches()}
     assert found == {
         gone: f"{tmp_path / 'gone.blend'} no longer exists",
         busy: f"{tmp_path / 'busy.blend'} no longer exists",

@@ -22,7 +22,7 @@ OTHER = {"settle": 5.0, "bounce": 70.0, "follow_through": 0.4, "stiffness": 60.0
 
 def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
     job = load("dampsim_addon.jobs.bake")
-    for _ in job.run(bpy.context.scene, bpy.context.view_layer, obj, True):
+    for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     made = np.array([cache.read(number).surface for number in cache.numbers()], dtype=np.float32)

@@ -31,14 +31,14 @@ FEW = 10
 def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = load("dampsim_addon.live")
     # A sequence does not depend on the speed of the machine.
-    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "PATIENCE", 600.0)
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
     # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
     step, lbfgs, substeps = (load(f"core.{name}") for name in ("stepping.step", "solvers.lbfgs", "stepping.substeps"))
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
     # Results cached with another limit, here and after the test.
     substeps.choose_substeps.cache_clear()
     # Keyed values need more substeps in some frames, and fewer in others.
-    dials = load("core.simulation.dials").Dials
+    dials = load("core.simulation.dials").DialInterpreter
     counted = dials._counted
 
     def counts(self: Any, body: int, settings: Any) -> Any:
@@ -50,7 +50,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
-    monkeypatch.setattr(load("core.stepping.static_equilibrium"), "_MOST", 5)
+    monkeypatch.setattr(load("core.stepping.static_equilibrium"), "_MAX_STEPS", 5)
     module.install()
     yield module
     module.uninstall()

@@ -315,7 +315,7 @@ def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
     assert result.problem == ""
     crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
-    sewn, others = load("core.simulation.contact_setup").sewn, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
+    sewn, others = load("core.simulation.contact_setup").weld_coincident, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
     edges = np.array([edge.vertices[:] for edge in obj.data.edges])
     parts, before = np.linspace(0.0, 1.0, 9)[:, None, None], None
     for frame in range(1, scene.frame_end + 1):
@@ -327,7 +327,7 @@ def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
             places = shown(other, frame)
             other.data.calc_loop_triangles()
             faces = sewn(places, np.array([one.vertices[:] for one in other.data.loop_triangles]))
-            assert crossings.inside_depth(yarns, proximity.Triangles(places, faces)).max(initial=0.0) < 1e-3 * size
+            assert crossings.depth_inside(yarns, proximity.Triangles(places, faces)).max(initial=0.0) < 1e-3 * size
         before = there if frame == 50 else before
     assert before is not None
     # The trolley carries it along by 75 cm except for some slip, and it comes to rest.
@@ -342,9 +342,9 @@ def test_sample_sacking_yarn_slides(load: Any) -> None:
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        made = simulation.Simulation(snapshot.take(sampler))
+        made = simulation.Simulation(snapshot.build_scene(sampler))
         frames = list(made.frames())
-    cloth = load("core.system.weave_term").weave_of(made.islands[0].system.blocks[0].terms).cloth
+    cloth = load("core.system.weave_term").find_weave_term(made.islands[0].system.blocks[0].terms).cloth
     places = [frame.state.memory["Sacking\x1fyarn places"] for frame in frames[1:]]
     slid = np.abs(places[-1] - places[0])
     # The ring moves by 30 cm, and the cloth yields a part of it. Only the 16 crossings of the pulled yarn slide so far.

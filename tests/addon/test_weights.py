@@ -29,7 +29,7 @@ def test_bulk_weights_equal_vertex_loop(load: Load) -> None:
     fresh()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=250, y_subdivisions=200)
     obj, random = bpy.context.object, np.random.default_rng(3)
-    read = load("dampsim_addon.blender.vertex_groups").weights
+    read = load("dampsim_addon.blender.vertex_groups").read_weights
     names = ["Pin", "Other", "Settle", "Empty", "Stiffness"]
     for name in names:
         obj.vertex_groups.new(name=name)

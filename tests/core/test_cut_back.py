@@ -133,7 +133,7 @@ def test_truncated_body_never_creeps_through_floor(
     # Its displacement, 0.05 m, is truncated to 1/256, which is 0.0003 of its size.
     assert (
         0.2 * INVISIBLE_DEPTH
-        < relative_depth(moment, moment.points(problem.positions(found)), floored)
+        < relative_depth(moment, moment.points_at(problem.positions(found)), floored)
         <= 0.5 * INVISIBLE_DEPTH
     )
     assert max(visible_depth(pair, frame.shapes) for frame in frames) <= VISIBLE_PENETRATION
