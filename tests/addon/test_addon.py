@@ -64,7 +64,7 @@ def test_parameters_become_properties(load: Load) -> None:
     for name, parameter in parameters.PARAMETERS.items():
         prop = group.bl_rna.properties[name]
         assert prop.name == parameter.label
-        assert prop.description == parameter.text
+        assert prop.description == parameter.description
     settings = load("dampsim_addon.scene.properties").read_settings(bpy.context.object)
     assert settings == parameters.Settings()
 

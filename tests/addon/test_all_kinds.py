@@ -61,12 +61,12 @@ def test_targets_play_cached_frames(load: Load, thing: bpy.types.Object) -> None
     for target in TARGETS:
         bake(thing, target)
         cache = load("dampsim_addon.scene.caches").frame_cache(thing)
-        assert cache.numbers() == list(range(1, LAST + 1))
+        assert cache.frame_numbers() == list(range(1, LAST + 1))
         limit, moved = allowed(thing, plain[1]), 0.0
-        for number in cache.numbers():
+        for number in cache.frame_numbers():
             played = world(thing, number)
-            assert np.linalg.norm(played - cache.shape(number, thing.name), axis=1).max() <= limit
-            moved = max(moved, float(np.abs(played - cache.shape(1, thing.name)).max()))
+            assert np.linalg.norm(played - cache.read_shape(number, thing.name), axis=1).max() <= limit
+            moved = max(moved, float(np.abs(played - cache.read_shape(1, thing.name)).max()))
         assert moved > 0.02
         assert bpy.ops.dampsim.clear() == {"FINISHED"}
         for frame, points in plain.items():
@@ -141,11 +141,11 @@ def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
     add(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
     bake(obj, "POINT_CACHE")
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
-    assert [way.button for way in finding.ways] == ["Double Resolution", "Simulate as Shell"]
+    assert [way.button_label for way in finding.fixes] == ["Double Resolution", "Simulate as Shell"]
     assert bpy.ops.dampsim.mend(check="coarse", way=1) == {"FINISHED"}
     assert obj.dampsim.kind == "CLOTH"
     assert obj.dampsim.thickness == pytest.approx(10.0, rel=0.05)
     obj = cube("Thick")
     add(obj, tmp_path, measured_fill=0.3)
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
-    assert [way.button for way in finding.ways] == ["Double Resolution"]
+    assert [way.button_label for way in finding.fixes] == ["Double Resolution"]

@@ -43,10 +43,10 @@ def test_bake_plays_cached_simulation(load: Load, tmp_path: Path, target: str, r
     plain = {frame: world(obj, frame) for frame in range(1, LAST + 1)}
     bake(obj, target)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    assert cache.numbers() == list(range(1, LAST + 1))
+    assert cache.frame_numbers() == list(range(1, LAST + 1))
     moved = away = 0.0
     limit = allowed(obj, plain[1])
-    for number in cache.numbers():
+    for number in cache.frame_numbers():
         frame = cache.read(number)
         played = world(obj, number)
         away = max(away, float(np.linalg.norm(played - frame.surface, axis=1).max()))
@@ -261,7 +261,7 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     before = dump()
     steps = job.bake_object(scene, bpy.context.view_layer, obj, True)
     for step in steps:
-        if step.text == "Simulating" and step.done == 5:
+        if step.text == "Simulating" and step.completed == 5:
             break
     steps.close()
     assert dump() == before
@@ -487,7 +487,7 @@ def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
     obj.dampsim.target = "FRAME_KEYS"
     steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, False)
     for step in steps:
-        if step.text == "Measuring" and step.done == 1:
+        if step.text == "Measuring" and step.completed == 1:
             obj.data.shape_keys.animation_data.nla_tracks[-1].mute = True
             break
     with pytest.raises(load("core.errors").SceneError, match=r"Wobbler: the bake plays .* mm away from the simulation"):

@@ -76,7 +76,7 @@ def test_bug_in_cli_command(
     load: Load, scene: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = load("dampsim_addon.cli")
-    monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), "objects", planted(RuntimeError))
+    monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), "chosen_objects", planted(RuntimeError))
     assert cli.main(["info"]) == 3
     assert "in blunder" in capfd.readouterr().err
 
@@ -95,7 +95,7 @@ def test_export_bug_restores_scene(
         return names, bpy.context.view_layer.objects.active.name, bpy.context.scene.frame_current
 
     before, selected = dump(), chosen()
-    monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match", planted(kind))
+    monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match_vertices", planted(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").export([obj], scene.with_name("out"), ["GLTF"])
     assert dump() == before

@@ -69,7 +69,7 @@ def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
 def names(load: Load, *objects: bpy.types.Object) -> list[str]:
     bpy.context.view_layer.update()
     with scene_of(load, *objects) as taken:
-        return [one.name for one in taken.obstacles]
+        return [one.name for one in taken.colliders]
 
 
 def bake(obj: bpy.types.Object, target: str = "POINT_CACHE") -> None:
@@ -152,8 +152,8 @@ def test_collider_detection(
     become(other)
     assert names(load, obj) == (["Box"] if stops else [])
     with scene_of(load, obj) as taken:
-        assert taken.obstacles_of(taken.bodies[0]) == ((0,) if stops else ())
-        assert taken.touching == stops
+        assert taken.collider_indices(taken.bodies[0]) == ((0,) if stops else ())
+        assert taken.has_contact == stops
     obj.dampsim.collide = False
     assert names(load, obj) == []
 
@@ -174,7 +174,7 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
     with scene_of(load, obj) as taken:
         for frame in (1.0, 3.0):
             # The collider follows its bake.
-            np.testing.assert_allclose(taken.obstacles[0].animated(frame), world(other, frame, True), atol=EXACT)
+            np.testing.assert_allclose(taken.colliders[0].vertices_at(frame), world(other, frame, True), atol=EXACT)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     load("dampsim_addon.scene.groups").join_group([obj, other])
     assert names(load, obj, other) == []
@@ -191,16 +191,16 @@ def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None
     scene.collection.children.link(limit)
     limit.objects.link(far)
     with scene_of(load, obj, other) as taken:
-        assert [body.obstacles for body in taken.bodies] == [None, None]
+        assert [body.colliders for body in taken.bodies] == [None, None]
     other.dampsim.collider_collection = limit
     with scene_of(load, obj, other) as taken:
-        assert [one.name for one in taken.obstacles] == ["Far", "Near"]
-        assert [taken.obstacles_of(body) for body in taken.bodies] == [(0, 1), (0,)]
+        assert [one.name for one in taken.colliders] == ["Far", "Near"]
+        assert [taken.collider_indices(body) for body in taken.bodies] == [(0, 1), (0,)]
     # Colliders that no body uses are not read.
     obj.dampsim.collide = False
     with scene_of(load, obj, other) as taken:
-        assert [one.name for one in taken.obstacles] == ["Far"]
-        assert [taken.obstacles_of(body) for body in taken.bodies] == [(), (0,)]
+        assert [one.name for one in taken.colliders] == ["Far"]
+        assert [taken.collider_indices(body) for body in taken.bodies] == [(), (0,)]
 
 
 def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
@@ -250,17 +250,17 @@ def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None
     bpy.app.handlers.frame_change_post.append(count)
     try:
         with scene_of(load, obj) as taken:
-            obstacle = taken.obstacles[0]
+            obstacle = taken.colliders[0]
             went.clear()
             for frame, surface in expected.items():
-                taken.bodies[0].animated(frame)
-                np.testing.assert_allclose(obstacle.animated(frame), surface, atol=EXACT)
-                obstacle.at(frame)
+                taken.bodies[0].vertices_at(frame)
+                np.testing.assert_allclose(obstacle.vertices_at(frame), surface, atol=EXACT)
+                obstacle.settings_at(frame)
             assert went == [1, 3, 8] if went[0] == 1 else [3, 8]
     finally:
         bpy.app.handlers.frame_change_post.remove(count)
     np.testing.assert_allclose(obstacle.vertices, expected[1.0], atol=EXACT)
-    assert not obstacle.plane
+    assert not obstacle.is_plane
     # Subdivided twice, six faces become 96 quads, closed and facing outwards.
     corners = obstacle.vertices[obstacle.triangles]
     assert len(corners) == 192
@@ -277,8 +277,8 @@ def test_infinite_plane_faces_object_z(load: Load, tmp_path: Path, scale: tuple[
     bpy.context.view_layer.update()
     up = np.array(other.rotation_euler.to_matrix())[:, 2] * (-1.0 if scale[2] < 0.0 else 1.0)
     with scene_of(load, obj) as taken:
-        obstacle = taken.obstacles[0]
-    assert obstacle.plane
+        obstacle = taken.colliders[0]
+    assert obstacle.is_plane
     assert obstacle.triangles.shape == (0, 3)
     point, along, across = obstacle.vertices
     np.testing.assert_allclose(point, other.location, atol=EXACT)
@@ -295,12 +295,12 @@ def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None
         other.dampsim_collider.keyframe_insert("roughness", frame=frame)
     went: list[object] = []
     with scene_of(load, obj) as taken:
-        scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).taken
-        obstacle = scene.obstacles[0]
-        first = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (1.0, 2.5, 4.0)]
+        scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).core_scene
+        obstacle = scene.colliders[0]
+        first = [(obstacle.vertices_at(frame), obstacle.settings_at(frame)) for frame in (1.0, 2.5, 4.0)]
         bpy.app.handlers.frame_change_post.append(lambda *_: went.append(1))
         try:
-            again = [(obstacle.animated(frame), obstacle.at(frame)) for frame in (4.0, 1.0, 2.5)]
+            again = [(obstacle.vertices_at(frame), obstacle.settings_at(frame)) for frame in (4.0, 1.0, 2.5)]
         finally:
             bpy.app.handlers.frame_change_post.pop()
     assert went == []
@@ -380,12 +380,12 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
     obj.dampsim.friction_group, obj.dampsim.front_group = "Rough", "Front"
     obj.scale = (2.0, 0.5, 1.0)
     with scene_of(load, obj) as taken:
-        body, (moving, plain) = taken.bodies[0], taken.obstacles
-        moving.animated(1.0)
-        assert moving.at(1.0).roughness == 0.5
-        moving.animated(5.0)
-        assert moving.at(5.0).roughness == 1.5
-        dials = plain.at(5.0)
+        body, (moving, plain) = taken.bodies[0], taken.colliders
+        moving.vertices_at(1.0)
+        assert moving.settings_at(1.0).roughness == 0.5
+        moving.vertices_at(5.0)
+        assert moving.settings_at(5.0).roughness == 1.5
+        dials = plain.settings_at(5.0)
         assert (dials.roughness, dials.thickness) == (still.dampsim_collider.roughness, pytest.approx(0.01))
         np.testing.assert_allclose(body.friction_map[:11], [0.5] * 10 + [0.0])
         assert np.flatnonzero(body.front_map).tolist() == [3]
@@ -513,7 +513,7 @@ def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.together() == {"FINISHED"}
     assert [one.dampsim.touch_together for one in (first, second, third)] == [True, False, True]
     with scene_of(load, first, second, third) as taken:
-        assert taken.touching
+        assert taken.has_contact
     bpy.context.view_layer.objects.active = second
     assert bpy.ops.dampsim.alone() == {"FINISHED"}
     bpy.context.view_layer.objects.active = third
@@ -526,15 +526,15 @@ def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
 
 
 def standing(live: ModuleType, obj: bpy.types.Object) -> list[str]:
-    scene, session = bpy.context.scene, live.find(obj)
-    return [session.standing(obj, scene, frame).name for frame in range(1, scene.frame_end + 1)]
+    scene, session = bpy.context.scene, live.find_session(obj)
+    return [session.frame_status(obj, scene, frame).name for frame in range(1, scene.frame_end + 1)]
 
 
 def played(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
     bpy.context.view_layer.update()
     for frame in range(1, bpy.context.scene.frame_end + 1):
         bpy.context.scene.frame_set(frame)
-    session = live.find(obj)
+    session = live.find_session(obj)
     assert session.problem == ""
     assert set(standing(live, obj)) == {"VALID"}
     return [kept.frame for kept in session.frames]
@@ -588,7 +588,7 @@ def test_live_recovers_from_faulty_collider(load: Load, live: ModuleType, tmp_pa
     other.modifiers.new("Grow", "BUILD").frame_duration = 4.0
     for frame in range(1, 4):
         scene.frame_set(frame)
-    assert "Box: the collider has no faces at frame 1. Apply Grow" in live.find(obj).problem
+    assert "Box: the collider has no faces at frame 1. Apply Grow" in live.find_session(obj).problem
     other.modifiers.clear()
     played(live, obj)
 
@@ -608,7 +608,7 @@ def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path
         bpy.context.scene.frame_set(frame)
         assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    assert [cache.read(number).inputs for number in cache.numbers()] == shown
+    assert [cache.read(number).inputs for number in cache.frame_numbers()] == shown
 
 
 def _moved(other: bpy.types.Object) -> None:
@@ -735,15 +735,15 @@ def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     inside = ((np.abs(surface[:, :2]) < 1.0).all(axis=1) & (surface[:, 2] < 0.0)).sum()
     (found,) = overlapping(load, obj)
     # Vertices on the face itself may count either way.
-    assert abs(found.vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
-    assert found.others == 0
+    assert abs(found.object_vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
+    assert found.collider_vertices == 0
     findings = load("dampsim_addon.ui.doctor").find_issues
-    assert f"{found.vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
+    assert f"{found.object_vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
     other.location, other.scale = (0.0, 0.0, 0.0), (0.05, 0.05, 0.05)
     (found,) = overlapping(load, obj)
-    assert (found.vertices, found.others) == (0, 8)
+    assert (found.object_vertices, found.collider_vertices) == (0, 8)
     assert "Box starts inside it (vertices inside: 8)" in findings(obj, scene)["inside"].text
     # An open sheet has no inside.
     other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)

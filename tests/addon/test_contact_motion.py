@@ -89,10 +89,10 @@ def test_landing_playback_equals_bake(load: Load, live: ModuleType, tmp_path: Pa
     made = baked(load, obj)
     assert_same_bits(played, made)
     for one, other in zip(played, made, strict=True):
-        assert {k: v.tobytes() for k, v in one.state.memory.items()} == {
-            k: v.tobytes() for k, v in other.state.memory.items()
+        assert {k: v.tobytes() for k, v in one.state.history.items()} == {
+            k: v.tobytes() for k, v in other.state.history.items()
         }
-    assert any(len(frame.state.memory.get("Jelly\x1fcontacts", ())) for frame in made)
+    assert any(len(frame.state.history.get("Jelly\x1fcontacts", ())) for frame in made)
     for frame, points in enumerate(shown, 1):
         assert np.abs(world(obj, frame) - points).max() == 0.0
 
@@ -103,20 +103,20 @@ def test_resume_during_contact_is_bitwise(load: Load, tmp_path: Path, stop: int)
     fresh(SHOT)
     obj = on_floor(tmp_path)
     whole = baked(load, obj)
-    assert len(whole[stop - 1].state.memory["Jelly\x1fcontacts"])
+    assert len(whole[stop - 1].state.history["Jelly\x1fcontacts"])
     job = load("dampsim_addon.jobs.bake")
     steps = job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
-    next(step for step in steps if step.text == "Simulating" and step.done == stop)
+    next(step for step in steps if step.text == "Simulating" and step.completed == stop)
     steps.close()
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     # One more frame was simulated while the last one was flushed.
-    assert cache.numbers() == list(range(1, stop + 2))
+    assert cache.frame_numbers() == list(range(1, stop + 2))
     assert bpy.ops.dampsim.bake(resume=True) == {"FINISHED"}
-    again = [cache.read(number) for number in cache.numbers()]
+    again = [cache.read(number) for number in cache.frame_numbers()]
     assert_same_bits(whole, again)
-    assert [sorted(one.state.memory) for one in whole] == [sorted(one.state.memory) for one in again]
+    assert [sorted(one.state.history) for one in whole] == [sorted(one.state.history) for one in again]
     for one, other in zip(whole, again, strict=True):
-        assert all(one.state.memory[key].tobytes() == other.state.memory[key].tobytes() for key in one.state.memory)
+        assert all(one.state.history[key].tobytes() == other.state.history[key].tobytes() for key in one.state.history)
 
 
 @pytest.mark.parametrize(

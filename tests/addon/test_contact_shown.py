@@ -38,12 +38,12 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     fresh(12)
     obj = ball(tmp_path, -0.1)
     play(12)
-    session = live.find(obj)
-    number, deepest = session.report(obj).sunk[0]
+    session = live.find_session(obj)
+    number, deepest = session.contact_report(obj).penetrations[0]
     # A step removes the penetration at no more than half the size per second.
     assert number == 2
     assert 0.0 < deepest.depth <= 0.1
-    told = f"{deepest.points} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
+    told = f"{deepest.points_inside} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
     sentence = load("dampsim_addon.scene.shot_messages").report_messages(session.report(obj), obj, bpy.context.scene)[0]
     assert sentence == f"{told}; they move out slowly"
@@ -69,7 +69,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
     # So soft that it swings on its support for longer than a frame.
     obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
     play(16)
-    report = live.find(obj).report(obj)
+    report = live.find_session(obj).report(obj)
     frames = report.soonest * 24.0
     assert frames > 2.0
     sentences = load("dampsim_addon.scene.shot_messages").report_messages
@@ -123,7 +123,7 @@ def test_viewport_draws_support_forces(
     )
     monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_lines", "_points", "_text"):
+    for name in ("_draw_lines", "_draw_points", "_draw_text"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
     overlay.draw_in_scene()
     overlay.draw_labels()
@@ -134,7 +134,7 @@ def test_viewport_draws_support_forces(
     rises = found.lines[1::2] - found.lines[::2]
     assert (rises[:, 2] > 0.0).all()
     assert np.linalg.norm(rises, axis=1).max() == pytest.approx(0.2 * 3.0**0.5, rel=0.01)
-    (words, _), weight = found.words[0], 9.81 * live.find(obj).simulation.system_of("Sphere").mass.sum()
+    (words, _), weight = found.labels[0], 9.81 * live.find_session(obj).simulation.system_of("Sphere").mass.sum()
     assert words.startswith("Floor: ")
     # It is at rest, as far as a frame shows.
     assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
@@ -149,10 +149,10 @@ def test_viewport_draws_support_forces(
             overlay.draw_in_scene()
             overlay.draw_labels()
     assert len(put) == (REDRAWS + 1) * once
-    assert not len(found.deep)
+    assert not len(found.deep_points)
     # Forces of an unreadable collider are not drawn.
     monkeypatch.undo()
     floor = bpy.data.objects["Floor"]
-    drawn = overlay.OverlayData(live.find(obj), live.find(obj).simulation, "Sphere", live.find(obj).frames[-1].frame)
+    drawn = overlay.OverlayData(live.find_session(obj), live.find_session(obj).simulation, "Sphere", live.find_session(obj).frames[-1].frame)
     floor.hide_viewport = True
     assert drawn.contacts is None

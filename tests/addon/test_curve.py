@@ -79,8 +79,8 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     assert lowest == pytest.approx(frames[measured.argmin()] / 30.0, abs=0.03)
     # The legend is readable: its hues contrast with the paper.
     for hue in (look.measured, look.dialled, look.end):
-        assert np.abs(np.array(hue) - look.paper).max() > 0.4
-    assert shown.text in picture.curve_svg(shown, "Test")
+        assert np.abs(np.array(hue) - look.background).max() > 0.4
+    assert shown.summary in picture.curve_svg(shown, "Test")
 
 
 def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
@@ -88,13 +88,13 @@ def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.build_scene(sampler).bodies[0].reference == "PINS"
+        assert snapshot.build_scene(sampler).bodies[0].reference_motion == "PINS"
     armature(obj)
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.build_scene(sampler).bodies[0].reference == "MESH"
+        assert snapshot.build_scene(sampler).bodies[0].reference_motion == "MESH"
     obj.dampsim.carrier = "NONE"
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        assert snapshot.build_scene(sampler).bodies[0].reference == "NONE"
+        assert snapshot.build_scene(sampler).bodies[0].reference_motion == "NONE"
 
 
 def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
@@ -122,12 +122,12 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
         simulation = load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
     block = simulation.model_of(obj.name).block
     rest, (tets,) = block.rest, block.groups
-    assert overlay.stretches(simulation, obj.name, rest) == pytest.approx(1.0)
+    assert overlay.element_stretches(simulation, obj.name, rest) == pytest.approx(1.0)
     # Completely pinned tetrahedra are not simulated.
-    held = block.fixed[tets].all(axis=1)
+    held = block.is_fixed[tets].all(axis=1)
     assert 0 < held.sum() < len(tets)
     for sizes, wanted in (([1.0, 3.0, 1.0], 3.0), ([0.25, 1.0, 2.0], 4.0), ([-1.0, 1.0, 1.0], np.inf)):
-        found = overlay.stretches(simulation, obj.name, rest * sizes)
+        found = overlay.element_stretches(simulation, obj.name, rest * sizes)
         assert found[~held] == pytest.approx(wanted)
         assert found[held] == pytest.approx(1.0)
     found = load("core.elements.assembly").element_edges(tets)

@@ -76,7 +76,7 @@ def test_curve_follows_baked_rope(load: Any, tmp_path: Path, kind: str) -> None:
     cache = load("dampsim_addon.scene.caches").frame_cache(rope)
     length = 0.8
     for number in range(1, LAST + 1):
-        away = np.linalg.norm(middle(curve, number) - cache.shape(number, rope.name), axis=1)
+        away = np.linalg.norm(middle(curve, number) - cache.read_shape(number, rope.name), axis=1)
         # Six control points of a spline cannot follow every bend.
         assert away.max() < (1e-5 if kind == "POLY" else 0.03) * length
     assert np.abs(middle(curve, LAST) - plain).max() > 0.05

@@ -122,7 +122,7 @@ def _begins_below(obj: bpy.types.Object) -> None:
         importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("scene_builder", "overlaps")
     )
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
-        overlaps.note(snapshot.take(sampler), [obj])
+        overlaps.record_overlaps(snapshot.build_scene(sampler), [obj])
 
 
 def _building(obj: bpy.types.Object) -> None:
@@ -232,9 +232,9 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     found = doctor.find_issues(obj, scene)
     assert list(found) == [check]
     assert words in found[check].text
-    assert (found[check].mend is not None) == mendable
-    assert bool(found[check].button) == mendable
-    assert len(found[check].ways) == sum(known == case for known, _ in WAYS) * mendable
+    assert (found[check].fix is not None) == mendable
+    assert bool(found[check].button_label) == mendable
+    assert len(found[check].fixes) == sum(known == case for known, _ in WAYS) * mendable
     before, (points, faces) = world(obj, 4), seen(obj)
     if mendable:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"FINISHED"}
@@ -258,7 +258,7 @@ def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
     obj.scale.x = -0.5
     bpy.context.view_layer.update()
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["scale"]
-    assert finding.mend is None
+    assert finding.fix is None
     assert "single-user" in finding.text
     assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}
     assert obj.scale.x == -0.5

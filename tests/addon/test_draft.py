@@ -58,7 +58,7 @@ def test_draft_playback_full_bake(load: Load, live: ModuleType, tmp_path: Path, 
     obj.dampsim.draft = True
     play()
     assert nodes(live, obj) < 0.6 * full
-    assert live.drafted(obj)
+    assert live.is_displayed_in_draft(obj)
     # The bake and its fingerprints do not depend on Draft.
     assert_same_bits(baked(load, obj), made)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
@@ -96,11 +96,11 @@ def test_draft_switch_never_mixes_frames(live: ModuleType, tmp_path: Path) -> No
     play()
     draft = world(obj, 8)
     scene.frame_set(8)
-    assert (standing(live, obj, 8), live.drafted(obj)) == ("VALID", True)
+    assert (standing(live, obj, 8), live.is_displayed_in_draft(obj)) == ("VALID", True)
     obj.dampsim.draft = False
     bpy.context.view_layer.update()
     # The full frame still exists; it is verified when it plays.
-    assert (standing(live, obj, 8), live.drafted(obj)) == ("STALE", False)
+    assert (standing(live, obj, 8), live.is_displayed_in_draft(obj)) == ("STALE", False)
     assert obj.modifiers[SHOWN].show_viewport
     scene.frame_set(8)
     assert standing(live, obj, 8) == "VALID"
@@ -145,28 +145,28 @@ def test_draft_after_undo_and_reload(live: ModuleType, tmp_path: Path) -> None:
     bpy.ops.ed.undo_push(message="in full")
     obj.dampsim.draft = True
     scene.frame_set(6)
-    assert live.drafted(obj)
+    assert live.is_displayed_in_draft(obj)
     bpy.ops.ed.undo_push(message="in Draft")
     for move, draft in ((bpy.ops.ed.undo, False), (bpy.ops.ed.redo, True)) * 2:
         move()
         obj = bpy.data.objects[name]
         assert obj.dampsim.draft == draft
-        assert live.drafted(obj) == draft
-        assert live.find(obj).draft == draft
+        assert live.is_displayed_in_draft(obj) == draft
+        assert live.find_session(obj).draft == draft
         scene = bpy.context.scene
         scene.frame_set(6)
-        assert (standing(live, obj, 6), live.drafted(obj)) == ("VALID", draft)
+        assert (standing(live, obj, 6), live.is_displayed_in_draft(obj)) == ("VALID", draft)
     path = tmp_path / "saved.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    assert live.drafted(obj)
+    assert live.is_displayed_in_draft(obj)
     bpy.ops.wm.open_mainfile(filepath=str(path))
     obj = bpy.data.objects[name]
     assert obj.dampsim.draft
     assert not live.played(obj)
     assert SHOWN not in obj.modifiers
     play()
-    assert live.drafted(obj)
-    assert live.find(obj).draft
+    assert live.is_displayed_in_draft(obj)
+    assert live.find_session(obj).draft
 
 
 @pytest.mark.slow
@@ -188,19 +188,19 @@ def test_render_uses_full_resolution(live: ModuleType, tmp_path: Path) -> None:
     live.drop(obj)
     obj.dampsim.draft, obj.dampsim.draft_part = True, 13.0
     play(last=6)
-    assert live.drafted(obj)
+    assert live.is_displayed_in_draft(obj)
     found = rendered(tmp_path / "draft")
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
     # After the render, Draft is displayed again.
-    assert live.drafted(obj)
-    assert live.find(obj).draft
+    assert live.is_displayed_in_draft(obj)
+    assert live.find_session(obj).draft
     # The difference between Draft and full resolution is visible.
     assert max(np.abs(world(obj, frame) - drawn[frame - 1]).max() for frame in range(1, 7)) > 0.01
     scene.frame_set(4)
     bpy.ops.render.render()
-    assert live.drafted(obj)
-    assert live.find(obj, render=True).verified >= 4
+    assert live.is_displayed_in_draft(obj)
+    assert live.find_session(obj, render=True).verified >= 4
 
 
 @pytest.mark.slow

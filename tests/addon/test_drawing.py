@@ -151,7 +151,7 @@ def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: 
             texts, context = list[str](), Context()
             context.region.width, context.preferences.system.ui_scale = width, scale
             text, _ = line.live_status_text(obj, context)
-            layout.draw_wrapped(Layout(texts), text, "NONE", context, instead=line.reserved_texts(scene))
+            layout.draw_wrapped(Layout(texts), text, "NONE", context, alternatives=line.reserved_texts(scene))
             heights.add(len(texts))
             assert " ".join(texts).strip() == text
             obj.dampsim.settle = 8.0
@@ -182,7 +182,7 @@ def test_viewport_computes_each_state_once(
     )
     monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_lines", "_points", "_text"):
+    for name in ("_draw_lines", "_draw_points", "_draw_text"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
     overlay.draw_in_scene()
     overlay.draw_labels()
@@ -214,17 +214,17 @@ def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     on_disk = load("dampsim_addon.scene.cache_status")
     bake(obj, "POINT_CACHE")
-    assert (on_disk.known_status(obj).frames, on_disk.known_status(obj).gone) == (LAST, "")
+    assert (on_disk.known_status(obj).frame_count, on_disk.known_status(obj).missing_file) == (LAST, "")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     cache.drop_from(8)
     (cache.folder / "bake.pc2").unlink()
-    assert on_disk.known_status(obj).frames == LAST
-    assert on_disk.refresh_status(obj).frames == 7
-    assert on_disk.known_status(obj).gone.endswith("bake.pc2")
+    assert on_disk.known_status(obj).frame_count == LAST
+    assert on_disk.refresh_status(obj).frame_count == 7
+    assert on_disk.known_status(obj).missing_file.endswith("bake.pc2")
     # Changing the folder reads the status of the new cache at once.
     folder, obj.dampsim.cache_folder = obj.dampsim.cache_folder, str(tmp_path / "elsewhere")
-    assert on_disk.known_status(obj).looked
-    assert on_disk.known_status(obj).frames == 0
+    assert on_disk.known_status(obj).is_known
+    assert on_disk.known_status(obj).frame_count == 0
     obj.dampsim.cache_folder = folder
     assert on_disk.known_status(obj).frames == 7
     path = tmp_path / "scene.blend"

@@ -162,7 +162,7 @@ def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
     before = dump()
     steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, True)
     for step in steps:
-        if step.text == "Simulating" and step.done == 5:
+        if step.text == "Simulating" and step.completed == 5:
             while (tmp_path / "cache").exists():
                 # The next frame is being written there.
                 shutil.rmtree(tmp_path / "cache", ignore_errors=True)

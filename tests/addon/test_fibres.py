@@ -67,7 +67,7 @@ def test_keyed_contraction_playback_equals_bake(
     obj = tongue(tmp_path, **along)
     play()
     played = [world(obj, frame) for frame in (4, 6, LAST)]
-    kept = [kept.frame.state for kept in live.find(obj).frames]
+    kept = [kept.frame.state for kept in live.find_session(obj).frames]
     assert length(obj, 1) == pytest.approx(1.0, abs=1e-3)
     # The pins keep the width of its end. It is at rest Settle frames after the last key.
     assert length(obj, LAST) == pytest.approx(0.7, abs=0.03)
@@ -80,8 +80,8 @@ def test_keyed_contraction_playback_equals_bake(
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
-            assert {k: v.tobytes() for k, v in there.memory.items()} == {
-                k: v.tobytes() for k, v in state.memory.items()
+            assert {k: v.tobytes() for k, v in there.history.items()} == {
+                k: v.tobytes() for k, v in state.history.items()
             }
         for shape, frame in zip(played, (4, 6, LAST), strict=True):
             # The bound of compressed keys is a thousandth of the size; PC2 has single precision.
@@ -92,8 +92,8 @@ def test_changed_key_is_simulated_again(live: ModuleType, tmp_path: Path) -> Non
     scene = fresh(LAST)
     obj = tongue(tmp_path)
     play()
-    session = live.find(obj)
-    assert session.standing(obj, scene, LAST) is live.Standing.VALID
+    session = live.find_session(obj)
+    assert session.frame_status(obj, scene, LAST) is live.FrameStatus.VALID
     obj.dampsim.contraction = 50.0
     obj.keyframe_insert("dampsim.contraction", frame=6)
     scene.frame_set(1)
@@ -149,7 +149,7 @@ def test_nan_contraction_is_reported(load: Load, live: ModuleType, tmp_path: Pat
     assert result.problem.startswith("Tongue: contraction: nan % is outside of its range, -100 to 60 %")
     scene.frame_set(1)
     play(6)
-    assert live.find(obj).problem == result.problem
+    assert live.find_session(obj).problem == result.problem
 
 
 def test_contraction_display_avoids_disk(

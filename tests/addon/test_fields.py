@@ -156,7 +156,7 @@ def frames(load: Load, obj: bpy.types.Object) -> list[Any]:
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    return [cache.read(number) for number in cache.numbers()]
+    return [cache.read(number) for number in cache.frame_numbers()]
 
 
 def places(found: list[Any]) -> list[bytes]:
@@ -207,7 +207,7 @@ def test_keyed_wind_playback_equals_bake(
     wind = blowing(noise=noise)
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    session = live.find(obj)
+    session = live.find_session(obj)
     assert not session.problem
     played = [kept.frame for kept in session.frames]
     assert len(played) == session.verified == LAST
@@ -232,11 +232,11 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
     scene.frame_set(15)
     for frame in range(1, 25):
         scene.frame_set(frame)
-    session = live.find(obj)
+    session = live.find_session(obj)
     assert session.verified == 24
     # The current frame does not affect the status of measurements and frames.
     scene.frame_set(12)
-    assert session.standing(obj, scene, 12).name == "VALID"
+    assert session.frame_status(obj, scene, 12).name == "VALID"
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     measured = load("dampsim_addon.scene.measurements")
     sag = obj.dampsim.measured_sag
@@ -300,9 +300,9 @@ def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: P
     calm.location = (0.0, 3.0, 0.0)
     for frame in range(1, 9):
         scene.frame_set(frame)
-    session = live.find(obj)
+    session = live.find_session(obj)
     before = [kept.frame.state.positions for kept in session.frames]
-    assert session.standing(obj, scene, 8).name == "VALID"
+    assert session.frame_status(obj, scene, 8).name == "VALID"
 
     def edited(edit: Callable[[], object], first: int) -> None:
         """Check that an edit changes the frames from first on and keeps the earlier ones."""
@@ -310,7 +310,7 @@ def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: P
         scene.frame_set(8)
         edit()
         bpy.context.view_layer.update()
-        assert session.standing(obj, scene, 8).name == "STALE"
+        assert session.frame_status(obj, scene, 8).name == "STALE"
         for frame in range(1, 9):
             scene.frame_set(frame)
         assert not session.problem
@@ -348,11 +348,11 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     made = frames(load, obj)
     obj.dampsim.baked = ""
     snapshot, threads = load("dampsim_addon.scene.scene_builder"), set()
-    ask = snapshot.outside_now
-    monkeypatch.setattr(snapshot, "outside_now", lambda *args: threads.add(threading.current_thread()) or ask(*args))
+    ask = snapshot.read_external_forces
+    monkeypatch.setattr(snapshot, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args))
     sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
     with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
-        steps = variants.Variants(snapshot.build_scene(sampler), obj.name).prepared({})
+        steps = variants.Variants(snapshot.build_scene(sampler), obj.name).prepare({})
         while True:
             try:
                 next(steps)

@@ -33,9 +33,9 @@ def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp
     assert [group.members for group in going_on.outdated_groups(bpy.context)] == [(obj,)]
     for _ in range(20):
         going_on.simulate_slice(scene)
-        session = live.find(obj)
+        session = live.find_session(obj)
         told = going_on.resimulation_text([session], scene)
-        assert told.startswith(f"DampSim: updating frame {min(session.next, 8)} of 8"), told
+        assert told.startswith(f"DampSim: updating frame {min(session.next_frame, 8)} of 8"), told
     assert going_on.outdated_groups(bpy.context) == []
     assert session.verified == scene.frame_current == 8
     assert obj.modifiers["DampSim Live"].show_viewport

@@ -141,12 +141,12 @@ def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> N
         obj.dampsim.kind, obj.dampsim.struts, obj.dampsim.resolution = "SPRINGS", "VOLUME", 200
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    assert cache.numbers() == list(range(1, LAST + 1))
-    first, moved = cache.shape(1, obj.name), 0.0
+    assert cache.frame_numbers() == list(range(1, LAST + 1))
+    first, moved = cache.read_shape(1, obj.name), 0.0
     limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(first, axis=0))) + 1e-6
-    for number in cache.numbers():
+    for number in cache.frame_numbers():
         played = world(obj, number)
-        assert np.linalg.norm(played - cache.shape(number, obj.name), axis=1).max() < limit
+        assert np.linalg.norm(played - cache.read_shape(number, obj.name), axis=1).max() < limit
         moved = max(moved, float(np.abs(played - first).max()))
     assert moved > 0.02
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
@@ -244,14 +244,14 @@ def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
     select(third)
     assert bpy.ops.dampsim.alone() == {"FINISHED"}
     assert members(load, third) == ["Third"]
-    assert known(third).frames == 0
+    assert known(third).frame_count == 0
     assert not bpy.ops.dampsim.alone.poll()
     select(both[1])
     bpy.ops.dampsim.alone()
     # The last remaining member has no group any more.
     assert not both[0].dampsim.together
     assert both[0].dampsim.baked
-    assert known(both[0]).frames == 0
+    assert known(both[0]).frame_count == 0
 
 
 def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
@@ -267,7 +267,7 @@ def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
     load("dampsim_addon.ui.group_operators").simulate_together([b, c])
     for obj in (a, b, c, d):
         assert members(load, obj) == list(names)
-        assert known(obj).looked
+        assert known(obj).is_known
 
 
 @pytest.mark.slow
@@ -342,7 +342,7 @@ def test_link_to_empty_drags_unpinned_body(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     # Linked at one point of its upper face, it swings and follows.
-    moved = cache.shape(LAST, obj.name) - cache.shape(1, obj.name)
+    moved = cache.read_shape(LAST, obj.name) - cache.read_shape(1, obj.name)
     assert moved[:, 0].max() > 0.3
     assert np.abs(moved[:, 2]).max() < 0.6
 
@@ -371,7 +371,7 @@ def test_link_follows_bone(load: Load, tmp_path: Path) -> None:
         bone.append(np.array(evaluated.matrix_world @ evaluated.pose.bones["high"].matrix))
     carried = bone[1] @ np.linalg.inv(bone[0]) @ np.array([0.0, 0.0, 1.0, 1.0])
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    assert np.linalg.norm(cache.shape(5, obj.name)[0] - carried[:3]) < 1e-3
+    assert np.linalg.norm(cache.read_shape(5, obj.name)[0] - carried[:3]) < 1e-3
     obj.dampsim.links[0].bone = "lost"
     with pytest.raises(RuntimeError, match="bone 'lost' of a link is missing"):
         bpy.ops.dampsim.bake()
@@ -393,7 +393,7 @@ def test_weld_links_and_groups_neighbours(load: Load, tmp_path: Path) -> None:
     select(*both[::-1])
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    ends = [load("dampsim_addon.scene.caches").frame_cache(both[0]).shape(LAST, obj.name) for obj in both]
+    ends = [load("dampsim_addon.scene.caches").frame_cache(both[0]).read_shape(LAST, obj.name) for obj in both]
     for place in (0.25,):
         left, right = (
             np.array([v.co.x for v in obj.data.vertices]) * side > place - 0.01
@@ -458,7 +458,7 @@ def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Pa
     both[1].dampsim.live = False
     assert said(both[0], bpy.context) == ("Right is in the same group and Live is off for it; switch it on", True)
     scene.frame_set(2)
-    assert live.find(both[0]) is None
+    assert live.find_session(both[0]) is None
     both[1].dampsim.live = True
     both[1].dampsim.baked = "SHAPE_KEYS"
     assert "Right is in the same group and is baked" in said(both[0], bpy.context)[0]
@@ -471,14 +471,14 @@ def test_group_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) ->
     bpy.ops.dampsim.weld()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    session = live.find(both[0])
+    session = live.find_session(both[0])
     assert session.verified == LAST
-    assert live.find(both[1]) is session
+    assert live.find_session(both[1]) is session
     played = {obj.name: [kept.frame.shapes[obj.name].tobytes() for kept in session.frames] for obj in both}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     for obj in both:
         cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-        baked = [cache.shape(n, obj.name).astype(np.float32).tobytes() for n in cache.numbers()]
+        baked = [cache.read_shape(n, obj.name).astype(np.float32).tobytes() for n in cache.frame_numbers()]
         assert baked == played[obj.name]
 
 
@@ -494,7 +494,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     owner.dampsim.links[0].points.add().place = beside
     bpy.context.view_layer.update()
     (found,) = drawing.link_overlays(owner, bpy.context.view_layer)
-    np.testing.assert_allclose(found.here[-1], owner.matrix_world @ Vector(beside), atol=1e-6)
+    np.testing.assert_allclose(found.points[-1], owner.matrix_world @ Vector(beside), atol=1e-6)
     owner.location.z, owner.rotation_euler.z = 0.0, 0.0
     owner.dampsim.links[0].points.remove(4)
     bpy.context.view_layer.update()
@@ -502,11 +502,11 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
         scene.frame_set(frame)
     (found,) = drawing.link_overlays(owner, bpy.context.view_layer)
     assert found.rigid
-    assert found.ends.shape == (8, 3)
+    assert found.segments.shape == (8, 3)
     # The two ends of a weld coincide while the bodies swing.
-    assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 1e-3
+    assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 1e-3
     surface = world(owner, LAST)
-    assert np.linalg.norm(surface[:, None] - found.here[None], axis=2).min(axis=0).max() < 1e-3
+    assert np.linalg.norm(surface[:, None] - found.points[None], axis=2).min(axis=0).max() < 1e-3
     owner.dampsim.show_links = False
     assert not list(drawing.link_overlays(owner, bpy.context.view_layer))
 

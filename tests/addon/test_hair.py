@@ -60,11 +60,11 @@ def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     bpy.context.scene.frame_set(1)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(wire)
-    strands = load("dampsim_addon.blender.hair").Strands.of(hair.data)
-    rows = (strands.starts[strands.guides(5)][:, None] + np.arange(6)).ravel()
+    strands = load("dampsim_addon.blender.hair").Strands.from_curves(hair.data)
+    rows = (strands.starts[strands.select_guides(5)][:, None] + np.arange(6)).ravel()
     moved = 0.0
     for number in range(1, LAST + 1):
-        there, wanted = shown(hair, number), cache.shape(number, wire.name)
+        there, wanted = shown(hair, number), cache.read_shape(number, wire.name)
         np.testing.assert_allclose(there[rows], wanted, atol=2e-6)
         if number in plain:
             away = (there - plain[number]).reshape(40, 6, 3)
@@ -83,9 +83,9 @@ def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
         hair = haired()
         wire = guided(hair, tmp_path)
         played = [shown(hair, number) for number in range(1, LAST + 1)]
-        strands = load("dampsim_addon.blender.hair").Strands.of(hair.data)
-        rows = (strands.starts[strands.guides(5)][:, None] + np.arange(6)).ravel()
-        kept = [one.frame.shapes[wire.name] for one in live.find(wire).frames]
+        strands = load("dampsim_addon.blender.hair").Strands.from_curves(hair.data)
+        rows = (strands.starts[strands.select_guides(5)][:, None] + np.arange(6)).ravel()
+        kept = [one.frame.shapes[wire.name] for one in live.find_session(wire).frames]
         assert len(kept) == LAST
         for there, wanted in zip(played, kept, strict=True):
             np.testing.assert_allclose(there[rows], wanted, atol=2e-6)
@@ -121,4 +121,4 @@ def test_guide_distribution_and_refusals(load: Any, tmp_path: Path) -> None:
     roots = np.column_stack([np.linspace(0.0, 1.0, 101), np.zeros((101, 2))])
     points = (roots[:, None] + np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]])).reshape(-1, 3)
     strands = load("dampsim_addon.blender.hair").Strands(points, 2 * np.arange(101), np.full(101, 2), 0.0)
-    np.testing.assert_array_equal(strands.guides(3), [0, 50, 100])
+    np.testing.assert_array_equal(strands.select_guides(3), [0, 50, 100])

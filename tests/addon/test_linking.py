@@ -55,9 +55,9 @@ def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: P
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
     (found,) = drawn(load, *both)
-    assert np.linalg.norm(found.ends[::2] - found.ends[1::2], axis=1).max() < 2e-3
+    assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 2e-3
     # The links follow the sway.
-    assert found.here[:, 1].mean() > 0.15
+    assert found.points[:, 1].mean() > 0.15
     assert found.chosen
     assert not len(found.ties)
 
@@ -81,8 +81,8 @@ def test_links_to_objects_without_surface(load: Load, tmp_path: Path) -> None:
     middle = rig.matrix_world @ (0.5 * (bone.head + bone.tail))
     assert set(by_end) == {(0.0, 0.0, 2.0), tuple(np.round(middle, 4).tolist())}
     for link in by_end.values():
-        assert np.allclose(link.ends[0], link.ends[1], atol=1e-5)
-        assert np.allclose(link.ties[0], link.ends[1])
+        assert np.allclose(link.segments[0], link.segments[1], atol=1e-5)
+        assert np.allclose(link.ties[0], link.segments[1])
     rig.data.bones.active = None
     select(obj, rig)
     bpy.ops.dampsim.link()

@@ -33,12 +33,12 @@ def play(first: int = 1, last: int = LAST) -> None:
 
 
 def standing(live: ModuleType, obj: bpy.types.Object, frame: int) -> str:
-    session = live.find(obj)
-    return str(session.standing(obj, bpy.context.scene, frame).name) if session else "MISSING"
+    session = live.find_session(obj)
+    return str(session.frame_status(obj, bpy.context.scene, frame).name) if session else "MISSING"
 
 
 def frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
-    return [kept.frame for kept in live.find(obj).frames]
+    return [kept.frame for kept in live.find_session(obj).frames]
 
 
 def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
@@ -47,7 +47,7 @@ def baked(load: Load, obj: bpy.types.Object) -> list[Any]:
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    return [cache.read(number) for number in cache.numbers()]
+    return [cache.read(number) for number in cache.frame_numbers()]
 
 
 def assert_same_bits(played: list[Any], made: list[Any]) -> None:
@@ -85,7 +85,7 @@ def test_live_equals_bake_bitwise(
     played, shown = frames(live, obj), [world(obj, frame) for frame in range(1, LAST + 1)]
     obj.dampsim.target = "POINT_CACHE"
     assert_same_bits(played, baked(load, obj))
-    assert live.find(obj) is None
+    assert live.find_session(obj) is None
     for frame in range(1, LAST + 1):
         now = world(obj, frame)
         # A bake below the modifiers of a rig is rounded once more.
@@ -99,7 +99,7 @@ def test_substep_changes_do_not_affect_others(load: Load, live: ModuleType, tmp_
     # Substeps grow with Bounce: poses for additional substeps are sampled while the frame is simulated.
     one, other = keyed(tmp_path), wobbler(tmp_path, "Other")
     play()
-    counts = [kept.count for kept in live.find(one).frames]
+    counts = [kept.count for kept in live.find_session(one).frames]
     assert any(before < after for before, after in pairwise(counts))
     played = [frames(live, obj) for obj in (one, other)]
     for obj, made in zip((one, other), played, strict=True):
@@ -123,8 +123,8 @@ def test_shrinkwrap_target_is_read_unsimulated(load: Load, live: ModuleType, tmp
         play(last=5)
     if how == "played again alone":
         # The frames of the leader stay valid and displayed.
-        live.find(led).touch()
-        live.find(led).frames.clear()
+        live.find_session(led).invalidate()
+        live.find_session(led).frames.clear()
         play(last=5)
     if how == "rendered":
         scene.frame_set(5)
@@ -223,7 +223,7 @@ def test_random_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: 
         for _ in range(4):
             scene.frame_set(chance.randrange(1, LAST + 1))
         claims = {n: standing(live, obj, n) for n in range(1, LAST + 1)}
-        session = live.find(obj)
+        session = live.find_session(obj)
         with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
             truth = list(simulate.Simulation(snapshot.build_scene(sampler)).frames())
         valid = [n for n in claims if claims[n] == "VALID"]
@@ -243,24 +243,24 @@ def test_changed_dial_marks_frames_stale(live: ModuleType, tmp_path: Path, name:
     setattr(obj.dampsim, name, getattr(obj.dampsim, name) * 1.5)
     assert {standing(live, obj, n) for n in range(1, LAST + 1)} == {"STALE"}
     # After the dial is restored, the cached frames are valid again as soon as one is displayed.
-    kept = live.find(obj).frames[5]
+    kept = live.find_session(obj).frames[5]
     setattr(obj.dampsim, name, getattr(obj.dampsim, name) / 1.5)
     scene.frame_set(7)
     assert standing(live, obj, 6) == "VALID"
-    assert live.find(obj).frames[5] is kept
+    assert live.find_session(obj).frames[5] is kept
 
 
 def test_later_keyframe_keeps_earlier_frames(live: ModuleType, tmp_path: Path) -> None:
     scene = fresh()
     obj = wobbler(tmp_path)
     play()
-    before = list(live.find(obj).frames)
+    before = list(live.find_session(obj).frames)
     obj.location.x = 0.5
     obj.keyframe_insert("location", frame=LAST)
     bpy.context.view_layer.update()
     assert standing(live, obj, 3) == "STALE"
     scene.frame_set(LAST)
-    after = live.find(obj).frames
+    after = live.find_session(obj).frames
     same = [one is other for one, other in zip(before, after, strict=True)]
     # The previous last key is at 9; nothing differs up to there.
     assert same == [number <= 9 for number in range(1, LAST + 1)]
@@ -341,7 +341,7 @@ def test_scene_and_view_layer_force_fields(load: Load, live: ModuleType, tmp_pat
         bpy.context.view_layer.update()
         play(last=last)
     setattr(bpy.context.window, where, other)
-    shown = live.find(obj).frames
+    shown = live.find_session(obj).frames
     claimed = [kept.frame for kept in shown if standing(live, obj, kept.frame.number) == "VALID"]
     play(last=last)
     calm = frames(live, obj)
@@ -401,7 +401,7 @@ def test_live_after_save_reload_rename(live: ModuleType, tmp_path: Path) -> None
     assert obj.modifiers["DampSim Live"].show_viewport
     bpy.ops.wm.open_mainfile(filepath=str(path))
     obj = bpy.data.objects["Renamed"]
-    assert live.find(obj) is None
+    assert live.find_session(obj) is None
     assert "DampSim Live" not in obj.modifiers
     play()
     assert standing(live, obj, LAST) == "VALID"
@@ -456,7 +456,7 @@ def test_undo_shows_its_own_frame(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     name = wobbler(tmp_path).name
     play()
-    shown = {number: kept.locals for number, kept in enumerate(live.find(bpy.data.objects[name]).frames, 1)}
+    shown = {number: kept.local_vertices for number, kept in enumerate(live.find_session(bpy.data.objects[name]).frames, 1)}
 
     def seen() -> np.ndarray:
         mesh = bpy.data.objects[name].evaluated_get(bpy.context.evaluated_depsgraph_get()).data
@@ -480,10 +480,10 @@ def test_live_reports_missing_pin_group(live: ModuleType, tmp_path: Path) -> Non
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = "Nowhere"
     play(last=3)
-    assert "Wobbler: pin group 'Nowhere' is missing" in live.find(obj).problem
+    assert "Wobbler: pin group 'Nowhere' is missing" in live.find_session(obj).problem
     obj.dampsim.pin_group = "Pin"
     play(last=3)
-    assert live.find(obj).problem == ""
+    assert live.find_session(obj).problem == ""
     assert standing(live, obj, 3) == "VALID"
 
 
@@ -496,7 +496,7 @@ def test_live_reports_zero_scale(live: ModuleType, tmp_path: Path) -> None:
     flat.scale = (1.0, 1.0, 1.0)
     flat.keyframe_insert("scale", frame=3)
     play()
-    assert live.find(flat).problem == ("Flat: its scale is zero along an axis at frame 4. Set a scale above zero.")
+    assert live.find_session(flat).problem == ("Flat: its scale is zero along an axis at frame 4. Set a scale above zero.")
     assert [standing(live, other, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     assert all(obj.modifiers["Subdivision"].show_viewport for obj in (flat, other))
     flat.scale.x = 0.5
@@ -531,7 +531,7 @@ def test_live_reports_unsupported_modifier_order(live: ModuleType, tmp_path: Pat
     obj = wobbler(tmp_path)
     obj.modifiers.new("Twist", "SIMPLE_DEFORM")
     play()
-    assert live.find(obj).problem.startswith(
+    assert live.find_session(obj).problem.startswith(
         "Wobbler: modifier Subdivision is above Twist, so the shape that shape keys need cannot be displayed"
     )
     assert standing(live, obj, LAST) == "MISSING"
@@ -601,7 +601,7 @@ def test_background_render_simulates_missing_frames(load: Load, tmp_path: Path) 
     obj.dampsim.live = False
     plain = rendered(tmp_path / "plain")
     # Nothing is simulated for a render while Live is off.
-    assert live.find(obj) is None
+    assert live.find_session(obj) is None
     assert max(float(np.abs(one - other).mean()) for one, other in zip(plain, found, strict=True)) > 5e-3
 
 
@@ -622,7 +622,7 @@ def test_scripted_render_equals_live(live: ModuleType, tmp_path: Path, played: b
     assert len(frames(live, obj)) == 9
     assert (scene.frame_current, obj.modifiers["Subdivision"].show_viewport) == there
     obj.dampsim.live = False
-    live.find(obj).touch()
+    live.find_session(obj).touch()
     plain = rendered(tmp_path / "plain")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -637,7 +637,7 @@ def test_appended_copy_has_no_live_modifier(live: ModuleType, tmp_path: Path) ->
     fresh(3)
     obj, path = wobbler(tmp_path), str(tmp_path / "library.blend")
     play(last=2)
-    mark = live.display.LIVE
+    mark = live.display.LIVE_MODIFIER
     assert mark in obj.modifiers
     bpy.data.libraries.write(path, {obj})
     with bpy.data.libraries.load(path) as (there, here):

@@ -121,7 +121,7 @@ def test_generated_vertices_live_equals_bake(
     obj.dampsim.live = True
     edges = seen(obj, 1)[1]
     play(last=LAST)
-    assert live.find(obj).problem == ""
+    assert live.find_session(obj).problem == ""
     assert [standing(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     shown = []
     for frame in range(1, LAST + 1):
@@ -248,7 +248,7 @@ def test_apply_mirror_keeps_appearance(load: Load, tmp_path: Path, keyed: bool) 
     assert dump() == before
     assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 0
     (text, ways) = _finding(load, obj, "keys")
-    assert "Apply Mirror" in ways[0].button
+    assert "Apply Mirror" in ways[0].button_label
     assert "the other half becomes real vertices. The look does not change" in text
     assert bpy.ops.dampsim.mend(check="keys") == {"FINISHED"}
     assert [modifier.type for modifier in obj.modifiers] == ["SUBSURF", "ARMATURE"]
@@ -272,16 +272,16 @@ def test_apply_mirror_keeps_appearance(load: Load, tmp_path: Path, keyed: bool) 
 
 def _finding(load: Load, obj: bpy.types.Object, check: str) -> tuple[str, list]:
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)[check]
-    return finding.text, finding.ways
+    return finding.text, finding.fixes
 
 
 def test_apply_offered_only_without_side_effects(load: Load, tmp_path: Path) -> None:
     fresh(LAST)
     obj = half(tmp_path, "ARMATURE", "MIRROR", live=False)
     obj.dampsim.target = "SHAPE_KEYS"
-    assert [way.button for way in _finding(load, obj, "keys")[1]] == ["Bake to PC2 Cache"]
+    assert [way.button_label for way in _finding(load, obj, "keys")[1]] == ["Bake to PC2 Cache"]
     obj.modifiers.move(1, 0)
-    assert [way.button for way in _finding(load, obj, "keys")[1]] == ["Apply Mirror", "Bake to PC2 Cache"]
+    assert [way.button_label for way in _finding(load, obj, "keys")[1]] == ["Apply Mirror", "Bake to PC2 Cache"]
     obj.modifiers.new("Smooth", "SMOOTH")
     obj.modifiers.move(2, 0)
     assert len(_finding(load, obj, "keys")[1]) == 1
@@ -302,7 +302,7 @@ def test_apply_offered_only_without_side_effects(load: Load, tmp_path: Path) -> 
     finer.render_levels = 3
     assert len(_finding(load, obj, "keys")[1]) == 1
     finer.render_levels = finer.levels
-    assert _finding(load, obj, "keys")[1][0].button == "Apply Finer and Mirror"
+    assert _finding(load, obj, "keys")[1][0].button_label == "Apply Finer and Mirror"
 
 
 def test_apply_refused_for_incompatible_keys(tmp_path: Path) -> None:
@@ -327,7 +327,7 @@ def test_subdivision_above_armature_with_keys(live: ModuleType, tmp_path: Path) 
     obj = half(tmp_path, "SUBSURF", "ARMATURE")
     obj.dampsim.target = "SHAPE_KEYS"
     play(last=2)
-    assert live.find(obj).problem.startswith("Head: modifier Subsurf is above Armature, so the shape")
+    assert live.find_session(obj).problem.startswith("Head: modifier Subsurf is above Armature, so the shape")
     assert obj.modifiers["Subsurf"].show_viewport
     bake(obj, "SHAPE_KEYS")
     assert obj.dampsim.baked == "SHAPE_KEYS"
@@ -345,7 +345,7 @@ def test_changing_vertex_count_is_refused(live: ModuleType, tmp_path: Path, play
     said = r"Head: modifier Mirror gives \d+ vertices at frame [\d.]+, but \d+ at rest\. Switch off its Merge, or .*\."
     if played:
         play(last=4)
-        assert re.fullmatch(said, live.find(obj).problem)
+        assert re.fullmatch(said, live.find_session(obj).problem)
         assert obj.modifiers["Mirror"].show_viewport
         return
     with pytest.raises(RuntimeError, match=said):
@@ -397,7 +397,7 @@ def test_live_after_undo_and_modifier_changes(live: ModuleType, tmp_path: Path) 
     obj.modifiers.remove(obj.modifiers["Mirror"])
     bpy.context.view_layer.update()
     play(last=LAST)
-    assert live.find(obj).problem.startswith("Head: the mesh is open") or standing(live, obj, LAST) == "VALID"
+    assert live.find_session(obj).problem.startswith("Head: the mesh is open") or standing(live, obj, LAST) == "VALID"
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
     obj = bpy.data.objects["Head"]
     assert [m.type for m in obj.modifiers] == ["MIRROR", "SUBSURF", "ARMATURE"]
@@ -476,8 +476,8 @@ def test_panel_fix_tips_and_vertex_count(load: Load, tmp_path: Path) -> None:
     texts = drawn(load, "DAMPSIM_PT_bake")
     assert {"Apply Mirror", "Bake to PC2 Cache"} <= set(texts)
     ways = _finding(load, obj, "keys")[1]
-    assert "does not change" in ways[0].tip
-    assert "do not change" in ways[1].tip
+    assert "does not change" in ways[0].tooltip
+    assert "do not change" in ways[1].tooltip
 
 
 def test_changed_modifiers_outdate_file_bake(load: Load, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_esc_report_of_each_operator(load: Load) -> None:
     assert len(jobs) == 6
     fresh()
     for job in jobs:
-        _, ended = job.said(SimpleNamespace(_exported=()), bpy.context)
+        _, ended = job.completion_messages(SimpleNamespace(_exported=()), bpy.context)
         assert ("nothing was changed" in ended) == (job.ended_by_esc == "stops and changes nothing"), job
         assert ("Resume" in ended) == ("keeps the finished frames" in job.ended_by_esc), job
 
@@ -36,7 +36,7 @@ def test_progress_text_and_esc_hint(load: Load) -> None:
         window_manager=SimpleNamespace(dampsim_progress=progress),
         workspace=SimpleNamespace(status_text_set=status.append),
     )
-    job = SimpleNamespace(_pace=modal.RateEstimate(), ended_by_esc="stops and changes nothing")
+    job = SimpleNamespace(_rate_estimate=modal.RateEstimate(), ended_by_esc="stops and changes nothing")
     modal.ModalJob._show(job, context, step(26, 1296, "Generation 1 of 5"))
     assert progress.text == "Generation 1 of 5, 26 / 1296"
     assert status == ["DampSim: Generation 1 of 5, 26 / 1296    ESC stops and changes nothing"]

@@ -150,7 +150,7 @@ def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    on = np.array([cache.read(number).state.memory[f"Looper{OF}muscles"][:, 0] for number in range(2, LAST + 1)])
+    on = np.array([cache.read(number).state.history[f"Looper{OF}muscles"][:, 0] for number in range(2, LAST + 1)])
     assert on[:, 0].any()
     assert not on[:, 1].any()
 
@@ -181,7 +181,7 @@ def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: 
     obj = looper(tmp_path)
     play()
     played = [world(obj, frame) for frame in (8, 16, LAST)]
-    kept = [kept.frame.state for kept in live.find(obj).frames]
+    kept = [kept.frame.state for kept in live.find_session(obj).frames]
     assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
     api = load("dampsim_addon.api")
     # All targets are written from one simulation in the cache.
@@ -212,7 +212,7 @@ def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) 
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
     play(16)
-    on = [kept.frame.state.memory[f"Looper{OF}muscles"][0, 0] for kept in live.find(obj).frames[1:]]
+    on = [kept.frame.state.history[f"Looper{OF}muscles"][0, 0] for kept in live.find_session(obj).frames[1:]]
     # From frame 11 on, the sensor, which never reads 1, releases it after a delay of three frames.
     assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
 
@@ -232,12 +232,12 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
     foot = obj.dampsim.sensors[2]
     foot.sense, foot.vertex_group = "CONTACT", "Feet"
     play(8)
-    for kept in live.find(obj).frames:
+    for kept in live.find_session(obj).frames:
         frame = kept.frame
         scene.frame_set(frame.number)
         there = np.array(target.matrix_world.translation)
         feet = frame.shapes["Looper"][:2].mean(axis=0)
-        found = frame.state.memory[f"Looper{OF}sensors"]
+        found = frame.state.history[f"Looper{OF}sensors"]
         # Shapes are in single precision.
         assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
     assert found[2] > 0.0
@@ -246,10 +246,10 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
     target.location.x = -5.0
     bpy.context.view_layer.update()
     play(8)
-    frame = live.find(obj).frames[7].frame
+    frame = live.find_session(obj).frames[7].frame
     feet = frame.shapes["Looper"][:2].mean(axis=0)
     there = np.linalg.norm(feet - np.array([-5.0, 0.0, 0.0]))
-    assert frame.state.memory[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
+    assert frame.state.history[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
 
 
 def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_path: Path) -> None:
@@ -260,7 +260,7 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
     with sealed():
         redraw(load)
     panel, context = load("dampsim_addon.ui.muscle_panel"), bpy.context
-    frames = live.find(obj).frames
+    frames = live.find_session(obj).frames
     for number in (3, 9):
         scene.frame_set(number)
         on, values = panel.displayed_values(obj, context)
@@ -277,10 +277,10 @@ def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: 
     scene = fresh(8)
     obj = looper(tmp_path)
     play(8)
-    session = live.find(obj)
-    assert session.standing(obj, scene, 8) is live.Standing.VALID
+    session = live.find_session(obj)
+    assert session.frame_status(obj, scene, 8) is live.FrameStatus.VALID
     obj.dampsim.muscles[0].weights[0].weight = 0.5
-    assert session.standing(obj, scene, 8) is live.Standing.STALE
+    assert session.frame_status(obj, scene, 8) is live.Standing.STALE
     obj.dampsim.target = "POINT_CACHE"
     load("dampsim_addon.api").bake([obj])
     obj.dampsim.muscles[0].length = 60.0
@@ -370,7 +370,7 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
             bpy.context.view_layer.update()
         for frame in chance.choice([range(1, 11), [chance.randrange(1, 11)], range(5, 11)]):
             scene.frame_set(frame)
-        session = live.find(obj)
+        session = live.find_session(obj)
         claims = [] if session is None or session.simulation is None else [
             kept.frame for kept in session.frames
             if session.standing(obj, scene, kept.frame.number) is live.Standing.VALID
@@ -403,7 +403,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
         made = variants(take(read), obj.name)
         # The second variant reuses the samples of the first.
         runs = [
-            list(steps.run_steps(made.prepared({"settle": settle}), lambda step: None).frames())
+            list(steps.run_steps(made.prepare({"settle": settle}), lambda step: None).frames())
             for settle in (4.0, group.settle)
         ]
     group.target = "POINT_CACHE"
@@ -412,7 +412,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for frame in runs[1]:
         assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
-    forced = [frame.state.memory[f"Looper{OF}muscles"][1, 0] for frame in runs[1][1:]]
+    forced = [frame.state.history[f"Looper{OF}muscles"][1, 0] for frame in runs[1][1:]]
     assert forced == [0.0] * 3 + [1.0] * 4 + [0.0] * 4
 
 

@@ -58,8 +58,8 @@ def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     made = simulation(load, obj)
     settings = load("dampsim_addon.scene.properties").read_settings(obj)
-    found, count = made.effective((settings,))[0], made.substeps(obj.name, settings).count
-    assert f"τ {found.s:.3g} s, κ {found.kappa:.3g}, " in in_force(obj, scene)
+    found, count = made.law_coefficients((settings,))[0], made.substeps(obj.name, settings).count
+    assert f"τ {found.inertia_time:.3g} s, κ {found.kappa:.3g}, " in in_force(obj, scene)
     assert in_force(obj, scene).endswith(f"{count} substeps")
 
 
@@ -160,7 +160,7 @@ def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pyt
 
     def helped(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
         after, report = usual(one, state, inputs, h, controls, *given)
-        return after, replace(report, helped=int(after.time > 9.0 / 24.0))
+        return after, replace(report, fallback_count=int(after.time > 9.0 / 24.0))
 
     monkeypatch.setattr(stepper, "step", helped)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -221,7 +221,7 @@ def test_reference_motion_shown_where_effective(load: Load, tmp_path: Path) -> N
             obj.dampsim.follow_through = 1.0
             assert shown() == []
             obj.dampsim.follow_through = 0.5
-            assert shown() == (both if integrator.follows_through else [])
+            assert shown() == (both if integrator.supports_follow_through else [])
     # Keyframes may change Follow-through from 1.
     obj.dampsim.integrator, obj.dampsim.follow_through = "BACKWARD_EULER", 1.0
     obj.dampsim.keyframe_insert("follow_through", frame=1)

@@ -58,7 +58,7 @@ def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Pa
     obj = dented(tmp_path)
     play()
     played = [world(obj, frame) for frame in (10, 16, 30, LAST)]
-    kept = [kept.frame.state for kept in live.find(obj).frames]
+    kept = [kept.frame.state for kept in live.find_session(obj).frames]
     assert depth(obj) > 0.01
     api = load("dampsim_addon.api")
     for name in TARGETS:
@@ -81,7 +81,7 @@ def test_changed_yield_outdates_frames(load: Load, live: ModuleType, tmp_path: P
     scene = fresh(12)
     obj = dented(tmp_path, resolution=150)
     play(12)
-    session = live.find(obj)
+    session = live.find_session(obj)
     assert session.standing(obj, scene, 12) is live.Standing.VALID
     before = world(obj, 12)
     obj.dampsim.plastic_yield = 9.0
@@ -134,7 +134,7 @@ def test_overlay_colours_plastic_strain(
     found = overlay.overlay_data(obj, scene).flow
     strains = (
         load("core.measure.flow")
-        .plastic_strain(live.find(obj).simulation, live.find(obj).frames[23].frame, obj.name)
+        .plastic_strain(live.find_session(obj).simulation, live.find_session(obj).frames[23].frame, obj.name)
         .strains
     )
     # The strain is largest under the tool and zero at the other end; the colour follows it.
@@ -143,7 +143,7 @@ def test_overlay_colours_plastic_strain(
     assert strains[vertices[:, 2] < -0.08].max() == 0.0
     assert int(found.colors[:, 1].argmin()) == int(strains.argmax())
     assert found.colors[strains == 0.0, 3].max() == 0.0
-    assert found.words.startswith("plastic strain up to ")
+    assert found.label.startswith("plastic strain up to ")
     assert 5.0 < float(found.words.split()[-1].rstrip("%")) < 100.0
     outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world(obj, 24), axis=1)
     assert 0.0 < np.median(outside) < 0.01 * 0.2

@@ -50,7 +50,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     def motion(frame: float) -> np.ndarray:
         return pose + DIRECTION * speed * min(frame, stop) / fps
 
-    body = replace(body, settings=settings, motion=motion, dials=None)
+    body = replace(body, settings=settings, motion=motion, settings_by_frame=None)
     simulation = simulate.Simulation(replace(taken, bodies=(body,), fps=float(fps), first=0, last=last))
     system, (controls,) = simulation.islands[0].system, simulation.controls()
     laws, factors = controls.laws, np.array(controls.stiffness)
@@ -63,8 +63,8 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     moving = np.tile(speed * DIRECTION, (len(system.rest), 1))
     state = replace(first.state, velocities=moving, reference=moving)
     frames = list(simulation.frames(replace(first, state=state)))[stop:]
-    end = simulation.sampled(last).animated[-1]
-    rest = simulation.statics.settled_pose(0, end, factors).positions
+    end = simulation.sample_frame(last).samples[-1]
+    rest = simulation.statics.solve_equilibrium(0, end, factors).positions
     limit = load("core.stepping.waveform").REST_FRACTION
     for region in system.regions:
         ways = np.array([(f.state.positions - rest)[region.free] for f in frames])
@@ -81,4 +81,4 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
 
 def thrown(law: Any) -> float:
     """Return the swing after a stop from 1 m/s, m."""
-    return float(np.exp(-law.decay * law.lead) * np.sin(law.frequency * law.lead) / law.frequency)
+    return float(np.exp(-law.decay * law.time_to_peak) * np.sin(law.frequency * law.time_to_peak) / law.frequency)

@@ -37,7 +37,7 @@ def older(folder: Path, age: float) -> None:
 def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
     for name in ("scene.caches", "jobs.cache_cleanup"):
-        monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_folder", lambda: own)
+        monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_cache_folder", lambda: own)
     kept, gone = baked(load, tmp_path / "kept.blend"), baked(load, tmp_path / "gone.blend")
     away = baked(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
     young, old = baked(load, None), baked(load, None)
@@ -59,7 +59,7 @@ def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypa
     }
     assert cli.main(["caches"]) == 0
     assert all(folder.is_dir() for folder in found)
-    with cache.held():
+    with cache.write_lock():
         # Another Blender writes to one of them.
         assert cli.main(["caches", "--remove"]) == 1
     left = set(own.iterdir())

@@ -192,10 +192,10 @@ def test_scene_edit_outdates_ghosts(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.ghost_add()
         bpy.ops.dampsim.compare()
         bpy.context.scene.frame_set(5)
-        assert not ghosts.ghosts_of(obj).stale
+        assert not ghosts.ghosts_of(obj).is_stale
         obj.scale.z *= 1.1
         bpy.context.view_layer.update()
-        assert ghosts.ghosts_of(obj).stale
+        assert ghosts.ghosts_of(obj).is_stale
     finally:
         live.uninstall()
 

@@ -39,14 +39,14 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     substeps.choose_substeps.cache_clear()
     # Keyed values need more substeps in some frames, and fewer in others.
     dials = load("core.simulation.dials").DialInterpreter
-    counted = dials._counted
+    counted = dials._count_substeps
 
     def counts(self: Any, body: int, settings: Any) -> Any:
         return replace(counted(self, body, settings), count=settings.substeps + crc32(repr(settings).encode()) % 2)
 
-    monkeypatch.setattr(dials, "_counted", counts)
-    monkeypatch.setattr(step, "_HALVINGS", 0)
-    monkeypatch.setattr(step, "_creeping", lambda minimum: True)
+    monkeypatch.setattr(dials, "_count_substeps", counts)
+    monkeypatch.setattr(step, "_MAX_BISECTIONS", 0)
+    monkeypatch.setattr(step, "_is_close_enough", lambda minimum: True)
     monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
@@ -151,13 +151,13 @@ class Walk:
         scene, found = bpy.context.scene, []
         for group in self.groups.groups_of(scene.objects):
             obj = group.members[0]
-            session = self.live.find(obj)
+            session = self.live.find_session(obj)
             if session is None or not self.live.is_live(obj):
                 continue
             for number in range(scene.frame_start, scene.frame_end + 1):
-                if session.standing(obj, scene, number) is self.live.Standing.VALID:
+                if session.frame_status(obj, scene, number) is self.live.FrameStatus.VALID:
                     kept = session.frames[number - scene.frame_start]
-                    locals_ = {one.name: kept.locals[one.session_uid].tobytes() for one in group.members}
+                    locals_ = {one.name: kept.local_vertices[one.session_uid].tobytes() for one in group.members}
                     found.append(Shown(tuple(one.name for one in group.members), number, kept, locals_))
         return found
 

@@ -79,7 +79,7 @@ def test_yarn_tubes_follow_bake(load: Any, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for number in (3, LAST):
-        wanted, tubes = cache.shape(number, obj.name), shown(yarns, number)
+        wanted, tubes = cache.read_shape(number, obj.name), shown(yarns, number)
         np.testing.assert_allclose(shown(obj, number), wanted, atol=2e-6)
         near = np.linalg.norm(tubes[:, None] - wanted[None], axis=2).min(axis=0)
         # Each crossing is within the two yarns that meet there.
@@ -270,7 +270,7 @@ def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for number, there in enumerate(played, 1):
-        np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
+        np.testing.assert_allclose(there, cache.read_shape(number, obj.name), atol=2e-6)
     assert np.abs(played[-1] - played[0]).max() > 0.01
 
 

@@ -137,7 +137,7 @@ def play() -> Iterator[float]:
 
     yield from play_live(creature)
     live = ours("dampsim_addon.live")
-    session = live.find(creature)
+    session = live.find_session(creature)
     played = [kept.frame for kept in session.frames]
     for name in ("show_cage", "show_pins", "show_worst"):
         setattr(creature.dampsim, name, True)
