@@ -37,6 +37,7 @@ from .frame_rate import retained_fraction
 
 class HalfDamping(Damping):
     name = "HALF"
+    number = 100
     label = "A Half"
     description = "Damp every velocity with half of Gamma"
     parameters = ("gamma",)
@@ -69,6 +70,7 @@ from .stable_neo_hookean import determinant_hessian
 
 class Mooney:
     name = "MOONEY"
+    number = 100
     label = "Mooney"
     description = "Polynomial energy that stays finite for inverted elements"
     parameters = ("stiffness", "poisson")
@@ -113,6 +115,7 @@ from .vertex_nodes import VertexSkin
 
 class CloudKind(BodyKind):
     name = "CLOUD"
+    number = 100
     label = "Cloud"
     description = "Join every vertex to its nearest vertices by springs, without regard to edges"
     needs_faces = False
@@ -167,8 +170,9 @@ from .target import Cost, Shot
 
 class Increments(keys.KeyTarget):
     name = "INCREMENTS"
+    number = 100
     label = "Increments"
-    text = "One shape key per frame for the change from the frame before"
+    description = "One shape key per frame for the change from the frame before"
     exports_morphs = True
 
     @classmethod
@@ -191,8 +195,9 @@ from .pc2 import PointCache
 
 class ShotFile(PointCache):
     name = "SHOT_FILE"
+    number = 101
     label = "Shot File"
-    text = "PC2 file with a fixed name"
+    description = "PC2 file with a fixed name"
     file = "shot.pc2"
 '''
 

@@ -16,7 +16,7 @@ BASE_YOUNG = 1e5
 class BodyKind:
     """Builder of nodes and force terms from an object.
 
-    name, label, description: identifier, label and tooltip in the panel.
+    name, label, description: identifier, label and tooltip in the panel.  number: value stored in .blend files.
     uses_edges: whether it uses Body.edges.
     needs_faces: whether it requires a mesh with faces.
     supports_seams: whether it uses Body.seams.
@@ -26,6 +26,7 @@ class BodyKind:
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     label: ClassVar[str]
     description: ClassVar[str]
     uses_edges: ClassVar[bool] = False

@@ -68,6 +68,7 @@ class RopeKind(BodyKind):
     """Kind whose edges are segments of a rope."""
 
     name = "ROPE"
+    number = 3
     label = "Rope"
     description = "Simulate every edge as a piece of rope: cables, cords, threads, whips, nets. The mesh needs no faces"
     uses_edges = True

@@ -139,6 +139,7 @@ class SolidKind(BodyKind):
     """Kind made of tetrahedra of an elastic material."""
 
     name = "SOLID"
+    number = 0
     label = "Solid"
     description = "Simulate the enclosed volume: flesh, jelly, rubber"
 

@@ -25,6 +25,7 @@ class WeaveKind(BodyKind):
     """Kind made of yarns that cross at the vertices of quads."""
 
     name = "WEAVE"
+    number = 4
     label = "Weave"
     description = (
         "Simulate every edge loop of a quad mesh as a yarn that crosses others at the vertices and can be pulled out"

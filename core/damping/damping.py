@@ -50,13 +50,14 @@ class DissipationPotential(Protocol):
 class Damping:
     """Base class of dampings, which act on velocities, by forces -C(x) v with a positive semi-definite C, or by both.
 
-    name, label, description: as in the panel.
+    name, label, description: as in the panel.  number: value stored in .blend files.
     parameters: names of the settings that it reads.
     conserves_linear_momentum, conserves_angular_momentum: of a free body.
     is_dissipative: whether its action on velocities never adds energy.
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     label: ClassVar[str]
     description: ClassVar[str]
     parameters: ClassVar[tuple[str, ...]] = ()

@@ -16,6 +16,7 @@ class DirectDamping(Damping):
     """Direct damping of relative velocities in clusters, without a net torque if the scheme removes it."""
 
     name = "DIRECT"
+    number = 6
     label = "Direct"
     description = "Damps motion relative to the mean motion of the body, of each piece or of each small part"
     parameters = ("gamma", "clusters", "torque", "torque_then")

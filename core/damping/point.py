@@ -13,6 +13,7 @@ class PointDamping(Damping):
     """Damping of absolute velocities."""
 
     name = "POINT"
+    number = 3
     label = "Point"
     description = "Damps all motion like thick air, including falling"
     parameters = ("gamma",)

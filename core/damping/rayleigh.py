@@ -45,6 +45,7 @@ class RayleighDamping(Damping):
     """Damping by the positive stiffness and by mass."""
 
     name = "RAYLEIGH"
+    number = 8
     label = "Rayleigh"
     description = (
         "Damps in proportion to stiffness and mass, as most solvers do. Stretched bodies also rotate more slowly"

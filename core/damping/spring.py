@@ -41,6 +41,7 @@ class SpringDamping(Damping):
     """Damping of the rate at which edges change their length."""
 
     name = "SPRING"
+    number = 4
     label = "Springs"
     description = "Damps changes in the length of edges"
     parameters = ("gamma", "damp_current", "sweeps")
@@ -84,6 +85,7 @@ class UnprojectedSpringDamping(SpringDamping):
     """Damping of the ends' full relative velocity. It damps rotations, and many sweeps conserve v_cm."""
 
     name = "SPRING_WHOLE"
+    number = 5
     label = "Springs, Unprojected"
     description = "Damps all relative motion of edge ends, including rotation"
     conserves_angular_momentum = False

@@ -44,6 +44,7 @@ class StrainRateDamping(Damping):
     """Damping of the strain rate of each elastic energy."""
 
     name = "STRAIN_RATE"
+    number = 7
     label = "Strain Rate"
     description = "Damps deformation by the damping ratio of the first mode. Does not damp rotation and flight"
     parameters = ("damping_ratio", "lambda_d", "mu_d", "strain", "anisotropy", "damp_axis")

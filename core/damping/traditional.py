@@ -35,6 +35,7 @@ class TraditionalDamping(Damping):
     """Viscosity that critically damps the waves of one wavelength."""
 
     name = "TRADITIONAL"
+    number = 9
     label = "Traditional"
     description = "Critically damps waves of one length. Longer waves still swing, shorter ones creep"
     parameters = ("wavelength",)

@@ -50,6 +50,7 @@ class Membrane:
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     label: ClassVar[str]
     description: ClassVar[str]
 
@@ -201,6 +202,7 @@ class Corotational(Membrane):
     """
 
     name = "COROTATIONAL"
+    number = 0
     label = "Corotational"
     description = "Equally stiff at any stretch, and stable under compression"
 
@@ -283,6 +285,7 @@ class StVKMembrane(Membrane):
     """
 
     name = "STVK"
+    number = 1
     label = "Saint Venant-Kirchhoff"
     description = "The model used by the papers; it goes soft under compression"
 

@@ -20,6 +20,7 @@ class StableNeoHookean:
     """Stable Neo-Hookean energy density."""
 
     name: ClassVar[str] = "StableNeoHookean"
+    number: ClassVar[int] = 0
     label: ClassVar[str] = "Stable Neo-Hookean"
     description: ClassVar[str] = "Stable under any bending, compression or inversion"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")

@@ -17,6 +17,7 @@ class StVK:
     """Saint Venant-Kirchhoff energy density."""
 
     name: ClassVar[str] = "StVK"
+    number: ClassVar[int] = 1
     label: ClassVar[str] = "Saint Venant-Kirchhoff"
     description: ClassVar[str] = "The model used by the papers; it collapses under strong compression"
     parameters: ClassVar[tuple[str, ...]] = ("stiffness", "poisson")

@@ -33,6 +33,7 @@ class SymplecticEuler(Integrator):
     """Symplectic Euler step: v+ = v + h a(x, v), x+ = x + h v+."""
 
     name = "SYMPLECTIC_EULER"
+    number = 4
     label = "Symplectic Euler"
     description = "Moves positions by the new velocities. Explicit; stable for short substeps only"
     order = 1
@@ -54,6 +55,7 @@ class ForwardEuler(Integrator):
     """Forward Euler step: x+ = x + h v, v+ = v + h a(x, v). It amplifies every oscillation."""
 
     name = "FORWARD_EULER"
+    number = 5
     label = "Forward Euler"
     description = "Moves positions by the old velocities. Explicit; every swing grows unless it is damped"
     order = 1

@@ -47,6 +47,7 @@ class BackwardEuler(Integrator):
     """Backward Euler, M (v+ - v)/h = f(x+) - C v+, x+ = x + h v+, solved to the tolerance."""
 
     name = "BACKWARD_EULER"
+    number = 0
     label = "Backward Euler"
     description = "Solves an implicit step that is always stable. Longer steps add more numerical damping"
     order = 1
@@ -64,6 +65,7 @@ class LinearBackwardEuler(Integrator):
     """Backward Euler with a single Newton iteration, as in most solvers."""
 
     name = "LINEAR_BACKWARD_EULER"
+    number = 1
     label = "Backward Euler, One Iteration"
     description = (
         "Solves an implicit step with linearised forces. Fastest implicit method, less accurate in large bends"
@@ -91,6 +93,7 @@ class ImplicitMidpoint(Integrator):
     """
 
     name = "IMPLICIT_MIDPOINT"
+    number = 3
     label = "Implicit Midpoint"
     description = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
     order = 2
@@ -128,6 +131,7 @@ class Newmark(Integrator):
     """
 
     name = "NEWMARK"
+    number = 2
     label = "Newmark"
     description = (
         "Averages the accelerations at both ends of the step. Implicit, second order, almost no numerical damping"

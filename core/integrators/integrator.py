@@ -79,13 +79,14 @@ class DampedSystem:
 class Integrator:
     """Base class of integrators.
 
-    name, label, description: as in the panel.
+    name, label, description: as in the panel.  number: value stored in .blend files.
     order: of the error in h, undamped or with a damping that is a potential.
     is_implicit: whether it stays bounded for any h.
     supports_follow_through: whether it supports values of follow-through other than 1.
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     label: ClassVar[str]
     description: ClassVar[str]
     order: ClassVar[int]

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
 
-from ...core.scene.parameters import Choice, Parameter
+from ...core.scene.parameters import Parameter
+
+
+class HasNumber(Protocol):
+    """Entry of a registry that .blend files store by number."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def number(self) -> int: ...
 
 
 def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
@@ -34,7 +47,6 @@ def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
     return FloatProperty(**common, **limits)
 
 
-def enum_items(choices: Sequence[Choice]) -> list[tuple[str, str, str, int]]:
-    """Return enum items. Files store the number of a choice, so inserted choices have explicit numbers."""
-    places = iter(range(len(choices)))
-    return [(c.name, c.label, c.description, next(places) if c.number is None else c.number) for c in choices]
+def enum_items(entries: Iterable[HasNumber]) -> list[tuple[str, str, str, int]]:
+    """Return the items of an EnumProperty. .blend files store the number of an entry, so each has an explicit one."""
+    return [(entry.name, entry.label, entry.description, entry.number) for entry in entries]

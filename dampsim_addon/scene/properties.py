@@ -27,7 +27,7 @@ from .fibre_properties import FibreProperties
 from .link_properties import DampSimLink, DampSimPoint
 from .muscle_properties import MuscleProperties
 from .overlay_properties import OverlayProperties
-from .parameter_properties import blender_property
+from .parameter_properties import blender_property, enum_items
 from .registry import mark_enabled
 
 # Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
@@ -94,7 +94,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     kind: EnumProperty(
         name="Kind",
         description="Choose how the object is simulated",
-        items=[(kind.name, kind.label, kind.description) for kind in KINDS],
+        items=enum_items(KINDS),
         default=KINDS[0].name,
         options=set(),
         update=_on_kind_changed,
@@ -140,15 +140,15 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     target: EnumProperty(
         name="Bake To",
         description="Choose the form of the baked result",
-        items=[(target.name, target.label, target.text) for target in TARGETS],
+        items=enum_items(TARGETS),
         default=TARGETS[0].name,
     )
     bound_by: EnumProperty(
         name="Error Limit Unit",
         description="Choose the unit of the error limit of compressed shape keys",
         items=[
-            ("PERCENT", "Percent of Size", "Limit the error in percent of the diagonal of the object's bounding box"),
-            ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene"),
+            ("PERCENT", "Percent of Size", "Limit the error in percent of the diagonal of the object's bounding box", 0),
+            ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene", 1),
         ],
         options=set(),
     )

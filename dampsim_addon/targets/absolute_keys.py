@@ -15,8 +15,9 @@ from .target import Cost, Shot
 
 class AbsoluteKeys(keys.KeyTarget):
     name: ClassVar[str] = "ABSOLUTE_KEYS"
+    number: ClassVar[int] = 2
     label: ClassVar[str] = "Absolute Keys"
-    text: ClassVar[str] = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
+    description: ClassVar[str] = "Create absolute shape keys, played by Evaluation Time. Fast; not for glTF and FBX"
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:

@@ -22,8 +22,9 @@ _POINTS = "alembic.pc2"
 
 class Alembic(cache_file.FileTarget):
     name: ClassVar[str] = "ALEMBIC"
+    number: ClassVar[int] = 5
     label: ClassVar[str] = "Alembic"
-    text: ClassVar[str] = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
+    description: ClassVar[str] = "Write an Alembic file, played by a Mesh Sequence Cache modifier at this frame rate"
     file: ClassVar[str] = "bake.abc"
 
     @classmethod

@@ -17,8 +17,9 @@ from .target import Cost, Shot
 
 class CompressedKeys(keys.KeyTarget):
     name: ClassVar[str] = "SHAPE_KEYS"
+    number: ClassVar[int] = 0
     label: ClassVar[str] = "Compressed Keys"
-    text: ClassVar[str] = (
+    description: ClassVar[str] = (
         "Create as few shape keys as the largest error below allows. Small; exports to glTF and FBX; "
         "needs no other file"
     )

@@ -12,8 +12,9 @@ from .target import Cost, Shot
 
 class FrameKeys(keys.KeyTarget):
     name: ClassVar[str] = "FRAME_KEYS"
+    number: ClassVar[int] = 1
     label: ClassVar[str] = "Key per Frame"
-    text: ClassVar[str] = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
+    description: ClassVar[str] = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
     exports_morphs: ClassVar[bool] = True
 
     @classmethod

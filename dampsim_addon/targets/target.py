@@ -58,14 +58,15 @@ class Storage(enum.Enum):
 class Target(abc.ABC):
     """Bake target. Work proceeds in the order check(), collect(), compress(), write().
 
-    name, label, text: identifier, label and tooltip of the enum item.  storage: place of its bakes.
+    name, label, description, number: identifier, label and tooltip of the enum item.  storage: place of its bakes.
     exact: whether the bake is exact up to rounding, regardless of the bound.
     exports_morphs: whether glTF and FBX can export it.
     """
 
     name: ClassVar[str]
+    number: ClassVar[int]
     label: ClassVar[str]
-    text: ClassVar[str]
+    description: ClassVar[str]
     storage: ClassVar[Storage]
     exact: ClassVar[bool] = True
     exports_morphs: ClassVar[bool] = False

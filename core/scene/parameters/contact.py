@@ -36,14 +36,14 @@ class ContactSettings:
     front: str = parameter(
         FrontDirection.NONE, "Front", "Direction in which it slides more easily than backwards, like scales or bristles",
         choices=(
-            Choice(FrontDirection.NONE, "None", "Use the same friction in all directions"),
-            Choice(FrontDirection.PLUS_X, "+X", "Slide more easily along its local X axis"),
-            Choice(FrontDirection.MINUS_X, "-X", "Slide more easily against its local X axis"),
-            Choice(FrontDirection.PLUS_Y, "+Y", "Slide more easily along its local Y axis"),
-            Choice(FrontDirection.MINUS_Y, "-Y", "Slide more easily against its local Y axis"),
-            Choice(FrontDirection.PLUS_Z, "+Z", "Slide more easily along its local Z axis"),
-            Choice(FrontDirection.MINUS_Z, "-Z", "Slide more easily against its local Z axis"),
-            Choice(FrontDirection.PAINTED, "Painted", "Slide more easily towards higher weights of the Front group"),
+            Choice(FrontDirection.NONE, "None", "Use the same friction in all directions", 0),
+            Choice(FrontDirection.PLUS_X, "+X", "Slide more easily along its local X axis", 1),
+            Choice(FrontDirection.MINUS_X, "-X", "Slide more easily against its local X axis", 2),
+            Choice(FrontDirection.PLUS_Y, "+Y", "Slide more easily along its local Y axis", 3),
+            Choice(FrontDirection.MINUS_Y, "-Y", "Slide more easily against its local Y axis", 4),
+            Choice(FrontDirection.PLUS_Z, "+Z", "Slide more easily along its local Z axis", 5),
+            Choice(FrontDirection.MINUS_Z, "-Z", "Slide more easily against its local Z axis", 6),
+            Choice(FrontDirection.PAINTED, "Painted", "Slide more easily towards higher weights of the Front group", 7),
         ),
         section="contact",
     )  # fmt: skip
@@ -55,8 +55,8 @@ class ContactSettings:
     depth: str = parameter(
         ExitDirection.NEAREST, "Depth", "Direction in which it leaves an object that it starts inside, or was pushed into",
         choices=(
-            Choice(ExitDirection.NEAREST, "Nearest", "Push each point to the nearest place outside"),
-            Choice(ExitDirection.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction"),
+            Choice(ExitDirection.NEAREST, "Nearest", "Push each point to the nearest place outside", 0),
+            Choice(ExitDirection.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction", 1),
         ),
         section="contact",
     )  # fmt: skip

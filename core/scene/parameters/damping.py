@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...damping.registry import DAMPINGS
 from ...damping.stages import SAME_SCHEME
@@ -16,15 +16,14 @@ def _visible_with_methods(name: str, *values: str) -> tuple[str, ...]:
     return ("damping_by", *values, *(method.name for method in DAMPINGS if name in method.parameters))
 
 
-# Files store the index of a choice, so new choices go last.
 _TORQUE_CHOICES = (
-    Choice("RIGID", "Best-Fit Rigid Motion", "Treat rotation as part of the common motion: exact, never overshoots"),
-    Choice("EDGES", "Along Edges", "Apply forces along the edges, scaled for the largest loss of energy"),
-    Choice("EDGES_PRINTED", "Along Edges, as Printed", "Use the paper's own scale factor, which may add energy"),
-    Choice("RADII", "Along Radii", "Apply forces towards and away from the centre"),
-    Choice("PROGRAMME", "Linear Programme", "Find the nearest forces without torque; slow, may add energy"),
-    Choice("RAYS", "Along Rays", "Apply forces towards and away from the painted centre; elsewhere as Along Radii"),
-    Choice("NONE", "None", "Damp rotation too: stable in longer steps, but the orientation is disturbed"),
+    Choice("RIGID", "Best-Fit Rigid Motion", "Treat rotation as part of the common motion: exact, never overshoots", 0),
+    Choice("EDGES", "Along Edges", "Apply forces along the edges, scaled for the largest loss of energy", 1),
+    Choice("EDGES_PRINTED", "Along Edges, as Printed", "Use the paper's own scale factor, which may add energy", 2),
+    Choice("RADII", "Along Radii", "Apply forces towards and away from the centre", 3),
+    Choice("PROGRAMME", "Linear Programme", "Find the nearest forces without torque; slow, may add energy", 4),
+    Choice("RAYS", "Along Rays", "Apply forces towards and away from the painted centre; elsewhere as Along Radii", 5),
+    Choice("NONE", "None", "Damp rotation too: stable in longer steps, but the orientation is disturbed", 6),
 )
 
 
@@ -35,17 +34,15 @@ class DampingSettings:
     damping_by: str = parameter(
         DampingBy.DIALS, "Damping By", "How damping is controlled",
         choices=(
-            Choice(DampingBy.DIALS, "Settle and Bounce", "Set the visible result: frames until rest, and overshoot"),
+            Choice(DampingBy.DIALS, "Settle and Bounce", "Set the visible result: frames until rest, and overshoot", 0),
             Choice(
                 DampingBy.FIRST_MODE, "Settle and Bounce, First Mode Only",
-                "The earlier law: Settle counts from a release, other deflections than the slowest rest earlier, "
-                "and the stiffer it is, the less it is thrown",
-                # Files from before it had no number between the others.
-                number=100,
+                "Settle counts from a release, only the slowest mode follows the dials, and stiffer bodies are thrown less",
+                100,
             ),
-            Choice(DampingBy.TAU_KAPPA, "τ and κ", "Set inertia time, and fraction of deformation velocity kept"),
-            Choice(DampingBy.TAU_GAMMA, "τ and γ", "Set inertia time, and fraction of deformation velocity removed"),
-            *(Choice(method.name, method.label, method.description) for method in DAMPINGS),
+            Choice(DampingBy.TAU_KAPPA, "τ and κ", "Set inertia time, and fraction of deformation velocity kept", 1),
+            Choice(DampingBy.TAU_GAMMA, "τ and γ", "Set inertia time, and fraction of deformation velocity removed", 2),
+            *(Choice(method.name, method.label, method.description, method.number) for method in DAMPINGS),
         ),
         section="papers",
     )  # fmt: skip
@@ -66,12 +63,12 @@ class DampingSettings:
     clusters: str = parameter(
         "BODY", "Damping Clusters", "Groups of nodes whose common motion is not damped",
         choices=(
-            Choice("BODY", "Body", "Group the whole body"),
-            Choice("PIECES", "Pieces", "Group each connected piece"),
-            Choice("ELEMENTS", "Elements", "Group each tetrahedron: damps the finest motion most"),
-            Choice("RINGS", "Neighbours", "Group each node with its neighbours"),
-            Choice("BODY_THEN_ELEMENTS", "Body, then Elements", "Damp the whole body, then each tetrahedron"),
-            Choice("BODY_THEN_RINGS", "Body, then Neighbours", "Damp the whole body, then each node's neighbourhood"),
+            Choice("BODY", "Body", "Group the whole body", 0),
+            Choice("PIECES", "Pieces", "Group each connected piece", 1),
+            Choice("ELEMENTS", "Elements", "Group each tetrahedron: damps the finest motion most", 2),
+            Choice("RINGS", "Neighbours", "Group each node with its neighbours", 3),
+            Choice("BODY_THEN_ELEMENTS", "Body, then Elements", "Damp the whole body, then each tetrahedron", 4),
+            Choice("BODY_THEN_RINGS", "Body, then Neighbours", "Damp the whole body, then each node's neighbourhood", 5),
         ),
         section="papers", visible_if=_visible_with_methods("clusters"),
     )  # fmt: skip
@@ -81,7 +78,10 @@ class DampingSettings:
     )  # fmt: skip
     torque_then: str = parameter(
         SAME_SCHEME, "Second Torque Scheme", "Torque scheme of the second damping, of the elements or neighbours",
-        choices=(Choice(SAME_SCHEME, "Same as First", "Use the scheme of Torque for both dampings"), *_TORQUE_CHOICES),
+        choices=(
+            Choice(SAME_SCHEME, "Same as First", "Use the scheme of Torque for both dampings", 0),
+            *(replace(choice, number=choice.number + 1) for choice in _TORQUE_CHOICES),
+        ),
         section="papers", visible_if=_visible_with_methods("torque_then"),
         also_visible_if=("clusters", "BODY_THEN_ELEMENTS", "BODY_THEN_RINGS"),
     )  # fmt: skip
@@ -114,9 +114,9 @@ class DampingSettings:
     strain: str = parameter(
         "GREEN", "Strain", "Strain measure whose rate is damped",
         choices=(
-            Choice("GREEN", "Green", "Use the strain of Saint Venant-Kirchhoff elasticity: damps more where stretched"),
-            Choice("BIOT", "Stretch", "Use the strain of corotational elasticity: damps equally at any stretch"),
-            Choice("SPATIAL", "Spatial", "Use the strain rate in space, as in a fluid: damps less where stretched"),
+            Choice("GREEN", "Green", "Use the strain of Saint Venant-Kirchhoff elasticity: damps more where stretched", 0),
+            Choice("BIOT", "Stretch", "Use the strain of corotational elasticity: damps equally at any stretch", 1),
+            Choice("SPATIAL", "Spatial", "Use the strain rate in space, as in a fluid: damps less where stretched", 2),
         ),
         section="solid papers", visible_if=_visible_with_methods("strain"),
     )  # fmt: skip
@@ -126,7 +126,7 @@ class DampingSettings:
     )  # fmt: skip
     damp_axis: str = parameter(
         "Z", "Axis", "Axis along which stretching is damped more",
-        choices=tuple(Choice(axis, axis, f"World {axis} axis, in the rest shape") for axis in "XYZ"),
+        choices=tuple(Choice(axis, axis, f"World {axis} axis, in the rest shape", k) for k, axis in enumerate("XYZ")),
         section="solid papers", visible_if=_visible_with_methods("damp_axis"),
     )  # fmt: skip
     wavelength: float = parameter(
@@ -136,17 +136,17 @@ class DampingSettings:
     )  # fmt: skip
     integrator: str = parameter(
         INTEGRATORS[0].name, "Integrator", "Time integration method, which determines how much energy each step loses",
-        choices=tuple(Choice(one.name, one.label, one.description) for one in INTEGRATORS),
+        choices=tuple(Choice(one.name, one.label, one.description, one.number) for one in INTEGRATORS),
         section="papers", visible_if=("damping_by", *(method.name for method in DAMPINGS)),
     )  # fmt: skip
     carrier: str = parameter(
         ReferenceChoice.AUTO, "Reference Motion",
         "Motion that is not damped: the body is at rest when it follows this motion",
         choices=(
-            Choice(ReferenceChoice.AUTO, "Automatic", "Use Animated Mesh if modifiers or shape keys deform it, else Pins"),
-            Choice(ReferenceChoice.PINS, "Pins", "Follow the pins of each piece as if rigid: flags, tails, antennas"),
-            Choice(ReferenceChoice.MESH, "Animated Mesh", "Follow the animated mesh at each point: flesh on an armature"),
-            Choice(ReferenceChoice.NONE, "None", "Damp all motion, as in thick air"),
+            Choice(ReferenceChoice.AUTO, "Automatic", "Use Animated Mesh if modifiers or shape keys deform it, else Pins", 0),
+            Choice(ReferenceChoice.PINS, "Pins", "Follow the pins of each piece as if rigid: flags, tails, antennas", 1),
+            Choice(ReferenceChoice.MESH, "Animated Mesh", "Follow the animated mesh at each point: flesh on an armature", 2),
+            Choice(ReferenceChoice.NONE, "None", "Damp all motion, as in thick air", 3),
         ),
         section="advanced",
     )  # fmt: skip

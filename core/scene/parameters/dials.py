@@ -27,11 +27,11 @@ class DialSettings:
     bounce_by: str = parameter(
         BounceBy.AUTO, "Bounce By", "Source of the overshoot past the rest shape",
         choices=(
-            Choice(BounceBy.AUTO, "Automatic", "Use Physical for cloth, weaves and ropes, Dialled for everything else"),
-            Choice(BounceBy.DIALLED, "Dialled", "Use the value of Bounce; a long Settle then slows its fall too"),
+            Choice(BounceBy.AUTO, "Automatic", "Use Physical for cloth, weaves and ropes, Dialled for everything else", 0),
+            Choice(BounceBy.DIALLED, "Dialled", "Use the value of Bounce; a long Settle then slows its fall too", 1),
             Choice(
                 BounceBy.NATURAL, "Physical",
-                "Choose the overshoot so that it falls and swings with its real weight and still settles on time",
+                "Choose the overshoot so that it falls and swings with its real weight and still settles on time", 2,
             ),
         ),
         section="thin", visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
@@ -43,8 +43,8 @@ class DialSettings:
     stiffness_by: str = parameter(
         StiffnessBy.MODULUS, "Stiffness By", "Quantity that sets the stiffness; Add chooses Sag for solids",
         choices=(
-            Choice(StiffnessBy.MODULUS, "Young's Modulus", "Set Young's modulus of the material"),
-            Choice(StiffnessBy.SAG, "Sag", "Set how far it sags under its own weight; Young's modulus follows"),
+            Choice(StiffnessBy.MODULUS, "Young's Modulus", "Set Young's modulus of the material", 0),
+            Choice(StiffnessBy.SAG, "Sag", "Set how far it sags under its own weight; Young's modulus follows", 1),
         ),
     )  # fmt: skip
     sag: float = parameter(

@@ -24,7 +24,7 @@ class MaterialSettings:
     )  # fmt: skip
     material: str = parameter(
         ELASTIC_MODELS[0].name, "Elasticity", "Material model that relates stress to strain",
-        choices=tuple(Choice(m.name, m.label, m.description) for m in ELASTIC_MODELS),
+        choices=tuple(Choice(m.name, m.label, m.description, m.number) for m in ELASTIC_MODELS),
         section="solid", affects=AffectedPart.MODEL,
     )  # fmt: skip
     resolution: int = parameter(
@@ -35,9 +35,9 @@ class MaterialSettings:
     struts: str = parameter(
         Struts.NONE, "Struts", "Additional springs that keep faces and volumes in shape",
         choices=(
-            Choice(Struts.NONE, "None", "Use the mesh edges only: a net"),
-            Choice(Struts.FACES, "Across Faces", "Add springs along face diagonals and between neighbouring faces"),
-            Choice(Struts.VOLUME, "Through the Volume", "Use the edges of tetrahedra that fill a closed surface"),
+            Choice(Struts.NONE, "None", "Use the mesh edges only: a net", 0),
+            Choice(Struts.FACES, "Across Faces", "Add springs along face diagonals and between neighbouring faces", 1),
+            Choice(Struts.VOLUME, "Through the Volume", "Use the edges of tetrahedra that fill a closed surface", 2),
         ),
         section="springs", affects=AffectedPart.MODEL,
     )  # fmt: skip
@@ -64,7 +64,7 @@ class MaterialSettings:
     )  # fmt: skip
     membrane: str = parameter(
         MEMBRANES[0].name, "Weave", "Material model that relates tension to stretch in the sheet",
-        choices=tuple(Choice(m.name, m.label, m.description) for m in MEMBRANES),
+        choices=tuple(Choice(m.name, m.label, m.description, m.number) for m in MEMBRANES),
         section="cloth", affects=AffectedPart.MODEL,
     )  # fmt: skip
     pressure: float = parameter(

@@ -22,13 +22,13 @@ class AffectedPart(Enum):
 class Choice:
     """One value of an enumerated parameter.
 
-    number: the value stored in .blend files; if None, the index among the choices without a number.
+    number: value stored in .blend files. It never changes and is never used again for another choice.
     """
 
     name: str
     label: str
     description: str
-    number: int | None = None
+    number: int
 
 
 @dataclass(frozen=True)

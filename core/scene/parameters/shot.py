@@ -19,9 +19,9 @@ class ShotSettings:
     accuracy: str = parameter(
         Accuracy.BAKE, "Accuracy", "Accuracy with which each step is solved",
         choices=(
-            Choice(Accuracy.PREVIEW, "Preview", "Allow an error of 1% of each step's motion"),
-            Choice(Accuracy.BAKE, "Baking", "Allow an error of 0.1% of each step's motion"),
-            Choice(Accuracy.TIGHT, "Tight", "Solve down to rounding errors, for measurements"),
+            Choice(Accuracy.PREVIEW, "Preview", "Allow an error of 1% of each step's motion", 0),
+            Choice(Accuracy.BAKE, "Baking", "Allow an error of 0.1% of each step's motion", 1),
+            Choice(Accuracy.TIGHT, "Tight", "Solve down to rounding errors, for measurements", 2),
         ),
         section="advanced",
     )  # fmt: skip
