@@ -92,9 +92,9 @@ class BatchedDetection:
         needs_single = (
             is_crowded
             | self._started_inside(pairs)
-            | _marked(pair[sign * near.distance < -TUNNELLING_DEPTH * distance[pair]], len(pairs))
+            | _mask_of(pair[sign * near.distance < -TUNNELLING_DEPTH * distance[pair]], len(pairs))
         )
-        needs_single |= _marked(point_pair[path > model.thicknesses[b][point_pair]], len(pairs))
+        needs_single |= _mask_of(point_pair[path > model.thicknesses[b][point_pair]], len(pairs))
         selected = np.flatnonzero(~needs_single[pair])
         pair, point_index = pair[selected], batch.points[near.point[selected]]
         return Collisions(
@@ -166,9 +166,9 @@ def _target_sizes(end_surface: Triangles, batch: SurfaceBatch) -> Array:
     return np.asarray(np.sqrt(((high - low) ** 2).sum(axis=0)))
 
 
-def _marked(which: Index, count: int) -> Mask:
+def _mask_of(indices: Index, count: int) -> Mask:
     found = np.zeros(count, dtype=bool)
-    found[which] = True
+    found[indices] = True
     return found
 
 

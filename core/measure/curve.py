@@ -54,7 +54,7 @@ class SettleCurve:
 
 def release_curve(release: ReleaseResult, law: SettleLaw, fps: float, dial: float, bounce: float) -> SettleCurve:
     """Return the curve of a release test. dial: frames. bounce: 0 to 1."""
-    signed = np.copysign(release.distance, release.along)
+    signed = np.copysign(release.distance, release.projection)
     rest, lead = (release.time_to_rest + law.time_to_peak) * fps, law.time_to_peak * fps
     curve = _make_curve(lead + release.times * fps, signed, lead, rest, release.overshoot, law, fps, dial, bounce)
     # The first-mode law has no lead and counts from the release.

@@ -20,21 +20,21 @@ _LEFT, _RIGHT, _BOTTOM, _TOP = 12, 12, 12, 12
 class Palette:
     """Colours of a curve drawing.
 
-    measured, dialled, end: the same hues as the STRIP_COLOR icons of the legend.
+    measured, predicted, end: the same hues as the STRIP_COLOR icons of the legend.
     """
 
     background: Color
     grid: Color
     axis: Color
     measured: Color = (0.93, 0.55, 0.18)
-    dialled: Color = (0.30, 0.62, 0.95)
+    predicted: Color = (0.30, 0.62, 0.95)
     end: Color = (0.88, 0.25, 0.25)
 
 
 DARK = Palette(background=(0.11, 0.11, 0.11), grid=(0.2, 0.2, 0.2), axis=(0.5, 0.5, 0.5))
 LIGHT = Palette(
     background=(0.97, 0.97, 0.97), grid=(0.87, 0.87, 0.87), axis=(0.45, 0.45, 0.45),
-    measured=(0.80, 0.40, 0.02), dialled=(0.06, 0.38, 0.75), end=(0.78, 0.10, 0.10),
+    measured=(0.80, 0.40, 0.02), predicted=(0.06, 0.38, 0.75), end=(0.78, 0.10, 0.10),
 )  # fmt: skip
 
 
@@ -79,10 +79,10 @@ def draw_curve(curve: SettleCurve, palette: Palette) -> Array:
     if curve.predicted is not None and curve.envelope is not None:
         for side in (1.0, -1.0):
             is_visible_side = is_visible & (side * curve.envelope >= plot_range.lowest)
-            line(curve.frames[is_visible_side], side * curve.envelope[is_visible_side], palette.dialled, 1.2, dash=5.0)
+            line(curve.frames[is_visible_side], side * curve.envelope[is_visible_side], palette.predicted, 1.2, dash=5.0)
     line(curve.frames[is_visible], curve.measured[is_visible], palette.measured, 4.5)
     if curve.predicted is not None:
-        line(curve.frames[is_visible], curve.predicted[is_visible], palette.dialled, 1.8)
+        line(curve.frames[is_visible], curve.predicted[is_visible], palette.predicted, 1.8)
     return canvas
 
 
@@ -154,7 +154,7 @@ def curve_svg(curve: SettleCurve, title: str) -> str:
             parts.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{100 * value:.0f}%</text>')
     lines = [("Settle", straight((curve.dial, curve.dial), (plot_range.lowest, 1.05)), palette.end, 1.5, "6 4")]
     if curve.predicted is not None:
-        lines.append(("predicted", path(curve.frames, curve.predicted), palette.dialled, 1.5, ""))
+        lines.append(("predicted", path(curve.frames, curve.predicted), palette.predicted, 1.5, ""))
     lines.append(("measured", path(curve.frames, curve.measured), palette.measured, 2.5, ""))
     for k, (name, d, hue, thick, dash) in enumerate(lines):
         dashed = f' stroke-dasharray="{dash}"' if dash else ""

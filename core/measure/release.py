@@ -63,14 +63,14 @@ class ReleaseResult:
 
     times: (k,) s, from 0.
     distance: (k,) largest distance of a node from rest, relative to the first one.
-    along: (k,) displacement of the farthest node along its initial one, signed and relative to it.
+    projection: (k,) displacement of the farthest node along its initial one, signed and relative to it.
     iterations: mean solver iterations per step.
     lead: time in s from the stop of the animation to the release, see SettleLaw.lead.
     """
 
     times: Array
     distance: Array
-    along: Array
+    projection: Array
     substeps: Substeps
     iterations: float
     lead: float = 0.0
@@ -88,12 +88,12 @@ class ReleaseResult:
     @property
     def swing_count(self) -> int:
         """Number of visible swings."""
-        return count_swings(np.copysign(self.distance, self.along))
+        return count_swings(np.copysign(self.distance, self.projection))
 
     @property
     def overshoot(self) -> float:
         """Largest swing to the opposite side, relative to the deflection."""
-        return max(-float(self.along.min()), 0.0)
+        return max(-float(self.projection.min()), 0.0)
 
 
 def region_first_mode(equilibrium: EquilibriumState, region: Region, tangent_stiffness: csr_matrix) -> Array:

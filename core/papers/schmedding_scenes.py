@@ -66,7 +66,7 @@ class ExplicitRun:
 
     @property
     def is_stable(self) -> bool:
-        """Whether the run is stable."""
+        """Return whether the run is stable."""
         return bool(np.isinf(self.failure_time))
 
 

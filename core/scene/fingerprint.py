@@ -18,7 +18,18 @@ from .scene import Scene
 RESULTS_VERSION = 6
 
 # Labels in older caches, and their current names.
-_FORMER_LABELS = {"Carrier": "Reference Motion"}
+_FORMER_LABELS = {
+    "Carrier": "Reference Motion",
+    "Each Other": "Other Bodies",
+    "Itself": "Self-Collision",
+    "Damped Within": "Damping Clusters",
+    "Torque, Then": "Second Torque Scheme",
+    "λ_d, of Volume": "Volume Damping (λ_d)",
+    "μ_d, of Shape": "Shape Damping (μ_d)",
+    "Along One Axis": "Anisotropy",
+    "β_s, of Stretch": "Stretch Damping (β_s)",
+    "β_b, of Bend": "Bend Damping (β_b)",
+}
 
 
 def array_digest(*arrays: Array) -> str:

@@ -48,7 +48,7 @@ class DeformationLaw(Protocol):
 
     @property
     def is_waveform(self) -> bool:
-        """Whether all modes follow the waveform law, see Coefficients."""
+        """True if all modes follow the waveform law, see Coefficients."""
         ...
 
     def coefficients(self, h: float) -> Coefficients: ...

@@ -31,7 +31,7 @@ class ThetaWeights:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether all nodes have the same weights."""
+        """True if all nodes have the same weights."""
         return np.ndim(self.theta) == 0 and np.ndim(self.sigma) == 0
 
 

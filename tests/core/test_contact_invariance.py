@@ -232,7 +232,7 @@ def test_redetection_skip_keeps_result(
 
     monkeypatch.setattr(CollisionDetection, "__call__", counted)
     counts, places = run()
-    monkeypatch.setattr(contact_solve, "_STAYED", 0.0)
+    monkeypatch.setattr(contact_solve, "_REDETECTION_FRACTION", 0.0)
     every, wanted = run()
     # During landing detection runs again at the end of the step. At the end motions are 10^-5 of the contact distance.
     assert (counts[1:8] >= 2).all()

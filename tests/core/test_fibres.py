@@ -282,7 +282,7 @@ def test_refreshed_preconditioner_saves_iterations(
         return sum(counts), shape
 
     few, shape = solved()
-    monkeypatch.setattr(preconditioner_refresh, "_ANEW", (10**6,))
+    monkeypatch.setattr(preconditioner_refresh, "_FACTORISATION_ITERATIONS", (10**6,))
     many, known = solved()
     assert 3 * few < 2 * many
     # Each step is solved to 10^-5 of its motion; the error of ten steps is invisible.

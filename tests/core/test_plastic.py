@@ -179,7 +179,7 @@ def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
     after = stage.statics.islands[0].system.regions[0].eigenvalue
     # The flowed body is wider and lower, therefore stiffer.
     assert after > 1.2 * before
-    monkeypatch.setattr(plastic_update, "_STALE", np.inf)
+    monkeypatch.setattr(plastic_update, "_STIFFNESS_UPDATE_STRAIN", np.inf)
     stale, *_ = stopped(5.0, 24.0, 30.0)
     assert fresh.iterations < 0.5 * stale.iterations
 
@@ -420,6 +420,6 @@ def test_rest_shape_built_once_per_flow(monkeypatch: pytest.MonkeyPatch) -> None
         made.append(key)
         return stage(self, flows, key)
 
-    monkeypatch.setattr(PlasticRestShapes, "_stage", counted)
+    monkeypatch.setattr(PlasticRestShapes, "_build_version", counted)
     list(Simulation(deep()).frames())
     assert len(made) == len(set(made)) == 1

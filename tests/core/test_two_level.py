@@ -127,9 +127,9 @@ def test_two_level_frames_match_direct_factors(monkeypatch: pytest.MonkeyPatch, 
 
 @pytest.mark.slow
 def test_eigenvalue_by_two_level_preconditioner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(modes, "_ONCE", 0)
+    monkeypatch.setattr(modes, "_MAX_FACTOR_ENTRIES", 0)
     # Make sure that no other solver is used.
-    monkeypatch.setattr(modes, "multifrontal", None)
+    monkeypatch.setattr(modes, "factorise_multifrontal", None)
     monkeypatch.setattr(modes, "eigsh", None)
     system = made(True)
     free = np.flatnonzero(~system.is_fixed)

@@ -78,14 +78,14 @@ def followed(
     simulation = Simulation(made)
     within: list[np.ndarray] = []
     stepper = simulation.statics.steppers[0]
-    step = stepper._in_parts  # type: ignore[attr-defined]
+    step = stepper._step_in_subintervals  # type: ignore[attr-defined]
 
     def seen(*given: object) -> object:
         state, report = step(*given)
         within.append(state.positions)
         return state, report
 
-    monkeypatch.setattr(stepper, "_in_parts", seen)
+    monkeypatch.setattr(stepper, "_step_in_subintervals", seen)
 
     def frames() -> Iterator[tuple[Frame, list[np.ndarray]]]:
         for frame in simulation.frames():
