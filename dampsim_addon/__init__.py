@@ -45,8 +45,8 @@ from .ui import (
 
 MODULES = (
     contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven_yarns,
-    overlaps, save_handlers, cache_status, bake_changes, results, live, object_operators, add_operators, curve_operators, hair_operators,
-    fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
+    overlaps, save_handlers, cache_status, bake_changes, results, live, object_operators, add_operators,
+    curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
     link_operators, link_panel, contact_operators, doctor, presets, idle_resimulation, main_panel, overlay, cli,
 )  # fmt: skip

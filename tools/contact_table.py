@@ -49,7 +49,7 @@ def rows() -> Iterator[Row]:
             ".2%",
             off,
         )
-    _, frames = ground.frames_of(hard.scene(hard.block(low=(0, 0, 0.95 * hard.R)), last=110, obstacles=(hard.plane(),)))
+    _, frames = ground.frames_of(hard.scene(hard.block(low=(0, 0, 0.95 * hard.R)), last=110, colliders=(hard.plane(),)))
     fastest = max(float(np.linalg.norm(one.state.velocities, axis=1).max()) for one in frames[48:])
     yield at_most("the cube at rest, after two seconds: fastest node, m/s", 5e-9, ".0e", fastest)
     yield at_most("the same: mean iterations per step", 8.0, ".1f", float(np.mean([f.iterations for f in frames[1:]])))

@@ -37,7 +37,11 @@ def sample(name: str) -> Body:
         pose = body.motion(float(bpy.context.scene.frame_start))
     settings = replace(body.settings, resolution=min(body.settings.resolution, RESOLUTION), follow_through=1.0)
     return replace(
-        body, settings=settings, surface=replace(body.surface, vertices=pose), motion=lambda _: pose, dials=None
+        body,
+        settings=settings,
+        surface=replace(body.surface, vertices=pose),
+        motion=lambda _: pose,
+        settings_by_frame=None,
     )
 
 

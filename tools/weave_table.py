@@ -114,7 +114,7 @@ def contact() -> Iterator[Row]:
     )
     # Worst first.
     for obstacle in (touching.pole(), touching.ball(), touching.crate()):
-        simulation = Simulation(scene(touching.lying(8, 0.03), last=150, obstacles=(obstacle,)))
+        simulation = Simulation(scene(touching.lying(8, 0.03), last=150, colliders=(obstacle,)))
         frames = list(simulation.frames())
         deep = max(touching.depth(simulation, one.state.positions, obstacle, 1.0) for one in frames) / touching.SIZE
         last = frames[-1].state.positions

@@ -1,4 +1,7 @@
-"""Cloth: the triangles of a mesh as a sheet that resists stretch, shear and bending (docs/explanation/physics/06-body-models.md)."""
+"""Cloth: the triangles of a mesh as a sheet that resists stretch, shear and bending.
+
+See docs/explanation/physics/06-body-models.md.
+"""
 
 from __future__ import annotations
 
@@ -182,7 +185,8 @@ class ClothKind(BodyKind):
         bending = ShellBending(rest, triangles, rigidity * stiffness_scales, pins.hard_pin_mask(len(rest)), POISSON)
         folds = BendingFlow(bending, rest, thickness)
         terms: tuple[ForceTerm, ...] = (
-            PlasticTerm.create(TensorFlow(membrane)), PlasticTerm.create(folds, "flow of folds"), *pins.spring_terms, *_pressure_terms(body, sheet)
+            PlasticTerm.create(TensorFlow(membrane)), PlasticTerm.create(folds, "flow of folds"), *pins.spring_terms,
+            *_pressure_terms(body, sheet),
         )  # fmt: skip
         if struts is not None:
             terms = (*terms, Potential(struts))
@@ -195,7 +199,8 @@ class ClothKind(BodyKind):
             groups = (*groups, sheet.seams)
         block = BodyDiscretization(
             body.name, rest, settings.density * thickness * shares, groups, terms, pins.nodes, pins.stiffness,
-            pins.settle_scale, not settings.damp_swing, is_net=True, ray_origin_weights=weights_at_nodes(body.centre_map, sheet.vertices),
+            pins.settle_scale, not settings.damp_swing, is_net=True,
+            ray_origin_weights=weights_at_nodes(body.centre_map, sheet.vertices),
         )  # fmt: skip
         model = vertex_model(body, block, sheet.vertices, sheet.duplicates, BASE_YOUNG * thickness)
         return model if coarse is None else replace(model, skin=coarse[1], faces=sheet.vertices[triangles])

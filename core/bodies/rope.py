@@ -1,4 +1,7 @@
-"""Ropes: the edges of a mesh as threads that resist stretch and bending (docs/explanation/physics/06-body-models.md)."""
+"""Ropes: the edges of a mesh as threads that resist stretch and bending.
+
+See docs/explanation/physics/06-body-models.md.
+"""
 
 from __future__ import annotations
 

@@ -167,9 +167,10 @@ class BoundVertices:
 
 @dataclass(frozen=True)
 class AnimatedReference:
-    """Reference motion of an animated mesh during a step, as a local frame at each node (docs/explanation/physics/02-settle-law.md).
+    """Reference motion of an animated mesh during a step, as a local frame at each node.
 
-    A node that has swung away from its animated position rotates about that position.
+    A node that has swung away from its animated position rotates about that position. See
+    docs/explanation/physics/02-settle-law.md.
 
     frame_rotations: (n, 3, 3) since rest, at the start and at the end of the step.
     frame_origins: (n, 3) m, likewise.

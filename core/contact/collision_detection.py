@@ -1,4 +1,7 @@
-"""Detection of collisions between points and triangles, with CCD where it is needed (docs/explanation/physics/07-contact.md)."""
+"""Detection of collisions between points and triangles, with CCD where it is needed.
+
+See docs/explanation/physics/07-contact.md.
+"""
 
 from __future__ import annotations
 

@@ -53,8 +53,8 @@ class Collisions:
 
     def select(self, indices: Index) -> Collisions:
         return Collisions(
-            self.surfaces[indices], self.stencil[indices], self.weights[indices], self.normal[indices], self.feature[indices],
-            self.kind, self.area[indices],
+            self.surfaces[indices], self.stencil[indices], self.weights[indices], self.normal[indices],
+            self.feature[indices], self.kind, self.area[indices],
         )  # fmt: skip
 
 

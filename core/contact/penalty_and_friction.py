@@ -78,8 +78,9 @@ class ContactSet:
     def select(self, indices: Index | Mask) -> ContactSet:
         """Return the contacts at some indices or in a mask."""
         return ContactSet(
-            self.weights[indices], self.base_offset[indices], self.normal[indices], self.distance[indices], self.target_gap[indices],
-            self.stiffness[indices], self.friction[indices], self.stick_anchor[indices], self.key[indices], self.kinematic_drift[indices],
+            self.weights[indices], self.base_offset[indices], self.normal[indices], self.distance[indices],
+            self.target_gap[indices], self.stiffness[indices], self.friction[indices], self.stick_anchor[indices],
+            self.key[indices], self.kinematic_drift[indices],
         )  # fmt: skip
 
     def with_scaled_stiffness(self, factors: Array) -> ContactSet:

@@ -32,7 +32,8 @@ class ElasticMaterial:
 class ElasticDensity(Protocol):
     """Energy density Psi(F) in Pa. F has shape (3, 3, m): row (space), column (material), element.
 
-    name, label, description: of the panel entry.  number: value stored in .blend files.  parameters: names of the settings used.
+    name, label, description: of the panel entry.  number: value stored in .blend files.  parameters: names of the
+    settings used.
     """
 
     name: ClassVar[str]

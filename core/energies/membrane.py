@@ -1,10 +1,12 @@
-"""Membranes: sheets that resist stretching and shearing in their own plane (docs/explanation/physics/06-body-models.md).
+"""Membranes: sheets that resist stretching and shearing in their own plane.
 
 F (3 x 2) maps the plane of a triangle to space. Corotational elasticity is quadratic in the stretches s1, s2 of F,
 
     Psi = mu ((s1 - 1)^2 + (s2 - 1)^2) + lambda/2 (s1 + s2 - 2)^2
 
 and Saint Venant-Kirchhoff elasticity is quadratic in Green's strain. Both are per area, with moduli in N/m.
+
+See docs/explanation/physics/06-body-models.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Plastic flow: strain beyond a yield limit becomes part of the stress-free shape of an element ([You] 5.1.2).
 
-Each element has a plastic flow, the permanent part of its deformation; the rest is elastic (docs/explanation/physics/09-plasticity.md).
-Strains are logarithmic, so stretching to twice the length and compressing to half of it are equally large.
+Each element has a plastic flow, the permanent part of its deformation; the rest is elastic. Strains are logarithmic,
+so stretching to twice the length and compressing to half of it are equally large. See
+docs/explanation/physics/09-plasticity.md.
 """
 
 from __future__ import annotations

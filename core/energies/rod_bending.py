@@ -1,10 +1,12 @@
-"""Bending of rods and ropes: E = sum E I theta^2/L over pairs of consecutive edges (docs/explanation/physics/06-body-models.md).
+"""Bending of rods and ropes: E = sum E I theta^2/L over pairs of consecutive edges.
 
 theta is the angle between the edges a and b, tan theta = |a x b|/(a . b), and L the bending length at rest. Twist is
 not modelled; rods that are straight at rest do not need it, since they untwist without resistance.
 
 For a rest angle r, theta^2 is replaced by (sqrt(theta^2 + r^2/4) - sqrt(r^2 + r^2/4))^2, which is zero at r and smooth
 where the rod is straight. The direction of the rest bend is not modelled.
+
+See docs/explanation/physics/06-body-models.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Accelerations by force fields, docs/explanation/physics/08-force-fields.md: the formulas of Blender's fields for particles of 1 kg."""
+"""Accelerations by force fields: the formulas of Blender's fields for particles of 1 kg.
+
+See docs/explanation/physics/08-force-fields.md.
+"""
 
 from __future__ import annotations
 

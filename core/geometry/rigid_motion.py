@@ -34,10 +34,10 @@ def unit_rigid_body_modes(positions: Array) -> Array:
 
 
 def rigid_mode_basis(free: Array, fixed: Array, mass: Array) -> Array:
-    """Return the M-orthonormal basis R of rigid-body modes that vanish at the fixed nodes (docs/explanation/physics/02-settle-law.md).
+    """Return the M-orthonormal basis R of rigid-body modes that vanish at the fixed nodes.
 
     free, fixed: positions (f, 3), (p, 3) m.  mass: (f,) kg of the free nodes.  Returns (f, 3, k), 0 <= k <= 6, with
-    R^T M R = I over the free nodes.
+    R^T M R = I over the free nodes. See docs/explanation/physics/02-settle-law.md.
     """
     modes = unit_rigid_body_modes(np.concatenate([free, fixed]))
     free_modes, fixed_modes = modes[: len(free)].reshape(-1, 6), modes[len(free) :].reshape(-1, 6)

@@ -79,7 +79,9 @@ def draw_curve(curve: SettleCurve, palette: Palette) -> Array:
     if curve.predicted is not None and curve.envelope is not None:
         for side in (1.0, -1.0):
             is_visible_side = is_visible & (side * curve.envelope >= plot_range.lowest)
-            line(curve.frames[is_visible_side], side * curve.envelope[is_visible_side], palette.predicted, 1.2, dash=5.0)
+            line(
+                curve.frames[is_visible_side], side * curve.envelope[is_visible_side], palette.predicted, 1.2, dash=5.0
+            )
     line(curve.frames[is_visible], curve.measured[is_visible], palette.measured, 4.5)
     if curve.predicted is not None:
         line(curve.frames[is_visible], curve.predicted[is_visible], palette.predicted, 1.8)

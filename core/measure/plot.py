@@ -33,7 +33,7 @@ def line_chart(
     """Return a line chart as SVG.
 
     lines: x and y values by name, each (k,).
-    log: whether the y axis shows powers of ten.
+    log_scale: whether the y axis shows powers of ten.
     """
     series = {name: (np.asarray(x, float), np.asarray(y, float)) for name, (x, y) in lines.items()}
     if log_scale:

@@ -95,8 +95,8 @@ class RolloutBatch:
         on_factors = np.array([(m.length, m.stiffness_on / m.stiffness, m.damping_on * m.stiffness_on / m.stiffness)
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
-            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper, muscle, on_factors, front / np.linalg.norm(front),
-            (body.settings.friction, body.settings.friction_back),
+            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper, muscle, on_factors,
+            front / np.linalg.norm(front), (body.settings.friction, body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
             float(start[:, 2].min()), simulation.scene.fps, sensor_nodes,
         )  # fmt: skip

@@ -2,7 +2,8 @@
 
     v~ = v + h M^-1 f_e(x),   x~ = x + h v~,   v+ = v + h M^-1 (f_e(x) + f_d(x~, v~)),   x+ = x + h v+
 
-[You] (4.3) to (4.9). The forces are those of Green's strain; see docs/explanation/physics/05-stress-form.md for the thesis's.
+[You] (4.3) to (4.9). The forces are those of Green's strain; see docs/explanation/physics/05-stress-form.md for
+those of the thesis.
 """
 
 from __future__ import annotations

@@ -134,8 +134,8 @@ def check_woven_cloth(scene: Scene, bodies: Sequence[int], links: Sequence[Link]
             dials = body.settings
             if dials.touch_self or dials.touch_together:
                 raise SceneError(
-                    f"{body.name}: {kind_by_name(body.kind).label} can only touch colliders. Switch off Each Other and Itself "
-                    "under Contact, or choose Cloth."
+                    f"{body.name}: {kind_by_name(body.kind).label} can only touch colliders. Switch off Each Other and "
+                    "Itself under Contact, or choose Cloth."
                 )
             if links:
                 raise SceneError(

@@ -1,4 +1,7 @@
-"""External accelerations of the nodes: gravity per body, and force fields (docs/explanation/physics/08-force-fields.md)."""
+"""External accelerations of the nodes: gravity per body, and force fields.
+
+See docs/explanation/physics/08-force-fields.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Keep Modelled Shape: inverse statics for rest shapes that sag into the modelled shape (docs/explanation/physics/06-body-models.md)."""
+"""Keep Modelled Shape: inverse statics for rest shapes that sag into the modelled shape.
+
+See docs/explanation/physics/06-body-models.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lag of fibres behind their keyed contraction: an inertial response like that to pins (docs/explanation/physics/11-fibres.md).
+"""Lag of fibres behind their keyed contraction: an inertial response like that to pins.
 
 With r the keyed contraction and r + e the actual one, the lag e is the deflection of the law set by the dials,
 
@@ -6,6 +6,8 @@ With r the keyed contraction and r + e the actual one, the lag e is the deflecti
 
 solved exactly for a rate r' that is constant in each step. After a stop of r, the lag decays as set by Settle and
 Bounce.
+
+See docs/explanation/physics/11-fibres.md.
 """
 
 from __future__ import annotations

@@ -301,9 +301,8 @@ def _split_rigid_and_deformation(
 ) -> tuple[Array, Array]:
     """Split velocities u (f, 3) into a momentum-conserving rigid displacement over h and the deformation velocity.
 
-    The split at the old positions, as in docs/explanation/physics/02-settle-law.md, loses angular momentum at a rate of h times the squared spin. Here
-    the
-    body turns by a finite rotation, and the deformation velocity turns with it.
+    The split at the old positions, as in docs/explanation/physics/02-settle-law.md, loses angular momentum at a rate of
+    h times the squared spin. Here the body turns by a finite rotation, and the deformation velocity turns with it.
     """
     free, mass = region.free, system.mass[region.free]
     x = state.positions[free]

@@ -1,4 +1,7 @@
-"""Rotation of each node of a bent body, applied to the preconditioner of a step (docs/explanation/physics/01-step-potential.md)."""
+"""Rotation of each node of a bent body, applied to the preconditioner of a step.
+
+See docs/explanation/physics/01-step-potential.md.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Reference motion of a region during a step: the motion that counts as no deformation (docs/explanation/physics/02-settle-law.md)."""
+"""Reference motion of a region during a step: the motion that counts as no deformation.
+
+See docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 

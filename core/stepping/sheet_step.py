@@ -1,4 +1,7 @@
-"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations (docs/explanation/physics/01-step-potential.md)."""
+"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations.
+
+See docs/explanation/physics/01-step-potential.md.
+"""
 
 from __future__ import annotations
 

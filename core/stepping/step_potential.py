@@ -1,4 +1,7 @@
-"""Potential of one step: terms, links and contacts; and its forces at the step's start (docs/explanation/physics/02-settle-law.md)."""
+"""Potential of one step: terms, links and contacts; and its forces at the step's start.
+
+See docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Damping of the rigid motion of supported bodies, so that they settle on time (docs/explanation/physics/07-contact.md).
+"""Damping of the rigid motion of supported bodies, so that they settle on time.
 
 With S = R^T M (K + C)^-1 M R = V diag(1/l_k) V^T the rigid motion along V_k swings on its contacts as
 
     (1/l + 1/w^2) y'' + (2a/w^2 + c/l) y' + y = 0,      c_k = l_k max(0, 2z sqrt(1/l_k + 1/w^2) - 2a/w^2)
 
 R are the rigid motions in a basis that does not depend on rounding: three translations and three rotations.
+
+See docs/explanation/physics/07-contact.md.
 """
 
 from __future__ import annotations

@@ -291,7 +291,8 @@ class WeaveProblem:
         speeds, name = self._cloth.split_unknowns(v)[1], self._system.blocks[0].name
         forces = self._elastic.tensions(x, u)
         yarn_history = {
-            YARN_POSITIONS: u, YARN_SPEEDS: speeds, YARN_ANCHORS: self._friction.moved_anchor(u), YARN_NORMAL_FORCES: crossing_normal_forces(self._cloth, forces, x)
+            YARN_POSITIONS: u, YARN_SPEEDS: speeds, YARN_ANCHORS: self._friction.moved_anchor(u),
+            YARN_NORMAL_FORCES: crossing_normal_forces(self._cloth, forces, x),
         }  # fmt: skip
         memory = {
             **without_history(self._state.history),

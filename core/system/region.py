@@ -1,4 +1,7 @@
-"""Regions: connected components of free nodes with the pins at their borders (docs/explanation/physics/02-settle-law.md)."""
+"""Regions: connected components of free nodes with the pins at their borders.
+
+See docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 

@@ -246,8 +246,8 @@ def build_woven_cloth(rest: Array, yarns: Sequence[Yarn], material: YarnMaterial
     can_slide: Mask = np.zeros(len(node), dtype=np.bool_)
     can_slide[[k for pair in crossings for k in pair]] = True
     cloth = WovenCloth(
-        len(rest), np.array(node), np.array(arc_lengths), can_slide, _pairs(segments), np.array(closing_length), _pairs(bends),
-        np.zeros(len(bends)), _pairs(crossings), np.zeros((0, 4), dtype=np.int64), np.zeros(0), material,
+        len(rest), np.array(node), np.array(arc_lengths), can_slide, _pairs(segments), np.array(closing_length),
+        _pairs(bends), np.zeros(len(bends)), _pairs(crossings), np.zeros((0, 4), dtype=np.int64), np.zeros(0), material,
     )  # fmt: skip
     return _with_rest_geometry(cloth, rest)
 
@@ -269,8 +269,8 @@ def _with_rest_geometry(cloth: WovenCloth, rest: Array) -> WovenCloth:
     )
     cosine = cosines(rest[neighbours[:, 1]] - rest[neighbours[:, 0]], rest[neighbours[:, 3]] - rest[neighbours[:, 2]])
     return WovenCloth(
-        cloth.count, cloth.node, cloth.rest_arc_lengths, cloth.can_slide, cloth.segments, cloth.closing_length, cloth.bends,
-        np.where(angles > 1e-9, angles, 0.0), cloth.crossings, neighbours, cosine, cloth.material,
+        cloth.count, cloth.node, cloth.rest_arc_lengths, cloth.can_slide, cloth.segments, cloth.closing_length,
+        cloth.bends, np.where(angles > 1e-9, angles, 0.0), cloth.crossings, neighbours, cosine, cloth.material,
     )  # fmt: skip
 
 

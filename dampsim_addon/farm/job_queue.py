@@ -83,7 +83,10 @@ class JobQueue:
     def _problem_text(self, unit: Unit, result: dict[str, Any]) -> str:
         found = problem_text(report_file.read_report(unit.report))
         if not found and result["code"] == 0:
-            return f"{unit.output} does not match the request; install DampSim {report_file.addon_version()} on all machines."
+            return (
+                f"{unit.output} does not match the request; install DampSim {report_file.addon_version()} "
+                "on all machines."
+            )
         return found or f"{exit_reason(result)}; see {unit.folder / LOG}."
 
     def _count_failure(self, unit: Unit, problem: str) -> None:

@@ -140,9 +140,10 @@ def _csv_table(rows: Sequence[FarmRow]) -> str:
     ])  # fmt: skip
     for row in rows:
         writer.writerow([
-            row.label, row.object, _number_text(row.rest), _number_text(row.dialled_rest), _number_text(row.overshoot, 100.0),
-            _number_text(row.dialled_overshoot, 100.0), _number_text(row.error, 1e3), _number_text(row.bound, 1e3), row.frames,
-            row.size, _number_text(row.seconds), row.problem, " ".join(row.remarks),
+            row.label, row.object, _number_text(row.rest), _number_text(row.dialled_rest),
+            _number_text(row.overshoot, 100.0), _number_text(row.dialled_overshoot, 100.0),
+            _number_text(row.error, 1e3), _number_text(row.bound, 1e3), row.frames, row.size,
+            _number_text(row.seconds), row.problem, " ".join(row.remarks),
         ])  # fmt: skip
     return text.getvalue()
 

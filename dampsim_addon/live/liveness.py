@@ -57,8 +57,8 @@ def check_displayable(obj: bpy.types.Object, muted: Collection[str] = ()) -> Non
     if not makers_above or simulated_topology_modifiers(obj):
         return
     raise SceneError(
-        f"{obj.name}: modifier {makers_above[0].name} is above {deform_stack(obj, muted)[-1].name}, so the shape that shape keys need "
-        "cannot be displayed live; bake, or choose PC2 Cache under Bake To."
+        f"{obj.name}: modifier {makers_above[0].name} is above {deform_stack(obj, muted)[-1].name}, so the shape "
+        "that shape keys need cannot be displayed live; bake, or choose PC2 Cache under Bake To."
     )
 
 

@@ -110,8 +110,8 @@ def axis_points(matrix: Array) -> Array:
 
 
 def scene_anchors(
-    anchors: Mapping[str, tuple[bpy.types.Object, str]], view_layer: bpy.types.ViewLayer, set_frame: Callable[[float], None],
-    first_frame: float,
+    anchors: Mapping[str, tuple[bpy.types.Object, str]], view_layer: bpy.types.ViewLayer,
+    set_frame: Callable[[float], None], first_frame: float,
 ) -> tuple[Anchor, ...]:  # fmt: skip
     """Return the core's anchors. set_frame: sets the scene to a frame.  first_frame: at which they are at rest."""
     found = []

@@ -89,7 +89,10 @@ class DampSimSensor(PropertyGroup):
         items=[
             (SensorType.LENGTH, "Length", "Read 1 while the length of its edges is within the limits", 0),
             (SensorType.CONTACT, "Contact", "Read 1 while a vertex of its group touches something", 1),
-            (SensorType.DISTANCE, "Distance", "Read 1 while the distance of its group's centre to an object is in range", 2),
+            (
+                SensorType.DISTANCE, "Distance",
+                "Read 1 while the distance of its group's centre to an object is in range", 2,
+            ),
         ],
         options=set(),
     )  # fmt: skip

@@ -147,7 +147,12 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         name="Error Limit Unit",
         description="Choose the unit of the error limit of compressed shape keys",
         items=[
-            ("PERCENT", "Percent of Size", "Limit the error in percent of the diagonal of the object's bounding box", 0),
+            (
+                "PERCENT",
+                "Percent of Size",
+                "Limit the error in percent of the diagonal of the object's bounding box",
+                0,
+            ),
             ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene", 1),
         ],
         options=set(),

@@ -157,9 +157,9 @@ def discard_last_scan(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
 
 # Discard before, to hold no deleted objects, and after, since other handlers may have scanned in between.
 _HANDLERS = {
-    "load_pre": clear_registry, "load_post": clear_registry, "undo_pre": clear_registry, "undo_post": clear_registry, "redo_pre": clear_registry,
-    "redo_post": clear_registry, "blend_import_post": clear_registry, "depsgraph_update_post": discard_last_scan,
-    "frame_change_pre": discard_last_scan,
+    "load_pre": clear_registry, "load_post": clear_registry, "undo_pre": clear_registry, "undo_post": clear_registry,
+    "redo_pre": clear_registry, "redo_post": clear_registry, "blend_import_post": clear_registry,
+    "depsgraph_update_post": discard_last_scan, "frame_change_pre": discard_last_scan,
 }  # fmt: skip
 
 

@@ -14,7 +14,9 @@ class Mdd(MeshCacheTarget):
     name: ClassVar[str] = "MDD"
     number: ClassVar[int] = 4
     label: ClassVar[str] = "MDD Cache"
-    description: ClassVar[str] = "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
+    description: ClassVar[str] = (
+        "Write an MDD file (LightWave and others), played by a Mesh Cache modifier at this frame rate"
+    )
     file: ClassVar[str] = "bake.mdd"
     form: ClassVar[str] = "MDD"
     floats: ClassVar[str] = ">f4"

@@ -13,7 +13,9 @@ class PointCache(MeshCacheTarget):
     name: ClassVar[str] = "POINT_CACHE"
     number: ClassVar[int] = 3
     label: ClassVar[str] = "PC2 Cache"
-    description: ClassVar[str] = "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
+    description: ClassVar[str] = (
+        "Write a PC2 file, played by a Mesh Cache modifier. Fast; does not change the mesh data"
+    )
     file: ClassVar[str] = "bake.pc2"
     form: ClassVar[str] = "PC2"
     floats: ClassVar[str] = "<f4"

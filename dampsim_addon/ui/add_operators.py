@@ -127,8 +127,10 @@ class DAMPSIM_OT_convert_add(_PrepareAndAdd, Operator):
 
     def prepare(self, context: Context) -> None:
         context.object.select_set(True)
-        call_operator(bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "convert it to a mesh by hand",
-               target="MESH")  # fmt: skip
+        call_operator(
+            bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "convert it to a mesh by hand",
+            target="MESH",
+        )  # fmt: skip
 
 
 class DAMPSIM_OT_local_add(_PrepareAndAdd, Operator):

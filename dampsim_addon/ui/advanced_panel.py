@@ -95,8 +95,12 @@ def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> s
         if coefficients.is_waveform:
             return (
                 f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, "
-                f"implicit force θ {float(coefficients.theta):.3g}, force memory σ {float(coefficients.sigma):.3g}, {count}"
+                f"implicit force θ {float(coefficients.theta):.3g}, force memory σ {float(coefficients.sigma):.3g}, "
+                f"{count}"
             )
     else:
         return "The damping coefficients τ, κ and γ are known after a simulation with these settings"
-    return f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, removed γ {removed_fraction(kappa, h):.3g}, {count}"
+    return (
+        f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, removed γ {removed_fraction(kappa, h):.3g}, "
+        f"{count}"
+    )

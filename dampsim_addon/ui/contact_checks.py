@@ -70,7 +70,8 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     if largest_overlap.object_vertices:
         return Issue(f"{count_text} inside {largest_overlap.collider}. Move them apart at the first frame")
     return Issue(
-        f"{largest_overlap.collider} starts inside it (vertices inside: {largest_overlap.collider_vertices}). Move them apart at the first frame"
+        f"{largest_overlap.collider} starts inside it (vertices inside: {largest_overlap.collider_vertices}). "
+        "Move them apart at the first frame"
     )
 
 
@@ -180,8 +181,8 @@ def unsupported_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     if body_type.supports_links or not (group.touch_self or group.touch_together):
         return None
     return Issue(
-        f"{body_type.label} can only collide with colliders, but Other Bodies or Self-Collision is on", "Disable", _disable_body_collisions,
-        "Disable Other Bodies and Self-Collision",
+        f"{body_type.label} can only collide with colliders, but Other Bodies or Self-Collision is on", "Disable",
+        _disable_body_collisions, "Disable Other Bodies and Self-Collision",
     )  # fmt: skip
 
 

@@ -151,7 +151,8 @@ class DAMPSIM_OT_no_collider(Operator):
         if still_colliders:
             self.report(
                 {"WARNING"},
-                f"{format_names(still_colliders)}: still a collider. Remove Blender's own Collision in the Physics properties",
+                f"{format_names(still_colliders)}: still a collider. "
+                "Remove Blender's own Collision in the Physics properties",
             )
         else:
             self.report({"INFO"}, f"Colliders removed: {format_names(colliders)}")

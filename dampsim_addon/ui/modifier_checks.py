@@ -40,7 +40,8 @@ def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
     if not generators or simulated_topology_modifiers(obj) or obj.dampsim.baked or not obj.dampsim.live:
         return None
     return _bake_to_file(
-        f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}. Bake to a file instead"
+        f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}. "
+        "Bake to a file instead"
     )
 
 

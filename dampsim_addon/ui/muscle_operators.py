@@ -159,7 +159,8 @@ class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     force: EnumProperty(
-        items=[(MuscleOverride.ON, "On", "Switch it on from this frame"), (MuscleOverride.OFF, "Off", "Switch it off from this frame"),
+        items=[(MuscleOverride.ON, "On", "Switch it on from this frame"),
+               (MuscleOverride.OFF, "Off", "Switch it off from this frame"),
                (MuscleOverride.AUTO, "Auto", "Let the sensors switch the muscle from this frame")],
         options={"SKIP_SAVE"},
     )  # fmt: skip

@@ -153,6 +153,8 @@ def test_viewport_draws_support_forces(
     # Forces of an unreadable collider are not drawn.
     monkeypatch.undo()
     floor = bpy.data.objects["Floor"]
-    drawn = overlay.OverlayData(live.find_session(obj), live.find_session(obj).simulation, "Sphere", live.find_session(obj).frames[-1].frame)
+    drawn = overlay.OverlayData(
+        live.find_session(obj), live.find_session(obj).simulation, "Sphere", live.find_session(obj).frames[-1].frame
+    )
     floor.hide_viewport = True
     assert drawn.contacts is None

@@ -132,7 +132,8 @@ def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: P
     shutil.copytree(disk, room)
     obj.dampsim.cache_folder = str(room)
     steps = [
-        step.text for step in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)
+        step.text
+        for step in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)
     ]
     assert (steps.count("Checking"), steps.count("Simulating")) == (kept, 60 - kept)
 

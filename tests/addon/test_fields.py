@@ -349,7 +349,9 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     obj.dampsim.baked = ""
     snapshot, threads = load("dampsim_addon.scene.scene_builder"), set()
     ask = snapshot.read_external_forces
-    monkeypatch.setattr(snapshot, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args))
+    monkeypatch.setattr(
+        snapshot, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args)
+    )
     sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
     with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         steps = variants.Variants(snapshot.build_scene(sampler), obj.name).prepare({})
@@ -444,5 +446,7 @@ def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
         elif act == 5:
             bpy.context.scene.collection.objects.link(bpy.data.objects.new("Plain", None))
         bpy.context.view_layer.update()
-        assert {obj.name for obj in fields.all_force_fields()} == {obj.name for obj in bpy.data.objects if has_field(obj)}
+        assert {obj.name for obj in fields.all_force_fields()} == {
+            obj.name for obj in bpy.data.objects if has_field(obj)
+        }
     assert made > 5

@@ -456,7 +456,9 @@ def test_undo_shows_its_own_frame(live: ModuleType, tmp_path: Path) -> None:
     fresh()
     name = wobbler(tmp_path).name
     play()
-    shown = {number: kept.local_vertices for number, kept in enumerate(live.find_session(bpy.data.objects[name]).frames, 1)}
+    shown = {
+        number: kept.local_vertices for number, kept in enumerate(live.find_session(bpy.data.objects[name]).frames, 1)
+    }
 
     def seen() -> np.ndarray:
         mesh = bpy.data.objects[name].evaluated_get(bpy.context.evaluated_depsgraph_get()).data
@@ -496,7 +498,9 @@ def test_live_reports_zero_scale(live: ModuleType, tmp_path: Path) -> None:
     flat.scale = (1.0, 1.0, 1.0)
     flat.keyframe_insert("scale", frame=3)
     play()
-    assert live.find_session(flat).problem == ("Flat: its scale is zero along an axis at frame 4. Set a scale above zero.")
+    assert live.find_session(flat).problem == (
+        "Flat: its scale is zero along an axis at frame 4. Set a scale above zero."
+    )
     assert [standing(live, other, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     assert all(obj.modifiers["Subdivision"].show_viewport for obj in (flat, other))
     flat.scale.x = 0.5

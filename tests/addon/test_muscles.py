@@ -292,7 +292,10 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     scene = fresh(8)
     obj = looper(tmp_path)
     scene.render.fps = 48
-    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = (
+        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.blender.sampler").GroupSampler,
+    )
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
         (body,) = take(group).bodies
     assert body.controller.delays(48.0).tolist() == [6.0, 6.0]
@@ -360,7 +363,10 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     for sensor in obj.dampsim.sensors:
         sensor.target, sensor.vertex_group = target, "Feet"
-    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = (
+        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.blender.sampler").GroupSampler,
+    )
     simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
     play(10)
     compared, done = 0, []
@@ -397,7 +403,10 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
-    take, sampler = load("dampsim_addon.scene.scene_builder").build_scene, load("dampsim_addon.blender.sampler").GroupSampler
+    take, sampler = (
+        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.blender.sampler").GroupSampler,
+    )
     variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
     with sampler(scene, bpy.context.view_layer, [obj]) as read:
         made = variants(take(read), obj.name)

@@ -45,7 +45,10 @@ def test_panel_substeps_match_simulation(
         obj.dampsim.settle_group = "Settle"
     measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    found, wanted = measured.required_substeps(obj, scene), simulation(load, obj).substeps(obj.name, measured.read_settings(obj))
+    found, wanted = (
+        measured.required_substeps(obj, scene),
+        simulation(load, obj).substeps(obj.name, measured.read_settings(obj)),
+    )
     assert (found.count, found.limited) == (wanted.count, wanted.limited)
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
@@ -119,7 +122,10 @@ def test_edits_hide_outdated_measurements(
     obj.animation_data_clear()
     if change is _pose:
         armature(obj)
-    measured, in_force = load("dampsim_addon.scene.measurements"), load("dampsim_addon.ui.advanced_panel").active_coefficients_text
+    measured, in_force = (
+        load("dampsim_addon.scene.measurements"),
+        load("dampsim_addon.ui.advanced_panel").active_coefficients_text,
+    )
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert measured.is_measurement_current(obj, scene)

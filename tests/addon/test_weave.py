@@ -315,7 +315,10 @@ def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
     assert result.problem == ""
     crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
-    sewn, others = load("core.simulation.contact_setup").weld_coincident, [bpy.data.objects[name] for name in ("Ball", "Trolley")]
+    sewn, others = (
+        load("core.simulation.contact_setup").weld_coincident,
+        [bpy.data.objects[name] for name in ("Ball", "Trolley")],
+    )
     edges = np.array([edge.vertices[:] for edge in obj.data.edges])
     parts, before = np.linspace(0.0, 1.0, 9)[:, None, None], None
     for frame in range(1, scene.frame_end + 1):

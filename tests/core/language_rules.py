@@ -19,12 +19,12 @@ TEXT_WORDS = 3
 BANNED_NAMES = frozenset(
     """
     ahead along alone among anew apart around aside asked away begun behind beside blown bred called carried chosen
-    crossing dialled doing drawn fallen following followed forgotten glued going gone given going_on held here holds hung
-    joined kept known laid lasting leaning led left lies lingering lone looked lying made marked meant mended mine more
-    moved of_all own passed passing pressed pressing pulled pulling pushed read_off reached remarked said seen sewn shown
-    shrunk shut slowed soon spread standing strained striven striving sunk taken telling tells there thrown tied together
-    told touched touching turned turning unmoved untold wanted way ways weighed what whatever where which whose with_it
-    woven_by
+    crossing dialled doing drawn fallen following followed forgotten glued going gone given going_on held here holds
+    hung joined kept known laid lasting leaning led left lies lingering lone looked lying made marked meant mended
+    mine more moved of_all own passed passing pressed pressing pulled pulling pushed read_off reached remarked said
+    seen sewn shown shrunk shut slowed soon spread standing strained striven striving sunk taken telling tells there
+    thrown tied together told touched touching turned turning unmoved untold wanted way ways weighed what whatever
+    where which whose with_it woven_by
     """.split()  # noqa: SIM905
 )
 # First words of docstrings that continue a name or lack a noun.

@@ -1,4 +1,7 @@
-"""Penetration in hard contact: fast, sharp, thin, squeezed and stacked bodies (docs/explanation/physics/07-contact.md)."""
+"""Penetration in hard contact: fast, sharp, thin, squeezed and stacked bodies.
+
+See docs/explanation/physics/07-contact.md.
+"""
 
 from __future__ import annotations
 

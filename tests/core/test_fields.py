@@ -176,10 +176,10 @@ KNOWN_FLICKER = -0.4301715725443995
 def test_field_settings_change_frame_digest() -> None:
     one = wind(1.0)
     other: dict[str, Any] = {
-        "kind": ForceFieldType.FORCE, "shape": ForceFieldShape.LINE, "place": X, "axis": -X, "strength": 1.5,
+        "kind": ForceFieldType.FORCE, "shape": ForceFieldShape.LINE, "location": X, "axis": -X, "strength": 1.5,
         "damping": 0.1, "flow": 0.2, "size": 0.3, "rest_length": 0.4, "gravitation": True, "noise": 0.5, "seed": 6,
-        "fixed_pattern": True, "within": FalloffType.TUBE, "fade": Falloff(1.0), "across": Falloff(0.0, 1.0),
-        "side": ForceFieldSide.POSITIVE,
+        "fixed_pattern": True, "falloff_type": FalloffType.TUBE, "falloff": Falloff(1.0),
+        "second_falloff": Falloff(0.0, 1.0), "side": ForceFieldSide.POSITIVE,
     }  # fmt: skip
     assert set(other) == {part.name for part in parts_of(ForceField)}
     body = bar("Bar", 0.0, 1.0, True, resolution=60)
@@ -190,7 +190,7 @@ def test_field_settings_change_frame_digest() -> None:
         return Simulation(scene(there, last=2)).sample_frame(1).digests["Bar"]
 
     variants = [replace(one, **{name: value}) for name, value in other.items()]
-    variants += [replace(one, fade=Falloff(0.0, 0.0)), replace(one, fade=Falloff(0.0, None, 0.0))]
+    variants += [replace(one, falloff=Falloff(0.0, 0.0)), replace(one, falloff=Falloff(0.0, None, 0.0))]
     found = [digest(one), digest(None), *(digest(field) for field in variants)]
     found += [digest(one, gravity=2.0 * DOWN), digest(one, field_weight=0.5), digest(None, gravity_weight=0.5)]
     assert len(set(found)) == len(found)

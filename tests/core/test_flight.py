@@ -1,4 +1,7 @@
-"""Free bodies under the waveform law (docs/explanation/physics/02-settle-law.md): their deformation settles while they fly and spin."""
+"""Free bodies under the waveform law: their deformation settles while they fly and spin.
+
+See docs/explanation/physics/02-settle-law.md.
+"""
 
 from __future__ import annotations
 

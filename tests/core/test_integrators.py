@@ -178,7 +178,7 @@ def test_newton_clamped_stress_finds_minimum() -> None:
             v = 0.5 * rng.standard_normal(x.shape)
             v[system.pinned] = 0.0
             place = x[system.pinned]
-            for name, one in (("clamped", replace(energy, clamped=True)), ("raw", _Raw(energy))):
+            for name, one in (("clamped", replace(energy, clamp_compression=True)), ("raw", _Raw(energy))):
                 made = with_energy(system, one)
                 # The limit of iterations is never reached.
                 stepper = Stepper(made, partial(minimise_newton, max_iterations=400))

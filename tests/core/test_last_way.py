@@ -1,4 +1,7 @@
-"""Warm start: a search begins with a secant of the Hessian from the last step (docs/explanation/physics/01-step-potential.md)."""
+"""Warm start: a search begins with a secant of the Hessian from the last step.
+
+See docs/explanation/physics/01-step-potential.md.
+"""
 
 from __future__ import annotations
 

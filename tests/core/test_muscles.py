@@ -209,7 +209,7 @@ def test_sensors_measure_displayed_frame() -> None:
     body = replace(
         body,
         controller=Controller(muscles, sensors),
-        watched=lambda frame: SensorInputs(np.zeros(2), target[None] + 0.01 * frame),
+        sensor_inputs=lambda frame: SensorInputs(np.zeros(2), target[None] + 0.01 * frame),
     )
     found = frames(walk(body, 1.5))
     stood = False

@@ -89,7 +89,14 @@ def test_nearest_opposing_and_allowed_triangle() -> None:
     barred = rng.random((150, len(triangles))) < 0.4
     allowed = (normals @ faces.T < -0.2) & ~barred
     found = assert_nearest(
-        points, vertices, triangles, 1.5, allowed, normals=normals, opposing=-0.2, forbidden=lambda p, t: barred[p, t]
+        points,
+        vertices,
+        triangles,
+        1.5,
+        allowed,
+        normals=normals,
+        max_normal_cosine=-0.2,
+        is_excluded=lambda p, t: barred[p, t],
     )
     assert 40 < len(found.point) < 150
 

@@ -65,7 +65,9 @@ def commands(
         ("--deselect tests/core/test_x.py tests/core", ["core --deselect tests/core/test_x.py tests/core"]),
     ],
 )
-def test_selection_of_tests(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: list[str]) -> None:
+def test_selection_of_tests(
+    runner: ModuleType, monkeypatch: pytest.MonkeyPatch, arguments: str, expected: list[str]
+) -> None:
     assert commands(runner, monkeypatch, arguments) == expected
 
 

@@ -261,7 +261,7 @@ def keyed(body: Body) -> Body:
     def dials(frame: float) -> Settings:
         return replace(body.settings, stiffness=body.settings.stiffness * (1.0 + 0.01 * frame))
 
-    return replace(body, dials=dials)
+    return replace(body, settings_by_frame=dials)
 
 
 @pytest.mark.slow

@@ -362,7 +362,7 @@ def painted_radius(painted: Painted, least: float, settle: float, overshoot: flo
     system, rng = clamped_bar((3, 1, 1)), np.random.default_rng(4)
     count = choose_substeps(least * settle, overshoot, 1 / 24, 1).count
     law = settle_law(settle, overshoot, system.regions[0].eigenvalue)
-    law = replace(law, pace=painted(rng, system.rest[~system.is_fixed, 0], least))
+    law = replace(law, settle_scale=painted(rng, system.rest[~system.is_fixed, 0], least))
     return radius_of_the_step(system, Controls((law,), 1.0, 1e-12), 1 / 24 / count)
 
 

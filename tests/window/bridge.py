@@ -109,7 +109,9 @@ def bridge() -> Iterator[float]:
     live = ours("dampsim_addon.live")
     shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
     shell("xdotool", "key", "space")
-    yield from until(lambda: live.find_session(wire) and live.find_session(wire).verified == FRAMES, 60, "the group to play")
+    yield from until(
+        lambda: live.find_session(wire) and live.find_session(wire).verified == FRAMES, 60, "the group to play"
+    )
     assert live.find_session(wire) is live.find_session(box)
     shell("xdotool", "key", "Escape")
     yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")

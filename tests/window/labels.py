@@ -133,7 +133,9 @@ def labels() -> Iterator[float]:
     into_view()
     live = ours("dampsim_addon.live")
     shell("xdotool", "key", "space")
-    yield from until(lambda: live.find_session(long) and live.find_session(long).verified == scene.frame_end, 60, "it to play")
+    yield from until(
+        lambda: live.find_session(long) and live.find_session(long).verified == scene.frame_end, 60, "it to play"
+    )
     shell("xdotool", "key", "Escape")
     yield 1.0
     yield from seen("played")

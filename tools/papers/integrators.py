@@ -67,8 +67,8 @@ def integrators() -> str:
         "# Integrators\n\n" + MADE + "\n## Verdicts\n\n" + verdicts(claims)
         + "\nStability limits and numerical dissipation are on [springs.md](springs.md).\n"
         "\n## A damped oscillator\n\n1 kg on 40 N/m with 1.5 N s/m, after a second, compared with the exact solution.\n\n"
-        + picture("integrators", "Error against steps", lines=lines, title="Error of the position after a second", across="number of steps, as a power of 2",
-                  up="largest error, m", log=True)
+        + picture("integrators", "Error against steps", lines=lines, title="Error of the position after a second", x_label="number of steps, as a power of 2",
+                  y_label="largest error, m", log_scale=True)
         + "\n" + table(["integrator", "declared order", "100 to 200 steps", "200 to 400", "400 to 800"], rows)
         + "\n## A swinging spring\n\n0.5 kg on a spring of 1 m and 60 N/m, thrown sideways at 3 m/s, after a second, undamped. The order follows from the\n"
         "distances between the ends of runs with n, 2n and 4n steps. The forces are nonlinear.\n\n"

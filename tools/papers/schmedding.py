@@ -174,9 +174,9 @@ def _sweeps() -> tuple[str, Sweeps]:
             "Distance from the direct result against sweeps",
             lines=lines,
             title="Unprojected springs: distance from v_cm",
-            across="sweeps k",
-            up="root of Σ m ‖v − v_cm‖², kg½ m/s",
-            log=True,
+            x_label="sweeps k",
+            y_label="root of Σ m ‖v − v_cm‖², kg½ m/s",
+            log_scale=True,
         )
         + f"\nAlong the tetrahedra's edges the final convergence rate is {found.rate:.5f}; the largest |1 − h γ μ| over the spectrum μ of M⁻¹EEᵀ is\n"
         f"{found.meant:.5f}. Sweeps until a millionth of the relative motion remains:\n"

@@ -48,7 +48,7 @@ def _first_order() -> str:
         lines[f"explicit, steps of {h:g}"] = (at, (1.0 - h) ** np.arange(count + 1))
         lines[f"implicit, steps of {h:g}"] = (at, (1.0 + h) ** -np.arange(count + 1.0))
     return picture(
-        "mss_decay", "Explicit and implicit Euler steps of x' = -x", lines=lines, title="x' = −x by Euler's steps", across="t", up="x",
+        "mss_decay", "Explicit and implicit Euler steps of x' = -x", lines=lines, title="x' = −x by Euler's steps", x_label="t", y_label="x",
     )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ def _regions() -> str:
         "left of this: decay": (np.zeros(2), np.array([-1.0, 1.0])),
     }
     return picture(
-        "mss_regions", "Regions of absolute stability", lines=lines, title="Where Euler's steps of x' = λ x do not grow", across="Re hλ", up="Im hλ",
+        "mss_regions", "Regions of absolute stability", lines=lines, title="Where Euler's steps of x' = λ x do not grow", x_label="Re hλ", y_label="Im hλ",
     )  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def _limits() -> tuple[str, dict[str, list[float]]]:
         "hω = 1000. Known limits: (hω)² + 4ζ hω ≤ 4 for symplectic Euler; hω ≤ 2ζ for forward Euler up to ζ = 1, beyond that hω(ζ + √(ζ² − 1)) ≤ 2.\n\n"
         + table(["integrator", *(f"ζ = {ratio:g}" for ratio in RATIOS)], rows) + "\n"
         + picture("mss_limits", "The longest step against the damping ratio", lines=lines, title="The longest stable step of a damped spring",
-                  across="damping ratio ζ", up="hω")
+                  x_label="damping ratio ζ", y_label="hω")
         + "\nDamping shortens the stable step of symplectic Euler. It lengthens that of forward Euler, up to critical damping.\n"
     )  # fmt: skip
     return text, found

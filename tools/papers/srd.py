@@ -223,7 +223,7 @@ def _spring(claims: list[Claim]) -> str:
         ):
             step = RateStep(
                 system,
-                replace(energy, clamped=True),
+                replace(energy, clamp_compression=True),
                 rate(beta),
                 jacobian,
                 jacobian is not PositionJacobian.WHOLE,
@@ -309,8 +309,8 @@ def _spring(claims: list[Claim]) -> str:
             "Kinetic energy against time",
             lines=lines,
             title="Figure 2: Newmark, h = 0.01 s",
-            across="time, s",
-            up="kinetic energy, J",
+            x_label="time, s",
+            y_label="kinetic energy, J",
         )
         + "\nL = 2 m, k = 100 N, m = 1 kg, 20 m/s sideways, V = ½Lkε²: 25 N at 2.5 m. The text of the paper does not give its three values of β. Kinetic\n"
         f"energy in J; uniform circular motion with the same angular momentum has {circle:.1f} J.\n\n"
@@ -401,8 +401,8 @@ def _cloth(claims: list[Claim]) -> str:
             "Kinetic energy of the swinging cloth",
             lines=swing,
             title="Swinging: let go when level, β = 0.15 s",
-            across="time, s",
-            up="kinetic energy, J",
+            x_label="time, s",
+            y_label="kinetic energy, J",
         )
         + "\nKinetic energy lost relative to the undamped run, at each turning point of its curve, in J:\n\n"
         + table(["s", "undamped", "strain rate", "Rayleigh", "ratio"], rows)
@@ -412,8 +412,8 @@ def _cloth(claims: list[Claim]) -> str:
             "Kinetic energy of the hanging cloth",
             lines=hang,
             title="Hanging: let go unstretched, β = 0.15 s",
-            across="time, s",
-            up="kinetic energy, J",
+            x_label="time, s",
+            y_label="kinetic energy, J",
         )
         + "\n"
     )
@@ -504,7 +504,7 @@ def _crumpled(system: System, rng: np.random.Generator, squeeze: float) -> tuple
 def _newton(claims: list[Claim]) -> str:
     system = cloth(7, np.arange(7))
     energy = _only(system)
-    clamped = replace(energy, clamped=True)
+    clamped = replace(energy, clamp_compression=True)
     kinds = {"never": stepping._Raw(energy), "always": _Always(clamped), "where needed": clamped}
     rows, means, fails = [], [], [0, 0]
     for squeeze, fps in ((0.0, 60.0), (0.05, 60.0), (0.1, 60.0), (0.1, 24.0)):
@@ -581,7 +581,7 @@ def _jacobian(claims: list[Claim]) -> str:
         ),
     ]
     system, beta = cloth(7, np.arange(7)), 0.05
-    energy = replace(_only(system), clamped=True)
+    energy = replace(_only(system), clamp_compression=True)
     potential = Dissipation(energy.strain, beta * energy.moduli, energy.weights, len(system.rest))
     ways = {
         "K whole, (9) whole": (False, PositionJacobian.WHOLE),
@@ -609,7 +609,7 @@ def _jacobian(claims: list[Claim]) -> str:
         {key[:2]: one for key, one in counts.items() if key[2] == way} for way in ("K whole, (9) whole", "both clamped")
     )
     swings = cloth(17, np.arange(17))
-    sway = replace(_only(swings), clamped=True)
+    sway = replace(_only(swings), clamp_compression=True)
     drag = Dissipation(sway.strain, 0.15 * sway.moduli, sway.weights, len(swings.rest))
     walked = {}
     for jacobian, most in (

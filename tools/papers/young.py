@@ -215,8 +215,8 @@ def _example_1(claims: list[Claim]) -> str:
             "d1 and d2 against time, new method",
             lines=curves,
             title="Figure 4.3 (a): new method",
-            across="time, s",
-            up="distance from rest, parts of the start",
+            x_label="time, s",
+            y_label="distance from rest, parts of the start",
         )
         + "\n"
         + picture(
@@ -224,8 +224,8 @@ def _example_1(claims: list[Claim]) -> str:
             "d1 and d2 against time, traditional method",
             lines=waves,
             title="Figure 4.3 (b): traditional method",
-            across="time, s",
-            up="distance from rest, parts of the start",
+            x_label="time, s",
+            y_label="distance from rest, parts of the start",
         )
         + "\n"
         + table(["method", "d1 below 1% after", "swings above 1%", "largest rise"], rows)
@@ -275,8 +275,8 @@ def _example_2(claims: list[Claim]) -> str:
                     "d1 and d2 against time, new method",
                     lines=curves,
                     title="Figure 4.4 (a): new method, left side pulled",
-                    across="time, s",
-                    up="distance from rest, parts of the start",
+                    x_label="time, s",
+                    y_label="distance from rest, parts of the start",
                 )
                 + "\n"
                 + picture(
@@ -284,8 +284,8 @@ def _example_2(claims: list[Claim]) -> str:
                     "d1 and d2 against time, traditional method",
                     lines=waves,
                     title="Figure 4.4 (b): traditional method, left side pulled",
-                    across="time, s",
-                    up="distance from rest, parts of the start",
+                    x_label="time, s",
+                    y_label="distance from rest, parts of the start",
                 )
             )
     exploded = sorted(

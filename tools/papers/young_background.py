@@ -294,11 +294,11 @@ def background() -> str:
         "## The meaning of τ, 2.1.2\n\n"
         + table(head, springs)
         + "\n"
-        + picture("you_figure_2_1", "Three dampings of a mass on a spring", lines=figure, title="Figure 2.1: x = ½e^{r₁t} + ½e^{r₂t}, m = k = 1", across="time, s", up="x, m")
+        + picture("you_figure_2_1", "Three dampings of a mass on a spring", lines=figure, title="Figure 2.1: x = ½e^{r₁t} + ½e^{r₂t}, m = k = 1", x_label="time, s", y_label="x, m")
         + "\nWith both weights ½, the critically damped curve lacks its second part, t e^{−t}, and starts with −1 m/s, as\nin the thesis. The other two start with −½ m/s and −2 m/s.\n\n"
-        + picture("you_figure_2_2a", "The two modes for c = 3", lines=pair(3.0), title="Figure 2.2 (a): the modes apart, c = 3", across="time, s", up="x, m")
+        + picture("you_figure_2_2a", "The two modes for c = 3", lines=pair(3.0), title="Figure 2.2 (a): the modes apart, c = 3", x_label="time, s", y_label="x, m")
         + "\n"
-        + picture("you_figure_2_2b", "The two modes for c = 6", lines=pair(6.0), title="Figure 2.2 (b): the modes apart, c = 6", across="time, s", up="x, m")
+        + picture("you_figure_2_2b", "The two modes for c = 6", lines=pair(6.0), title="Figure 2.2 (b): the modes apart, c = 6", x_label="time, s", y_label="x, m")
         + "\nTime until 1% remains, in s:\n\n"
         + table(["c", "slow", "fast"], late)
         + "\n**Holds.** Damping beyond critical slows the slow mode down and speeds the fast one up. The thesis calls τ the time of the slow mode without\n"

@@ -34,7 +34,8 @@ class ContactSettings:
         min=0.0, max=10.0, soft_min=0.0, soft_max=1.5, section="contact", animatable=True,
     )  # fmt: skip
     front: str = parameter(
-        FrontDirection.NONE, "Front", "Direction in which it slides more easily than backwards, like scales or bristles",
+        FrontDirection.NONE, "Front",
+        "Direction in which it slides more easily than backwards, like scales or bristles",
         choices=(
             Choice(FrontDirection.NONE, "None", "Use the same friction in all directions", 0),
             Choice(FrontDirection.PLUS_X, "+X", "Slide more easily along its local X axis", 1),
@@ -53,10 +54,14 @@ class ContactSettings:
         visible_if=("front", *(one for one in FrontDirection if one is not FrontDirection.NONE)),
     )  # fmt: skip
     depth: str = parameter(
-        ExitDirection.NEAREST, "Depth", "Direction in which it leaves an object that it starts inside, or was pushed into",
+        ExitDirection.NEAREST, "Depth",
+        "Direction in which it leaves an object that it starts inside, or was pushed into",
         choices=(
             Choice(ExitDirection.NEAREST, "Nearest", "Push each point to the nearest place outside", 0),
-            Choice(ExitDirection.CONSISTENT, "Consistent", "Push all points of a connected piece out in the same direction", 1),
+            Choice(
+                ExitDirection.CONSISTENT, "Consistent",
+                "Push all points of a connected piece out in the same direction", 1,
+            ),
         ),
         section="contact",
     )  # fmt: skip

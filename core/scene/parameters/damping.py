@@ -37,7 +37,8 @@ class DampingSettings:
             Choice(DampingBy.DIALS, "Settle and Bounce", "Set the visible result: frames until rest, and overshoot", 0),
             Choice(
                 DampingBy.FIRST_MODE, "Settle and Bounce, First Mode Only",
-                "Settle counts from a release, only the slowest mode follows the dials, and stiffer bodies are thrown less",
+                "Settle counts from a release, only the slowest mode follows the dials, and stiffer bodies are thrown "
+                "less",
                 100,
             ),
             Choice(DampingBy.TAU_KAPPA, "τ and κ", "Set inertia time, and fraction of deformation velocity kept", 1),
@@ -58,7 +59,8 @@ class DampingSettings:
     )  # fmt: skip
     gamma: float = parameter(
         0.5, "γ", "Fraction of the deformation velocity removed in 1/24 s, at any frame rate",
-        min=0.0, max=1.0, section="papers", animatable=True, visible_if=_visible_with_methods("gamma", DampingBy.TAU_GAMMA),
+        min=0.0, max=1.0, section="papers", animatable=True,
+        visible_if=_visible_with_methods("gamma", DampingBy.TAU_GAMMA),
     )  # fmt: skip
     clusters: str = parameter(
         "BODY", "Damping Clusters", "Groups of nodes whose common motion is not damped",
@@ -68,7 +70,10 @@ class DampingSettings:
             Choice("ELEMENTS", "Elements", "Group each tetrahedron: damps the finest motion most", 2),
             Choice("RINGS", "Neighbours", "Group each node with its neighbours", 3),
             Choice("BODY_THEN_ELEMENTS", "Body, then Elements", "Damp the whole body, then each tetrahedron", 4),
-            Choice("BODY_THEN_RINGS", "Body, then Neighbours", "Damp the whole body, then each node's neighbourhood", 5),
+            Choice(
+                "BODY_THEN_RINGS", "Body, then Neighbours",
+                "Damp the whole body, then each node's neighbourhood", 5,
+            ),
         ),
         section="papers", visible_if=_visible_with_methods("clusters"),
     )  # fmt: skip
@@ -97,24 +102,31 @@ class DampingSettings:
     )  # fmt: skip
     damping_ratio: float = parameter(
         0.1, "Damping Ratio", "Damping ratio of the first mode: 0 never stops, 1 is critically damped (no overshoot)",
-        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="papers", visible_if=_visible_with_methods("damping_ratio"),
+        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="papers",
+        visible_if=_visible_with_methods("damping_ratio"),
     )  # fmt: skip
     alpha: float = parameter(
         0.0, "α", "Additional damping of all motion relative to the world, by mass: also slows flight and rotation",
-        unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="papers", visible_if=_visible_with_methods("alpha"),
+        unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="papers",
+        visible_if=_visible_with_methods("alpha"),
     )  # fmt: skip
     lambda_d: float = parameter(
         1.0, "Volume Damping (λ_d)", "Damping of volume changes, as a multiple of that set by Damping Ratio",
-        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers", visible_if=_visible_with_methods("lambda_d"),
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers",
+        visible_if=_visible_with_methods("lambda_d"),
     )  # fmt: skip
     mu_d: float = parameter(
         1.0, "Shape Damping (μ_d)", "Damping of shape changes, as a multiple of that set by Damping Ratio",
-        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers", visible_if=_visible_with_methods("mu_d"),
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers",
+        visible_if=_visible_with_methods("mu_d"),
     )  # fmt: skip
     strain: str = parameter(
         "GREEN", "Strain", "Strain measure whose rate is damped",
         choices=(
-            Choice("GREEN", "Green", "Use the strain of Saint Venant-Kirchhoff elasticity: damps more where stretched", 0),
+            Choice(
+                "GREEN", "Green",
+                "Use the strain of Saint Venant-Kirchhoff elasticity: damps more where stretched", 0,
+            ),
             Choice("BIOT", "Stretch", "Use the strain of corotational elasticity: damps equally at any stretch", 1),
             Choice("SPATIAL", "Spatial", "Use the strain rate in space, as in a fluid: damps less where stretched", 2),
         ),
@@ -122,7 +134,8 @@ class DampingSettings:
     )  # fmt: skip
     anisotropy: float = parameter(
         1.0, "Anisotropy", "Damping of stretching along one axis of the rest shape, relative to other directions",
-        min=1.0, max=1000.0, soft_min=1.0, soft_max=20.0, section="solid papers", visible_if=_visible_with_methods("anisotropy"),
+        min=1.0, max=1000.0, soft_min=1.0, soft_max=20.0, section="solid papers",
+        visible_if=_visible_with_methods("anisotropy"),
     )  # fmt: skip
     damp_axis: str = parameter(
         "Z", "Axis", "Axis along which stretching is damped more",
@@ -143,9 +156,18 @@ class DampingSettings:
         ReferenceChoice.AUTO, "Reference Motion",
         "Motion that is not damped: the body is at rest when it follows this motion",
         choices=(
-            Choice(ReferenceChoice.AUTO, "Automatic", "Use Animated Mesh if modifiers or shape keys deform it, else Pins", 0),
-            Choice(ReferenceChoice.PINS, "Pins", "Follow the pins of each piece as if rigid: flags, tails, antennas", 1),
-            Choice(ReferenceChoice.MESH, "Animated Mesh", "Follow the animated mesh at each point: flesh on an armature", 2),
+            Choice(
+                ReferenceChoice.AUTO, "Automatic",
+                "Use Animated Mesh if modifiers or shape keys deform it, else Pins", 0,
+            ),
+            Choice(
+                ReferenceChoice.PINS, "Pins",
+                "Follow the pins of each piece as if rigid: flags, tails, antennas", 1,
+            ),
+            Choice(
+                ReferenceChoice.MESH, "Animated Mesh",
+                "Follow the animated mesh at each point: flesh on an armature", 2,
+            ),
             Choice(ReferenceChoice.NONE, "None", "Damp all motion, as in thick air", 3),
         ),
         section="advanced",

@@ -27,7 +27,10 @@ class DialSettings:
     bounce_by: str = parameter(
         BounceBy.AUTO, "Bounce By", "Source of the overshoot past the rest shape",
         choices=(
-            Choice(BounceBy.AUTO, "Automatic", "Use Physical for cloth, weaves and ropes, Dialled for everything else", 0),
+            Choice(
+                BounceBy.AUTO, "Automatic",
+                "Use Physical for cloth, weaves and ropes, Dialled for everything else", 0,
+            ),
             Choice(BounceBy.DIALLED, "Dialled", "Use the value of Bounce; a long Settle then slows its fall too", 1),
             Choice(
                 BounceBy.NATURAL, "Physical",

@@ -25,11 +25,17 @@ class FibreSettings:
     fibres_along: str = parameter(
         FibreDirection.LENGTH, "Fibres Along", "Direction of the fibres",
         choices=(
-            Choice(FibreDirection.LENGTH, "Longest Axis", "Lay the fibres straight along the longest axis of the Fibres group", 0),
+            Choice(
+                FibreDirection.LENGTH, "Longest Axis",
+                "Lay the fibres straight along the longest axis of the Fibres group", 0,
+            ),
             Choice(FibreDirection.X, "X", "Lay the fibres along the object's local X axis", 1),
             Choice(FibreDirection.Y, "Y", "Lay the fibres along the object's local Y axis", 2),
             Choice(FibreDirection.Z, "Z", "Lay the fibres along the object's local Z axis", 3),
-            Choice(FibreDirection.PAINTED, "Painted", "Lay the fibres from weight 0 to weight 1 of the Direction group", 4),
+            Choice(
+                FibreDirection.PAINTED, "Painted",
+                "Lay the fibres from weight 0 to weight 1 of the Direction group", 4,
+            ),
         ),
         section="fibres", affects=AffectedPart.MODEL,
     )  # fmt: skip
