@@ -48,7 +48,7 @@ def machine() -> str:
             name, _, value = line.partition(":")
             said[name.strip()] = value.strip()
     can = hashlib.sha256(" ".join(sorted(said.get("flags", "").split())).encode()).hexdigest()[:8]
-    kernel = importlib.import_module("dampsim.core.native.load_library").load_library()
+    kernel = importlib.import_module("dampsim.core.native.library").load_library()
     made = f"{'numpy' if kernel is None else 'compiled kernel, numpy'} {np.__version__} scipy {scipy.__version__}"
     return f"{platform.machine()} {said.get('model name', '')} {can} {made}"
 

@@ -358,7 +358,7 @@ overshoot minus Bounce, in percentage points. *never*: not at rest within one an
 
 ## The first law
 
-With *Damping By* › *Settle and Bounce, First Mode Only*, as in earlier versions, only the first mode follows the dials. Other directions
+With *Damping Model* › *Settle and Bounce, First Mode Only*, as in earlier versions, only the first mode follows the dials. Other directions
 rest earlier and swing less, and the time counts from a release. The first draw of each shape, kind and pull gives {first_count} runs. By the same
 criteria, {first} of them hold; with the waveform law, {same} of the same runs hold. Where a body is pulled far into its first mode,
 the first law rests on time more often than the waveform law. After stops it hardly ever does.

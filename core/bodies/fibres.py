@@ -85,7 +85,7 @@ def _longest_axis(body: Body, points: Array, parts: Array) -> Array:
     if values[1] > _MAX_ASPECT**2 * values[2]:
         raise MeshError(
             f"{body.name}: its fibre group is about as wide as long, so its longest axis is ambiguous; choose an "
-            "axis under Fibres Along, or paint a Direction Group."
+            "axis under Fibre Direction, or paint a Direction Group."
         )
     return np.asarray(vectors[:, 2])
 
@@ -94,8 +94,8 @@ def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts
     """Return the directions of the gradient of the painted weights, and which tets have one."""
     if body.fibre_direction is None:
         raise MeshError(
-            f"{body.name}: Fibres Along is Painted, but no Direction Group is chosen; choose one, or an axis under "
-            "Fibres Along."
+            f"{body.name}: Fibre Direction is Painted, but no Direction Group is chosen; choose one, or an axis under "
+            "Fibre Direction."
         )
     nodes, tets = cover.nodes, cover.tets
     node_values = smooth_node_values(cover.embedding, nodes, tets, body.fibre_direction)
@@ -105,7 +105,7 @@ def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts
     if parts[~known].sum() > _MAX_LOST_FRACTION * parts.sum():
         raise MeshError(
             f"{body.name}: its Direction Group is nearly constant along its fibres; paint it from 0 at one end to 1 "
-            "at the other, or choose an axis under Fibres Along."
+            "at the other, or choose an axis under Fibre Direction."
         )
     return directions / np.maximum(size, 1e-30)[:, None], known
 

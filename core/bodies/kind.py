@@ -20,7 +20,7 @@ class BodyKind:
     uses_edges: whether it uses Body.edges.
     needs_faces: whether it requires a mesh with faces.
     supports_seams: whether it uses Body.seams.
-    has_physical_bounce: whether its bounce is physical if Bounce By is Automatic.
+    has_physical_bounce: whether its bounce is physical if Bounce Mode is Automatic.
     supports_muscles: whether its edges can be muscles.
     supports_links: whether it can be linked, and can collide with itself and with other bodies.
     """

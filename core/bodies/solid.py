@@ -1,4 +1,4 @@
-"""Solid bodies: tetrahedra around the object's surface, which is embedded in them."""
+"""Solid bodies: the object's surface is embedded in a lattice of tetrahedra."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .model import Model
 from .pins import painted_node_values, pin_nodes
 from .surface_binding import SurfaceBinding
 
-# Stiffness factor where Stiffness is painted 0; it grows exponentially with the weight.
+# Stiffness factor at painted weight 0. It grows exponentially with the weight, to 1 at weight 1.
 _MIN_STIFFNESS_SCALE = 0.01
 # Smallest factor on the settle time that can be painted.
 MIN_SETTLE_SCALE = 0.1
@@ -36,7 +36,7 @@ MIN_SETTLE_SCALE = 0.1
 class EmbeddedSkin:
     """Skin embedded in tetrahedra.
 
-    animation_weights: (v,) fraction of each vertex that stays on the animation, whatever the nodes do.
+    animation_weights: (v,) weight of each vertex's animated position; the rest of the weight is that of the embedding.
     """
 
     embedding: Embedding
@@ -83,7 +83,7 @@ class LatticeBody:
 
     @property
     def effective_volumes(self) -> Array:
-        """Effective volume (m,) m^3 for the stiffness, reduced where it is painted softer."""
+        """Volume (m,) m^3 that counts for the stiffness of each tet, reduced where the body is painted softer."""
         painted = self.at_nodes(self.body.stiffness_map)
         return (
             self.material_volumes
@@ -113,7 +113,7 @@ class LatticeBody:
     def build_model(self, block: BodyDiscretization) -> Model:
         """Return the model of a block that has the nodes of this lattice."""
         cover, body = self.cover, self.body
-        # Skip the local rotations of nodes whose elements are entirely pinned.
+        # Nodes of fully pinned elements need no local rotation.
         needs_rotation = np.zeros(len(cover.nodes), dtype=bool)
         for group in block.groups:
             needs_rotation[group[~block.is_fixed[group].all(axis=1)]] = True
@@ -136,7 +136,7 @@ def stiffness_scale(painted: Array) -> Array:
 
 
 class SolidKind(BodyKind):
-    """Kind made of tetrahedra of an elastic material."""
+    """Body kind that simulates the enclosed volume with tetrahedra of an elastic material."""
 
     name = "SOLID"
     number = 0

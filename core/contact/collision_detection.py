@@ -32,25 +32,25 @@ from .plane_contacts import plane_contacts
 
 # Points that start deeper than this fraction of the other body's size leave it in a common direction.
 _DEEP_START = 0.3
-# So do points whose nearest exits would tear the body apart: the mean of the exit directions is shorter than this.
+# The same applies if the mean of the nearest exit directions is shorter than this: they would tear the body apart.
 _MIN_MEAN_EXIT = 0.5
 # Parts of a surface closer at rest than this many contact distances do not touch each other.
 _NEIGHBOUR_DISTANCES = 2.5
 # Safety factor against rounding of a bound.
 _ROUNDING_MARGIN = 1.0 + 1e-9
-# A point is beyond a border if the cosine between its offset and the normal is smaller than this.
+# A point is beyond the border of an open surface if the cosine between its offset and the normal is below this.
 _MAX_COSINE = 0.99
 
 
 _PointTriangles = tuple[Index, Index, Array, Array]
-# Indices of the points, their triangles, the weights in those, and outward normals.
+# Points, their triangles, barycentric weights in these, and outward normals.
 
 
 class CollisionDetection:
     """Collision detection of one step.
 
-    history: contacts of the last step; None at the start of a shot, where anything may overlap.
-    thorough: whether edges between nearly coplanar triangles are included.
+    history: contacts of the last step; None at the start of a shot, where bodies may overlap.
+    thorough: whether edges between nearly coplanar triangles are tested too.
     """
 
     def __init__(self, state: CollisionState, history: ContactHistory | None, thorough: bool = False) -> None:
@@ -93,7 +93,7 @@ class CollisionDetection:
         return build_contacts(self.state, collisions, self._history, points)
 
     def _nearby_pairs(self, points: Array) -> list[tuple[int, int]]:
-        """Return the colliding pairs whose boxes come within the search radius; pairs with planes always."""
+        """Return the surface pairs whose swept boxes are within the search radius, and all pairs with planes."""
         low, high = self.state.swept_boxes(points)
         a, b = np.array(self.model.colliding_pairs, dtype=np.int64).reshape(-1, 2).T
         radius = SEARCH_FACTOR * self.state.pair_distances[a, b]
@@ -144,13 +144,13 @@ class CollisionDetection:
         found: list[_PointTriangles] = [
             (near.point[is_kept], near.triangle[is_kept], near.weights[is_kept], normal[is_kept])
         ]
-        # Deep points must have tunnelled. Fast points may have passed through completely.
+        # Deep points must have tunnelled. Fast points may have passed through the whole surface.
         needs_ccd = near.point[is_deep]
         if second.is_closed:
             needs_ccd = np.union1d(needs_ccd, np.flatnonzero(path > second.thickness))
         if len(needs_ccd):
             begin, end = start[needs_ccd], end_points[needs_ccd]
-            # Only a few triangles of a large surface are near their paths.
+            # Test only triangles near the paths, which are few of a large surface.
             among = triangles_sweeping_box(start_surface, end_surface, *bounding_box(np.concatenate([begin, end])))
             hits = point_triangle_ccd(begin, end, start_surface.vertices, end_surface.vertices, second.triangles[among])
             if len(hits.point):
@@ -208,9 +208,9 @@ class CollisionDetection:
         ]
 
     def _is_near_box(self, candidates: Array, a: int, b: int, points: Array, bounds: tuple[Array, Array]) -> Mask:
-        """Return which candidates (p, 3) m of surface a can reach the box of surface b, whatever their displacement.
+        """Return which candidates (p, 3) m of surface a are near enough to the box of surface b to touch b in the step.
 
-        A point that passes through b within the step ends no farther from it than their relative displacement.
+        A point that passes through b in the step ends no farther from b than the largest relative displacement.
         """
         relative_motion = bounds[0][a] - bounds[0][b]
         max_motion = float(np.sqrt(relative_motion @ relative_motion) + bounds[1][a] + bounds[1][b])
@@ -221,7 +221,7 @@ class CollisionDetection:
     def _candidate_points(self, first: CollisionSurface, second: CollisionSurface, points_slice: slice) -> Index:
         """Return the points of a surface that may touch triangles of another one."""
         if not first.is_obstacle:
-            # Fully animated points can still touch another body.
+            # Points that only the animation moves can touch another body, but not a collider.
             if second.is_obstacle:
                 return np.asarray(first.used_vertices[self.model.is_dynamic[points_slice][first.used_vertices]])
             return first.used_vertices
@@ -239,7 +239,7 @@ class CollisionDetection:
         distance: float,
         end_surfaces: dict[int, Triangles],
     ) -> PairExclusion | None:
-        """Return a filter for pairs of points and triangles to ignore, or None.
+        """Return a function that gives the mask of point-triangle pairs to ignore; None if no pair is ignored.
 
         start: (p, 3) m, the points at the step's start.
         """
@@ -264,7 +264,7 @@ class CollisionDetection:
             if is_self:
                 far = np.linalg.norm(rest[candidates[point]] - middle[triangle], axis=1) - radius[triangle]
                 if second.seam is not None:
-                    # A distance may also run across a seam.
+                    # The shortest rest distance may lead across a seam.
                     sewn_vertex, seam_distance = (part[candidates[point]] for part in second.seam)
                     far = np.minimum(
                         far,
@@ -287,20 +287,20 @@ class CollisionDetection:
         start_surface: Triangles,
         end_surface: Triangles,
     ) -> tuple[Array, Array]:
-        """Return the sides and normals (k, 3) of an open surface towards points.
+        """Return the sign (k,) and the normal (k, 3) of an open surface at points.
 
-        A point is in front of the side on which it started the step.
+        The front is the side on which a point began the step. The sign is 1 in front and -1 behind.
         """
         triangle = self.model.surfaces[b].triangles[near.triangle]
         place = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
         side = np.einsum("ki,ki->k", start[near.point] - place, start_surface.normals[near.triangle])
         side = np.where(side < 0.0, -1.0, 1.0)
-        # Points pressed through a little in the last step came from the other side.
+        # Points that ended the last step slightly behind the surface came from the other side.
         side = np.where(np.isin(candidates[near.point], self._history.points_behind(a, b)), -side, side)
         normal = side[:, None] * end_surface.normals[near.triangle]
         height = np.einsum("ki,ki->k", near.offset, normal)
         direction = near.offset / np.maximum(near.distance, 1e-30)[:, None]
-        # Beyond its border and over folds, the surface is rounded: the normal points towards the point.
+        # Beyond its border and on folds the surface counts as rounded: the normal points towards the point.
         is_separate = near.distance > 1e-9 * end_surface.size
         is_beside = is_separate & (np.abs(height) < _MAX_COSINE * near.distance)
         is_in_front = is_beside | (height >= 0.0)
@@ -335,9 +335,9 @@ class CollisionDetection:
         )
 
     def _common_exits(self, a: int, b: int, candidates: Index, inside_points: Index) -> _PointTriangles:
-        """Return exits in a common direction for points that started inside a closed surface.
+        """Return exits with consistent directions for points that started inside a closed surface.
 
-        They are found from the positions at the step's start ([MSS]).
+        They depend only on the positions at the step's start ([MSS]).
         """
         first, start = self.model.surfaces[a], self.state.start[self.model.points_of(a)]
         start_surface = self._start_surface(b)

@@ -10,7 +10,7 @@ from ..arrays import Array, Index, Mask
 
 # Kinds of contacts.
 POINT, EDGE = 0, 1
-# Additional contacts of a point in a hollow.
+# Kinds of the additional contacts of a point in a fold or corner.
 CORNER_KINDS = (2, 3)
 
 
@@ -19,7 +19,7 @@ def _zeros(*shape: int) -> Array:
 
 
 def _integer_keys(*keys: Index) -> list[Index]:
-    """Return one integer per key (k, 4) for each array of keys; equal keys get equal integers."""
+    """Return an integer for each key (k, 4), per array of keys; equal keys have equal integers."""
     stacked = np.concatenate(keys)
     sizes = [int(size) + 1 for size in stacked.max(axis=0)]
     if np.prod([float(size) for size in sizes]) < 2.0**62:
@@ -43,10 +43,10 @@ class ContactHistory:
     """History of the contacts that were closed at the end of a step.
 
     keys: (k, 4), see ContactSet, sorted.
-    slips: (k, 3) m, slip held by friction.
+    slips: (k, 3) m, slip that friction retains, see ContactPotential.retained_slip().
     forces: (k,) N, normal forces.
     depths: (k,) m, depth of a point behind the touched surface; negative in front of it.
-    sides: the history with separate contacts per side, if merged_by_point() merged them.
+    sides: the history before merged_by_point(), with a contact for each side of a point; None if nothing was merged.
     """
 
     keys: Index = field(default_factory=lambda: np.zeros((0, 4), dtype=np.int64))
@@ -75,8 +75,8 @@ class ContactHistory:
     def slips_of(self, keys: Index) -> Array:
         """Return the slips (k, 3) m of contacts with keys (k, 4); 0 for new contacts.
 
-        keys: of all current contacts. If the number of sides of a point is unchanged, each side keeps its slip;
-            otherwise the nearest side gets the sum.
+        keys: of all current contacts. While a point has the same number of sides, each side keeps its slip. Otherwise
+            the nearest side gets the sum.
         """
         indices = self.indices_of(keys)
         slips = np.where(indices[:, None] >= 0, self.slips[indices] if len(self.slips) else 0.0, 0.0)
@@ -86,7 +86,7 @@ class ContactHistory:
         return slips
 
     def forces_of(self, keys: Index) -> Array:
-        """Return the normal forces (k,) N at the end of the last step; 0 for new contacts. Sides as in slips_of()."""
+        """Return the normal forces (k,) N at the end of the last step; 0 for new contacts. keys: see slips_of()."""
         indices = self.indices_of(keys)
         forces = np.where(indices >= 0, self.forces[indices] if len(self.forces) else 0.0, 0.0)
         if self.sides is not None:
@@ -120,7 +120,7 @@ class ContactHistory:
         return ContactHistory(keys, slips, forces, self.depths[first], self)
 
     def points_behind(self, surface: int, other: int) -> Index:
-        """Return the points of a surface that lay behind another surface."""
+        """Return the points of a surface that ended the last step behind another surface."""
         mine = (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
         return np.asarray(np.unique(self.keys[mine, 2]))
 

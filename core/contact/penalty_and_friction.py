@@ -1,11 +1,11 @@
-"""Contact potential: a penalty with a contact distance, and lagged Coulomb friction as a spring with a limit.
+"""Contact potential: a penalty within the contact distance, and lagged Coulomb friction as a spring with a limit.
 
-Each contact gives the vector d between two points as a linear combination of points. With the outward normal n of the
+A contact has an offset d between two points, a linear function of the node positions. With the outward normal n of the
 touched surface, the contact distance r, the target gap e and the stiffness k,
 
     g = n.d - e,     U = sum k/2 min(g, 0)^2 + 20 k/2 min(g + r/2, 0)^2
 
-With the tangential slip u since the contact began to stick, and the limit l = mu f/k for the normal force f,
+With the tangential slip u since the contact began to stick, the normal force f and the limit l = mu f/k,
 
     U = sum k/2 |u|^2 where |u| <= l, else mu f (|u| - l/2)
 
@@ -34,11 +34,11 @@ _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 class ContactSet:
     """A set of k contacts.
 
-    weights: (k, n) gives the vector between the two points from the nodes; base_offset: (k, 3) m is its constant part.
-    normal: (k, 3).  distance: (k,) m, r.  target_gap: (k,) m, e: r, or less for points that started behind and are
-        moved out gradually.
+    weights: (k, n), of the nodes in the offsets d.  base_offset: (k, 3) m, part of d that only the animation moves.
+    normal: (k, 3).  distance: (k,) m, contact distance r.
+    target_gap: (k,) m, e: r, or less for points that began the step behind the surface and are moved out gradually.
     stiffness: (k,) N/m.  friction: (k,) coefficients.
-    stick_anchor: (k, 3) m, the vector at which the contact began to stick; friction pulls back to it.
+    stick_anchor: (k, 3) m, offset at which the contact began to stick; friction pulls d back to it.
     key: (k, 4) touching surface, kind, feature and touched surface.
     kinematic_drift: (k, 3) m, change of base_offset during the step.
     """
@@ -92,7 +92,7 @@ class ContactSet:
 class ContactForces:
     """Forces of contacts at given positions.
 
-    gap: (k,) m.  force: (k,) N along the normals.  slip: (k, 3) m, tangential.  offset: (k, 3) m between the points.
+    gap: (k,) m.  force: (k,) N, along the normals.  slip: (k, 3) m, tangential.  offset: (k, 3) m, d.
     """
 
     gap: Array
@@ -102,10 +102,9 @@ class ContactForces:
 
 
 class ContactPotential:
-    """Potential U of contacts with given normal forces for friction.
+    """Potential U of contacts. The results at the last positions are cached, because searches request them repeatedly.
 
-    lagged_normal_force: (k,) N.  The results at the last positions are cached, because searches request them
-        repeatedly.
+    lagged_normal_force: (k,) N, which limits friction.
     """
 
     rounding = 0.0
@@ -165,9 +164,9 @@ class ContactPotential:
         ), self.contacts.friction * self.lagged_normal_force
 
     def contact_states(self, positions: Array) -> Index:
-        """Return the piece (k,) of U that each contact is on.
+        """Return the state (k,) of each contact, which selects the branch of U.
 
-        0 open, 1 closed, 2 closed and stiffened; 4 is added if it slides.
+        0: open.  1: closed.  2: deeper than DEEP_FRACTION.  4 is added if the contact slides.
         """
         forces = self.forces_at(positions)
         slip, limit = self._slip_and_limit(forces)
@@ -181,7 +180,7 @@ class ContactPotential:
     def stiffness_blocks(self, positions: Array, states: Index | None = None) -> Array:
         """Return the second derivative of U by each contact's offset, (k, 3, 3) N/m, positive semi-definite.
 
-        states: (k,) to use instead of those at the positions.
+        states: (k,), see contact_states(); those at the positions if None.
         """
         contacts, forces = self.contacts, self.forces_at(positions)
         n = contacts.normal
@@ -200,16 +199,16 @@ class ContactPotential:
         return total
 
     def stiffness_factors(self, positions: Array, states: Index) -> tuple[Index, Array]:
-        """Return factors of the stiffness: the contact of each factor (q,), and the factors (q, 3) in sqrt(N/m).
+        """Return the contact index (q,) and the vectors (q, 3), sqrt(N/m), of a low-rank form of the stiffness.
 
-        The sum of the outer products of a contact's factors is its stiffness_blocks() in the same states.
+        The outer products of a contact's vectors add up to its stiffness_blocks() in the same states.
         """
         contacts, forces = self.contacts, self.forces_at(positions)
         normal_stiffness = contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
         slip, limit = self._slip_and_limit(forces)
         is_sticking, has_friction = states < 4, limit > 0.0
         tangential_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip, _TINY)) * has_friction
-        # The friction force is constant along the slip, and rotates with the slip across it.
+        # Along the slip direction the friction force is constant. Across it, the force rotates with the slip.
         slip_direction = np.where(
             is_sticking[:, None], _perpendicular(contacts.normal), forces.slip / np.maximum(slip, _TINY)[:, None]
         )
@@ -226,7 +225,7 @@ class ContactPotential:
         return np.concatenate(indices), np.concatenate(factors)
 
     def rounding_error(self, positions: Array, h: float) -> float:
-        """Return the error estimate, sqrt(W s), that rounding of positions causes in a step of h s."""
+        """Return the error estimate that rounding of positions causes in a step of h seconds, sqrt(W)."""
         states = self.contact_states(positions) % 4
         total_stiffness = float(self.contacts.stiffness @ ((states > 0) + DEEP_STIFFNESS * (states > 1)))
         return _ROUNDING * float(np.abs(positions).max(initial=0.0)) * float(np.sqrt(total_stiffness / h))
@@ -236,7 +235,7 @@ class ContactPotential:
         return assemble_contact_hessian(self.contacts.weights, self.stiffness_blocks(positions))
 
     def resting_stiffness(self, positions: Array) -> csr_matrix:
-        """Return the Hessian without the friction of sliding contacts, which resist no motion."""
+        """Return the Hessian (3n, 3n) N/m, without friction in sliding contacts."""
         states = self.contact_states(positions)
         blocks = self.stiffness_blocks(positions, states)
         n, is_sliding = self.contacts.normal, states >= 4
@@ -252,7 +251,7 @@ class ContactPotential:
         return potential
 
     def retained_slip(self, positions: Array) -> Array:
-        """Return the slip (k, 3) m that friction can hold after a step that ends at positions."""
+        """Return the slip (k, 3) m that remains after a step that ends at positions, limited by Coulomb's law."""
         forces = self.forces_at(positions)
         slip = np.sqrt(np.einsum("ki,ki->k", forces.slip, forces.slip))
         limit = self.contacts.friction * forces.force / np.maximum(self.contacts.stiffness, _TINY)

@@ -21,13 +21,16 @@ from scipy.sparse import bsr_matrix, csr_matrix
 from ..arrays import Array, Index
 from ..elements.triangles import CORNER_PAIRS, SymmetricPattern, plane_shape_gradients
 
-# Lower limit of the relative area of a crushed triangle.
+# Smallest ratio of a crushed triangle's area to its rest area.
 _MIN_AREA = 1e-12
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """Isotropic sheet material: Young's modulus times thickness in N/m, and in-plane Poisson's ratio."""
+    """Isotropic sheet material.
+
+    stretch_modulus: Young's modulus times thickness, N/m.  poisson: Poisson's ratio in the plane.
+    """
 
     stretch_modulus: float
     poisson: float
@@ -93,7 +96,7 @@ class Membrane:
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(self.weights.sum())
 
     def with_shrink(self, length_scale: Array) -> Membrane:
-        """Return the membrane with rest lengths multiplied by length_scale (m,) per triangle; the weights stay."""
+        """Return the membrane with the rest lengths of each triangle scaled by length_scale (m,), and equal weights."""
         other = copy(self)
         other._set_elements(
             self.shape_gradients / length_scale[:, None, None],
@@ -108,7 +111,7 @@ class Membrane:
     def with_flow(self, flow: Array) -> Membrane:
         """Return the membrane after a plastic flow F_p (m, 2, 2): F F_p^-1 replaces F.
 
-        The volume of the material is conserved, so the weights stay.
+        Plastic flow conserves volume, so the weights do not change.
         """
         other = copy(self)
         other._set_shape_gradients(self.shape_gradients @ np.linalg.inv(flow))
@@ -137,14 +140,14 @@ class Membrane:
         return self._pattern.assemble(self._pair_blocks(self.deformation_gradients(positions), project))
 
     def _pair_blocks(self, F: Array, project: bool) -> Array:
-        """Return the Hessian blocks of corner pairs (9, 3m), see SymmetricBlockPattern."""
+        """Return the Hessian blocks of corner pairs (9, 3m), see SymmetricPattern."""
         directions, coefficients = self._second_derivatives(F, project)
         weighted = (coefficients * self.weights[:, None, None]) @ directions
         hessians = (directions.transpose(0, 2, 1) @ weighted).reshape(-1, 3, 3, 3, 3)
         return np.asarray(np.stack([hessians[:, i, :, j] for i, j in CORNER_PAIRS]).reshape(-1, 9).T)
 
     def stiffness_laplacian(self) -> csr_matrix:
-        """Return a matrix (n, n) in N/m that approximates the stiffness of each coordinate for any orientation."""
+        """Return a matrix (n, n) N/m that approximates the stiffness of each coordinate, whatever the orientation."""
         stiff = np.tile(self.weights * (2.0 * self.fabric.mu + 0.5 * self.fabric.lam), 2)
         return (self._divergence.multiply(stiff[None, :]) @ self._gradient).tocsr()
 
@@ -209,7 +212,7 @@ class Corotational(Membrane):
     description = "Equally stiff at any stretch, and stable under compression"
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
-        # Stored by coordinates: numpy is much faster along many elements than along three.
+        # Put the coordinates first: numpy is much faster along many elements than along three coordinates.
         F = np.ascontiguousarray(F.transpose(0, 2, 1))
         mu, lam, polar = self.fabric.mu, self.fabric.lam, _PolarDecomposition.decompose(F)
         trace_excess = polar.trace - 2.0
@@ -265,7 +268,7 @@ def _exact_curvature(mu: float, k: Array, polar: _PolarDecomposition) -> tuple[A
 
 
 def _projected_curvature(mu: float, k: Array, polar: _PolarDecomposition) -> tuple[Array, tuple[Array, Array, Array]]:
-    """Return both like _exact_curvature, without negative eigenvalues."""
+    """Return the values of _exact_curvature() with negative eigenvalues set to zero."""
     rotation_stiffness, (a, b, c) = _exact_curvature(mu, k, polar)
     return np.maximum(rotation_stiffness, 0.0), _positive_part(a, b, c)
 

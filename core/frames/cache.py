@@ -1,6 +1,6 @@
 """Frame cache on disk: one file per frame, written atomically, so that a killed bake resumes from its last frame.
 
-A folder holds all bodies that are simulated together; the shape of a single body can be read.
+A folder contains all bodies that are simulated together. The shape of each body can be read separately.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FRAME = re.compile(r"frame_(-?\d+)\.frame")
 _FRAME_V1 = re.compile(r"frame_(-?\d+)\.npz")
 _SHAPE, _HISTORY = "shape/", "memory/"
 _STATE = ("positions", "velocities", "reference")
-# Exceptions from reading a damaged or maliciously crafted file.
+# Exceptions while reading a damaged or maliciously crafted file.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
@@ -41,10 +41,10 @@ class FrameCache:
     """Folder of frames with the same inputs. Disk errors raise CacheError and keep the existing frames."""
 
     def __init__(self, folder: Path, name: str, owner: str = "", cache_ids: Mapping[str, str] | None = None) -> None:
-        """Describe a cache without touching the disk.
+        """Create the cache object without accessing the disk.
 
         folder: created on the first write.  name: name of the object in messages.  owner: see Header.
-        cache_ids: identifiers of bodies in the files by name, see Body.identity; None to use their names.
+        cache_ids: identifier of each body in the files, by name, see Body.identity; None to use the names.
         """
         self.folder, self.name, self.owner = folder, name, owner
         self._cache_ids = dict(cache_ids or {})
@@ -75,7 +75,7 @@ class FrameCache:
         self._write_header(Header(inputs, self.owner))
 
     def take_ownership(self) -> None:
-        """Make this owner the owner of the frames. Raises StaleCacheError if they are of an incompatible version."""
+        """Store this owner as owner of the frames. Raises StaleCacheError if their version is incompatible."""
         header = self.compatible_header()
         if header is not None and header.owner != self.owner:
             self._write_header(Header(header.inputs, self.owner))
@@ -114,7 +114,7 @@ class FrameCache:
             f"{_SHAPE}{self._stored_key(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()
         }
         self._check_exists()
-        # Frames are immutable, so they can also be packed and summed in the background.
+        # Frames are immutable, so the background thread can also pack them and compute checksums.
         write = partial(self._append, self._path(frame.number).name, facts, arrays)
         writer.submit(write) if writer else write()
 
@@ -130,7 +130,7 @@ class FrameCache:
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
 
     def frame_numbers(self) -> list[int]:
-        """Return the numbers of the consecutive frames that start at the first one."""
+        """Return the numbers of the stored frames from the first one to the first gap."""
         numbers = self._stored_numbers()
         return [number for place, number in enumerate(numbers) if number == numbers[0] + place]
 
@@ -159,7 +159,7 @@ class FrameCache:
             return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
 
     def _stored_key(self, name: str) -> str:
-        """Return a body name, or a history key that begins with one, as stored in files."""
+        """Return a body name, or a history key that begins with a body name, as stored in files."""
         body, of, rest = name.partition(KEY_SEPARATOR)
         return self._cache_ids.get(body, body) + of + rest
 
@@ -200,7 +200,7 @@ class FrameCache:
                 self._remove(self._path(found))
 
     def clear(self) -> None:
-        """Remove the files of the cache, and the folder if it is empty then."""
+        """Remove the files of the cache, and then the folder if it is empty."""
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         except OSError as error:
@@ -214,9 +214,10 @@ class FrameCache:
             self.folder.rmdir()
 
     def copy_from(self, other: FrameCache) -> Iterator[tuple[int, int]]:
-        """Copy the frames of another cache, yielding the progress (done, total); the header is written last.
+        """Replace the frames by copies of another cache's frames, yielding the progress (done, total).
 
-        Raises StaleCacheError if they are of an incompatible version, and then keeps the existing frames.
+        The header is written last. Raises StaleCacheError if the other version is incompatible; the existing frames
+        are then kept.
         """
         header = other.compatible_header()
         if header is None:

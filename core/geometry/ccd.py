@@ -16,7 +16,7 @@ from .coplanarity import CoplanarityPolynomial
 from .proximity import PairExclusion
 from .triangles import Triangles, cross_rows
 
-# Barycentric weights down to minus this count as inside, so that rounding opens no gap between triangles.
+# Barycentric weights above minus this count as inside, so that rounding opens no gap between triangles.
 _WEIGHT_TOLERANCE = 1e-6
 # Hits closer in time than this are simultaneous.
 _SIMULTANEOUS = 1e-12
@@ -107,8 +107,11 @@ def point_triangle_ccd(
 
 
 def triangles_sweeping_box(start: Triangles, end: Triangles, low: Array, high: Array) -> Index:
-    """Return the triangles whose swept bounding box overlaps a box (3,), (3,) m; only these can be crossed in it."""
-    # Crossings this far beside a triangle still count.
+    """Return the triangles whose swept bounding box overlaps a box from low to high (3,) m.
+
+    Points that stay in the box can cross only these triangles.
+    """
+    # Crossings this far outside a triangle still count.
     slack = 10.0 * _WEIGHT_TOLERANCE * end.size
     is_near = np.ones(len(start), dtype=bool)
     for axis in range(3):
@@ -166,7 +169,7 @@ def edge_edge_ccd(
 
 
 def _inside_weights(points: Array, corners: list[Array], margin: float) -> tuple[Mask, Array]:
-    """Return whether points (3, k) in the planes of triangles are inside them (k,), and non-negative weights (3, k)."""
+    """Return whether points (3, k) in the planes of triangles are inside (k,), and non-negative weights (3, k)."""
     a, b, c = corners
     u, v, w = b - a, c - a, points - a
     normal = cross_rows(u, v)
@@ -188,7 +191,7 @@ def _inside_weights(points: Array, corners: list[Array], margin: float) -> tuple
 
 
 def _candidate_pairs(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) -> tuple[Index, Index]:
-    """Return pairs (k,), (k,) of primitives with overlapping swept boxes. Corners (c, n, 3) are given at both times."""
+    """Return pairs (k,), (k,) of primitives with overlapping swept boxes, from corners (c, n, 3) at both times."""
     empty = np.zeros(0, dtype=np.int64)
     if a0.shape[1] == 0 or b0.shape[1] == 0:
         return empty, empty

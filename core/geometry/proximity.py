@@ -98,7 +98,7 @@ def nearest_triangles_among(
 ) -> NearestTriangles:
     """Return the nearest allowed triangles among candidate pairs, for several surfaces stored as one.
 
-    reach: (p,) m.  size: (p,) m, size of the surface that a point is tested against.  triangles: (t,) candidates.
+    reach: (p,) m.  sizes: (p,) m, size of the surface that a point is tested against.  triangles: (t,) candidates.
     pairs: (k,), (k,) points and positions in `triangles` to test.
     """
     all_points = np.arange(len(points))

@@ -1,8 +1,8 @@
-"""Tetrahedralisation of any surface: a body-centred cubic lattice, shrunk onto the surface.
+"""Tetrahedralisation of the volume around any surface: a body-centred cubic (BCC) lattice, shrunk onto the surface.
 
-The lattice tets that contain surface samples or lie inside are selected, so every surface point is in some tet, even
-for open or self-intersecting meshes. The outer nodes are then moved towards the surface, as far as the tets stay well
-shaped and every sample stays inside a tet.
+Lattice tets that are inside the surface or contain surface samples are selected. Every surface point is then in a tet,
+even for open or self-intersecting meshes. The outer nodes are moved towards the surface while the tets stay well shaped
+and every sample stays inside a tet.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .winding_number import WindingNumber
 _SAMPLE_SPACING = 1.0 / 6.0
 # Distance outside the surface to which the outer nodes are moved, in lattice edges.
 _SURFACE_MARGIN = 0.2
+# Smallest dihedral angle of a tet after the outer nodes have moved, rad.
 _MIN_DIHEDRAL = np.radians(15.0)
 # Smallest fill fraction of a tet, so that every node has some mass and stiffness.
 _MIN_FILL = 0.05
@@ -32,6 +33,7 @@ _MIN_FILL = 0.05
 _ENCLOSING_WINDING = 0.6
 # Distance from a face at which the winding number is evaluated, relative to the size of the face.
 _WINDING_OFFSET = 1e-3
+# Largest number of lattice tets in the bounding box.
 _MAX_GRID_TETS = 4_000_000
 
 
@@ -51,7 +53,7 @@ class LatticeMesh:
 
 
 def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
-    """Tetrahedralise the surface with about tet_count tets and embed its vertices. Raises MeshError."""
+    """Tetrahedralise a surface with about tet_count tets and embed its vertices. Raises MeshError."""
     check_surface(surface)
     vertices, triangles = clean_triangles(surface)
     winding = WindingNumber(vertices, triangles)
@@ -64,7 +66,7 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
             best = (deviation, spacing, selection)
         if deviation < 0.1:
             break
-        # The count grows with resolution to a power between surface (2) and volume (3).
+        # The tet count grows with a power of the resolution between that of a surface (2) and of a volume (3).
         spacing *= float((len(selection.index) / tet_count) ** (1.0 / 2.6))
     assert best is not None
     _, spacing, selection = best
@@ -83,11 +85,11 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
 
 
 def _open_surface_problem(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
-    """Return the problem of an open surface without any inner lattice tet, and its fix, as the end of a message."""
+    """Return the end of an error message: the problem of an open surface that encloses no lattice tet, and the fix."""
     corners = vertices[triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(normals, axis=1)
-    # The winding number is 0.5 next to a sheet; next to the wall of a tube, the opposite wall adds to it.
+    # The winding number is 0.5 beside a sheet. Beside the wall of a tube, the opposite wall adds to it.
     face_offsets = _WINDING_OFFSET * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
     max_winding = max(float(np.abs(winding(corners.mean(axis=1) + side * face_offsets)).max()) for side in (-1.0, 1.0))
     if max_winding > _ENCLOSING_WINDING:
@@ -111,7 +113,9 @@ def _initial_spacing(vertices: Array, tet_count: int) -> float:
 class _LatticeSelection:
     """Selected lattice tets.
 
-    sample_tets: (s,) the tet of each sample.  inner: (m,) whether a tet is inside and contains no sample.
+    index: (m,) number of each selected tet in its lattice cell.  corners: (m, 4, 3), in half lattice edges.
+    samples: (s, 3) m, points on the surface.  sample_tets: (s,) tet of each sample.
+    inner: (m,) whether a tet is inside the surface and contains no sample.
     max_winding: largest absolute winding number at tet centres.
     """
 
@@ -165,7 +169,7 @@ def _select_tets(
 
 
 def _make_face_connected(is_selected: Mask, node_keys: Index) -> Mask:
-    """Return the selection (m,) with tets added, so that no two pieces are connected by a node or an edge alone.
+    """Return the selection (m,) with tets added, so that no two pieces are connected only by a node or an edge.
 
     node_keys: (m, 4) of all lattice tets.
     """
@@ -189,7 +193,7 @@ def _make_face_connected(is_selected: Mask, node_keys: Index) -> Mask:
 
 
 def _shrink_to_surface(nodes: Array, tets: Index, samples: Array, initial_tets: Index, spacing: float) -> Array:
-    """Return the nodes with the outer ones moved towards the surface, as far as their tets and samples allow."""
+    """Return the nodes, with outer ones moved towards the surface while their tets and samples stay valid."""
     outer = _boundary_nodes(tets)
     distance, nearest = cKDTree(samples).query(nodes[outer])
     direction = (nodes[outer] - samples[nearest]) / np.maximum(distance, 1e-12)[:, None]

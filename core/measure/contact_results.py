@@ -245,7 +245,7 @@ def _touched_positions(
 ) -> Array:
     """Return the positions (k, 3) in m at which points (k, 3) touch a surface.
 
-    facing: (k, 3) inward normals of the points' own surface.
+    inward_normals: (k, 3) of the points' own surface.
     """
     surface, positions = other
     if surface.is_plane:
@@ -264,7 +264,7 @@ def _touched_positions(
 def _closest_edge_points(
     one: tuple[CollisionSurface, Array], other: tuple[CollisionSurface, Array], features: Index
 ) -> tuple[Array, Array]:
-    """Return the closest points (k, 3) of edge pairs in m. features: see edges.meeting_edges."""
+    """Return the closest points (k, 3) of edge pairs in m. features: see edge_edge_contacts()."""
     count = len(other[0].edges_and_faces[0])
     first, second = one[0].edges_and_faces[0][features // count], other[0].edges_and_faces[0][features % count]
     a, b = one[1][first].astype(float), other[1][second].astype(float)

@@ -114,7 +114,7 @@ def region_first_mode(equilibrium: EquilibriumState, region: Region, tangent_sti
 def deflect(equilibrium: EquilibriumState, deflection: float, region_indices: Sequence[int] | None = None) -> State:
     """Return the equilibrium under loads M a along the first modes a of regions, scaled to the deflection in m.
 
-    which: indices of the deflected regions; all of them if None.
+    region_indices: of the deflected regions; all of them if None.
     """
     system, rest = equilibrium.system, equilibrium.state.positions
     has_nets = any(not region.has_elastic_stiffness for region in system.regions)

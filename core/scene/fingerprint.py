@@ -29,6 +29,13 @@ _FORMER_LABELS = {
     "Along One Axis": "Anisotropy",
     "β_s, of Stretch": "Stretch Damping (β_s)",
     "β_b, of Bend": "Bend Damping (β_b)",
+    "Damping By": "Damping Model",
+    "Bounce By": "Bounce Mode",
+    "Fibres Along": "Fibre Direction",
+    "Weave": "Cloth Elasticity",
+    "Depth": "Exit Direction",
+    "the carrier in force": "the reference motion in use",
+    "what it stops at": "the list of its colliders",
 }
 
 
@@ -65,9 +72,9 @@ def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
     front = body.settings.front not in (FrontDirection.NONE, FrontDirection.PAINTED)
     return {
         **({"the axes": array_digest(body.axes)} if front else {}),
-        **({"what it stops at": _collider_identities(scene, body)} if scene.colliders else {}),
+        **({"the list of its colliders": _collider_identities(scene, body)} if scene.colliders else {}),
         **{PARAMETERS[name].label: value for name, value in body.settings.as_dict().items()},
-        "the carrier in force": body.reference_motion,
+        "the reference motion in use": body.reference_motion,
         # In earlier versions Sag referred to the size of the whole body, including pinned parts.
         **({"the meaning of Sag": "of what is free"} if body.settings.stiffness_by == StiffnessBy.SAG else {}),
         **_array_digests(body),

@@ -43,7 +43,7 @@ def with_accelerations(
 ) -> Inputs:
     """Return step inputs with the acceleration of each block, where it differs from the system's gravity.
 
-    settings, outside: of the island's bodies.
+    settings, external_forces: of the island's bodies.
     gravity: (3,) m/s^2, of the scene.
     fields: None to ignore force fields.
     """
@@ -68,7 +68,7 @@ class FieldAccelerations:
         self._velocities: Array | None = None
 
     def is_active(self, settings: Sequence[Settings], external_forces: Sequence[ExternalForces | None]) -> bool:
-        """Return whether any field accelerates the island. settings, outside: see with_accelerations."""
+        """Return whether any field accelerates the island. settings, external_forces: see with_accelerations()."""
         bodies = enumerate(zip(settings, external_forces, strict=True))
         return any(
             one is not None and self.block_accelerations(k, one, dials.field_weight).any() for k, (dials, one) in bodies

@@ -88,7 +88,7 @@ def _collision_surfaces(
     Nothing may pass through the visible surface. Contacts on its coarse faces must act on all nodes behind them, which
     needs the finer proxy.
     start: index of the body's first node in the system.
-    nodes: node count of the system.
+    node_count: number of nodes of the system.
     """
     vertices = body.surface.vertices
     triangles = weld_coincident(vertices, body.surface.triangles) if model.faces is None else model.faces
@@ -159,7 +159,7 @@ def _expand_columns(operator: csr_matrix, start: int, node_count: int) -> csr_ma
 def _with_friction_maps(body: Body, surface: CollisionSurface, interpolation: csr_matrix | None) -> CollisionSurface:
     """Return the surface with its painted friction and its front directions.
 
-    between: (v, a) the surface's points as means of the body's vertices; None where they are the same.
+    interpolation: (v, a) the surface's points as means of the body's vertices; None where they are the same.
     """
 
     def interpolate(values: Array | None) -> Array | None:

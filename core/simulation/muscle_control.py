@@ -40,7 +40,7 @@ class MuscleControllers:
     def switch(self, islands: Sequence[Island], state: State, sample: SceneSample) -> State:
         """Return the state at a frame's start with the muscles switched for that frame.
 
-        animated: the sample at the frame's end.
+        sample: the sample at the frame's end.
         No force history needs updating: the law of muscular bodies has none, and they never sleep.
         """
         if not self._first_coincident_vertex:

@@ -19,12 +19,12 @@ from ..scene.scene import Scene
 class SceneSample:
     """Scene at one time, in world space.
 
-    bodies, colliders: (v, 3) m each, in the scene's order.
-    outside: external forces on each body, see Body; empty if not sampled.
+    bodies: (v, 3) m of each body.  colliders: (v, 3) m of each anchor of links. Both in the scene's order.
+    external_forces: on each body, see Body; empty if not sampled.
     frame: may be fractional.
-    obstacles: (v, 3) m each with their dials, in the scene's order.
+    obstacles: (v, 3) m of each collider, with its dials, in the scene's order.
     settings: of each body; empty for those at the first frame.
-    watched: sensor inputs of each body's muscle controller; empty if not sampled.
+    sensor_inputs: of each body's muscle controller; empty if not sampled.
     """
 
     bodies: tuple[Array, ...]
@@ -64,14 +64,14 @@ class SceneSampler:
     def sample_times(self, number: int, previous_substeps: int) -> list[float]:
         """Return the times, in frames, at which the inputs of a frame are sampled.
 
-        before: substep count of the previous frame, see FrameInputs.
+        previous_substeps: substep count of the previous frame, see FrameInputs.
         """
         if number == self._scene.first:
             return [float(number)]
         return [number - 1 + part / previous_substeps for part in range(1, previous_substeps)] + [float(number)]
 
     def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs:
-        """Return the inputs of a frame. before: substep count of the previous frame."""
+        """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
         bodies = self._scene.bodies
         if any(body.settings_by_frame is not None for body in bodies):
             # The host can read dials only at the time at which motion was last sampled.

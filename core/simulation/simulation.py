@@ -56,12 +56,11 @@ class Simulation:
         models: Mapping[str, Model] | None = None,
         report_progress: ProgressCallback = no_progress,
     ) -> None:
-        """Check the scene, build its systems and find its stiffness.
+        """Check the scene, build its systems and solve its hanging shapes. Raises DampSimError.
 
-        known_assembly: from a scene with the same model fingerprint.
+        known_assembly: assembly of a scene with the same model fingerprint, for reuse.
         models: reusable models by body fingerprint.
         report_progress: called with the name of each preparation step.
-        Raises a DampSimError that the user can fix.
         """
         check_scene(scene)
         self.scene = scene
@@ -70,7 +69,7 @@ class Simulation:
             check_same_method(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
-        # The dials are not resolved yet, so the number of substeps per frame is still unknown.
+        # The number of substeps per frame is unknown until the dials are interpreted.
         first_sample = SceneSampler(scene, lambda settings: 1).sample(float(scene.first))
         assembly = self.assembly
         self.pose_evaluator = PoseEvaluator(scene, assembly)
@@ -99,7 +98,7 @@ class Simulation:
         return self.statics.islands
 
     def precompute(self) -> None:
-        """Precompute everything that depends only on the inputs of the first frame."""
+        """Precompute the hanging shapes, which depend only on the inputs of the first frame."""
         for number, island in enumerate(self.islands):
             if is_constrained(island):
                 settings = [self.scene.bodies[k].settings for k in island.bodies]
@@ -108,7 +107,7 @@ class Simulation:
     # Queries for a single body.
 
     def island_and_block(self, body: str) -> tuple[int, int]:
-        """Return the index of a body's island, and the index of its block there."""
+        """Return the index of a body's island, and the index of its block in that island."""
         return self.statics.island_and_block(self.scene.body_index(body))
 
     def system_of(self, body: str) -> System:
@@ -207,7 +206,7 @@ class Simulation:
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings))
                 island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
                 iterations += report.iterations
-                # A step that was split into parts had failed as a whole before.
+                # A step in several parts failed as a whole first.
                 fallback_count += report.fallback_count > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._step_error(k, settings, frame_inputs.number, report.outcome)
@@ -235,7 +234,7 @@ class Simulation:
         if uses_dampsim_stepper(island_settings[0]) or has_weave(island_data.system):
             return version.statics.steppers[island]
         factors = self.statics.stiffness_factors(island, island_settings)
-        # Only these keyframable dials change the damping.
+        # Of the keyframable settings, only these change the damping.
         key = (
             island,
             version.key,
@@ -290,17 +289,15 @@ class Simulation:
 
 
 class SimulationRun:
-    """Simulation at one of its frames.
-
-    sampled: the inputs of that frame; the sample at its end is sufficient.
-    """
+    """Simulation that continues from one of its frames."""
 
     def __init__(self, simulation: Simulation, frame: Frame, frame_inputs: FrameInputs) -> None:
+        """frame_inputs: of that frame; only the sample at its end is needed."""
         self.simulation, self.frame, self.substep_count = simulation, frame, frame_inputs.substep_count
         self._pose = simulation.pose_evaluator.pose(frame_inputs.samples[-1])
 
     def advance(self, frame_inputs: FrameInputs) -> Frame:
-        """Advance to the next frame, whose inputs are given. The run keeps its frame if the step fails."""
+        """Advance to the next frame with its inputs. If the step fails, the run stays at its frame."""
         state, pose, iterations, fallback_count = self.simulation.step(self.frame.state, self._pose, frame_inputs)
         shapes = self.simulation.shapes(state, frame_inputs.samples[-1])
         self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, fallback_count)

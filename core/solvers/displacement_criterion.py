@@ -37,7 +37,7 @@ class DisplacementCriterion:
         """Start the criterion of a search.
 
         start: (f, 3) m/s, start of the search.  relative: see Tolerance.
-        start_displacement: m/s, the objective's max_displacement() at the start; infinite if unknown.
+        The attribute start_displacement (m/s) is the objective's max_displacement() at the start; infinite if unknown.
         """
         self._objective, self._start, self._relative = objective, start, relative
         self._steps: list[float] = []

@@ -1,6 +1,6 @@
-"""L-BFGS with a factorised preconditioner, and a line search that works down to rounding.
+"""L-BFGS with a factorised preconditioner, and a line search that works down to rounding errors.
 
-Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two loops).
+Nocedal, Wright, *Numerical Optimization*, algorithm 7.4 (two-loop recursion).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def minimise_lbfgs(
         if criterion is not None:
             is_near = criterion.is_converged(v, direction, error)
         else:
-            # The motion norm is computed only if it is decisive.
+            # Compute the motion norm only if the first condition holds.
             is_near = error <= tolerance.relative * first_error and error <= tolerance.relative * objective.motion_norm(
                 v
             )
@@ -75,7 +75,7 @@ def minimise_lbfgs(
             history.clear()
             continue
         if criterion is not None and criterion.next_step_converges and np.array_equal(trial.v, v + direction):
-            # The convergence of the last step is predicted. Checking it would take another solve.
+            # This step is predicted to converge. Checking that would take another solve.
             v, gradient, outcome, unchecked_steps = trial.v, trial.gradient, Outcome.CONVERGED, 1
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
@@ -87,9 +87,11 @@ def minimise_lbfgs(
 
 
 class _SecantPairs:
-    """Secant pairs of the last steps. The known part of each gradient change comes from the current preconditioner.
+    """Secant pairs of the last steps.
 
-    pairs: (step, gradient change, 1 over their product) each.
+    The known part of each gradient change is computed with the current preconditioner, see AcceptedPoint.
+
+    pairs: (step, gradient change, 1 over their inner product) each.
     """
 
     def __init__(self, objective: PreconditionedObjective, max_pairs: int) -> None:

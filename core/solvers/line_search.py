@@ -1,7 +1,7 @@
-"""Backtracking line search with sufficient decrease, or small slopes where rounding hides the decrease.
+"""Backtracking line search with the sufficient-decrease (Armijo) condition.
 
-The approximate Wolfe condition of Hager, Zhang, *A New Conjugate Gradient Method with Guaranteed Descent* (2005),
-replaces sufficient decrease where values differ by rounding only.
+Where values differ only by rounding, the slope decides instead: the approximate Wolfe condition of Hager, Zhang, *A New
+Conjugate Gradient Method with Guaranteed Descent* (2005).
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import numpy as np
 from ..arrays import Array
 from .objective import Objective, PreconditionedObjective
 
+# Constants of the sufficient-decrease and the curvature condition, and relative rounding error of values.
 _SUFFICIENT = 1e-4
 _CURVATURE = 0.9
 _ROUNDING = 1e-15
-# If a full step leaves more than this fraction of the slope, longer steps are tried; largest length.
+# Fraction of the slope that a full step must leave for longer steps to be tried, and limit of their length.
 _EXTRAPOLATION_SLOPE, _MAX_LENGTH = 0.7, 20.0
 
 StepReduction = Callable[[float, float, float], float]
-"""Function of the length tried, the change of the value, and the slope at the start, that returns a shorter length."""
+"""Function that returns a shorter length, from the length tried, the change of the value, and the initial slope."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def backtrack(length: float, decrease: float, slope: float) -> float:
 
 
 def interpolate_quadratic(length: float, decrease: float, slope: float) -> float:
-    """Return the minimum of the interpolating parabola, limited to 0.1 to 0.5 times the length."""
+    """Return the minimum of the interpolating parabola, clamped to 0.1 to 0.5 times the length."""
     curvature = 2.0 * (decrease - length * slope)
     guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
     return min(max(guess, 0.1 * length), 0.5 * length)
@@ -78,10 +79,10 @@ def line_search(
 def extrapolate(
     objective: PreconditionedObjective, v: Array, direction: Array, slope: float, result: LineSearchResult
 ) -> LineSearchResult:
-    """Return a lower point beyond a full step, or the result as it is.
+    """Return a lower point beyond a full step, or the unchanged result.
 
-    A projected Hessian is far too stiff along folding motions: there, full steps end almost as steep as they began.
-        Lengths are doubled while the value decreases.
+    A projected Hessian is far too stiff along folding motions, so the slope after a full step is nearly the initial one.
+    The length is doubled while the value decreases.
     """
     if not np.array_equal(result.v, v + direction):
         return result

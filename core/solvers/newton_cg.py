@@ -32,7 +32,7 @@ class NewtonObjective(Objective, Protocol):
     """An objective whose Hessian is positive definite, apart from low_rank."""
 
     def motion_norm(self, v: Array) -> float:
-        """Return the size of the motion at v in the norm of the error estimate, sqrt(W s)."""
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W)."""
         ...
 
     @property

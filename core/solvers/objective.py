@@ -29,7 +29,7 @@ class Objective(Protocol):
     """Differences of values up to this are due to rounding."""
 
     def value_gradient(self, v: Array) -> tuple[float, Array]:
-        """Return psi in W s and its gradient (f, 3) in N."""
+        """Return psi in W and its gradient (f, 3) in N."""
         ...
 
     def largest_step(self, v: Array, direction: Array) -> float:
@@ -45,7 +45,7 @@ class PreconditionedObjective(Objective, Protocol):
         ...
 
     def motion_norm(self, v: Array) -> float:
-        """Return the size of the motion at v in the norm of the error estimate, sqrt(W s); infinite if unknown."""
+        """Return the size of the motion at v in the norm of the error estimate, sqrt(W); infinite if unknown."""
         ...
 
     def max_displacement(self, v: Array) -> float:
@@ -103,7 +103,7 @@ class Tolerance:
     their energy, and the tolerance shrinks with the motion, so that a slow decay does not freeze, as it would with a
     bound in newtons.
 
-    absolute: an error estimate that is negligible, in sqrt(W s).
+    absolute: an error estimate that is negligible, in sqrt(W).
     by_displacement: whether relative refers to the nodes' displacements instead, if the objective knows them, see
         DisplacementCriterion.
     """
@@ -118,7 +118,7 @@ class Minimum:
     """Result of a minimisation.
 
     velocities: (f, 3) m/s.  residual: final over first error estimate.  gradient_norm: N.
-    first_error: the first error estimate, sqrt(W s).
+    first_error: the first error estimate, sqrt(W).
     """
 
     velocities: Array

@@ -1,4 +1,4 @@
-"""Choice of the preconditioner: single-precision factors, two levels, or double-precision factors."""
+"""Choice of the preconditioner: a factorisation in single or double precision, or a two-level method."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .factorisation import Solve, factorise
 from .multifrontal import MultifrontalSolve, SymbolicFactorisation, factorise_multifrontal
 from .two_level import TwoLevelPreconditioner, build_two_level
 
-# Number of factor entries above which solves exceed the caches and a two-level preconditioner is faster.
+# Number of factor entries above which the factors exceed the CPU caches and a two-level preconditioner is faster.
 TWO_LEVEL_ENTRIES = 4_000_000
 # Number of nodes below which single precision saves no time.
 _MIN_NODES = 250
-# Largest relative error on soft shapes, such as rigid motions, and on noise.
+# Largest relative error of a solve for rigid motions, which the matrix may hardly resist, and for a random vector.
 _MAX_ERROR = 0.05
 # Diagonal shift of a singular matrix, relative to its largest entry.
 _RELATIVE_SHIFT = 1e-12
@@ -26,8 +26,9 @@ def try_single_precision(
 ) -> TwoLevelPreconditioner | MultifrontalSolve | None:
     """Return a single-precision solve with a matrix (3n, 3n), or None if it is not positive definite.
 
-    A two-level solve is returned if the factors would exceed max_entries and it converges quickly.  places: (n, 3),
-    node positions.
+    A two-level solve is returned if the factors would exceed max_entries and the two-level method converges quickly.
+
+    places: (n, 3) m, node positions.
     """
     symbolic = SymbolicFactorisation.of(matrix, places)
     if symbolic.entry_count > max_entries:
@@ -40,7 +41,7 @@ def try_single_precision(
 def build_preconditioner(matrix: csr_matrix, places: Array) -> Solve:
     """Return an approximate solve with a matrix (3n, 3n), for use as a preconditioner.
 
-    places: (n, 3), node positions.
+    places: (n, 3) m, node positions.
     """
     if len(places) >= _MIN_NODES:
         found = try_single_precision(matrix, places)
@@ -51,15 +52,15 @@ def build_preconditioner(matrix: csr_matrix, places: Array) -> Solve:
     try:
         return factorise(matrix)
     except RuntimeError:
-        # A free and soft object, such as a frame of springs, may be exactly singular by cancellation.
+        # By cancellation, the matrix of a soft object without pins, such as a frame of springs, may be singular.
         shift = _RELATIVE_SHIFT * float(np.abs(matrix.diagonal()).max(initial=0.0))
         return factorise((matrix + shift * identity(matrix.shape[0])).tocsr())
 
 
 def _is_accurate_enough(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
-    """Return whether single precision is sufficient for a solve.
+    """Return whether a single-precision solve is accurate enough.
 
-    It is not if the matrix resists some shapes 10^6 times less than others.
+    It is not if the condition number of the matrix exceeds about 10^6.
     """
     x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
     noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))

@@ -28,7 +28,7 @@ MAX_FRICTION_UPDATES = 40
 class ContactProblem(HasFreeIndex, Protocol):
     """Objective of a step in which contacts may occur.
 
-    start: velocities to search from.  noise: error estimate below which a change is negligible, sqrt(W s).
+    start: velocities to search from.  noise: error estimate below which a change is negligible, sqrt(W).
     """
 
     start: Array
@@ -61,7 +61,7 @@ class ContactProblem(HasFreeIndex, Protocol):
         ...
 
     def motion_norm(self, v: Array) -> float:
-        """Return the norm of the motion, see solvers.problem.Problem."""
+        """Return the norm of the motion, see PreconditionedObjective."""
         ...
 
 
@@ -226,7 +226,7 @@ class ActiveContacts:
         self._preconditioner.add_contacts(energy, x, states)
 
     def accept(self, x: Array, value: float, gradient: Array) -> AcceptedPoint:
-        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m, see Problem.accept."""
+        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m, see accept() of an objective."""
         energy = self._potential.contacts
         assert energy is not None
         old_value, contact_gradient = energy.value_gradient(x)
@@ -247,7 +247,7 @@ class ActiveContacts:
         needs_update = bool(stiffness_changed) or changed > _MAX_CHANGED_FRACTION * max(
             int((self._contact_states > 0).sum()), 1
         )
-        # A secant does not correct the preconditioner's errors in contacts, see Accepted.known_gradient_change.
+        # A secant does not correct the preconditioner's errors in contacts, see AcceptedPoint.
         needs_update |= self.evaluations >= _MAX_STALE_EVALUATIONS and bool(changed or (states >= 4).any())
         if needs_update:
             self._update_preconditioner(energy, x, states)

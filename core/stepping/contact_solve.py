@@ -58,13 +58,13 @@ from .support_modes import (
     modal_damping,
 )
 
-# Contact detections at the end of a step.
+# Largest number of contact detections at the end of a step.
 _MAX_DETECTIONS = 3
 # Contacts are detected again after displacements above this fraction of the contact distance.
 _REDETECTION_FRACTION = 0.02
-# Penalty increases for contacts that penetrate too far.
+# Largest number of penalty increases for contacts that penetrate too far.
 _MAX_PENALTY_INCREASES = 3
-# Minimisations with more iterations moved far, so their end gets an exact intersection test.
+# A minimisation with more iterations has moved far, so its result is tested exactly for intersections.
 _EXACT_CHECK_ITERATIONS = 60
 # Speed limit of a region at rest, relative to the speed that gravity adds in one step.
 _REST_SPEED_RATIO = 3.0
@@ -76,10 +76,10 @@ _Problem = TypeVar("_Problem", bound=ContactProblem)
 
 @dataclass(frozen=True)
 class ContactSolve:
-    """Contact solve of one step of h s.
+    """Contact solve of one step of h seconds.
 
     contact_history: contacts at the end of the last step; None at the start of a shot.
-    impacts: by pair of region indices.
+    impacts: impacts in progress, by pair of region indices.
     support_modes: damped rigid modes of supported regions, by region index.
     """
 
@@ -97,7 +97,7 @@ class ContactSolve:
     def create(
         system: System, state: State, inputs: Inputs, h: float, controls: Controls, is_thorough: bool = False
     ) -> ContactSolve:
-        """Create the contact solve of a step. thorough: see Detection."""
+        """Create the contact solve of a step. is_thorough: see CollisionDetection."""
         assert system.contact is not None
         factors = controls.stiffness_per_block(len(system.blocks))
         collision_state = CollisionState.of(
@@ -119,7 +119,7 @@ class ContactSolve:
 
     @property
     def _gravity_step_speed(self) -> float:
-        """Largest speed that external accelerations add in one step, m/s."""
+        """Largest change of a node's speed by external accelerations in one step, m/s."""
         return self.h * float(
             np.linalg.norm(self.system.acceleration(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
         )
@@ -128,7 +128,7 @@ class ContactSolve:
     def _redetection_tolerance(self) -> float:
         """Displacement up to which contacts are not detected again, m.
 
-        Negative for sheets and threads, which can fold: their contacts are always detected again.
+        It is negative for sheets and threads, which can fold: their contacts are always detected again.
         """
         if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
             return -1.0
@@ -139,11 +139,11 @@ class ContactSolve:
 
     @property
     def _predicted_positions(self) -> Array:
-        """Positions at the end of the step without any forces, (n, 3) m."""
+        """Positions at the end of the step if all velocities stay constant, (n, 3) m."""
         return self.system.with_pins(self.state.positions + self.h * self.state.velocities, self.inputs)
 
     def predicted_penetration(self, blocks: Collection[int]) -> float:
-        """Return the predicted increase of penetration depth of some blocks without contact forces, m."""
+        """Return how much deeper the given blocks would penetrate in the step without contact forces, m."""
         if self.contact_history is None:
             return 0.0
         x = self._predicted_positions
@@ -159,12 +159,13 @@ class ContactSolve:
         guess: Array | None,
         tolerance: float,
     ) -> tuple[_Problem, Minimum]:
-        """Minimise with contacts until the contact set has converged. Returns the problem and its minimum.
+        """Minimise with contacts until the contact set has converged, and return the problem and its minimum.
 
-        make_problem: creates the problem for a contact environment.
+        make_problem: function that creates the problem for a contact environment.
         guess: initial velocities (f, 3) m/s, or None.
         """
-        # Free prediction would tunnel through supports. The previous velocities do not.
+        # Detect at the end of a step with the previous velocities. The law's predicted velocity, which ignores contact
+        # forces, could tunnel through a support.
         x, history = self._predicted_positions, self.contact_history or ContactHistory()
         rows = self.detection(x)
         normal_force = history.forces_of(rows.key)
@@ -189,7 +190,7 @@ class ContactSolve:
             noise = problem.noise + (
                 problem.contacts.rounding_error(problem.positions(v), self.h) if problem.contacts else 0.0
             )
-            # Near the minimum, a tolerance relative to the initial error would be too strict.
+            # Later searches start near the minimum, where a tolerance relative to their first error is too strict.
             stop_threshold = noise if attempt == 0 else max(noise, tolerance * min(first_error, problem.motion_norm(v)))
             minimum = minimise(problem, v, Tolerance(tolerance, stop_threshold))
             first_error = minimum.first_error if attempt == 0 else first_error
@@ -224,7 +225,7 @@ class ContactSolve:
             if touched_regions != environment.touched_regions:
                 environment = replace(environment, touched_regions=touched_regions)
                 problem = make_problem(environment)
-        # Shortened steps would make plastic dents depend on the frame rate.
+        # Bisected steps would make plastic dents depend on the frame rate.
         plastic_blocks = {
             k for k, block in enumerate(self.system.blocks) if has_plastic_flow(block, self.state.history)
         }
@@ -245,7 +246,7 @@ class ContactSolve:
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
 
     def _touched_regions(self, rows: ContactSet, is_pressed: Mask) -> frozenset[int]:
-        """Return the indices of regions whose nodes take part in the masked contacts (k,)."""
+        """Return the indices of regions with nodes in the contacts of a mask (k,)."""
         is_touched = np.zeros(len(self.system.rest), dtype=bool)
         is_touched[rows.weights.indices[is_pressed[rows.weight_rows]]] = True
         return frozenset(k for k, region in enumerate(self.system.regions) if is_touched[region.free].any())
@@ -273,7 +274,7 @@ class ContactSolve:
         return supports
 
     def _friction_near_limit(self, rows: ContactSet, normal_force: Array) -> bool:
-        """Return whether friction is close to sliding, so that supported regions are not at rest.
+        """Return whether contacts are close to sliding, so that supported regions do not count as at rest.
 
         normal_force: (k,) N.
         """
@@ -282,7 +283,7 @@ class ContactSolve:
         return friction_limit > 0.0 and float(rows.stiffness @ slip) > _NEAR_LIMIT_FRACTION * friction_limit
 
     def _separating_regions(self) -> frozenset[int]:
-        """Return the indices of regions that rebound from an impact and are still compressed."""
+        """Return the indices of regions that rebound from an impact but are still compressed."""
         regions = {
             k
             for one in self.impacts.values()
@@ -294,7 +295,7 @@ class ContactSolve:
     def finish_step(self, problem: TruncatableProblem, v: Array, is_final: bool) -> State:
         """Return the state after the step with velocities (f, 3) m/s.
 
-        Motion that ends in an intersection is truncated if is_final is set, as no shorter step follows.
+        is_final: whether no shorter step follows; motion that ends in an intersection is then truncated.
         """
         state, collision_state = problem.state_after(v), self.detection.state
         if is_final and state.is_finite and (intersecting_pairs := new_intersections(collision_state, state.positions)):
@@ -331,7 +332,7 @@ class ContactSolve:
             problem, state, impacts, contact_history
         )
         state = replace(state, velocities=v, history=history)
-        # At its deepest, a dent is at rest. Its elastic energy for the rebound is in its shape.
+        # A dent is at rest when it is deepest. Its shape then stores all of the elastic energy for the rebound.
         rebounding = {
             k
             for one in impacts
@@ -341,7 +342,7 @@ class ContactSolve:
         return self._without_deformation_history(state, released_regions(self.impacts, impacts) | rebounding)
 
     def _without_deformation_history(self, state: State, regions: set[int]) -> State:
-        """Return the state with the deformation history of some regions reset, where it would make dents grow."""
+        """Return the state with the deformation history of some regions reset, as it would make dents grow."""
         deformation_history = DeformationHistory.from_state(self.system, state)
         if not regions or deformation_history is None:
             return state
@@ -362,7 +363,7 @@ class ContactSolve:
     def _packed_support_modes(
         self, problem: ContactProblem, state: State, impacts: list[Impact], contact_history: ContactHistory
     ) -> Array:
-        """Return the packed support modes of all regions, (r, SUPPORT_MODES_SIZE); zero rows without support."""
+        """Return the packed support modes (r, SUPPORT_MODES_SIZE); rows of regions without a support are zero."""
         packed = np.zeros((len(self.system.regions), SUPPORT_MODES_SIZE))
         energy = problem.contacts
         if energy is None:

@@ -16,7 +16,7 @@ _VELOCITY, _FORCE, _RATE, _STILL = "deformation velocity", "elastic force", "ela
 _ACCELERATION = "pull from outside"
 _NODAL_NAMES = (_VELOCITY, _FORCE, _RATE, _STILL)
 _NAMES = (*_NODAL_NAMES, _ACCELERATION)
-# Keys of the contact history, see contact_step.
+# Keys of the contact history, see contact_solve.
 CONTACTS_KEY, IMPACTS_KEY, SUPPORT_MODES_KEY, CONTACT_DIALS_KEY = "contacts", "impacts", "held", "contact dials"
 
 

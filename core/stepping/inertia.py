@@ -27,13 +27,13 @@ from .rigid_prediction import RigidPrediction, dead_load_stiffness, predict_rigi
 from .step_potential import StepStartForces
 from .support_modes import Support
 
-# Extra rigid inertia, relative to the body's own, where the rigid prediction is exact. Elastic forces at the start of
-# the step reach a hundred times the weight of those at its end. They must not turn the body (docs/decisions/0009).
+# Extra rigid inertia, relative to the body's own, where the rigid prediction is exact. The factor 1 - theta of the elastic
+# force at the step's start can reach a hundred, and this force must not turn the body (docs/decisions/0009).
 _EXACT_RIGID_INERTIA_RATIO = 1e4
-# Least rigid inertia of a preconditioner, relative to the body's own. Dead loads that pull at a body reduce the inertia
-# of psi against rotation, and the compensating stiffness is not in the preconditioner.
+# Minimum rigid inertia of a preconditioner, relative to the body's own. Dead loads that pull on a body reduce the
+# rotational inertia of psi, and the stiffness that compensates for this is not in the preconditioner.
 _MIN_PRECONDITIONER_RATIO = 0.25
-# Above this theta q the inertia is at most a third of the total resistance, and a preconditioner omits it.
+# Above this theta q the inertia is at most a third of the Hessian in any mode, and a preconditioner omits it.
 _NEGLIGIBLE_THETA_Q = 2.0
 
 
@@ -41,8 +41,8 @@ _NEGLIGIBLE_THETA_Q = 2.0
 class RegionInertia:
     """Contribution of one region to psi, at its free nodes (f,).
 
-    reference_velocity: (f, 3) m/s, of the undeformed positions, see State.
-    predicted_velocity: (f, 3) m/s, initial velocity of the step.
+    reference_velocity: (f, 3) m/s, of the undeformed positions, see State.reference.
+    predicted_velocity: (f, 3) m/s, v-hat, about which the inertia acts.
     load: (f, 3) N.
     inertia: (f,) kg/s.
     columns, signs: (f, 3, k) and (k,), low-rank part of the inertia.
@@ -82,7 +82,8 @@ def first_mode_inertia(
     mass = system.mass[free]
     reference = reference_velocity(context, region, slices)
     at_current, undeformed = reference.at_current, reference.at_undeformed
-    # docs/decisions/0005: the remainder of Newton's law without the reference acceleration.
+    # Velocity relative to the reference motion, corrected by the change of the reference velocity at the undeformed
+    # positions (docs/decisions/0005).
     deformation_velocity = state.velocities[free] - at_current + (undeformed - state.reference[free])
     basis = np.zeros((len(free), 3, 0))
     kappa = np.broadcast_to(coefficients.kappa, len(free))[:, None]
@@ -90,7 +91,7 @@ def first_mode_inertia(
     if region.rigid_modes and not coefficients.is_backward_euler(h):
         rigid_velocity, deformation = _split_rigid_and_deformation(system, region, state, deformation_velocity, h)
         predicted_velocity = at_current + rigid_velocity + kappa * deformation
-        # The basis is taken at the end of the step, where internal forces have no torque.
+        # Evaluate the basis at the end of the step, where internal forces have no torque.
         predicted_positions = x + h * (at_current + rigid_velocity)
         basis = rigid_mode_basis(
             predicted_positions, predicted_pin_positions(context, region, predicted_positions), mass
@@ -155,8 +156,8 @@ def waveform_inertia(
         rotate(reference.rotation, take_rows(start_forces.velocity, free)),
         rotate(reference.rotation, dead_load),
     )
-    # A firmly supported body keeps its remembered force fixed in space. Otherwise the weight of a leaning body would
-    # turn it at once, and the remaining force as slowly as the dials set.
+    # The history force of a firmly supported body stays fixed in space. If it turned with a leaning body, the weight
+    # would tip the body at once, while the elastic response would follow only at the pace of the dials.
     is_firmly_supported = support is not None and support.is_firmly_supported(x - mass @ x / mass.sum(), -dead_load)
     predicted_positions, step_rotation, prediction = x + h * reference.at_current, reference.rotation, None
     fields = momenta = np.zeros((3 * len(free), 0))
@@ -173,7 +174,7 @@ def waveform_inertia(
         fields = prediction.basis.reshape(3 * len(free), -1)
         momenta = (mass[:, None, None] * prediction.basis).reshape(fields.shape)
         u = u - (fields @ (momenta.T @ u.ravel())).reshape(-1, 3)
-        # Correcting momenta that a contact may have changed would feed the whole error back.
+        # A contact may have changed the momenta. Correcting them would feed the whole error back.
         conserves_momenta = (
             prediction.conserves_momenta
             and not is_touched
@@ -201,9 +202,9 @@ def waveform_inertia(
         extra_rigid_inertia = extra_rigid_inertia + damping
     load = load if is_firmly_supported else load - dead_load
     if prediction is not None:
-        # Forces on the rigid part are already in the rigid prediction.
+        # The rigid prediction already includes the forces on the rigid part.
         load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
-    # Added in full: its torque acts beside the elastic force at the end of the step, which turns with the body.
+    # Not projected: its torque acts together with that of the elastic force at the step's end, which turns with the body.
     load = load - dead_load if is_firmly_supported else load
     inertia = mass / coefficients.inertia_time
     uniform = np.ndim(coefficients.inertia_time) == 0
@@ -229,11 +230,10 @@ def waveform_inertia(
 
 
 def preconditioner_inertia(inertia: Array, laws: Sequence[Coefficients], is_pinned_solid: bool) -> Array:
-    """Return the part of the inertia (f,) that a preconditioner includes. is_pinned_solid: see step.Stepper.
+    """Return the part of the inertia (f,) that a preconditioner includes. is_pinned_solid: see Stepper.
 
-    Under waveform laws theta h K exceeds M/s by a factor of theta q in the first mode, and by more in the others.
-    Without
-    M/s one factorisation serves all dials, keyed ones too (docs/decisions/0035).
+    Under waveform laws theta h K is theta q times M/s in the first mode, and more in the others. Without M/s a single
+    factorisation serves all dials, including keyframed ones (docs/decisions/0035).
     """
     is_negligible = is_pinned_solid and all(
         law.is_waveform and np.min(law.theta * law.first_mode_stiffness_ratio) >= _NEGLIGIBLE_THETA_Q for law in laws
@@ -242,19 +242,19 @@ def preconditioner_inertia(inertia: Array, laws: Sequence[Coefficients], is_pinn
 
 
 def _positive_rigid_inertia(extra_rigid_inertia: Array, h: float) -> Array | None:
-    """Return the rigid inertia beside 1/h, (r, r), raised so that the sum is positive; None if it already is."""
+    """Return extra rigid inertia (r, r) with eigenvalues raised until its sum with 1/h is positive; None if it is."""
     values, vectors = np.linalg.eigh(extra_rigid_inertia)
     minimum = (_MIN_PRECONDITIONER_RATIO - 1.0) / h
     return None if (values >= minimum).all() else np.asarray((vectors * np.maximum(values, minimum)) @ vectors.T)
 
 
 def _has_fixed_terms(block: BodyDiscretization) -> bool:
-    """Return whether forces other than elasticity and weight may act on a block."""
+    """Return whether a block has force terms that its stiffness factor does not scale."""
     return any(term.scaling is StiffnessScaling.FIXED for term in block.terms)
 
 
 def _chord_correction(rotation: Array) -> float | Array:
-    """Return (t/2)^2/sin^2(t/2) for a rotation by t, the ratio of centripetal acceleration to that of its chords."""
+    """Return (t/2)^2/sin^2(t/2) for a rotation by t: the centripetal acceleration over that of the chords."""
     cosine = np.clip(0.5 * (np.trace(rotation, axis1=-2, axis2=-1) - 1.0), -1.0, 1.0)
     half_angle = 0.5 * np.arccos(cosine)
     factor = np.where(half_angle > 1e-4, (half_angle / np.sin(np.maximum(half_angle, 1e-4))) ** 2, 1.0)
@@ -264,10 +264,10 @@ def _chord_correction(rotation: Array) -> float | Array:
 def low_rank_inertia(
     fields: Array, momenta: Array, inertia: Array, h: float, uniform: bool, extra_rigid_inertia: Array | None = None
 ) -> tuple[Array, Array]:
-    """Return the low-rank part of M Pi / h + (I - Pi)^T D (I - Pi) beyond its diagonal D: columns (3f, k), signs (k,).
+    """Return the low-rank part of M Pi / h + (I - Pi)^T D (I - Pi), without D: columns (3f, k) and signs (k,).
 
-    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes (f,).
-    extra_rigid_inertia: (r, r) beside 1/h, 1/s.
+    fields, momenta: R and M R, (3f, r).  inertia: D = M/s at the free nodes, (f,).
+    extra_rigid_inertia: (r, r) 1/s, added to 1/h.
     """
     count = fields.shape[1]
     if count == 0:
@@ -299,7 +299,9 @@ def low_rank_inertia(
 def _split_rigid_and_deformation(
     system: System, region: Region, state: State, u: Array, h: float
 ) -> tuple[Array, Array]:
-    """Split velocities u (f, 3) into a momentum-conserving rigid displacement over h and the deformation velocity.
+    """Split velocities u (f, 3) into the rigid velocity, which conserves momenta, and the deformation velocity.
+
+    The rigid velocity is a displacement over h.
 
     The split at the old positions, as in docs/explanation/physics/02-settle-law.md, loses angular momentum at a rate of
     h times the squared spin. Here the body turns by a finite rotation, and the deformation velocity turns with it.

@@ -30,7 +30,7 @@ class RigidPrediction:
     positions: (f, 3) m, positions after the rigid motion.
     centre: (3,) m, centre of rotation after the reference motion: the mean of the pins; None for the centre of mass.
     linear_momentum: (3,) kg m/s, angular_momentum: (3,) kg m^2/s about the centre, relative to the reference motion.
-    free_axes: (3, r), see free_spin.
+    free_axes: (3, r), see free_rotation_axes().
     basis: (f, 3, k), rigid basis R at the predicted positions.
     conserves_momenta: whether no elastic force changes the momenta, as the spring of a soft pin does.
     """

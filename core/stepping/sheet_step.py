@@ -121,7 +121,7 @@ class SheetProblem(StepProblem):
         return AcceptedPoint(found.value, found.gradient)
 
     def motion_norm(self, v: Array) -> float:
-        """Return the norm of the motion without reference motion and rigid motion, sqrt(W s)."""
+        """Return the norm of the motion without reference motion and rigid motion, sqrt(W)."""
         total = 0.0
         for slots, terms in self._region_inertias:
             deformation = v[slots] - terms.reference_velocity

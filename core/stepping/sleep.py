@@ -14,11 +14,11 @@ from .controls import Controls
 from .deformation_history import CONTACT_DIALS_KEY, DeformationHistory, has_contact_force, system_key
 from .law import Coefficients
 
-# Number of consecutive still steps before sleep: a single step may be short at a turning point.
+# Number of consecutive still steps before sleep. A single step may move little at the turning point of a swing.
 _REQUIRED_STILL_STEPS = 3
-# A step is still if no node moves by more than this fraction of the size, times the squared decay in the step.
+# A step is still if no node moves by more than this fraction of the size, times the squared decay exponent of the step.
 _STILL_TOLERANCE = 1e-8
-# Relative change of the external acceleration that is ignored, as from air drag on a nearly still body.
+# Relative change of the external acceleration that is ignored, such as that of air drag on a nearly still body.
 _ACCELERATION_TOLERANCE = 1e-7
 
 
@@ -47,7 +47,7 @@ def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) 
 
 
 def contact_dial_values(inputs: Inputs) -> Array:
-    """Return the contact settings (k,) of all blocks and of the obstacles they may touch."""
+    """Return the contact settings (k,) of all blocks and of the colliders that they may touch."""
     found: list[float] = []
     for one in inputs:
         if one.contact is not None:
@@ -63,7 +63,7 @@ def contact_dial_values(inputs: Inputs) -> Array:
 
 
 def sleep_step(state: State, h: float) -> State:
-    """Return the state after a step of h seconds that was skipped by sleep."""
+    """Return the state of a sleeping system after a step of h seconds."""
     none = np.zeros_like(state.positions)
     return State(state.time + h, state.positions, none, none, state.history)
 
@@ -71,7 +71,7 @@ def sleep_step(state: State, h: float) -> State:
 def was_still(
     system: System, inputs: Inputs, coefficients: Sequence[Coefficients], h: float, displacements: Array
 ) -> bool:
-    """Return whether a step with displacements (n, 3) m was still."""
+    """Return whether a step with displacements (n, 3) m counts as still, see _STILL_TOLERANCE."""
     if not all(one.is_still for one in inputs) or not coefficients:
         return False
     decayed = h * min(float(np.min(one.decay_rate)) for one in coefficients)

@@ -21,19 +21,19 @@ from .dynamic_relaxation import relax_dynamically, state_at_rest
 from .first_mode import FirstModeLaw
 from .step import Stepper
 
-# Each step leaves this fraction of the first mode. Equilibrium is reached when no node moves by more than a fraction of
-# the size.
+# Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of the
+# next tolerances, as a fraction of the size.
 _REMAINDER = 0.1
 _SOLID_TOLERANCE = 1e-9
-# Folding sheets and ropes creep for long, so they have looser limits on motion and on the solver's tolerance.
+# Folding sheets and ropes creep for a long time, so their tolerances for motion and for the solver are looser.
 _THIN_TOLERANCE_OF_MOTION, _THIN_SOLVER_TOLERANCE = 1e-6, 0.1
 # With contacts, the contact set differs slightly from step to step.
 _CONTACT_TOLERANCE = 1e-4
 _MAX_STEPS = 60
 # Number of attempts to leave a saddle point.
 _MAX_SADDLE_EXITS = 3
-# Anderson mixing: distance from rest at which it begins (fraction of the size), number of steps it uses, growth of the
-# last displacement at which it restarts, and cut-off below which differences of displacements are ignored.
+# Anderson mixing: displacement per step below which it begins (fraction of the size), number of steps that it combines,
+# growth of the displacement at which it restarts, and relative singular value below which directions are ignored.
 _MIXING_DISTANCE, _MIXING_DEPTH, _RESTART_GROWTH, _CUT_OFF = 0.01, 6, 2.0, 1e-3
 
 
@@ -47,14 +47,14 @@ def solve_static_equilibrium(
 ) -> State:
     """Return the static equilibrium under external forces, with the pins at the end of the inputs.
 
-    It is reached by strongly damped steps. If a step fails, as when the body collapses under its weight, the last good
-    shape is returned.
+    It is reached by strongly damped steps. If a step fails, for example because the body collapses under its weight,
+    the last converged shape is returned.
 
-    factors: (b,) stiffness factor of each block; 1 if None.  yarns: settings with which woven cloth may slide; without
-    them nothing slides.
+    factors: (b,) stiffness factor of each block; 1 if None.
+    yarns: yarn dials of woven cloth; without them, no yarn slides.
     """
     system = stepper.system
-    # Any step length works; with this one the first mode's inertia matches its stiffness.
+    # Any step length h works. With this one, h^2 lambda_1 is 1 in the stiffest region.
     stiffness_factors = np.ones(len(system.blocks)) if factors is None else factors
     eigenvalues = [_relaxation_eigenvalue(system, region, stiffness_factors) for region in system.regions]
     h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
@@ -73,7 +73,7 @@ def solve_static_equilibrium(
         state = relax_dynamically(stepper, state, end_inputs, controls)
     mixing_limit = _MIXING_DISTANCE / motion_tolerance if is_thin and not has_contact else None
     state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit)
-    # A contact may stabilise the shape, so a saddle is sought only without contacts.
+    # A contact may stabilise the shape, so saddle points are tested only without contacts.
     for _ in range(_MAX_SADDLE_EXITS if is_thin and is_settled else 0):
         buckling = None if has_contact_force(system, state) else buckling_direction(system, state, stiffness_factors)
         if buckling is None:
@@ -117,8 +117,8 @@ def _relax(
 class _AndersonMixing:
     """Anderson mixing of the last steps towards rest.
 
-    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the mean of the last steps
-    whose displacements cancel best.
+    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the affine combination of the
+    last steps with the smallest combined displacement.
     """
 
     def __init__(self) -> None:

@@ -34,10 +34,10 @@ from .stepper_view import ViscousMatrix
 from .support_modes import ContactEnvironment
 
 Minimiser = Callable[[PreconditionedObjective, Array, Tolerance], Minimum]
-# How often a failed step is bisected before its result is accepted as it is, or the failure is reported.
+# Number of bisections of a failed step before a rough result is accepted or the failure is reported.
 _MAX_BISECTIONS = 4
-# Residual, relative to the first estimate, that is accepted in the shortest parts: crushed bodies may creep towards
-# their minimum for hundreds of iterations. The potential is below that of the start, so the motion stays bounded.
+# Largest residual, relative to the first error estimate, that is accepted in the shortest parts. Crushed bodies may
+# creep towards their minimum for hundreds of iterations. psi is below its initial value, so the motion stays bounded.
 _ACCEPTABLE_RESIDUAL = 0.1
 # Number of bits of the inertia that identify a factorisation.
 _INERTIA_BITS = 40
@@ -48,13 +48,17 @@ _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 
 class Stepper:
-    """Time stepper of one system. It caches nothing but factorisations, so equal arguments give equal bytes.
+    """Time stepper of one system.
+
+    Only factorisations and results derived from them are cached. A step is therefore deterministic: equal arguments
+    give bitwise equal results.
 
     free: (f,) nodes that are unknowns.
-    dof: (3f,) their coordinates in the stack.
+    dof: (3f,) indices of their coordinates in the stacked coordinates of all nodes.
     free_index: (n,) index of each node among the free nodes, -1 for hard pins.
-    region_slices: slices of each region by block.
+    region_slices: slices of each region, one per block.
     is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
+    stiffness: (3f, 3f) N/m of the free nodes at rest, positive semi-definite, for stiffness factors of 1.
     problem_type: class of the objective that a substep minimises.
     """
 
@@ -63,7 +67,7 @@ class Stepper:
     def __init__(
         self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: ViscousMatrix | None = None
     ) -> None:
-        """viscous: C(x) in N s/m of a damping force -C(x) v, taken at each step's start."""
+        """viscous: C(x) in N s/m of a damping force -C(x) v, evaluated at each step's start."""
         self.system = system
         self.viscous = viscous
         self._minimiser = minimiser
@@ -86,21 +90,21 @@ class Stepper:
         diagonal = (
             self.stiffness if system.links is None else self._restrict_to_free(system.blocks_stiffness_at_rest())
         ).diagonal()
-        # Directions without stiffness at rest, as across a spring, gain some later.
+        # Directions without stiffness at rest, such as those perpendicular to a spring, become stiff when deformed.
         self._rounding_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factorisations: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
         self._compliances: list[tuple[Solve, InverseColumns]] = []
         self._roundings: list[tuple[Solve, float]] = []
 
     def with_regions(self, regions: tuple[Region, ...]) -> Stepper:
-        """Return a stepper that shares the factorisations, for regions that differ in nothing but their eigenvalues."""
+        """Return a stepper with the same factorisations, for regions that differ only in their eigenvalues."""
         other = copy(self)
         other.system = replace(self.system, regions=regions)
         other.region_slices = tuple(region_slices(other.system, region) for region in regions)
         return other
 
     def _find_nearest_free_index(self) -> Index:
-        """Return the index (n,) among the free nodes of the nearest one to each node, in its own block if possible."""
+        """Return the index of each node's nearest free node among the free nodes, (n,); in its own block if possible."""
         index, rest = self.free_index.copy(), self.system.rest
         for part in self.system.slices:
             own = self.free[(self.free >= part.start) & (self.free < part.stop)]
@@ -124,11 +128,12 @@ class Stepper:
     ) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move; return the new state and a report.
 
-        A failed substep is retried with fallback coefficients, then by Newton's method, then with halved h. The
-        shortest parts may be rough. If all of it fails, the report's outcome says so, and the state is the one given.
+        A failed step is retried with fallback coefficients, then by Newton's method, and is then bisected. A rough
+        result is accepted in the shortest parts. If every attempt fails, the given state is returned, and the
+        report's outcome states the failure.
 
-        guess: velocities (n, 3) to start the search from.  damping_positions: (n, 3) m, where C is evaluated; by
-        default at the start.
+        guess: (n, 3) m/s, velocities from which the search starts.
+        damping_positions: (n, 3) m, at which C is evaluated; None for those at the start of the step.
         """
         if is_asleep(self.system, state, inputs, controls):
             return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
@@ -139,7 +144,7 @@ class Stepper:
         return state, report
 
     def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
-        """Return how often a step is bisected before the first attempt."""
+        """Return the number of bisections before the first attempt."""
         return 0
 
     def _step_in_parts(
@@ -210,7 +215,7 @@ class Stepper:
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, fallback_count)
 
     def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
-        """Return whether the velocities (f, 3) m/s of a step are those of a runaway."""
+        """Return whether a step with velocities (f, 3) m/s is a runaway step, see is_runaway_step()."""
         if not any(law.is_waveform for law in controls.laws):
             return False
         all_velocities = np.zeros_like(state.positions)
@@ -218,7 +223,7 @@ class Stepper:
         return is_runaway_step(self.system, state, inputs, h, controls, all_velocities)
 
     def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
-        """Return the attempts in their order: whether to use fallback coefficients, and the minimiser."""
+        """Return the attempts in order: whether to use fallback coefficients, and the minimiser of each."""
         attempts: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
         has_history = any(law.is_waveform for law in controls.laws)
         if has_history:
@@ -228,10 +233,13 @@ class Stepper:
         return attempts
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
-        """Return a solve with D + h K/e + C/e at rest, for the free nodes' inertia D = M/(s e) (f,).
+        """Return a factorised solve with D + h K/e + C/e at rest.
 
-        e is the first of the stiffness factors (b,) of the blocks. A dial that scales the stiffness scales 1/s alike,
-        so D, rounded, and the factorisation stay.  stiffness_weights: (n,) weight of the stiffness; 1 if None.
+        A dial that scales the stiffness scales 1/s by the same factor. The rounded D, and thus the factorisation, then
+        stays the same.
+
+        inertia: D = M/(s e) of the free nodes, (f,).  factors: (b,) stiffness factors of the blocks; e is the first.
+        stiffness_weights: (n,) weight of each node's stiffness; 1 if None.
         """
         key = self._factorisation_key(h, inertia, factors, stiffness_weights)
         if key not in self._factorisations:
@@ -259,7 +267,7 @@ class Stepper:
         self._factorisations[key] = solve
 
     def inverse_columns(self, solve: Solve) -> InverseColumns:
-        """Return lazily computed columns of the inverse, at the nodes that carry contact surfaces."""
+        """Return lazily computed columns of a solve's inverse, for the nodes that carry contact surfaces."""
         for known, found in self._compliances:
             if known is solve:
                 return found
@@ -276,9 +284,9 @@ class Stepper:
         return columns
 
     def stiffness_over_first(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
-        """Return K (3f, 3f) N/m at rest of the free nodes over the first of the factors (b,).
+        """Return the stiffness (3f, 3f) N/m of the free nodes at rest, divided by the first stiffness factor.
 
-        stiffness_weights: as in factorise().
+        factors, stiffness_weights: as in factorise().
         """
         if len(factors) == 1 and stiffness_weights is None:
             return self.stiffness
@@ -287,22 +295,23 @@ class Stepper:
         )
 
     def rounding_error(self, solve: Solve, scale: Array) -> float:
-        """Return the error estimate that rounding alone causes, sqrt(W s).
+        """Return the error estimate that rounding alone causes, sqrt(W).
 
-        scale: (f,) or a number, the stiffness factor times the largest coordinate in m: forces of its last digit.
+        scale: (f,) or a number, m: stiffness factor times the largest coordinate. Rounding forces are proportional to
+        it.
         """
         if not np.ndim(scale) and self.system.links is None:
             return float(scale) * self._unit_rounding_error(solve)
         force = (scale.repeat(3) if np.ndim(scale) else scale) * self._rounding_force
         if self.system.links is not None:
-            # A link's rounding error pulls at both of its ends alike.
+            # The rounding error of a link acts on both of its ends, with opposite signs.
             pull = float(np.max(scale, initial=0.0)) * _ROUNDING * self.system.links.random_gradient()
             force = force + pull[self.free].ravel()
         # With links of extreme stiffness, rounding may make the product negative.
         return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
 
     def _unit_rounding_error(self, solve: Solve) -> float:
-        """Return the rounding estimate for a scale of 1, computed once for each factorisation."""
+        """Return the rounding error for a scale of 1, computed once per factorisation."""
         found = [value for known, value in self._roundings if known is solve]
         if not found:
             force = self._rounding_force
@@ -315,7 +324,7 @@ class Stepper:
 
 
 def _is_close_enough(minimum: Minimum) -> bool:
-    """Return whether the search had not converged but is close enough to accept."""
+    """Return whether a minimum that did not converge is accurate enough for the shortest parts of a step."""
     if minimum.outcome is Outcome.CONTACT_SET:
         return True
     return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ACCEPTABLE_RESIDUAL
@@ -328,7 +337,7 @@ def round_inertia(inertia: Array) -> Array:
 
 
 def highest_frequency(stepper: Stepper, factors: Array) -> float:
-    """Return the highest frequency of the free nodes at rest, rad/s; explicit steps are bounded up to 2 over it.
+    """Return the highest angular frequency w of the free nodes at rest, rad/s; explicit steps are stable up to 2/w.
 
     factors: (b,) stiffness factor of each block.
     """

@@ -1,4 +1,7 @@
-"""Potential psi of one substep (docs/explanation/physics/01-step-potential.md) with the inertia of section 2."""
+"""Potential psi of one substep with its preconditioner.
+
+See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the inertia.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ class StepProblem:
         damping_positions: Array | None = None,
         environment: ContactEnvironment | None = None,
     ) -> None:
-        """use_fallback_coefficients: for all regions.  damping_positions: see step.Stepper."""
+        """use_fallback_coefficients: whether all regions use them.  damping_positions: see Stepper.step()."""
         system = stepper_view.system
         self._stepper, self._state, self._inputs, self._h, self._use_fallback_coefficients = (
             stepper_view,
@@ -84,13 +87,14 @@ class StepProblem:
             )
         self._start_positions = take_rows(state.positions, stepper_view.free)
         self._cached_positions: tuple[Array, Array] | None = None
-        # An unpinned body starts with the velocity that its weight adds, so no search step changes its momentum.
+        # Start an unpinned body with the velocity that its weight adds, so that no search step changes its momentum.
         self.start = self.clip_to_feasible(
             self._predicted + h * self._is_unpinned[:, None] * system.acceleration(inputs, stepper_view.free)
         )
         self._cached_deformation: tuple[Array, list[tuple[Array, Array]]] | None = None
         rotation = stepper_view.nodal_rotations.rotations_at(self.positions(self.start), self._region_rotations)
-        # No reference back to the problem: a cycle would keep factorisations alive until the garbage collector runs.
+        # The preconditioner has no reference to the problem: a cycle would keep factorisations alive until the garbage
+        # collector runs.
         self._preconditioner = StepPreconditioner(
             stepper_view, self._positive_low_rank, self._solve, rotation, self._scale, h
         )
@@ -148,7 +152,7 @@ class StepProblem:
             self._positive_low_rank = LowRank.of(count, places, positive_terms)
 
     def _rounding_scale(self, state: State, weights: ThetaWeights) -> Array:
-        """Return each free node's stiffness factor and theta times the largest coordinate of its block, m."""
+        """Return stiffness factor * theta * largest coordinate of the block, m: a number, or (f,) per free node."""
         system, free = self._stepper.system, self._stepper.free
         largest_coordinates = [float(np.abs(state.positions[part]).max(initial=0.0)) for part in system.slices]
         each = np.array(largest_coordinates) * self._stiffness_factors
@@ -183,7 +187,7 @@ class StepProblem:
             gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * along).reshape(-1, 3)
         value -= float(np.vdot(self._load, v))
         if self._damping_matrix is not None:
-            # Pins have the velocities of their animation.
+            # Hard pins move at the velocities of their animation.
             velocities = (self._end_positions - self._state.positions) / self._h
             velocities[free] = v
             damping_force = (self._damping_matrix @ velocities.ravel()).reshape(-1, 3)
@@ -193,10 +197,10 @@ class StepProblem:
         return value + potential / self._h, gradient + take_rows(slope, free)
 
     def motion_norm(self, v: Array) -> float:
-        """Return the norm of the deformation velocity in sqrt(W s), as if it were all in the first mode.
+        """Return the norm of the deformation velocity, sqrt(W), as if all of it were in the first mode.
 
-        It is infinite if unknown. The norm of the predicted velocity is no measure: straight motion may stretch a
-        slender body so much that a small fraction of that error exceeds all of its bending.
+        Return infinity if it is unknown. The norm of the predicted velocity is not suitable: prediction along straight
+        lines may stretch a slender body so much that a small fraction of this error exceeds all of its bending.
         """
         total, changes = 0.0, self._deformation_velocities(v)
         if changes is None:
@@ -211,11 +215,11 @@ class StepProblem:
         return float(np.sqrt(total))
 
     def max_displacement(self, v: Array) -> float:
-        """Return the largest deformation velocity of a node, m/s; infinite if unknown."""
+        """Return the largest deformation velocity of a node, m/s; infinity if it is unknown."""
         return max((max_norm(change) for change, _ in self._deformation_velocities(v) or ()), default=np.inf)
 
     def _deformation_velocities(self, v: Array) -> list[tuple[Array, Array]] | None:
-        """Return deformation velocities (f, 3) and rigid amplitudes of each region; None if unknown."""
+        """Return the deformation velocities (f, 3) and rigid amplitudes (r,) of each region; None if unknown."""
         if self._step_start is None:
             return None
         if self._cached_deformation is not None and self._cached_deformation[0] is v:
@@ -238,7 +242,10 @@ class StepProblem:
         return found
 
     def initial_secant(self, v: Array) -> tuple[Array, Array] | None:
-        """Return a direction (f, 3) m/s and the gradient's change (f, 3) N along it, or None, from the last step."""
+        """Return the secant pair of the last step, or None.
+
+        The pair is a step (f, 3) m/s and the change of the gradient along it, (f, 3) N.
+        """
         step_start, nodes = self._step_start, self._stepper.free
         if step_start is None or step_start.history is None or self._stepper.system.links is not None:
             return None
@@ -252,7 +259,7 @@ class StepProblem:
         )
 
     def initial_guess(self, guess: Array | None) -> Array:
-        """Return the velocities (f, 3) to start from."""
+        """Return the velocities (f, 3) m/s at which the search starts."""
         return self.start if guess is None else self.clip_to_feasible(guess)
 
     @property
@@ -266,13 +273,13 @@ class StepProblem:
         return self._state.velocities[self._stepper.free]
 
     def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
-        """Return the velocities (f, 3) with the lowest psi, with contacts as in set_contacts()."""
+        """Return the candidate velocities (f, 3) with the lowest psi, with the contacts of set_contacts()."""
         self._potential.set_contacts(ContactPotential(contacts, normal_forces) if len(contacts) else None)
         starts = [self.clip_to_feasible(v) for v in candidates]
         return min(starts, key=lambda v: self.value_gradient(v)[0])
 
     def clip_to_feasible(self, v: Array) -> Array:
-        """Scale velocities (f, 3) down to the largest fraction that all terms allow from the start."""
+        """Return velocities (f, 3), scaled down to the largest fraction that all terms admit."""
         fraction = self.largest_step(np.zeros_like(v), v)
         return v if fraction == 1.0 else fraction * v
 
@@ -305,7 +312,7 @@ class StepProblem:
         return self._preconditioner(gradient.ravel()).reshape(-1, 3)
 
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
-        """Replace the contacts, and precondition with their stiffness at v (f, 3).
+        """Replace the contacts, and add their stiffness at v (f, 3) to the preconditioner.
 
         normal_forces: (k,) N, lagged normal forces.
         """
@@ -348,7 +355,7 @@ class StepProblem:
             stepper.system, state, self._inputs, h, self._potential, [one for _, one in self._region_inertias],
             self._coefficients, self._stiffness_factors, self._environment.rebounding_regions, truncated_regions,
         ).history_after(x, velocities, self._step_start)  # fmt: skip
-        # A fallback step may undo a whole swing at once. As a history velocity it would amplify the next steps.
+        # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
         memory = (
             without_history(memory) if self._use_fallback_coefficients else history.write_into(stepper.system, memory)
         )

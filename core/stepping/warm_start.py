@@ -1,4 +1,4 @@
-"""Secant pair of the last step, which warm-starts the search (docs/explanation/physics/01-step-potential.md)."""
+"""Warm start of L-BFGS by a secant pair of the last step (docs/explanation/physics/01-step-potential.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .law import Coefficients
 from .reference_motion import rotate
 from .step_potential import StepStartForces
 
-# Relative deviation up to which the predicted force change may differ from that of the last step.
+# Largest relative difference between the change of the elastic force in the prediction and that expected from the last
+# step.
 _MAX_DEVIATION = 0.03
 
 
@@ -26,9 +27,10 @@ def last_step_secant(
 ) -> tuple[Array, Array] | None:
     """Return the last deformation velocity (f, 3) m/s and elastic force rate (f, 3) N/s, both rotated with the body.
 
-    Return None where the pair would mislead. The prediction continues along this velocity. If the force does not
-    continue with it, as in a slender body that straight motion stretches, a direction built from the pair is ten
-    times too long. Unpinned regions have no pair either: no search direction may change their momenta.
+    Return None if the pair would mislead the search. The prediction extrapolates along this velocity. If the elastic
+    force does not change accordingly, for example because motion along straight lines stretches a slender body, search
+    directions built from the pair are ten times too long. Unpinned regions have no pair either, since no search
+    direction may change their momenta.
 
     region_inertias: of each region, with its indices among the free nodes (f,).
     elastic_gradient: (n, 3) N, at the start of the search.
@@ -43,7 +45,7 @@ def last_step_secant(
     ):
         return None
     if history.sleep_counters[:, 0].any():
-        # A nearly still body yields only rounding errors.
+        # The pair of a nearly still body would consist of rounding errors.
         return None
     direction, force_rates = np.zeros((len(free), 3)), np.zeros((len(free), 3))
     predicted_work = expected_work = 0.0

@@ -35,7 +35,7 @@ MIN_WHIP = 1.05
 # Phase in rad of the first mode in one substep above which a fallback step discards the velocity history.
 _MAX_FALLBACK_PHASE = math.pi / 5.0
 
-# Largest decay of the first mode in one step: it leaves 5e-5, and more would change nothing but rounding.
+# Largest exponent by which the first mode decays in one step. It leaves 5e-5; more would change only rounding errors.
 _MAX_STEP_DECAY = 10.0
 
 Response = Callable[[float], float | Array]
@@ -59,7 +59,7 @@ class WaveformLaw:
     is_waveform: ClassVar[bool] = True
 
     def coefficients(self, h: float) -> Coefficients:
-        """Return the coefficients whose first and stiffest modes have the law's sampled roots; exact at any h."""
+        """Return the coefficients that give the first and the stiffest mode the law's roots, exactly at any h."""
         if self.settle_scale is not None:
             return self._coefficients(h)
         # Regions differ in their eigenvalues only, so the rest is cached.
@@ -92,7 +92,7 @@ class WaveformLaw:
         )
 
     def _scaled_step(self, h: float) -> float | Array:
-        """Return the step in s over the settle scale."""
+        """Return the step divided by the settle scale, s; limited by _MAX_STEP_DECAY."""
         most = _MAX_STEP_DECAY / self.decay
         return min(h, most) if self.settle_scale is None else np.minimum(h / self.settle_scale, most)
 
@@ -130,7 +130,7 @@ class WaveformLaw:
         return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
 
     def fallback_coefficients(self, h: float) -> Coefficients:
-        """Return coefficients as in [You]: no force history, and the velocity history of the first mode alone."""
+        """Return coefficients as in [You]: without force history, and with the kappa of the first mode for all modes."""
         time = self._scaled_step(h)
         reference_inertia_ratio = self.coefficients(h).reference_inertia_ratio
         d = np.exp(-2.0 * self.decay * time)
@@ -154,7 +154,7 @@ class WaveformLaw:
         return self.decay if self.settle_scale is None else self.decay / self.settle_scale
 
     def release_response(self, times: float | Array) -> float | Array:
-        """Return x(t) at times (k,) in s after a release from 1, at rest; at t < 0, its continuation backwards."""
+        """Return x(t) at times (k,) in s after a release at rest from x = 1; at t < 0 the same formula."""
         a, w = self.decay, self.frequency
         if w == 0.0:
             ratio = SECOND_ROOT_RATIO
@@ -163,9 +163,10 @@ class WaveformLaw:
 
     @property
     def time_to_peak(self) -> float:
-        """Time in s from a stop, at which the settle time begins, to the largest swing.
+        """Time from a stop to the largest swing, s.
 
-        From there on a stop is like a release: x(t) ~ release_response(t - time_to_peak).
+        The settle time counts from the stop. After the peak the motion is that of a release:
+        x(t) ~ release_response(t - time_to_peak).
         """
         if self.frequency == 0.0:
             return math.log(SECOND_ROOT_RATIO) / ((SECOND_ROOT_RATIO - 1.0) * self.decay)
@@ -200,7 +201,7 @@ def settle_law(
 
 
 def visible_swings(overshoot: float) -> int:
-    """Return how many times the released mode swings past rest by more than REST_FRACTION."""
+    """Return how many times a released mode swings past rest by more than REST_FRACTION."""
     if overshoot <= 0.0:
         return 0
     return max(math.ceil(math.log(REST_FRACTION) / math.log(overshoot)) - 1, 0)
@@ -209,10 +210,11 @@ def visible_swings(overshoot: float) -> int:
 def snap_overshoot_off_threshold(
     overshoot: float, clearance: tuple[float, float], frequency_ratio: float = 1.0
 ) -> float:
-    """Return the nearest overshoot with as many visible swings whose peaks o^k all keep clear of REST_FRACTION.
+    """Return the nearest overshoot o with the same number of visible swings and no peak o^k near REST_FRACTION.
 
-    clearance: relative distance above and below it.  frequency_ratio: r, to the first mode, of the fastest mode that
-    may have no more swings; with the same decay its overshoot is o^(1/r).
+    clearance: minimum relative distance of peaks above and below REST_FRACTION.
+    frequency_ratio: r, frequency relative to the first mode of the fastest mode that must not swing more often. With
+    the same decay its overshoot is o^(1/r).
     """
     swings = visible_swings(overshoot)
     above, below = REST_FRACTION * (1.0 + clearance[0]), (REST_FRACTION * (1.0 - clearance[1])) ** frequency_ratio
@@ -222,9 +224,9 @@ def snap_overshoot_off_threshold(
 
 
 def last_threshold_crossing(response: Response, swings: int, frequency: float) -> float:
-    """Return the last time in s at which a release with so many visible swings is at REST_FRACTION.
+    """Return the last time at which the magnitude of a release response is REST_FRACTION, s.
 
-    frequency: rad/s.
+    swings: number of visible swings.  frequency: rad/s.
     """
     # Extrema lie at k pi/w; between the last visible one and the next zero, |x| falls through REST_FRACTION once.
     low, high = swings * math.pi / frequency, (swings + 1) * math.pi / frequency
@@ -233,7 +235,7 @@ def last_threshold_crossing(response: Response, swings: int, frequency: float) -
 
 
 def _bisect_threshold(response: Response, low: float, high: float) -> float:
-    """Return the time between two times in s at which a falling response crosses REST_FRACTION."""
+    """Return the time between low and high, s, at which a falling response crosses REST_FRACTION."""
     for _ in range(200):
         middle = 0.5 * (low + high)
         if float(response(middle)) > REST_FRACTION:

@@ -36,7 +36,7 @@ _PLACE_INERTIA_FRACTION = 1e-3
 class WeaveProblem:
     """Potential psi(v) of woven cloth.
 
-    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see Woven.
+    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see WovenCloth.
     """
 
     def __init__(
@@ -281,7 +281,7 @@ class WeaveProblem:
         return v
 
     def motion_norm(self, v: Array) -> float:
-        """Return the norm of the nodes' motion without the reference motion, sqrt(W s)."""
+        """Return the norm of the nodes' motion without the reference motion, sqrt(W)."""
         moved = np.where(self._free[: self._cloth.count], v[: self._cloth.count] - self.reference, 0.0)
         return float(np.sqrt(self._nodal_inertia @ (moved**2).sum(axis=1)))
 

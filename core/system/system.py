@@ -1,4 +1,4 @@
-"""System of blocks that are solved together. Its data stays constant between steps."""
+"""System of blocks that are solved together. It does not change from step to step."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class BatchedEnergy:
 
 @dataclass(frozen=True)
 class System:
-    """Blocks stacked to one vector of n nodes and connected by links.
+    """Blocks (discretised bodies and anchors) whose nodes are stacked to n nodes and may be connected by links.
 
-    blocks: in the order of the stack.
+    blocks: in the order in which their nodes are stacked.
     gravity: (3,) m/s^2.
     links: between nodes of different blocks; None if there are none.
     regions: connected components that deform independently.
     contact: contact model; None if contact is impossible.
-    slices: node range of each block in the stack.
+    slices: range of each block's nodes among the n nodes.
     rest: (n, 3) m, of all blocks.
     mass: (n,) kg.
     pinned: (p,) nodes that follow targets, hard and soft.
@@ -78,7 +78,7 @@ class System:
 
     @cached_property
     def batched_energies(self) -> tuple[BatchedEnergy, ...]:
-        """Batches of energies with equal material. For many small bodies, calls cost more than arithmetic."""
+        """Energies with equal material in batches: with many small bodies, calls cost more than arithmetic."""
         groups: list[list[tuple[int, TetElasticity]]] = []
         for place, block in enumerate(self.blocks):
             for energy in block.energies:
@@ -104,7 +104,7 @@ class System:
 
     @property
     def hard_pins(self) -> Index:
-        """Hard-pinned nodes in the stack."""
+        """Indices of the hard-pinned nodes."""
         return np.asarray(self.pinned[np.isinf(self.pin_stiffness)])
 
     def node_blocks(self) -> Index:
@@ -121,7 +121,7 @@ class System:
         return accelerations[nodes]
 
     def regions_of(self, block: int) -> tuple[int, ...]:
-        """Return the indices of regions with free nodes of a block."""
+        """Return the indices of the regions that contain free nodes of a block."""
         part = self.slices[block]
         return tuple(k for k, r in enumerate(self.regions) if ((r.free >= part.start) & (r.free < part.stop)).any())
 
@@ -184,9 +184,9 @@ class System:
         return replace(self, blocks=tuple(blocks))
 
     def elastic_energy(self, positions: Array, factors: Array | None = None) -> float:
-        """Return the energy of links and of elasticity independent of inputs, J.
+        """Return the energy of the links and of all elasticity that does not depend on inputs, J.
 
-        factors: (b,) stiffness factor of each block, 1 if None.
+        factors: (b,) stiffness factor of each block; 1 if None.
         """
         scale = np.ones(len(self.blocks)) if factors is None else factors
         parts = zip(self.blocks, self.slices, scale, strict=True)
@@ -198,8 +198,8 @@ class System:
     ) -> csr_matrix:
         """Return the Hessian of the blocks at rest without links, (3n, 3n) N/m.
 
-        factors: (b,) stiffness factor of each block, 1 if None.  node_weights: see
-            BodyDiscretization.stiffness_at_rest.
+        factors: (b,) stiffness factor of each block; 1 if None.
+        node_weights: see BodyDiscretization.stiffness_at_rest().
         """
         scale = np.ones(len(self.blocks)) if factors is None else factors
         own = [
@@ -237,7 +237,7 @@ class System:
         return region.effective_eigenvalue(self.eigenvalue(region, factors))
 
     def elastic_force(self, state: State, factors: Array) -> Array:
-        """Return the gradient of the elastic energies in a state, (n, 3) N.
+        """Return the gradient of the energies that the stiffness factors scale, in a state, (n, 3) N.
 
         factors: (b,) stiffness factor of each block.
         """
@@ -249,7 +249,7 @@ class System:
         return force
 
     def tangent(self, state: State, factors: Array, project: bool = False) -> csr_matrix:
-        """Return the Hessian of all energies in a state with the pins at its positions, (3n, 3n) N/m."""
+        """Return the tangent stiffness (3n, 3n) N/m in a state: the Hessian of all energies, with the pins in place."""
         inputs = self.stationary_inputs(state.positions)
         parts = []
         energies = list(self.active_energies(state, inputs))
@@ -291,7 +291,7 @@ def assemble_system(
 ) -> System:
     """Assemble blocks and find their regions.
 
-    has_eigenvalues: whether to compute first eigenvalues, which separate elements do not have.
+    has_eigenvalues: whether to compute first eigenvalues; False for scenes of unconnected elements.
     """
     unconnected = System(blocks, gravity, links, ())
     stiffness = unconnected.stiffness_at_rest(np.ones(len(blocks)), False) if has_eigenvalues else None

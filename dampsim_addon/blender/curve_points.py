@@ -74,7 +74,7 @@ def _sample_polyline(obj: bpy.types.Object) -> tuple[Array, Index]:
 
 
 def _points_and_handles(splines: Any) -> list[tuple[Any, str]]:
-    """Return all control points and handles in a fixed order. data: splines, or a shape key's data."""
+    """Return all control points and handles in a fixed order. splines: splines of a curve, or a shape key's data."""
     points = [point for spline in splines for point in (spline.bezier_points or spline.points)]
     return [(point, name) for point in points for name in _handle_names(point)]
 

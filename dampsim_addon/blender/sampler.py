@@ -49,7 +49,7 @@ _MIN_SCALE_RATIO = 1e-9
 
 
 def check_scale(obj: bpy.types.Object, matrix: Array, frame_words: str = "") -> None:
-    """Raise MeshError where a matrix (4, 4) to world space is singular. when: words for the frame."""
+    """Raise MeshError if a matrix (4, 4) to world space is singular. frame_words: words that name the frame."""
     columns = np.linalg.norm(matrix[:3, :3], axis=0)
     if not columns.min() > _MIN_SCALE_RATIO * max(columns.max(), 1e-30):
         raise MeshError(f"{obj.name}: its scale is zero along an axis{frame_words}. Set a scale above zero.")

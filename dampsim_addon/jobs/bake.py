@@ -48,9 +48,10 @@ class Result:
     helped: number of steps of the whole group that used a fallback.
     touched: messages about contact and stretch.
     rest, overshoot: measured settle time (frames) and overshoot (fraction of the previous swing) at the end of the
-    shot. dialled_rest, dialled_overshoot: the values set by the user. rest is None if the object does not come to
-    rest; dialled_rest is None if nothing could be measured. settling: the same in words.
-    problem: sentence that says why the bake failed. All other results are meaningless then.
+    shot. rest is None if the object does not come to rest.
+    dialled_rest, dialled_overshoot: the same as set by the user. dialled_rest is None if nothing could be measured.
+    settling: summary of the four values in words.
+    problem: sentence that says why the bake failed, or ''. If there is one, only name and target are valid.
     """
 
     name: str
@@ -103,9 +104,10 @@ def bake_group(
 ) -> Generator[Step, None, list[Result]]:
     """Simulate a group into its cache and write the target of every member.
 
-    Cancelling leaves the frames that are done in the cache. If the target of a member cannot be written, its result
-    contains the problem; in a group of a single object, the error is raised. restart, start: see
-    core.simulation.bake.bake.
+    After cancellation the finished frames stay in the cache. If the target of a member cannot be written, its result
+    contains the problem; in a group of a single object, the error is raised.
+
+    restart, start: see core.simulation.bake.bake().
     """
     began = time.monotonic()
     # Edits by scripts may not have triggered a depsgraph update yet.
@@ -156,7 +158,10 @@ def bake_group(
 def _write_member(
     sampler: Sampler, simulation: Simulation, cache: FrameCache, fallback_steps: int, elapsed: float, report: ShotReport
 ) -> Generator[Step, None, Result]:
-    """Write the target of one member. helped: see Result.  elapsed: time already spent, s.  report: contact report."""
+    """Write the target of one member.
+
+    fallback_steps: see Result.helped.  elapsed: time already spent, s.  report: contact report.
+    """
     began = time.monotonic()
     obj, core_scene = sampler.obj, simulation.scene
     kind = get_target(obj.dampsim.target)
@@ -187,7 +192,7 @@ def _write_member(
         fallback_steps,
         messages,
     )
-    # If the animation stopped long before the end of the shot, measure the settling after that stop.
+    # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
     curve = curve or _shot_curve(simulation, obj.name, cache, numbers, earlier=True)
     if curve is not None:
         result = replace(
@@ -221,7 +226,7 @@ def bake_all(
     restart: bool,
     start: int | None = None,
 ) -> Generator[Step, None, list[Result]]:
-    """Bake one group after the other. A group that fails is skipped; its results contain the problem."""
+    """Bake the groups one after the other. If a group fails, its results contain the problem, and the next follows."""
     groups, results = groups_of(objects), []
     for number, group in enumerate(groups, 1):
         steps = bake_group(scene, view_layer, group, restart, start)
@@ -234,7 +239,7 @@ def bake_all(
 
 
 def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
-    """Return the largest allowed error of a compressed bake, in the unit of size, the object's size."""
+    """Return the largest allowed error of a compressed bake, in the unit of size. size: of the object."""
     group = obj.dampsim
     if group.bound_by == "PERCENT":
         return 0.01 * float(group.bound_percent) * size
@@ -256,10 +261,10 @@ def _shot_curve(
 ) -> SettleCurve | None:
     """Return the settle curve at the end of the shot, or None.
 
-    earlier: measure after the last motion of the animation instead, however long before the end it stopped.
+    earlier: measure after the last motion of the animation instead, even if it stopped long before the end.
     """
     settings = simulation.scene.body(body).settings_at(float(numbers[-1]))
-    # The window that the measurement of Settle needs, including the stop before it.
+    # Number of frames that the measurement of Settle needs, including those before the stop.
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]
     if earlier:

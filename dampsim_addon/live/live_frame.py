@@ -31,7 +31,7 @@ class LiveFrame:
 
     frame: the simulated frame.
     local_vertices: (v, 3) float32 in the object space of each member, by session_uid.
-    count: number of substeps, see Sampled.
+    count: number of substeps, see FrameInputs.substep_count.
     contacts: contact results of members by session_uid; members without contact are missing.
     """
 

@@ -39,10 +39,11 @@ from .sampled_scene import collider_sample_key, scene_from_samples
 class Session:
     """Live frames of a group, from the first frame of the scene on.
 
-    verified: number of leading frames that are known to match the scene. An edit resets it but keeps the frames. They
-    are sampled again during playback, and are discarded from the first frame with different inputs on.
-    draft: whether it uses the coarser Draft simulation, which is never rendered or baked.
-    problem: sentence that says why it cannot be simulated, or ''.
+    verified: number of frames, from the first one on, that are known to match the scene. An edit resets it but keeps
+    the frames. During playback their inputs are sampled again. From the first frame with different inputs on, frames
+    are discarded.
+    draft: whether the session uses the coarser Draft simulation, which is never rendered or baked.
+    problem: sentence that says why the group cannot be simulated, or ''.
     """
 
     def __init__(self, draft: bool = False) -> None:
@@ -51,9 +52,9 @@ class Session:
         self.frames: list[LiveFrame] = []
         self.verified = 0
         self.problem = ""
-        # Rest positions (v, 3) in object space by session_uid, of members with vertices created by modifiers.
+        # Rest positions (v, 3) in object space, by session_uid, of members whose modifiers change the topology.
         self.rest_vertices: dict[int, Array] = {}
-        # Whether the inputs that do not change with the frame must be read again.
+        # Whether the inputs that are constant over the shot must be read again.
         self.needs_inputs = True
         self._scene_fingerprint = self._model_fingerprint = ""
         self._assembly: Assembly | None = None
@@ -82,7 +83,7 @@ class Session:
             self.invalidate()
 
     def frame_status(self, obj: bpy.types.Object, scene: bpy.types.Scene, number: int) -> FrameStatus:
-        """Return the status of a frame, taking edits into account that no handler has reported yet."""
+        """Return the status of a frame. Edits that no handler has reported yet are taken into account."""
         index = number - scene.frame_start
         if self.simulation is None or not 0 <= index < len(self.frames):
             return FrameStatus.MISSING
@@ -131,11 +132,11 @@ class Session:
         )
 
     def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
-        """Return the collider vertices (v, 3) m by name. frame: the current frame.  Raises DampSimError."""
+        """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
         return {name: reader.world_positions(view_layer, frame) for name, reader in self._obstacle_readers.items()}
 
     def read_inputs(self, sampler: GroupSampler) -> None:
-        """Read the inputs that do not change with the frame; this visits other frames. Raises DampSimError."""
+        """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""
         self._sampler, self._samples = sampler, {}
         for member in sampler.members:
             member.counts = self._counts.get(member.obj.session_uid)
@@ -173,7 +174,7 @@ class Session:
             first_inputs += [
                 np.array(astuple(obstacle.settings_at(float(core_scene.first)))) for obstacle in core_scene.colliders
             ]
-            # Keyframes may be added or removed without a change at the first frame.
+            # Adding or removing keyframes may leave the first frame unchanged.
             first_inputs.append(np.array([body.settings_by_frame is not None for body in core_scene.bodies]))
             model = model_fingerprint(core_scene)
             scene_key = scene_fingerprint(core_scene) + model + array_digest(*first_inputs)
@@ -193,7 +194,7 @@ class Session:
             raise
 
     def has_simulated_vertices(self, obj: bpy.types.Object) -> bool:
-        """Return whether the object still has the simulated vertices, as far as known without evaluation."""
+        """Return whether the object still has the simulated vertices, judged without evaluating its mesh."""
         return self._modifier_stacks.get(obj.session_uid) == modifier_stack(obj)
 
     def required_times(self) -> list[float]:
@@ -224,10 +225,7 @@ class Session:
         self._samples[time] = samples
 
     def advance(self) -> LiveFrame:
-        """Verify or simulate the next frame from its samples and return it. Missing samples are taken first.
-
-        Raises DampSimError.
-        """
+        """Verify or simulate the next frame, and return it. Missing samples are taken first. Raises DampSimError."""
         assert self.simulation is not None
         number, index = self.next_frame, self.verified
         sampled = self.simulation.sample_frame(
@@ -261,7 +259,7 @@ class Session:
         )
 
     def _contacts(self, frame: Frame) -> dict[int, BodyContactSummary]:
-        """Return the contacts of LiveFrame."""
+        """Return the contacts of a frame, see LiveFrame.contacts."""
         assert self._sampler is not None
         assert self.simulation is not None
         bodies = self._sample_keys_and_bodies([member.obj for member in self._sampler.members])
@@ -276,7 +274,7 @@ class Session:
             self.frames[index] = replace(kept, local_vertices=local)
 
     def _local_vertices(self, frame: Frame) -> dict[int, Array]:
-        """Return the local vertices of LiveFrame."""
+        """Return the vertices of a frame in object space, see LiveFrame.local_vertices."""
         assert self._sampler is not None
         reads, bodies = (
             self._samples[float(frame.number)],
@@ -290,7 +288,7 @@ class Session:
         }
 
     def _sample_keys_and_bodies(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, tuple[str, str]]:
-        """Return the sample key and the body name of each member. The object may have been renamed since."""
+        """Return the sample key and the body name of each member; a renamed object keeps its body name."""
         assert self.simulation is not None
         names = {body.identity: body.name for body in self.simulation.scene.bodies}
         known = cache_ids(Group(tuple(members)))
@@ -308,12 +306,15 @@ class Session:
         return self._samples[time][name]
 
 
-# Sessions by group key, which survives undo and renaming, and Draft.
+# Sessions by group key and Draft. Group keys survive undo and renaming.
 SESSIONS: dict[tuple[str, bool], Session] = {}
 
 
 def find_session(obj: bpy.types.Object, render: bool = False) -> Session | None:
-    """Return the session that the viewport shows of an object, or that is rendered, which is never in Draft."""
+    """Return the session that the viewport displays for an object.
+
+    render: whether to return the session that is rendered instead, which is never in Draft.
+    """
     return SESSIONS.get((group_key(obj), not render and is_in_draft(group_of(obj))))
 
 

@@ -23,15 +23,15 @@ class ContactProperties:
     collider_collection: PointerProperty(
         type=Collection,
         name="Collider Collection",
-        description="Collide only with colliders of this collection. If empty, collide with all colliders of the scene",
+        description="Collide only with colliders in this collection. If empty, collide with all colliders in the scene",
     )
     friction_group: StringProperty(
         name="Friction Group",
-        description="Multiply the friction by the weight of this group",
+        description="Multiply the friction by the weight in this group",
     )
     front_group: StringProperty(
         name="Front Group",
-        description="Let the object slide more easily towards higher weights of this group than back",
+        description="Let the object slide more easily towards higher weights in this group than towards lower ones",
     )
 
 

@@ -14,5 +14,5 @@ class FibreProperties:
     )
     direction_group: StringProperty(
         name="Direction Group",
-        description="Align fibres with the gradient of this group: paint 0 at one end and 1 at the other end",
+        description="Align the fibres with the gradient of this group: paint weight 0 at one end and 1 at the other",
     )

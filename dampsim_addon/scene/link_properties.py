@@ -38,10 +38,12 @@ def _is_other_object(link: PropertyGroup, other: Object) -> bool:
 class DampSimPoint(PropertyGroup):
     """Point of a link."""
 
-    place: FloatVectorProperty(name="Place", description="Position of the point in the object's space, at rest", size=3)
+    place: FloatVectorProperty(
+        name="Place", description="Set the position of the point in the object's space, at rest", size=3
+    )
     there: FloatVectorProperty(
         name="There",
-        description="Position of the point in the space of the linked object or bone. It is drawn, not simulated",
+        description="Set the position of the point in the space of the linked object or bone, for drawing only",
         size=3,
     )
 
@@ -52,7 +54,7 @@ class DampSimLink(PropertyGroup):
     other: PointerProperty(
         type=Object,
         name="To",
-        description="Choose the object to link to: simulated together with this one, or not simulated with DampSim",
+        description="Choose the object to link to. It is simulated together with this one, or not simulated at all",
         poll=_is_other_object,
         update=_on_target_changed,
     )

@@ -27,7 +27,7 @@ class DampSimWeight(PropertyGroup):
     """Weight of a sensor for a muscle."""
 
     weight: FloatProperty(
-        name="Weight", description="Add this to the muscle's sum while the sensor reads 1", soft_min=-2.0,
+        name="Weight", description="Add this to the muscle's total while the sensor reads 1", soft_min=-2.0,
         soft_max=2.0, options=set(),
     )  # fmt: skip
 
@@ -37,40 +37,42 @@ class DampSimMuscle(PropertyGroup):
 
     attribute: StringProperty(name="Edges", description="Choose the mesh attribute that marks the edges", options=set())
     length: FloatProperty(
-        name="Length", description="Set the rest length while on, in percent of that while off", default=70.0,
-        min=1.0, soft_min=20.0, soft_max=200.0, max=1000.0, subtype="PERCENTAGE", options=set(),
+        name="Length", description="Set the rest length while on, as a percentage of the rest length while off",
+        default=70.0, min=1.0, soft_min=20.0, soft_max=200.0, max=1000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     stiffness: FloatProperty(
-        name="Stiffness", description="Set the stiffness while off, in percent of that of its edges", default=100.0,
-        min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
+        name="Stiffness", description="Set the stiffness while off, as a percentage of the stiffness of its edges",
+        default=100.0, min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     stiffness_on: FloatProperty(
-        name="Stiffness On", description="Set the stiffness while on, in percent of that of its edges", default=100.0,
-        min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
+        name="Stiffness On", description="Set the stiffness while on, as a percentage of the stiffness of its edges",
+        default=100.0, min=0.01, soft_max=200.0, max=10000.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     damping: FloatProperty(
-        name="Damping", description="Set the time constant of a parallel damper while off: after that time, two "
-        "thirds of a change in length are done",
+        name="Damping", description="Set how slowly its length changes while off: the time for about two thirds "
+        "of a change",
         min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE", options=set(),
     )  # fmt: skip
     damping_on: FloatProperty(
-        name="Damping On", description="Set the time constant of a parallel damper while on: after that time, two "
-        "thirds of a change in length are done",
+        name="Damping On", description="Set how slowly its length changes while on: the time for about two thirds "
+        "of a change",
         min=0.0, soft_max=1.0, max=100.0, precision=3, subtype="TIME_ABSOLUTE", unit="TIME_ABSOLUTE",
         options=set(),
     )  # fmt: skip
     threshold: FloatProperty(
-        name="Threshold", description="Switch on while the weights of all sensors that read 1 add up to more than this",
+        name="Threshold",
+        description="Switch the muscle on while the weights of all sensors that read 1 add up to more than this",
         default=1.0, soft_min=-2.0, soft_max=4.0, options=set(),
     )  # fmt: skip
     delay: IntProperty(
-        name="Delay", description="Switch only after this many frames in a row above (on) or below (off) the threshold",
+        name="Delay",
+        description="Switch only after more than this many frames in a row above (on) or below (off) the threshold",
         min=0, soft_max=24, max=1000, update=_on_delay_changed, options=set(),
     )  # fmt: skip
     fps: FloatProperty(options={"HIDDEN"})
     force: EnumProperty(
-        name="Force",
-        description="Let the sensors switch the muscle, or force it on or off. This can be keyframed",
+        name="Override",
+        description="Let the sensors switch the muscle, or keep it on or off regardless of them. This can be keyframed",
         items=[
             (MuscleOverride.AUTO, "Auto", "Let its sensors switch it", "AUTO", 0),
             (MuscleOverride.OFF, "Off", "Keep it off and ignore its sensors", "RADIOBUT_OFF", 1),
@@ -84,27 +86,29 @@ class DampSimSensor(PropertyGroup):
     """Sensor of a controller."""
 
     sense: EnumProperty(
-        name="Sense",
+        name="Sensor Type",
         description="Choose the quantity that the sensor measures",
         items=[
-            (SensorType.LENGTH, "Length", "Read 1 while the length of its edges is within the limits", 0),
+            (SensorType.LENGTH, "Length", "Read 1 while the total length of its edges is within the limits", 0),
             (SensorType.CONTACT, "Contact", "Read 1 while a vertex of its group touches something", 1),
             (
                 SensorType.DISTANCE, "Distance",
-                "Read 1 while the distance of its group's centre to an object is in range", 2,
+                "Read 1 while the distance from the centre of its group to an object is in range", 2,
             ),
         ],
         options=set(),
     )  # fmt: skip
     attribute: StringProperty(name="Edges", description="Choose the mesh attribute that marks the edges", options=set())
-    vertex_group: StringProperty(name="Group", description="Choose the vertices of the sensor", options=set())
+    vertex_group: StringProperty(
+        name="Group", description="Choose the vertex group that the sensor observes", options=set()
+    )
     target: PointerProperty(type=Object, name="Target", description="Measure the distance to the origin of this object")
     low: FloatProperty(
-        name="Min Length", description="Read 0 below this length, in percent of the rest length", default=90.0,
+        name="Min Length", description="Read 0 below this length, as a percentage of the rest length", default=90.0,
         min=0.0, soft_max=200.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     high: FloatProperty(
-        name="Max Length", description="Read 0 above this length, in percent of the rest length", default=1000.0,
+        name="Max Length", description="Read 0 above this length, as a percentage of the rest length", default=1000.0,
         min=0.0, soft_max=200.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     near: FloatProperty(
@@ -123,7 +127,7 @@ class DampSimSensor(PropertyGroup):
 class DampSimWalk(PropertyGroup):
     """Walk found by a search. Its name states the distance."""
 
-    way: FloatProperty(name="Distance", description="Distance walked", unit="LENGTH", options={"HIDDEN"})
+    way: FloatProperty(name="Distance", description="Show the distance walked", unit="LENGTH", options={"HIDDEN"})
     numbers: StringProperty(options={"HIDDEN"})
     shown: BoolProperty(name="Show", description="Draw this walk with Show as Ghosts", default=True, options=set())
 

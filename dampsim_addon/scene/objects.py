@@ -57,6 +57,6 @@ def is_job_running(context: Context) -> bool:
 def can_start_job(cls: Any, context: Context) -> bool:
     """Return whether no job is running; otherwise set the poll message of an operator class."""
     if is_job_running(context):
-        cls.poll_message_set("DampSim is busy. Press Esc to stop it")
+        cls.poll_message_set("DampSim is busy. Press ESC to stop it")
         return False
     return True

@@ -76,20 +76,23 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     version: IntProperty(options={"HIDDEN"})
     pin_group: StringProperty(
         name="Pin Group",
-        description="Pin vertices of this group to the animation: rigidly at weight 1, by springs at lower weights",
+        description="Pin the vertices in this group to the animation: rigidly at weight 1, by springs at lower weights",
     )
     preset: StringProperty(options={"HIDDEN"})
     preset_of: StringProperty(options={"HIDDEN"})
     let_fall: BoolProperty(
-        name="Let It Fall", description="Let it fall freely: it is unpinned on purpose", default=False, options=set()
+        name="Let It Fall",
+        description="Let it fall freely, and do not warn that nothing is pinned",
+        default=False,
+        options=set(),
     )
     settle_group: StringProperty(
         name="Settle Group",
-        description="Multiply Settle by the weight of this group: parts with a lower weight settle sooner",
+        description="Multiply Settle by the weight in this group: parts with a lower weight settle sooner",
     )
     stiffness_group: StringProperty(
         name="Stiffness Group",
-        description="Make parts with a lower weight in this group softer: at 0 they have 1% of the stiffness",
+        description="Make parts with a lower weight in this group softer: at weight 0, they have 1% of the stiffness",
     )
     kind: EnumProperty(
         name="Kind",
@@ -102,18 +105,18 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     kind_note: StringProperty(options={"HIDDEN"})
     length_group: StringProperty(
         name="Length Group",
-        description="Shorten springs at rest where the weight of this group is lower: at 0 to half the modelled length",
+        description="Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
     )
     centre_group: StringProperty(
-        name="Centre Group", description="Set the centre of radial damping to that of this group"
+        name="Centre Group", description="Set the centre for Along Rays: the centre of this group"
     )
     field_collection: PointerProperty(
         type=Collection,
         name="Effector Collection",
-        description="Apply only force fields of this collection. If empty, apply all force fields of the scene",
+        description="Apply only the force fields in this collection. If empty, apply all force fields in the scene",
     )
     curve: PointerProperty(
-        type=Object, name="Curve", description="Choose the curve that follows the rope when it is baked"
+        type=Object, name="Curve", description="Choose the curve that follows the rope once it is baked"
     )
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
@@ -127,7 +130,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     )
     draft: BoolProperty(
         name="Draft",
-        description="Play with fewer tetrahedra, or fewer vertices of cloth. The dials keep their meaning. "
+        description="Play with fewer tetrahedra, or fewer cloth vertices. The dials keep their meaning. "
         "Bakes, renders and ghosts never use Draft",
         options=set(), update=_on_draft_changed,
     )  # fmt: skip
@@ -139,18 +142,18 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     )  # fmt: skip
     target: EnumProperty(
         name="Bake To",
-        description="Choose the form of the baked result",
+        description="Choose where the bake is stored: in shape keys or in a file",
         items=enum_items(TARGETS),
         default=TARGETS[0].name,
     )
     bound_by: EnumProperty(
         name="Error Limit Unit",
-        description="Choose the unit of the error limit of compressed shape keys",
+        description="Choose the unit of Max Error, the error limit of compressed shape keys",
         items=[
             (
                 "PERCENT",
                 "Percent of Size",
-                "Limit the error in percent of the diagonal of the object's bounding box",
+                "Limit the error to a percentage of the diagonal of the object's bounding box",
                 0,
             ),
             ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene", 1),
@@ -159,7 +162,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     )
     bound_percent: FloatProperty(
         name="Max Error",
-        description="Limit the distance between baked and simulated vertices, in percent of the object's size",
+        description="Limit the distance between baked and simulated vertices, as a percentage of the object's size",
         default=0.1,
         min=0.0001,
         max=10.0,
@@ -180,7 +183,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     )
     cache_folder: StringProperty(
         name="Cache",
-        description="Choose the folder of simulated frames. If empty, use DampSim's folder in your user files",
+        description="Choose the folder for simulated frames. If empty, use DampSim's folder in your user files",
         subtype="DIR_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
         update=_on_cache_folder_changed,
@@ -199,7 +202,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",
-        description="Set how far Calibrate displaces the object, as a sudden stop would, in percent of its size",
+        description="Set how far the object swings when Calibrate measures it, as a percentage of its size",
         default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
     variants: CollectionProperty(type=DampSimVariant)

@@ -22,7 +22,7 @@ _LIST_KEYS = (("Collider ", "Colliders of the Scene"), ("Force Field ", "Force F
 def previous_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[bpy.types.Object, str]:
     """Return the names at the time of a bake of influencing objects that were renamed since.
 
-    before: input digests of the bake. They list the object itself first, and have a parent entry for each object.
+    bake_inputs: input digests of the bake. They list the object itself first, and have a parent entry for each object.
     """
     stored = [part.removeprefix(PARENT_PREFIX) for part in bake_inputs if part.startswith(PARENT_PREFIX)]
     if not stored:

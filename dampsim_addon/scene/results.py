@@ -29,7 +29,7 @@ class Ghosts:
     """Ghosts of an object, simulated with other dials and drawn side by side.
 
     first_frame: number.  surfaces: (f, v, 3) float32 m for each ghost.  edges: (e, 2) without faces, drawn as lines.
-    labels: dials of each ghost.  stale: whether the scene changed since.
+    labels: dials of each ghost.  is_stale: whether the scene changed since.
     direction: (3,) in world space along which the ghosts stand beside the object; None for the screen's horizontal.
     """
 

@@ -35,7 +35,7 @@ VERTEX_GROUP_ROLES = (
 
 
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
-    """Raise MeshError, SceneError or PinError where an object cannot be simulated in its current state."""
+    """Raise MeshError, SceneError or PinError if an object cannot be simulated in its current state."""
     if obj.type != "MESH":
         raise MeshError(f"{obj.name}: only meshes can be simulated. Convert the object to a mesh first.")
     if obj.mode != "OBJECT":
@@ -59,7 +59,7 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
 def group_weights(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> dict[str, Array]:
     """Return the weights (v,) of the chosen vertex groups, by role. mesh: see read_weights().
 
-    Raises PinError where the pin group is empty.
+    Raises PinError if no vertex has a weight in the pin group.
     """
     chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
     found = dict(zip(chosen, read_weights(obj, list(chosen.values()), mesh), strict=True))
@@ -87,7 +87,7 @@ def mesh_edges(mesh: bpy.types.Mesh) -> Index:
 
 
 def build_scene(sampler: GroupSampler) -> Scene:
-    """Build the core scene of a group. Raises errors for the user before anything is changed."""
+    """Build the core scene of a group. Raises a DampSimError before anything is changed."""
     scene, members = sampler.scene, [member.obj for member in sampler.members]
     for obj in members:
         check_object(obj, sampler.view_layer)
@@ -97,7 +97,7 @@ def build_scene(sampler: GroupSampler) -> Scene:
     identifiers = cache_ids(Group(tuple(members)))
     for member in sampler.members:
         bodies.append(_build_body(sampler, member, identifiers[member.obj.name]))
-        # rest_pose() has left the scene at the first frame.
+        # rest_pose() has set the scene to the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.invalidate_frame()
     links_and_anchors = scene_links(members, matrices)
@@ -128,7 +128,7 @@ def _build_body(sampler: GroupSampler, member: Sampler, cache_id: str) -> Body:
         edge_pairs = mesh_edges(mesh) if body_kind.uses_edges else np.zeros((0, 2), dtype=np.int64)
         seam_edges = seam_pairs(obj, mesh, surface) if body_kind.supports_seams else np.zeros((0, 2), dtype=np.int64)
         controller = build_controller(obj, mesh, sampler.scene, sampler.view_layer)
-        # Settings are read at the first frame, where keyframed dials have their initial values.
+        # The scene is at the first frame, so keyframed dials have their initial values.
         settings = read_settings(obj)
         weight_maps = group_weights(obj, mesh)
         columns = member.matrix()[:3, :3]

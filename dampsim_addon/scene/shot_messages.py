@@ -29,7 +29,7 @@ def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.
     if stretch:
         # Plastic flow stretches an object on purpose, independently of its stiffness.
         is_plastic = settings.plastic_yield > 0.0 and "plastic" in kind_by_name(obj.dampsim.kind).sections(settings)
-        fix = "beyond Yield it is permanent" if is_plastic else "raise Stiffness to reduce it"
+        fix = "stretch beyond Yield is permanent" if is_plastic else "raise Stiffness to reduce it"
         found.append(f"Stretched by up to {100.0 * stretch:.0f}% at frame {number}; {fix}")
     frames = report.earliest_rest * frame_rate(scene)
     if settings.is_settle_controlled and frames > settings.settle + _SETTLE_TOLERANCE:

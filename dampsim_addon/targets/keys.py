@@ -1,4 +1,4 @@
-"""Targets that create shape keys: checks of the mesh, animation of the keys, and their removal."""
+"""Base class and helpers of targets that create shape keys: checks, animation of the keys, and their removal."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
 
 def check_shape_keys(obj: bpy.types.Object) -> None:
-    """Raise SceneError if shape keys cannot hold the bake, or would be overridden."""
+    """Raise SceneError if shape keys cannot store the bake, or if the scene would mute them."""
     makers = simulated_topology_modifiers(obj)
     if makers:
         raise SceneError(
@@ -62,7 +62,7 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
 
 
 def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
-    """Collect the offsets (f, v, 3) of the shape keys in object space, in single precision."""
+    """Collect the offsets (f, v, 3) of the shape keys in object space. Yields the number of finished frames."""
     count = len(shot.sampler.obj.data.vertices)
     offsets = np.empty((len(shot.numbers), count, 3), dtype=np.float32)
     for done, move in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
@@ -72,12 +72,12 @@ def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
 
 
 def key_cost(vertices: int, keys: int) -> Cost:
-    """Return the cost of a number of shape keys."""
+    """Return the cost of shape keys. vertices, keys: their numbers."""
     return Cost(keys, VERTEX_BYTES * vertices * keys)
 
 
 def check_shared_mesh(obj: bpy.types.Object) -> None:
-    """Raise SceneError if removing the keys of a bake would remove them from another object too."""
+    """Raise SceneError if other objects share the mesh of a bake, as they would lose its keys, too."""
     keys, users = obj.data.shape_keys, _user_count(obj.data)
     if users > 1 and keys is not None and any(is_dampsim_name(key.name) for key in keys.key_blocks):
         raise SceneError(
@@ -90,17 +90,17 @@ def _user_count(mesh: bpy.types.Mesh) -> int:
 
 
 def prepare_basis(obj: bpy.types.Object) -> Array:
-    """Remove the previous bake and create a basis key if needed. Returns the basis (v, 3)."""
+    """Remove the previous bake, create a basis key if needed, and return the basis (v, 3)."""
     clear_keys(obj)
     if obj.data.shape_keys is None:
-        # Our name for the basis tells clear_keys() that the mesh had no keys before.
+        # By this name of the basis, clear_keys() recognises that the mesh had no keys before.
         obj.shape_key_add(name=BASIS, from_mix=False)
         obj.active_shape_key_index = 0
     return key_vertices(obj.data.shape_keys.reference_key)
 
 
 def add_key(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKey:
-    """Add a shape key with vertices (v, 3) and keep the active key."""
+    """Add a shape key with vertices (v, 3), without changing the active key."""
     index = obj.active_shape_key_index
     key = obj.shape_key_add(name=name, from_mix=False)
     set_key_vertices(key, shape)
@@ -114,9 +114,9 @@ def value_path(key: bpy.types.ShapeKey) -> str:
 
 
 def animate_keys(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
-    """Create an action with the points (frame, value) of F-curves by data path.
+    """Create an action from the points (frame, value) of its F-curves, by data path.
 
-    It is placed on an NLA track above the user's tracks, so that its keyframes do not clutter the timeline.
+    The action goes to an NLA track above the user's tracks, so that its keyframes do not clutter the timeline.
     """
     keys = obj.data.shape_keys
     action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
@@ -124,7 +124,7 @@ def animate_keys(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[floa
     slot = action.slots.new(id_type="KEY", name=keys.name)
     strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
     fcurves = strip.channelbag(slot, ensure=True).fcurves
-    # Linear, because constant interpolation would repeat frames at subframes.
+    # Interpolate linearly: with constant interpolation, subframes would repeat frames.
     linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
     first, last = np.inf, -np.inf
     for path, values in curves.items():
@@ -155,7 +155,7 @@ def clear_keys(obj: bpy.types.Object) -> None:
         obj.shape_key_clear()
         return
     if is_dampsim_name(keys.reference_key.name):
-        # Keys that the user added after the bake need their basis.
+        # Keys that the user added after the bake need a basis.
         ours.remove(keys.reference_key)
         keys.reference_key.name = "Basis"
         keys.use_relative = True
@@ -198,7 +198,7 @@ def _remove_unused_action(action: bpy.types.Action) -> None:
 
 
 class KeyTarget(Target):
-    """Target that creates shape keys. A subclass defines name, label, text and write()."""
+    """Target that creates shape keys. A subclass defines name, number, label, description and write()."""
 
     storage: ClassVar[Storage] = Storage.KEYS
 

@@ -88,7 +88,7 @@ def _kind_for_mesh(mesh: bpy.types.Mesh) -> tuple[str, str]:
     if open_fraction > _MAX_OPEN_FRACTION:
         return "CLOTH", "its surface is open, so it is simulated as cloth"
     if not open_fraction and is_shell(vertices, faces, MAX_SOLID_AREA_RATIO):
-        return "CLOTH", "it is closed but thin, so its two sides are simulated as a shell of cloth"
+        return "CLOTH", "it is closed but thin, so its two sides are simulated as a cloth shell"
     holes = " except for small holes" if open_fraction else ""
     return "SOLID", f"its surface is closed{holes}, so it is simulated as a solid"
 
@@ -109,7 +109,9 @@ class _PrepareAndAdd:
             return {"CANCELLED"}
         obj = context.object
         if obj is None or not can_add(obj):
-            self.report({"ERROR"}, f"{name}: no mesh is left to simulate. Convert it by hand, then press Add.")
+            self.report(
+                {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
+            )
             return {"CANCELLED"}
         self.report({"INFO"}, f"{obj.name}: {enable_simulation(obj, context.scene)}")
         return {"FINISHED"}

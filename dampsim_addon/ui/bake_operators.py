@@ -21,7 +21,7 @@ from ..work.steps import Step
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
-    """Simulate the frame range and bake it to shape keys or a point cache. ESC stops and keeps the finished frames"""
+    """Simulate the frame range and bake it to shape keys or a file. ESC stops and keeps the finished frames"""
 
     bl_idname = "dampsim.bake"
     bl_label = "Bake"
@@ -31,16 +31,16 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 
     resume: BoolProperty(name="Resume", description="Continue after the last simulated frame", options={"SKIP_SAVE"})
     rebake: BoolProperty(
-        name="Re-bake", description="Simulate again from the given frame on, and keep the frames before it",
+        name="Re-bake", description="Simulate again from the given frame onwards, and keep the frames before it",
         options={"SKIP_SAVE"},
     )  # fmt: skip
-    frame: IntProperty(name="Frame", description="First frame to simulate again", options={"SKIP_SAVE"})
+    frame: IntProperty(name="Frame", description="Set the first frame to simulate again", options={"SKIP_SAVE"})
     which: EnumProperty(
         name="Objects",
         items=[
-            ("ACTIVE", "Active", "The active object"),
-            ("SELECTED", "Selected", "All selected simulated objects"),
-            ("ALL", "All", "All simulated objects of the scene"),
+            ("ACTIVE", "Active", "Bake the active object"),
+            ("SELECTED", "Selected", "Bake all selected simulated objects"),
+            ("ALL", "All", "Bake all simulated objects in the scene"),
         ],
         options={"SKIP_SAVE"},
     )
@@ -48,7 +48,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
         if properties.rebake:
-            return "Simulate again from this frame on. Earlier frames are kept if their inputs did not change"
+            return "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
         return "Continue after the last simulated frame" if properties.resume else str(cls.__doc__)
 
     @classmethod
@@ -84,7 +84,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
                 self.report({"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        return "baked", "bake stopped. Resume continues after the last simulated frame"
+        return "baked", "bake stopped. Press Resume to continue after the last simulated frame"
 
 
 class DAMPSIM_OT_export(ModalJob, Operator):
@@ -97,7 +97,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
 
     filepath: StringProperty(
         name="Files",
-        description="File path without extension. If empty, the files are written next to the .blend file",
+        description="Choose the file path, without extension. If empty, write the files next to the .blend file",
         subtype="FILE_PATH",
         options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
     )

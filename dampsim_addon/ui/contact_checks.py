@@ -159,7 +159,7 @@ def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     disable_fix = Issue("", "Disable", lambda o, s: setattr(o.dampsim, "touch_together", False), "Disable Other Bodies")
     if not others:
         return _issue_with_fixes(
-            "Other Bodies is on, but nothing is simulated with it. Select others, press Simulate Together, or",
+            "Other Bodies is on, but nothing is simulated with it. Select others and press Simulate Together, or",
             disable_fix,
         )
 
@@ -171,7 +171,7 @@ def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
         "", "Enable for All", enable_for_all, "Enable Other Bodies for all objects that are simulated together"
     )
     return _issue_with_fixes(
-        "Other Bodies is on, but off for all objects that are simulated with this one", enable_all_fix, disable_fix
+        "Other Bodies is on for this object, but off for all objects simulated with it", enable_all_fix, disable_fix
     )
 
 

@@ -43,8 +43,8 @@ def _is_unheld(obj: bpy.types.Object) -> bool:
 
 
 class DAMPSIM_OT_floor(Operator):
-    """Add an infinite floor under the selected objects: at the lowest point of pinned objects; under falling ones on
-    the grid, or one object height below"""
+    """Add an infinite floor under the selected objects: at the lowest point of pinned objects, and on the grid or one
+    object height lower for falling ones"""
 
     bl_idname = "dampsim.floor"
     bl_label = "Add Floor"
@@ -67,7 +67,7 @@ class DAMPSIM_OT_floor(Operator):
         if floor is not None:
             _include_collider(floor, objects)
             _mark_unpinned_on_purpose(objects)
-            self.report({"INFO"}, f"{floor.name}: the scene already has this floor. Move it where you need it")
+            self.report({"INFO"}, f"{floor.name}: the scene already has this floor. Move it to where you need it")
             return {"FINISHED"}
         try:
             for one in objects:
@@ -139,7 +139,7 @@ class DAMPSIM_OT_no_collider(Operator):
         if is_job_running(context):
             return False
         if not any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects):
-            cls.poll_message_set("Select a collider. Remove Blender's own Collision in the Physics properties")
+            cls.poll_message_set("Select a collider. To remove Blender's own Collision, use the Physics properties")
             return False
         return True
 

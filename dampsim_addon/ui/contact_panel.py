@@ -42,14 +42,14 @@ class DAMPSIM_PT_contact(ChildPanel, Panel):
                 draw_wrapped(column, "Without a Front Group, friction is the same in all directions", "INFO", context)
         draw_property(column, group, "friction_group", "Friction Group", context, search=search)
         draw_property(column, group, "collider_collection", "Collider Collection", context)
-        draw_property(column, group, "depth", "Depth", context)
+        draw_property(column, group, "depth", "Exit Direction", context)
 
 
 def _draw_colliders(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     """Draw the list of colliders, and why some are ignored."""
     column = layout.column(align=True)
     if not obj.dampsim.collide:
-        draw_wrapped(column, "It ignores all colliders: Colliders is off", "INFO", context)
+        draw_wrapped(column, "All colliders are ignored, because Colliders is off", "INFO", context)
         return
     colliders = candidate_colliders(obj, context.view_layer)
     for other, lack in colliders[:_MAX_LISTED]:
@@ -105,10 +105,15 @@ class DAMPSIM_PT_collider(SidebarPanel, Panel):
         for parameter in COLLIDER_PARAMETERS.values():
             draw_property(column, group, parameter.name, parameter.label, context, parameter.unit)
         if _is_open_surface(obj):
-            draw_wrapped(column, "Its surface is open: objects collide with the side they come from", "INFO", context)
+            draw_wrapped(
+                column, "Its surface is open: objects collide with whichever side they come from", "INFO", context
+            )
         if has_collision(obj):
             draw_wrapped(
-                column, "It is a collider by Blender's own Collision, in the Physics properties", "INFO", context
+                column,
+                "It is a collider because Blender's own Collision is on, in the Physics properties",
+                "INFO",
+                context,
             )
         if group.is_collider:
             layout.operator(DAMPSIM_OT_no_collider.bl_idname, icon="X")

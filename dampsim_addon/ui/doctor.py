@@ -108,7 +108,7 @@ def _coarse_tetrahedra(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue |
     text = f"The tetrahedra are too coarse: the object fills only {100.0 * fill:.0f}% of them"
     shell_fix = None
     if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
-        tip = "Simulate the two sides as a shell of cloth, which needs no tetrahedra"
+        tip = "Simulate the two sides as a cloth shell, which needs no tetrahedra"
         shell_fix = Issue("", "Simulate as Shell", _convert_to_shell, tip)
     return Issue(text, "Double Resolution", _double_resolution, "Double the number of tetrahedra", shell_fix)
 

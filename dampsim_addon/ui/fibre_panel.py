@@ -44,7 +44,7 @@ class DAMPSIM_PT_fibres(ChildPanel, Panel):
         fibre_column.active = bool(group.fibre_group)
         for name in ("contraction", "fibre_stiffness"):
             draw_slider(fibre_column, group, PARAMETERS[name])
-        draw_property(fibre_column, group, "fibres_along", "Direction", context)
+        draw_property(fibre_column, group, "fibres_along", "Fibre Direction", context)
         if group.fibres_along == FibreDirection.PAINTED:
             draw_property(fibre_column, group, "direction_group", "Direction Group", context, search=search)
         draw_wrapped(column, fibre_status_text(obj, context.scene), "INFO", context)
@@ -56,7 +56,9 @@ def fibre_status_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         return "Select the vertices of a muscle in Edit Mode, or paint a vertex group for it"
     overlay_now = overlay.overlay_data(obj, scene)
     if overlay_now is None or overlay_now.fibres is None:
-        return "Keyframe Contraction: free fibres shorten by this much, as fast as Settle and Bounce allow"
+        return (
+            "Keyframe Contraction: fibres without resistance shorten by this much, as fast as Settle and Bounce allow"
+        )
     return f"At this frame, the fibres are {overlay_now.fibres.label}"
 
 

@@ -43,7 +43,7 @@ class DAMPSIM_OT_hair(Operator):
         default=16,
         min=1,
         soft_max=MAX_FAST_GUIDES,
-        description="Number of strands to simulate. The other strands follow them",
+        description="Set the number of strands to simulate. The other strands follow them",
     )
 
     @classmethod

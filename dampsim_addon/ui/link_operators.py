@@ -57,7 +57,7 @@ class DAMPSIM_OT_link(Operator):
         if obj is None or is_job_running(context):
             return False
         if not any(other != obj for other in context.selected_objects):
-            cls.poll_message_set("Select the objects to link to as well")
+            cls.poll_message_set("Also select the objects to link to")
             return False
         return True
 
@@ -104,7 +104,7 @@ class DAMPSIM_OT_weld(Operator):
 
     distance: FloatProperty(
         name="Distance",
-        description="Maximum distance of linked vertices, in percent of the smaller object's size",
+        description="Link vertices up to this far from the other surface, as a percentage of the smaller object's size",
         default=1.0,
         min=0.0001,
         soft_max=20.0,

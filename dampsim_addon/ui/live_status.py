@@ -80,7 +80,7 @@ def reserved_texts(scene: bpy.types.Scene) -> list[str]:
 
 
 def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
-    """Draw the Draft switch, and a note while Draft is displayed."""
+    """Draw the Draft switch, and a note while Draft is shown."""
     group, body_type = obj.dampsim, kind_by_name(obj.dampsim.kind)
     if group.live and not group.baked and body_type.resolution_parameter(group):
         row = layout.row(align=True)
@@ -91,7 +91,7 @@ def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> Non
     if not live.is_displayed_in_draft(obj):
         return
     box = layout.box().column(align=True)
-    box.label(text="Draft is displayed", icon="MOD_DECIM")
+    box.label(text="Draft is shown", icon="MOD_DECIM")
     draw_wrapped(
         box, f"{_draft_resolution_text(obj)}Bakes and renders use full resolution", "BLANK1", context, BOX_MARGIN
     )

@@ -82,7 +82,7 @@ def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
 
 
 def _simplify_differs(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scene) -> Issue | None:
-    """Report Simplify settings that give a modifier other levels in renders than in viewports."""
+    """Report Simplify settings that give a modifier different levels in viewports and renders."""
     viewport_levels, render_levels = scene.render.simplify_subdivision, scene.render.simplify_subdivision_render
     limited = [
         m
@@ -92,7 +92,7 @@ def _simplify_differs(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scen
     if not scene.render.use_simplify or viewport_levels == render_levels or not limited:
         return None
     return Issue(
-        f"Simplify gives {limited[0].name} other levels in renders than in viewports, so renders would not show the "
+        f"Simplify gives {limited[0].name} different levels in viewports and renders, so renders would not show the "
         "simulation. Set both values of Max Subdivision to the same number"
     )
 

@@ -52,7 +52,7 @@ class _MuscleOperator:
 
 
 class DAMPSIM_OT_muscle_add(_MuscleOperator, Operator):
-    """Add a muscle or a sensor. In Edit Mode, the selected edges are assigned to it. A new sensor switches the active
+    """Add a muscle or a sensor and, in Edit Mode, assign the selected edges to it. A new sensor switches the active
     muscle if no other sensor does"""
 
     bl_idname = "dampsim.muscle_add"
@@ -118,8 +118,8 @@ class DAMPSIM_OT_muscle_remove(_MuscleOperator, Operator):
 
 
 class DAMPSIM_OT_muscle_assign(_MuscleOperator, Operator):
-    """Assign the edges selected in Edit Mode, and no others, to the active muscle or sensor. It is kept when the mesh
-    is edited"""
+    """Assign the edges selected in Edit Mode, and no others, to the active muscle or sensor. They stay assigned when
+    you edit the mesh"""
 
     bl_idname = "dampsim.muscle_assign"
     bl_label = "Assign Selected Edges"
@@ -159,9 +159,9 @@ class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
     bl_options = {"REGISTER", "UNDO"}
 
     force: EnumProperty(
-        items=[(MuscleOverride.ON, "On", "Switch it on from this frame"),
-               (MuscleOverride.OFF, "Off", "Switch it off from this frame"),
-               (MuscleOverride.AUTO, "Auto", "Let the sensors switch the muscle from this frame")],
+        items=[(MuscleOverride.ON, "On", "Switch it on from this frame onwards"),
+               (MuscleOverride.OFF, "Off", "Switch it off from this frame onwards"),
+               (MuscleOverride.AUTO, "Auto", "Let the sensors switch the muscle from this frame onwards")],
         options={"SKIP_SAVE"},
     )  # fmt: skip
 

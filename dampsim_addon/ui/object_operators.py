@@ -97,7 +97,7 @@ class DAMPSIM_OT_measure(Operator):
 
 
 class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
-    """Deflect the object as far as a sudden stop would, release it, and correct Settle for large deformations"""
+    """Let the object swing as far as Swing sets, measure its settle time, and correct Settle to match"""
 
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
@@ -111,7 +111,7 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
         except ParameterError:
             return False
         if not by_settle:
-            cls.poll_message_set("Calibrate corrects Settle. Set Damping By to Settle and Bounce first")
+            cls.poll_message_set("Calibrate corrects Settle. Set Damping Model to Settle and Bounce first")
             return False
         return super().poll(context)
 

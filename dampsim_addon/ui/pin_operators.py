@@ -88,7 +88,7 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
         assert obj is not None
         values = weights_from_bones(obj)
         if values is None:
-            self.report({"ERROR"}, f"{obj.name}: no vertex has a weight of its bones. Paint weights, or pin by hand.")
+            self.report({"ERROR"}, f"{obj.name}: no vertex is weighted to its bones. Paint weights, or pin by hand.")
             return {"CANCELLED"}
         set_pins(obj, values)
         self.report({"INFO"}, f"{obj.name}: pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'")
@@ -110,26 +110,26 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
 
     begin: EnumProperty(
         name="From",
-        description="Start of the gradient, where the pin weight is 1",
+        description="Choose where the gradient starts, with pin weight 1",
         items=[
-            ("TOP", "Top", "From the highest point down. If the object lies flat, from one end"),
-            ("CURSOR", "3D Cursor", "From the 3D cursor outwards"),
-            ("BONE", "Bone", "From the head to the tail of the bone that moves the object"),
-            *((side, f"{side} Side", f"From the end in the local {side} direction")
+            ("TOP", "Top", "Fade from the highest point down. If the object lies flat, fade from one end"),
+            ("CURSOR", "3D Cursor", "Fade outwards from the 3D cursor"),
+            ("BONE", "Bone", "Fade from the head to the tail of the bone that moves the object"),
+            *((side, f"{side} Side", f"Fade from the end in the local {side} direction")
               for side in _SIDE_AXES),
         ],
         default="TOP",
     )  # fmt: skip
     held: FloatProperty(
         name="Pinned Up To",
-        description="Distance up to which vertices are fully pinned, as a fraction of the whole",
+        description="Pin vertices fully up to this distance, as a fraction of the whole length",
         default=0.15,
         min=0.0,
         max=1.0,
     )
     free: FloatProperty(
         name="Free From",
-        description="Distance from which vertices are free, as a fraction",
+        description="Leave vertices free beyond this distance, as a fraction of the whole length",
         default=0.6,
         min=0.0,
         max=1.0,
@@ -157,7 +157,7 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
                 if is_flat:
                     # All of it is at the top. If pinned completely, it would not move.
                     self.report(
-                        {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. From has its other ends"
+                        {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. Choose another end under From"
                     )
                 coordinates = vertices[:, int(sizes.argmax()) if is_flat else 2]
             else:
@@ -171,7 +171,8 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
             )
         if not values.any():
             self.report(
-                {"ERROR"}, f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another From."
+                {"ERROR"},
+                f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another option under From.",
             )
             return {"CANCELLED"}
         set_pins(obj, values)

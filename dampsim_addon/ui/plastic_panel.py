@@ -44,7 +44,7 @@ class DAMPSIM_PT_plastic(ChildPanel, Panel):
 
 
 class DAMPSIM_OT_plastic_reset(Operator):
-    """Return to the modelled shape from this frame on: keyframe Reset on, and off again after the Settle time"""
+    """Return to the modelled shape from this frame onwards: keyframe Reset on, and off again after the Settle time"""
 
     bl_idname = "dampsim.plastic_reset"
     bl_label = "Reset from Here"

@@ -20,7 +20,7 @@ from .layout import draw_wrapped, labelled_column
 
 class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):
     """Search for sensor weights, thresholds and delays that make the object walk: random ones first, then variations of
-    the best. The found walks are simulated at bake quality and listed"""
+    the best. Simulate the walks found at bake quality and list them"""
 
     bl_idname = "dampsim.find_walk"
     bl_label = "Find a Walk"

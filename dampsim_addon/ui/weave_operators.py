@@ -38,14 +38,14 @@ class DAMPSIM_OT_weave(Operator):
     bl_label = "Weave"
     bl_options = {"REGISTER", "UNDO"}
 
-    across: IntProperty(name="Across", default=16, min=2, soft_max=60, description="Number of vertical yarns")  # type: ignore[valid-type]
-    along: IntProperty(name="Along", default=16, min=2, soft_max=60, description="Number of horizontal yarns")  # type: ignore[valid-type]
+    across: IntProperty(name="Across", default=16, min=2, soft_max=60, description="Set the number of vertical yarns")  # type: ignore[valid-type]
+    along: IntProperty(name="Along", default=16, min=2, soft_max=60, description="Set the number of horizontal yarns")  # type: ignore[valid-type]
     size: FloatProperty(  # type: ignore[valid-type]
         name="Size",
         default=1.0,
         min=1e-3,
         subtype="DISTANCE",
-        description="Width of a new swatch with its loose yarn ends",
+        description="Set the width of a new swatch, including its loose yarn ends",
     )
     swatch: BoolProperty(options={"HIDDEN", "SKIP_SAVE"})  # type: ignore[valid-type]
 

@@ -46,7 +46,7 @@ class CancelWatch:
         self, stdin: bool = False, parent: bool = False, cancel: Path | None = None, grace_period: float = GRACE_PERIOD
     ) -> None:
         """stdin, parent: cancel when the standard input closes, or the parent process ends.  cancel: cancel when this
-        file exists.  patience: see PATIENCE, s.
+        file exists.  grace_period: s, see GRACE_PERIOD.
         """
         self.reason = ""
         self._grace_period = grace_period

@@ -227,7 +227,7 @@ def test_user_keys_play_under_bake(load: Load, target: str, tmp_path: Path) -> N
     bake(obj, target)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     limit = allowed(obj, cache.read(1).surface)
-    for number in cache.numbers():
+    for number in cache.frame_numbers():
         played = world(obj, number)
         assert np.linalg.norm(played - cache.read(number).surface, axis=1).max() < limit
     assert obj.data.shape_keys.key_blocks["Smile"].value > 0.9
@@ -331,7 +331,7 @@ def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    before = {number: cache.read(number).surface for number in cache.numbers()}
+    before = {number: cache.read(number).surface for number in cache.frame_numbers()}
     # The path changes late, so the earlier frames stay.
     obj.location.x = 3.0
     obj.keyframe_insert("location", frame=12)
@@ -339,9 +339,9 @@ def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
         RuntimeError, match=r"Wobbler: its animation or dials at frame 10 changed.* Re-bake from frame 10"
     ):
         bpy.ops.dampsim.bake(rebake=True, frame=11)
-    assert cache.numbers() == list(range(1, LAST + 1))
+    assert cache.frame_numbers() == list(range(1, LAST + 1))
     bake(obj, "SHAPE_KEYS", rebake=True, frame=10)
-    again = {number: cache.read(number).surface for number in cache.numbers()}
+    again = {number: cache.read(number).surface for number in cache.frame_numbers()}
     assert [number for number in before if not np.array_equal(before[number], again[number])] == [10, 11, 12]
     obj.dampsim.settle += 1.0
     with pytest.raises(RuntimeError, match=r"Wobbler: Settle \(8, now 9\) changed since the last bake"):

@@ -47,8 +47,8 @@ def test_bridge_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -
     # It starts in its static shape: the residual of that search is invisible.
     assert np.linalg.norm(last.state.positions - begin.state.positions, axis=1).max() < 1e-4
     (island,) = simulation.islands
-    assert len(island.system.joints.stiffness) == 80
-    assert np.abs(island.system.joints.gaps(last.state.positions)).max() < 1e-4
+    assert len(island.system.links.stiffness) == 80
+    assert np.abs(island.system.links.gaps(last.state.positions)).max() < 1e-4
     # The middle hangs slightly lower than modelled.
     name = "Plank 10"
     sunk = (simulation.scene.body(name).surface.vertices - last.shapes[name])[:, 2]
@@ -67,7 +67,7 @@ def test_single_bake_includes_all_members(load: Load, ropes: list[bpy.types.Obje
     assert len(simulated) == MEMBERS
     for obj in simulated:
         assert obj.dampsim.baked == "SHAPE_KEYS"
-        expected = cache.shape(14, obj.name)
+        expected = cache.read_shape(14, obj.name)
         limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(expected, axis=0)))
         for modifier in obj.modifiers:
             modifier.show_viewport = modifier.type not in ("BEVEL", "SKIN", "SUBSURF")

@@ -320,4 +320,4 @@ def test_group_members_stack(load: Load, live: ModuleType, tmp_path: Path) -> No
     assert np.abs(above[-1] - above[-2]).max() < SEEN
     for one, other in zip(made, baked(load, lower), strict=True):
         assert one.state.positions.tobytes() == other.state.positions.tobytes()
-        assert all(one.state.memory[key].tobytes() == other.state.memory[key].tobytes() for key in one.state.memory)
+        assert all(one.state.history[key].tobytes() == other.state.history[key].tobytes() for key in one.state.history)

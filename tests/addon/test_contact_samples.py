@@ -51,7 +51,7 @@ def test_sample_has_no_intersections(load: Load, name: str, last: int, touched: 
     geometry = load("core.geometry.intersections")
     surface = load("core.geometry.proximity").Triangles
     cache = load("dampsim_addon.scene.caches").frame_cache(objects[0])
-    assert any(len(one) for key, one in cache.read(touched).state.memory.items() if key.endswith("\x1fcontacts"))
+    assert any(len(one) for key, one in cache.read(touched).state.history.items() if key.endswith("\x1fcontacts"))
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
     loose, faces = {obj: free(obj) for obj in objects}, {obj: triangles(obj) for obj in (*objects, *colliders)}
     for half in range(2, 2 * last + 1):

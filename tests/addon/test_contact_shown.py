@@ -45,7 +45,7 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points_inside} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    sentence = load("dampsim_addon.scene.shot_messages").report_messages(session.report(obj), obj, bpy.context.scene)[0]
+    sentence = load("dampsim_addon.scene.shot_messages").report_messages(session.contact_report(obj), obj, bpy.context.scene)[0]
     assert sentence == f"{told}; they move out slowly"
     with sealed():
         for _ in range(REDRAWS):
@@ -69,7 +69,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
     # So soft that it swings on its support for longer than a frame.
     obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
     play(16)
-    report = live.find_session(obj).report(obj)
+    report = live.find_session(obj).contact_report(obj)
     frames = report.soonest * 24.0
     assert frames > 2.0
     sentences = load("dampsim_addon.scene.shot_messages").report_messages

@@ -32,7 +32,7 @@ def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
     assert shown.curve.measured[0] == 1.0
     # The curve starts before the release by the time in which a stop would deflect it so far: Settle ln 2 / 5.99.
     assert shown.curve.frames[0] == pytest.approx(48.0 * obj.dampsim.calibration * 0.1157, rel=1e-3)
-    assert shown.curve.text.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
+    assert shown.curve.description.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
     assert 0.5 < obj.dampsim.calibration < 2.0
     assert obj.dampsim.calibration != 1.0
 

@@ -28,7 +28,7 @@ def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
         for _ in job.bake_object(scene, bpy.context.view_layer, obj, True):
             pass
         cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-        assert cache.numbers() == list(range(1, LAST + 1))
+        assert cache.frame_numbers() == list(range(1, LAST + 1))
         seen[method.name] = cache.read(LAST).surface
     names = list(seen)
     for k, name in enumerate(names):
@@ -56,7 +56,7 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
         assert not standing(obj, bpy.context)[1]
     finally:
         live.uninstall()
-        live.drop(obj)
+        live.drop_session(obj)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag < 1e-4
     obj.dampsim.target = target
@@ -170,8 +170,8 @@ def test_panel_shows_effective_settings(load: Load, tmp_path: Path) -> None:
         for integrator in load("core.integrators").INTEGRATORS:
             group.integrator = integrator.name
             names, said = drawn(load)
-            assert ("damp_current" in names) == (not integrator.implicit)
-            assert ("Current Velocities changes nothing" in said) == integrator.implicit
+            assert ("damp_current" in names) == (not integrator.is_implicit)
+            assert ("Current Velocities changes nothing" in said) == integrator.is_implicit
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path
     group = obj.dampsim
     group.damping_by, group.gamma = "SPRING", 0.8
     for integrator in load("core.integrators").INTEGRATORS:
-        if not integrator.implicit:
+        if not integrator.is_implicit:
             continue
         group.integrator = integrator.name
         group.damp_current = False

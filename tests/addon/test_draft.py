@@ -162,7 +162,7 @@ def test_draft_after_undo_and_reload(live: ModuleType, tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(path))
     obj = bpy.data.objects[name]
     assert obj.dampsim.draft
-    assert not live.played(obj)
+    assert not live.has_session(obj)
     assert SHOWN not in obj.modifiers
     play()
     assert live.is_displayed_in_draft(obj)
@@ -185,14 +185,14 @@ def test_render_uses_full_resolution(live: ModuleType, tmp_path: Path) -> None:
     scene.render.resolution_x = scene.render.resolution_y = 96
     wanted = rendered(tmp_path / "full")
     drawn = [world(obj, frame) for frame in range(1, 7)]
-    live.drop(obj)
+    live.drop_session(obj)
     obj.dampsim.draft, obj.dampsim.draft_part = True, 13.0
     play(last=6)
     assert live.is_displayed_in_draft(obj)
     found = rendered(tmp_path / "draft")
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
-    # After the render, Draft is displayed again.
+    # After the render, Draft is shown again.
     assert live.is_displayed_in_draft(obj)
     assert live.find_session(obj).draft
     # The difference between Draft and full resolution is visible.
@@ -207,21 +207,21 @@ def test_render_uses_full_resolution(live: ModuleType, tmp_path: Path) -> None:
 def test_panel_announces_draft(load: Load, live: ModuleType, tmp_path: Path) -> None:
     fresh()
     obj = drafted(tmp_path)
-    assert "Draft is displayed" not in said(load)
+    assert "Draft is shown" not in said(load)
     play()
     words = said(load)
-    assert "Draft is displayed" in words
+    assert "Draft is shown" in words
     assert "About 120 of 400 tets. Bakes and renders use full resolution" in words.replace("\n", " ")
     assert f"Live in Draft: {LAST} of {LAST} frames" in words
     obj.dampsim.draft = False
     play()
-    assert "Draft is displayed" not in said(load)
+    assert "Draft is shown" not in said(load)
     assert f"Live: {LAST} of {LAST} frames" in said(load)
     # Springs have no resolution, so they play unchanged.
     obj.dampsim.draft, obj.dampsim.kind = True, "SPRINGS"
     play()
-    assert not live.in_draft(load("dampsim_addon.scene.groups").group_of(obj))
-    assert "Draft is displayed" not in said(load)
+    assert not live.is_in_draft(load("dampsim_addon.scene.groups").group_of(obj))
+    assert "Draft is shown" not in said(load)
 
 
 def test_ghosts_use_full_resolution(load: Load, live: ModuleType, tmp_path: Path) -> None:

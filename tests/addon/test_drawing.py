@@ -85,7 +85,7 @@ def panels(load: Load) -> list[Any]:
 
 def operators(load: Load) -> list[Any]:
     modules = (
-        "operators",
+        "object_operators",
         "add_operators",
         "pin_operators",
         "bake_operators",
@@ -226,12 +226,12 @@ def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
     assert on_disk.known_status(obj).is_known
     assert on_disk.known_status(obj).frame_count == 0
     obj.dampsim.cache_folder = folder
-    assert on_disk.known_status(obj).frames == 7
+    assert on_disk.known_status(obj).frame_count == 7
     path = tmp_path / "scene.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
-    assert on_disk.known_status(obj).frames == 7
+    assert on_disk.known_status(obj).frame_count == 7
     bpy.ops.wm.open_mainfile(filepath=str(path))
-    assert on_disk.known_status(bpy.data.objects["Wobbler"]).frames == 7
+    assert on_disk.known_status(bpy.data.objects["Wobbler"]).frame_count == 7
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert on_disk.known_status(bpy.data.objects["Wobbler"]) == on_disk.CacheStatus(True)
 

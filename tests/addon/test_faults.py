@@ -276,7 +276,7 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
     # Close the bake after failures too, or every later test finds it running.
     with contextlib.closing(job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)) as steps:
         for step in steps:
-            if step.text == "Simulating" and step.done == 3:
+            if step.text == "Simulating" and step.completed == 3:
                 break
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
         known = frames(tmp_path / "cache")
@@ -417,4 +417,4 @@ def test_save_as_beside_older_cache(load: Load, tmp_path: Path, resume: bool) ->
     bake(obj, "POINT_CACHE", resume=resume)
     assert caches.cache_folder(obj) != there
     assert {path.name: path.read_bytes() for path in there.iterdir()} == before
-    assert caches.frame_cache(obj).numbers() == [1, 2, 3, 4]
+    assert caches.frame_cache(obj).frame_numbers() == [1, 2, 3, 4]

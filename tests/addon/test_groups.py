@@ -112,7 +112,7 @@ def join(*objects: bpy.types.Object) -> None:
 
 def shapes(load: Load, obj: bpy.types.Object) -> list[bytes]:
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    return [cache.shape(number, obj.name).tobytes() for number in cache.numbers()]
+    return [cache.read_shape(number, obj.name).tobytes() for number in cache.frame_numbers()]
 
 
 def members(load: Load, obj: bpy.types.Object) -> list[str]:
@@ -204,7 +204,7 @@ def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
         assert len(before) == LAST
         assert shapes(load, obj) == before
     known = load("dampsim_addon.scene.cache_status").known_status
-    assert [known(obj).frames for obj in both] == [LAST, LAST]
+    assert [known(obj).frame_count for obj in both] == [LAST, LAST]
     results = load("dampsim_addon.api").bake([both[1]])
     assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
 
@@ -501,7 +501,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
     (found,) = drawing.link_overlays(owner, bpy.context.view_layer)
-    assert found.rigid
+    assert found.is_rigid
     assert found.segments.shape == (8, 3)
     # The two ends of a weld coincide while the bodies swing.
     assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 1e-3

@@ -58,7 +58,7 @@ def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: P
     assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 2e-3
     # The links follow the sway.
     assert found.points[:, 1].mean() > 0.15
-    assert found.chosen
+    assert found.is_active
     assert not len(found.ties)
 
 

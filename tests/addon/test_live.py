@@ -626,7 +626,7 @@ def test_scripted_render_equals_live(live: ModuleType, tmp_path: Path, played: b
     assert len(frames(live, obj)) == 9
     assert (scene.frame_current, obj.modifiers["Subdivision"].show_viewport) == there
     obj.dampsim.live = False
-    live.find_session(obj).touch()
+    live.find_session(obj).invalidate()
     plain = rendered(tmp_path / "plain")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}

@@ -192,12 +192,12 @@ def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: 
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
-            assert there.memory.keys() == state.memory.keys()
-            assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
+            assert there.history.keys() == state.history.keys()
+            assert all(there.history[key].tobytes() == state.history[key].tobytes() for key in state.history)
         for shape, frame in zip(played, (8, 16, LAST), strict=True):
             # The error bound of the compressed target is 1/1000 of the size.
             np.testing.assert_allclose(world(obj, frame), shape, atol=1.1e-3)
-    states = [state.memory[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
+    states = [state.history[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
     assert {0.0, 1.0} == set(states)
 
 
@@ -264,7 +264,7 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
     for number in (3, 9):
         scene.frame_set(number)
         on, values = panel.displayed_values(obj, context)
-        memory = frames[number - 1].frame.state.memory
+        memory = frames[number - 1].frame.state.history
         assert on == [bool(row[0]) for row in memory[f"Looper{OF}muscles"]]
         assert values == memory[f"Looper{OF}sensors"].tolist()
     sensor = obj.dampsim.sensors[0]
@@ -280,7 +280,7 @@ def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: 
     session = live.find_session(obj)
     assert session.frame_status(obj, scene, 8) is live.FrameStatus.VALID
     obj.dampsim.muscles[0].weights[0].weight = 0.5
-    assert session.frame_status(obj, scene, 8) is live.Standing.STALE
+    assert session.frame_status(obj, scene, 8) is live.FrameStatus.STALE
     obj.dampsim.target = "POINT_CACHE"
     load("dampsim_addon.api").bake([obj])
     obj.dampsim.muscles[0].length = 60.0
@@ -379,7 +379,7 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
         session = live.find_session(obj)
         claims = [] if session is None or session.simulation is None else [
             kept.frame for kept in session.frames
-            if session.standing(obj, scene, kept.frame.number) is live.Standing.VALID
+            if session.frame_status(obj, scene, kept.frame.number) is live.FrameStatus.VALID
         ]  # fmt: skip
         try:
             with sampler(scene, bpy.context.view_layer, [obj]) as read:
@@ -389,8 +389,8 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
             continue
         for frame in claims:
             assert frame.state.positions.tobytes() == truth[frame.number].positions.tobytes(), (done, frame.number)
-            assert all(frame.state.memory[key].tobytes() == truth[frame.number].memory[key].tobytes()
-                       for key in truth[frame.number].memory), (done, frame.number)  # fmt: skip
+            assert all(frame.state.history[key].tobytes() == truth[frame.number].history[key].tobytes()
+                       for key in truth[frame.number].history), (done, frame.number)  # fmt: skip
         compared += len(claims)
     # Otherwise the edits led to refusals only.
     assert compared > 40
@@ -444,7 +444,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     found = load("dampsim_addon.work.steps").run_steps(
         walk.search_walks(scene, bpy.context.view_layer, obj, small), lambda step: None
     )
-    assert [one.way for one in found] == pytest.approx([one.way for one in group.walks])
+    assert [one.distance for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # The main panel shows it while the panel Muscles is closed.
     main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
@@ -457,7 +457,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     assert result.problem == ""
     came = world(obj, 73)[:, 0].mean() - world(obj, 1)[:, 0].mean()
     # Files and mesh use single precision.
-    assert came == pytest.approx(found[0].way, abs=1e-4)
+    assert came == pytest.approx(found[0].distance, abs=1e-4)
     # With another sensor, the walk no longer fits.
     bpy.ops.dampsim.muscle_add(what="SENSOR")
     with pytest.raises(RuntimeError, match="muscles or sensors have changed"):
@@ -489,7 +489,7 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     shown = results.ghosts_of(obj)
     assert shown.labels == ["1: 0.10 m in 1 s", "3: 0.30 m in 1 s"]
     # It walks along X, so that the lanes are spaced along Y, whatever the view.
-    np.testing.assert_allclose(np.abs(shown.lane), [0.0, 1.0, 0.0], atol=0.05)
+    np.testing.assert_allclose(np.abs(shown.direction), [0.0, 1.0, 0.0], atol=0.05)
     found = drawing.ghosts_at_frame(shown, LAST, np.eye(3))
     assert [one.lines[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
     here = np.array([one.points[:, 1].mean() for one in found]) - 0.2

@@ -49,7 +49,7 @@ def test_panel_substeps_match_simulation(
         measured.required_substeps(obj, scene),
         simulation(load, obj).substeps(obj.name, measured.read_settings(obj)),
     )
-    assert (found.count, found.limited) == (wanted.count, wanted.limited)
+    assert (found.count, found.is_limited) == (wanted.count, wanted.is_limited)
     assert found.overshoot == pytest.approx(wanted.overshoot, rel=1e-6)
 
 

@@ -68,8 +68,8 @@ def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Pa
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
-            assert there.memory.keys() == state.memory.keys()
-            assert all(there.memory[key].tobytes() == state.memory[key].tobytes() for key in state.memory)
+            assert there.history.keys() == state.history.keys()
+            assert all(there.history[key].tobytes() == state.history[key].tobytes() for key in state.history)
         for shape, frame in zip(played, (10, 16, 30, LAST), strict=True):
             # The error bound of the compressed target is 1/1000 of the size; single precision errs less.
             np.testing.assert_allclose(world(obj, frame), shape, atol=4e-4)
@@ -82,12 +82,12 @@ def test_changed_yield_outdates_frames(load: Load, live: ModuleType, tmp_path: P
     obj = dented(tmp_path, resolution=150)
     play(12)
     session = live.find_session(obj)
-    assert session.standing(obj, scene, 12) is live.Standing.VALID
+    assert session.frame_status(obj, scene, 12) is live.FrameStatus.VALID
     before = world(obj, 12)
     obj.dampsim.plastic_yield = 9.0
-    assert session.standing(obj, scene, 12) is live.Standing.STALE
+    assert session.frame_status(obj, scene, 12) is live.FrameStatus.STALE
     play(12)
-    assert session.standing(obj, scene, 12) is live.Standing.VALID
+    assert session.frame_status(obj, scene, 12) is live.FrameStatus.VALID
     assert np.abs(world(obj, 12) - before).max() > 1e-5
     obj.dampsim.target = "POINT_CACHE"
     api = load("dampsim_addon.api")

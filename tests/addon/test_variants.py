@@ -25,7 +25,7 @@ def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    made = np.array([cache.read(number).surface for number in cache.numbers()], dtype=np.float32)
+    made = np.array([cache.read(number).surface for number in cache.frame_numbers()], dtype=np.float32)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     return made
 
@@ -55,7 +55,7 @@ def test_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     assert scene.frame_current == 3
     assert obj.dampsim.settle == 33.0
     shown = ghosts.ghosts_of(obj)
-    assert shown.first == 1
+    assert shown.first_frame == 1
     assert "Bounce 70 %" in shown.labels[1]
     scene.frame_set(1)
     assert dump() == armature_free

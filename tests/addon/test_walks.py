@@ -174,23 +174,23 @@ class Walk:
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """Return the frames and local vertices of a fresh simulation, and the message of an error that ends it."""
         snapshot, simulation = self.load("dampsim_addon.scene.scene_builder"), self.load("core.simulation.simulation")
-        sorts = [self.load(f"dampsim_addon.scene.{name}")._asked for name in ("force_fields", "colliders", "woven")]
+        sorts = [self.load(f"dampsim_addon.scene.{name}")._index for name in ("force_fields", "colliders", "woven_yarns")]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
-        known = [(one._all, dict(one._yes)) for one in sorts]
+        known = [(one._known_uids, dict(one._matches)) for one in sorts]
         for one in sorts:
-            one.forget()
+            one.clear()
         found: dict[int, tuple[Any, dict[str, bytes]]] = {}
         objects = [bpy.data.objects[name] for name in names]
         try:
             with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
-                taken, group = snapshot.take(sampler), self.groups.group_of(objects[0])
-                if self.live.in_draft(group):
-                    taken = self.load("dampsim_addon.live.draft").drafts(taken, group)
+                taken, group = snapshot.build_scene(sampler), self.groups.group_of(objects[0])
+                if self.live.is_in_draft(group):
+                    taken = self.load("dampsim_addon.live.draft").draft_scene(taken, group)
                 for frame in simulation.Simulation(taken).frames():
-                    sampler.leave()
-                    sampler.go(float(frame.number))
+                    sampler.invalidate_frame()
+                    sampler.set_frame(float(frame.number))
                     shown = {
-                        one.obj.name: affine.transformed(np.linalg.inv(one.matrix()), frame.shapes[one.obj.name])
+                        one.obj.name: affine.transform_points(np.linalg.inv(one.matrix()), frame.shapes[one.obj.name])
                         for one in sampler.members
                     }
                     found[frame.number] = frame, {name: at.astype("<f4").tobytes() for name, at in shown.items()}
@@ -199,7 +199,7 @@ class Walk:
         finally:
             # Restore the caches of fields and colliders that Live uses.
             for one, (everything, yes) in zip(sorts, known, strict=True):
-                one._all, one._yes = everything, yes
+                one._known_uids, one._matches = everything, yes
         return found, ""
 
     def compare(self, one: Shown, truth: tuple[dict[int, Any], str], when: str) -> None:

@@ -295,7 +295,7 @@ def test_woven_mesh_falls_on_box(live: Any, load: Any, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for number, there in enumerate(played, 1):
-        np.testing.assert_allclose(there, cache.shape(number, obj.name), atol=2e-6)
+        np.testing.assert_allclose(there, cache.read_shape(number, obj.name), atol=2e-6)
         # It penetrates neither box nor floor by more than 1/1000 of its size.
         inside = np.minimum(0.25 - np.abs(there[:, :2]).max(axis=1), 0.5 - there[:, 2])
         assert inside.max() < 1.4e-3
@@ -348,7 +348,7 @@ def test_sample_sacking_yarn_slides(load: Any) -> None:
         made = simulation.Simulation(snapshot.build_scene(sampler))
         frames = list(made.frames())
     cloth = load("core.system.weave_term").find_weave_term(made.islands[0].system.blocks[0].terms).cloth
-    places = [frame.state.memory["Sacking\x1fyarn places"] for frame in frames[1:]]
+    places = [frame.state.history["Sacking\x1fyarn places"] for frame in frames[1:]]
     slid = np.abs(places[-1] - places[0])
     # The ring moves by 30 cm, and the cloth yields a part of it. Only the 16 crossings of the pulled yarn slide so far.
     assert int((slid > 0.1).sum()) == 16

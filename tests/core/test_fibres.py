@@ -388,7 +388,7 @@ def test_fibres_along_length_of_rotated_bar() -> None:
     ("more", "words"),
     [
         ({"fibre_map": np.zeros(150)}, "Bar: no vertex that is free to move has a weight in its fibre group"),
-        ({"fibres_along": "PAINTED"}, "Bar: Fibres Along is Painted, but no Direction Group is chosen"),
+        ({"fibres_along": "PAINTED"}, "Bar: Fibre Direction is Painted, but no Direction Group is chosen"),
         ({"fibres_along": "PAINTED", "fibre_direction": np.ones(150)}, "Bar: its Direction Group is nearly constant"),
         ({"surface": gridded("Bar", (0, 0, 0), (1, 1, 1), 0.25), "fibres_along": "LENGTH"}, "about as wide as long"),
     ],
@@ -409,7 +409,7 @@ def test_contraction_in_digest_with_fibres_only() -> None:
     assert digest(10.0) != digest(20.0)
     assert digest(10.0, fibre_map=None) == digest(20.0, fibre_map=None)
     now = cache_inputs(weightless(muscle(fibre_map=None, fibres_along="LENGTH")))
-    new = {"Contraction", "Fibre Stiffness", "Fibres Along", "the painted Fibres", "the painted Direction"}
+    new = {"Contraction", "Fibre Stiffness", "Fibre Direction", "the painted Fibres", "the painted Direction"}
     assert new <= set(now["bodies"]["Bar"])
     before = {**now, "bodies": {"Bar": {name: v for name, v in now["bodies"]["Bar"].items() if name not in new}}}
     assert describe_changes(before, now) == []

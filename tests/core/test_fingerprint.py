@@ -71,7 +71,7 @@ def test_changed_maps_and_meshes_are_named() -> None:
         ({"length_map": half}, "the painted Length"),
         ({"kind": "SPRINGS"}, "the kind"),
         ({"edges": np.array([[0, 1]])}, "the mesh"),
-        ({"is_deforming": True}, "the carrier in force"),
+        ({"is_deforming": True}, "the reference motion in use"),
         ({"surface": replace(one.surface, vertices=2.0 * one.surface.vertices)}, "the mesh"),
     ):
         assert describe_changes(kept(scene(one)), cache_inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]

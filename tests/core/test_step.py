@@ -1,4 +1,4 @@
-"""Single steps and invariants of many steps.
+"""Single steps, and invariants over many steps.
 
 Equations are those of docs/explanation/physics/01-step-potential.md and 02-settle-law.md.
 """
@@ -105,7 +105,7 @@ def test_unit_kappa_is_backward_euler(model: type, held: str) -> None:
 
 @pytest.mark.parametrize("angle", [0.0, 1e-6, 1.0, 3.0, np.pi])
 def test_rigid_motion_fit_at_any_angle(angle: float) -> None:
-    """The fit finds rotations of any angle and adds none that the points leave undetermined."""
+    """The fit finds rotations of any angle, and none about an axis that the points leave undetermined."""
     rng = np.random.default_rng(1)
     for _ in range(50):
         axis, shift = rng.standard_normal(3), 10.0 * rng.standard_normal(3)
@@ -117,7 +117,7 @@ def test_rigid_motion_fit_at_any_angle(angle: float) -> None:
             np.testing.assert_allclose(points @ turn.T + moved, points @ wanted.T + shift, atol=1e-12)
         line = np.outer(rng.standard_normal(4), rng.standard_normal(3))
         turn, moved = fit_rigid_motion(line, line @ wanted.T + shift)
-        # The cosine of the angle has an error of 1e-16, an angle near 180 degrees the root of it.
+        # The cosine has an error of 1e-16, so an angle near 180 degrees has an error of 1e-8.
         np.testing.assert_allclose(line @ turn.T + moved, line @ wanted.T + shift, atol=1e-6)
         np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-6)
         np.testing.assert_allclose(fit_rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
@@ -138,7 +138,7 @@ def test_sag_independent_of_dials_and_rate() -> None:
                 for _ in range(4 * settle * substeps):
                     state = advance(stepper, state, still(system), 1 / (fps * substeps), dials)
                 sags.append(np.abs(state.positions - system.rest).max())
-    # After four settle times 1e-8 of the motion is left.
+    # After four settle times 1e-8 of the motion remains.
     np.testing.assert_allclose(sags, sags[0], rtol=1e-6)
     assert sags[0] > 0.02
 
@@ -173,8 +173,8 @@ def test_steady_pin_rotation_causes_no_drag() -> None:
 
 @pytest.mark.parametrize(("settle", "overshoot"), [(0.2, 0.7), (0.2, 0.0), (2.0, 0.5)])
 def test_deflection_of_spinning_pins_is_bounded(settle: float, overshoot: float) -> None:
-    """The deflection under spinning pins is that of a static load as large as the pins' acceleration."""
-    # docs/decisions/0005: taken at the deformed positions, the acceleration grew without bounds.
+    """The deflection under spinning pins is at most that of a static load of the pins' acceleration, plus overshoot."""
+    # docs/decisions/0005: evaluated at the deformed positions, the acceleration grew without bound.
     system = bar((6, 2, 2), material=ElasticMaterial(1e6, 0.4, 1000.0))
     count = choose_substeps(settle, overshoot, 1 / 24, 1).count
     stepper, h = Stepper(system), 1 / 24 / count
@@ -199,7 +199,7 @@ def test_deflection_of_spinning_pins_is_bounded(settle: float, overshoot: float)
 
 @pytest.mark.parametrize("follow_through", [0.0, 0.5, 1.0, 2.0])
 def test_constant_pin_acceleration_is_static_load(follow_through: float) -> None:
-    """Under a constant acceleration of the pins a body takes the static shape of the inertial load."""
+    """Under a constant acceleration of the pins, a body has the static shape under the inertial load."""
     system = bar(CELLS, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, dials, h = Stepper(system), controls(system, 0.4, 0.0, follow_through), 1 / 24
     acceleration = np.array([0.0, 2.0, 5.0])
@@ -269,7 +269,7 @@ def test_minimisers_agree_on_step() -> None:
 
 
 def test_step_is_deterministic() -> None:
-    """A step depends on its arguments only, not on the history of the stepper."""
+    """A step depends only on its arguments, not on earlier steps of the stepper."""
     system = bar(CELLS, gravity=DOWN)
     dials = controls(system, 0.5, 0.3)
     warm = Stepper(system)
@@ -291,7 +291,7 @@ def test_failed_step_returns_old_state() -> None:
 
 
 def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
-    """Make Newton's method report used-up iterations and a residual, and return this minimiser."""
+    """Return a minimiser that always reports Outcome.ITERATIONS and a residual; the fallback uses it, too."""
 
     def minimiser(problem: PreconditionedObjective, start: np.ndarray, tolerance: Tolerance) -> Minimum:
         return replace(minimise_newton(problem, start, tolerance), outcome=Outcome.ITERATIONS, residual=residual)
@@ -301,7 +301,7 @@ def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser
 
 
 def test_inaccurate_substeps_are_accepted_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inaccurate results are accepted for the smallest subdivision of a step only, below a residual of 0.1."""
+    """Inaccurate results are accepted only in the shortest parts of a step, and up to a residual of 0.1."""
     system = bar((2, 1, 1), gravity=DOWN)
     start, dials = State.at_rest(system.rest), controls(system, 0.5, 0.0)
     near = Stepper(system, stopped_short(0.09, monkeypatch))

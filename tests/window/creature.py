@@ -84,7 +84,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     simulation, stepping = ours("core.simulation.simulation"), ours("core.stepping.step")
     inner = {(simulation.Simulation, "step"): Clock(), (stepping.Stepper, "step"): Clock()}
     plain = {place: getattr(*place) for place in inner}
-    before, after = handlers.before_frame, handlers.after_frame
+    before, after = handlers.on_frame_change_pre, handlers.on_frame_change_post
     lists = {before: bpy.app.handlers.frame_change_pre, after: bpy.app.handlers.frame_change_post}
     for handler, listed in lists.items():
         listed.remove(handler)
@@ -96,7 +96,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     seen = 0
     while seen < FRAMES:
         yield 0.01
-        found = session.find(creature)
+        found = session.find_session(creature)
         now = found.verified if found else 0
         assert not (found and found.problem), found.problem
         if now > seen and now > 1:
@@ -110,7 +110,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
         del listed[-1]
         listed.append(handler)
     whole, solver, steps, worked = 1000.0 * (np.array(paces)[-1] - np.array(paces)[0]) / (FRAMES - 2)
-    count = len(session.find(creature).simulation.model_of(creature.name).block.groups[0])
+    count = len(session.find_session(creature).simulation.model_of(creature.name).block.groups[0])
     print(
         f"window: live, {count} tets: {whole:.1f} ms a frame, the solver's own {solver:.1f} ms, ratio "
         f"{whole / solver:.2f} (minimising alone {steps:.1f} ms); without other programs {worked:.1f} ms",
@@ -143,7 +143,7 @@ def play() -> Iterator[float]:
         setattr(creature.dampsim, name, True)
     scene.frame_set(14)
     yield 1.5
-    assert session.standing(creature, scene, 14) is live.Standing.VALID
+    assert session.frame_status(creature, scene, 14) is live.FrameStatus.VALID
     shot("2_overlay")
     picture("overlay", *CAMERA)
     for name in ("show_cage", "show_pins", "show_worst"):
@@ -182,7 +182,7 @@ def play() -> Iterator[float]:
     )
     yield 1.0
     cache = ours("dampsim_addon.scene.caches").frame_cache(creature)
-    assert cache.numbers() == list(range(1, LONG + 1))
+    assert cache.frame_numbers() == list(range(1, LONG + 1))
     for frame in played:
         baked = cache.read(frame.number)
         assert frame.state.positions.tobytes() == baked.state.positions.tobytes(), f"frame {frame.number} differs"
@@ -220,14 +220,14 @@ def play() -> Iterator[float]:
     yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
     curves = ours("dampsim_addon.scene.results")
     assert creature.dampsim.calibration == 1.0
-    assert curves.curve_of(creature) is None
+    assert curves.displayed_curve(creature) is None
     creature.dampsim.settle = settle
     yield 1.0
     yield from click("calibrate()")
     yield from until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
     yield from until(lambda: not progress().object_name, 240, "the calibration to end")
     yield 1.0
-    curve = curves.curve_of(creature).curve
+    curve = curves.displayed_curve(creature).curve
     print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
     # The curve and its numbers are below the visible part of the sidebar.

@@ -119,7 +119,7 @@ def emptied() -> Iterator[float]:
 
 def verified(obj: bpy.types.Object) -> int:
     """Return the number of verified live frames of an object."""
-    session = ours("dampsim_addon.live").find(obj)
+    session = ours("dampsim_addon.live").find_session(obj)
     assert not (session and session.problem), session.problem
     return session.verified if session else 0
 

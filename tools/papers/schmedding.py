@@ -102,7 +102,7 @@ def _momentum() -> tuple[str, dict[tuple[str, str, str], Momentum]]:
 def _of_states(name: str, dials: dict[str, str], sliver: bool) -> Momentum:
     system = damping.squashed(sliver)
     if dials.get("torque") == "RAYS":
-        system = replace(system, blocks=(replace(system.blocks[0], centre=damping.painted_end(system)),))
+        system = replace(system, blocks=(replace(system.blocks[0], ray_origin_weights=damping.painted_end(system)),))
     acting = damping.made(_kind(name), system, gamma=1.0, **dials)
     worst, grew = np.zeros(2), 0
     for state in damping.states(system, damping.STATES):

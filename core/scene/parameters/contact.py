@@ -13,29 +13,33 @@ class ContactSettings:
     """Contact fields of Settings."""
 
     collide: bool = parameter(
-        True, "Colliders", "Collide with floors and with objects that have Blender's Collision physics",
+        True, "Colliders",
+        "Collide with floors and other colliders, including objects with Blender's Collision physics",
         section="contact",
     )  # fmt: skip
     touch_together: bool = parameter(
-        False, "Other Bodies", "Collide with the objects that are simulated together with it and have this on too",
+        False, "Other Bodies",
+        "Collide with objects that are simulated together with this one and also have Other Bodies on",
         section="contact",
     )  # fmt: skip
     touch_self: bool = parameter(
-        False, "Self-Collision", "Make its parts collide with each other: belly and thighs, ears and head",
+        False, "Self-Collision",
+        "Make its parts collide with each other, such as a belly with thighs, or ears with a head",
         section="contact",
     )  # fmt: skip
     contact_distance: float = parameter(
         0.0, "Contact Distance",
-        "Distance from a surface at which contact begins; 0 uses 0.5% of its size, or the thickness of its yarns",
+        "Set the distance from a surface at which contact begins; 0 uses 0.5% of the object's size, or the yarn "
+        "thickness",
         unit="m", min=0.0, max=100.0, soft_min=0.0, soft_max=0.1, section="contact", animatable=True,
     )  # fmt: skip
     friction: float = parameter(
-        0.5, "Friction", "Friction coefficient: force that makes it slide, per contact force. 0 is ice, 1 is rubber",
+        0.5, "Friction", "Set the friction coefficient: higher values make it harder to slide. 0 is ice, 1 is rubber",
         min=0.0, max=10.0, soft_min=0.0, soft_max=1.5, section="contact", animatable=True,
     )  # fmt: skip
     front: str = parameter(
         FrontDirection.NONE, "Front",
-        "Direction in which it slides more easily than backwards, like scales or bristles",
+        "Choose the direction in which it slides more easily than in reverse, like scales or bristles",
         choices=(
             Choice(FrontDirection.NONE, "None", "Use the same friction in all directions", 0),
             Choice(FrontDirection.PLUS_X, "+X", "Slide more easily along its local X axis", 1),
@@ -49,13 +53,13 @@ class ContactSettings:
         section="contact",
     )  # fmt: skip
     friction_back: float = parameter(
-        0.9, "Friction Backward", "Friction coefficient for sliding backwards, against the Front direction",
+        0.9, "Friction Backward", "Set the friction coefficient for sliding backwards, against the Front direction",
         min=0.0, max=10.0, soft_min=0.0, soft_max=1.5, section="contact", animatable=True,
         visible_if=("front", *(one for one in FrontDirection if one is not FrontDirection.NONE)),
     )  # fmt: skip
     depth: str = parameter(
-        ExitDirection.NEAREST, "Depth",
-        "Direction in which it leaves an object that it starts inside, or was pushed into",
+        ExitDirection.NEAREST, "Exit Direction",
+        "Choose how it is pushed out of an object that it starts inside, or was pressed into",
         choices=(
             Choice(ExitDirection.NEAREST, "Nearest", "Push each point to the nearest place outside", 0),
             Choice(
@@ -72,11 +76,12 @@ class ColliderSettings:
     """Settings of a collider, in the units of the panel."""
 
     roughness: float = parameter(
-        1.0, "Roughness", "Factor on the friction of objects that slide on this collider: 0 is ice",
+        1.0, "Roughness", "Multiply the friction of objects that slide on this collider: 0 is ice",
         min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, section="collider", animatable=True,
     )  # fmt: skip
     thickness: float = parameter(
-        0.0, "Distance", "Gap between its surface and objects that stop at it, added to their own contact distance",
+        0.0, "Distance",
+        "Add a gap between its surface and objects that touch it, on top of their own Contact Distance",
         unit="m", min=0.0, max=100.0, soft_min=0.0, soft_max=0.1, section="collider", animatable=True,
     )  # fmt: skip
 

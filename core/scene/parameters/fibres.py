@@ -13,17 +13,18 @@ class FibreSettings:
     """Fibre fields of Settings."""
 
     contraction: float = parameter(
-        0.0, "Contraction", "Shortening of the flesh along its fibres when nothing else resists; negative values "
+        0.0, "Contraction", "Shorten the flesh along its fibres by this much, if nothing else resists; negative values "
         "lengthen it",
         unit="%", min=-100.0, max=60.0, soft_min=-30.0, soft_max=60.0, section="fibres", animatable=True,
     )  # fmt: skip
     fibre_stiffness: float = parameter(
-        2.0, "Fibre Stiffness", "Stiffness of the fibres relative to the flesh around them: stiffer fibres pull "
+        2.0, "Fibre Stiffness",
+        "Set the stiffness of the fibres relative to the flesh around them: stiffer fibres pull "
         "harder against resistance",
         min=0.05, max=100.0, soft_min=0.1, soft_max=10.0, section="fibres", affects=AffectedPart.MODEL,
     )  # fmt: skip
     fibres_along: str = parameter(
-        FibreDirection.LENGTH, "Fibres Along", "Direction of the fibres",
+        FibreDirection.LENGTH, "Fibre Direction", "Choose the direction of the fibres",
         choices=(
             Choice(
                 FibreDirection.LENGTH, "Longest Axis",

@@ -62,7 +62,7 @@ class Parameter:
     affects: AffectedPart = AffectedPart.STEP
 
     def has_effect(self, value_of: Callable[[str], Any]) -> bool:
-        """Return whether the parameter has an effect. chosen: returns the value of a parameter by name."""
+        """Return whether the parameter has an effect. value_of: returns the value of a parameter by name."""
         return all(
             not choice or value_of(choice[0]) in choice[1:] for choice in (self.visible_if, self.also_visible_if)
         )

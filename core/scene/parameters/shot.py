@@ -13,11 +13,11 @@ class ShotSettings:
     """Shot fields of Settings."""
 
     substeps: int = parameter(
-        1, "Substeps", "Minimum number of steps per frame; more are taken where Bounce needs them",
+        1, "Substeps", "Set the minimum number of steps per frame; more are taken if Bounce needs them",
         min=1, max=64, soft_min=1, soft_max=8, section="advanced",
     )  # fmt: skip
     accuracy: str = parameter(
-        Accuracy.BAKE, "Accuracy", "Accuracy with which each step is solved",
+        Accuracy.BAKE, "Accuracy", "Choose how accurately each step is solved",
         choices=(
             Choice(Accuracy.PREVIEW, "Preview", "Allow an error of 1% of each step's motion", 0),
             Choice(Accuracy.BAKE, "Baking", "Allow an error of 0.1% of each step's motion", 1),
@@ -30,18 +30,20 @@ class ShotSettings:
         section="shot", affects=AffectedPart.START,
     )  # fmt: skip
     preroll: int = parameter(
-        0, "Preroll", "Frames before the first one in which it moves from its rest shape to its first pose and settles",
+        0, "Preroll",
+        "Add frames before the first one, in which it moves from its rest shape to its first pose and settles",
         unit="frames", min=0, max=1000, soft_min=0, soft_max=100, section="shot", affects=AffectedPart.START,
     )  # fmt: skip
     gravity_weight: float = parameter(
-        1.0, "Gravity Weight", "Factor on the scene's gravity: 0 floats, negative values fall upwards",
+        1.0, "Gravity Weight", "Multiply the scene's gravity: 0 makes it float, negative values make it fall upwards",
         min=-10.0, max=10.0, soft_min=0.0, soft_max=1.0, section="fields", animatable=True,
     )  # fmt: skip
     field_weight: float = parameter(
-        1.0, "Force Field Weight", "Factor on the wind and the other force fields of the scene",
+        1.0, "Force Field Weight", "Multiply the strength of wind and all other force fields of the scene",
         min=0.0, max=10.0, soft_min=0.0, soft_max=1.0, section="fields", animatable=True,
     )  # fmt: skip
     loop: bool = parameter(
-        False, "Loop", "Repeat the cycle before the first frame until its end leads smoothly into its beginning",
+        False, "Loop",
+        "Run the cycle repeatedly before the first frame, until its end leads smoothly into its beginning",
         section="shot", affects=AffectedPart.START,
     )  # fmt: skip

@@ -14,7 +14,7 @@ from ...blender.operator_calls import call_operator
 class Format:
     """Export format. suffix: file suffix.  write, read: export and import of the scene in the window.
 
-    metres: whether the importer returns metres regardless of the scene's unit.
+    reads_metres: whether the importer returns metres regardless of the scene's unit.
     """
 
     name: str
