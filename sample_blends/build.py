@@ -24,7 +24,7 @@ PLANK, GAP, PLANKS = Vector((0.2, 0.6, 0.02)), 0.05, 20
 SPAN, HEIGHT, SAG, RAIL, ROPE = 2.75, 1.25, 0.45, 0.28, 20.0
 
 
-def start(last: int) -> bpy.types.Scene:
+def new_scene(last: int) -> bpy.types.Scene:
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     scene = bpy.context.scene
     scene.render.fps = FPS
@@ -127,7 +127,7 @@ def key(target: bpy.types.bpy_struct, path: str, frames: dict[int, object], inte
             point.interpolation = interpolation
 
 
-def group(obj: bpy.types.Object, name: str, weights: np.ndarray) -> None:
+def add_vertex_group(obj: bpy.types.Object, name: str, weights: np.ndarray) -> None:
     made = obj.vertex_groups.new(name=name)
     for index in np.flatnonzero(weights > 0.0):
         made.add([int(index)], float(weights[index]), "REPLACE")
@@ -139,7 +139,7 @@ def points(obj: bpy.types.Object) -> np.ndarray:
     return flat.reshape(-1, 3)
 
 
-def ramp(values: np.ndarray, low: float, high: float) -> np.ndarray:
+def smooth_step(values: np.ndarray, low: float, high: float) -> np.ndarray:
     """Return a smooth step from 0 at low to 1 at high."""
     t = np.clip((values - low) / (high - low), 0.0, 1.0)
     return t * t * (3.0 - 2.0 * t)
@@ -152,7 +152,7 @@ def simulate(obj: bpy.types.Object, **dials: object) -> None:
         setattr(obj.dampsim, name, value)
 
 
-def frozen(obj: bpy.types.Object) -> None:
+def apply_modifiers(obj: bpy.types.Object) -> None:
     """Replace the mesh by its evaluated mesh and remove the modifiers."""
     evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
     mesh = bpy.data.meshes.new_from_object(evaluated)
@@ -160,7 +160,7 @@ def frozen(obj: bpy.types.Object) -> None:
     obj.data = mesh
 
 
-def fused(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) -> bpy.types.Object:
+def fuse_ellipsoids(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) -> bpy.types.Object:
     """Return one closed mesh around ellipsoids, given by centre, radii and rotation."""
     bpy.ops.object.select_all(action="DESELECT")
     parts = []
@@ -178,7 +178,7 @@ def fused(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) ->
     remesh.mode, remesh.voxel_size = "VOXEL", voxel
     soft = obj.modifiers.new("Smooth", "SMOOTH")
     soft.factor, soft.iterations = 0.5, 8
-    frozen(obj)
+    apply_modifiers(obj)
     obj.data.name = name
     smooth(obj)
     return obj
@@ -186,7 +186,7 @@ def fused(name: str, balls: list[tuple[Vector, Vector, Euler]], voxel: float) ->
 
 def jelly() -> None:
     """Build jelly.blend: Suzanne in raspberry jelly drops with her plate, wobbles and is shaken."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (0.0, -7.4, 2.9), (0.0, 0.0, 0.95), 50)
     china = material("China", (0.93, 0.92, 0.88), Roughness=0.12, Coat_Weight=0.6)
     raspberry = material(
@@ -202,7 +202,7 @@ def jelly() -> None:
     suzanne = bpy.context.object
     suzanne.name = suzanne.data.name = "Suzanne"
     suzanne.modifiers.new("Subdivision", "SUBSURF").levels = 2
-    frozen(suzanne)
+    apply_modifiers(suzanne)
     bpy.ops.object.transform_apply(location=True, rotation=True)
     # A flat base, as if poured from a mould.
     where = points(suzanne)
@@ -216,7 +216,7 @@ def jelly() -> None:
     smooth(suzanne)
     suzanne.data.materials.clear()
     suzanne.data.materials.append(raspberry)
-    group(suzanne, "Pin", (where[:, 2] < 0.112).astype(float))
+    add_vertex_group(suzanne, "Pin", (where[:, 2] < 0.112).astype(float))
     suzanne.parent = plate
     suzanne.matrix_parent_inverse = plate.matrix_basis.inverted()
 
@@ -237,7 +237,7 @@ def jelly() -> None:
 
 def creature() -> None:
     """Build creature.blend: a small creature hops by its armature; ears and tail follow through."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (3.4, -8.6, 2.6), (0.05, 0.0, 1.6), 45)
     fur = material("Fur", (0.40, 0.075, 0.01), Roughness=0.65, Subsurface_Weight=0.08, Subsurface_Scale=0.05)
     black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
@@ -266,7 +266,7 @@ def creature() -> None:
         centre = Vector((-0.55 - 0.78 * math.sin(angle) * (0.4 + 0.6 * t), 0, 0.80 + 1.0 * t * t + 0.12 * t))
         radius = 0.15 - 0.03 * t + 0.07 * max(0.0, (t - 0.7) / 0.3)
         balls.append((centre, Vector((radius,) * 3), none))
-    body = fused("Creature", balls, 0.035)
+    body = fuse_ellipsoids("Creature", balls, 0.035)
     body.data.materials.append(fur)
     where = points(body)
 
@@ -292,20 +292,20 @@ def creature() -> None:
 
     x, y, z = where.T
     # The tuft of the tail, at the height of the ear roots, is no part of the head.
-    ear = ramp(z, 1.62, 1.78) * ramp(np.abs(y), 0.10, 0.20) * ramp(x, -0.45, -0.30)
-    tail = ramp(-x, 0.56, 0.72) * ramp(z, 0.45, 0.6)
-    head = np.maximum(ramp(z + 0.55 * (x - 0.3), 1.10, 1.35) * ramp(x, -0.1, 0.2), ear)
-    low = ramp(-z, -0.55, -0.30)
-    front, back = low * ramp(x, -0.16, 0.0), low * ramp(-x, 0.08, 0.2)
+    ear = smooth_step(z, 1.62, 1.78) * smooth_step(np.abs(y), 0.10, 0.20) * smooth_step(x, -0.45, -0.30)
+    tail = smooth_step(-x, 0.56, 0.72) * smooth_step(z, 0.45, 0.6)
+    head = np.maximum(smooth_step(z + 0.55 * (x - 0.3), 1.10, 1.35) * smooth_step(x, -0.1, 0.2), ear)
+    low = smooth_step(-z, -0.55, -0.30)
+    front, back = low * smooth_step(x, -0.16, 0.0), low * smooth_step(-x, 0.08, 0.2)
     rest = np.clip(1.0 - head - front - back, 0.0, 1.0)
-    forward = ramp(x, -0.2, 0.3)
+    forward = smooth_step(x, -0.2, 0.3)
     weights = {
         "head": head, "legs.front": front, "legs.back": back, "hips": rest * (1.0 - forward), "chest": rest * forward,
     }  # fmt: skip
     total = sum(weights.values())
     for name, weight in weights.items():
-        group(body, name, weight / total)
-    group(body, "Pin", np.clip(1.0 - ear - tail, 0.0, 1.0))
+        add_vertex_group(body, name, weight / total)
+    add_vertex_group(body, "Pin", np.clip(1.0 - ear - tail, 0.0, 1.0))
     body.modifiers.new("Armature", "ARMATURE").object = rig
     body.parent = rig
     for name, look, spot, size in (
@@ -375,7 +375,7 @@ def creature() -> None:
 
 def antenna() -> None:
     """Build antenna.blend: a toy car with a long antenna drives up and stops suddenly."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (0.6, -9.0, 2.2), (0.6, 0.0, 1.25), 42)
     red = material("Paint", (0.55, 0.02, 0.02), Roughness=0.25, Metallic=0.3, Coat_Weight=1.0)
     rubber = material("Tyre", (0.02, 0.02, 0.02), Roughness=0.7)
@@ -432,7 +432,7 @@ def antenna() -> None:
     whip = mesh_object("Antenna", vertices, faces)
     whip.data.materials.append(orange)
     smooth(whip)
-    group(whip, "Pin", (points(whip)[:, 2] < base.z + 0.06).astype(float))
+    add_vertex_group(whip, "Pin", (points(whip)[:, 2] < base.z + 0.06).astype(float))
     whip.parent = car
 
     far, there, back = (-1.9, 0, 0), (2.1, 0, 0), (2.0, 0, 0)
@@ -483,8 +483,8 @@ def rope(name: str, look: bpy.types.Material, places: list[Vector], post: bpy.ty
     obj.data.materials.append(look)
     ends = np.zeros(len(places))
     ends[[0, -1]] = 1.0
-    group(obj, "Pin", ends)
-    group(obj, "Shaken", np.arange(len(places)) // (len(places) - 1) * 1.0)
+    add_vertex_group(obj, "Pin", ends)
+    add_vertex_group(obj, "Shaken", np.arange(len(places)) // (len(places) - 1) * 1.0)
     hook = obj.modifiers.new("Hook", "HOOK")
     hook.object, hook.vertex_group = post, "Shaken"
     hook.matrix_inverse = post.matrix_basis.inverted()
@@ -517,7 +517,7 @@ def posts(name: str, look: bpy.types.Material, x: float) -> bpy.types.Object:
 
 def bridge() -> None:
     """Build bridge.blend: a rope bridge of welded wires and boards in one group; one end is shaken."""
-    scene = start(96)
+    scene = new_scene(96)
     stage(scene, (3.6, -6.4, 2.7), (0.1, 0.0, 0.72), 40)
     wood = material("Wood", (0.36, 0.17, 0.06), Roughness=0.6)
     old = material("Old Wood", (0.14, 0.08, 0.045), Roughness=0.75)

@@ -11,21 +11,21 @@ import numpy as np
 from mathutils import Euler, Vector
 
 from build import (
+    add_vertex_group,
     curves_of,
-    fused,
-    group,
+    fuse_ellipsoids,
     key,
     material,
     mesh_object,
+    new_scene,
     points,
     primitive,
-    ramp,
     simulate,
     smooth,
+    smooth_step,
     stage,
-    start,
 )
-from contact_scenes import STILL, stops
+from contact_scenes import NO_ROTATION, make_collider
 
 # Weight and bending of cotton, and the small stretch of a tight weave.
 COTTON = {
@@ -45,11 +45,11 @@ def sheet(name: str, look: bpy.types.Material, places: np.ndarray, ring: bool = 
     obj = mesh_object(name, [Vector(map(float, place)) for place in places.reshape(-1, 3)], faces)
     obj.data.materials.append(look)
     smooth(obj)
-    group(obj, "Pin", (np.arange(rows * columns) < columns).astype(float))
+    add_vertex_group(obj, "Pin", (np.arange(rows * columns) < columns).astype(float))
     return obj
 
 
-def thick(obj: bpy.types.Object, width: float, levels: int = 1) -> None:
+def thicken(obj: bpy.types.Object, width: float, levels: int = 1) -> None:
     """Add Subdivision and Solidify, so that a sheet is smooth and its border visible."""
     obj.modifiers.new("Subdivision", "SUBSURF").levels = levels
     obj.modifiers["Subdivision"].render_levels = levels
@@ -64,7 +64,7 @@ def field(kind: str, place: tuple[float, float, float], turn: tuple[float, float
 
 def flag() -> None:
     """Build flag.blend: a flag hangs from a yard in gusts of wind that die down."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (2.6, -3.4, 1.7), (0.0, 0.1, 1.45), 42)
     red = material("Red Cotton", (0.55, 0.02, 0.03), Roughness=0.8)
     wood = material("Wood", (0.36, 0.17, 0.06), Roughness=0.5)
@@ -78,7 +78,7 @@ def flag() -> None:
         primitive(bpy.ops.mesh.primitive_uv_sphere_add, "Knob", gold, radius=0.04, segments=32, location=place)
     down, across = np.meshgrid(np.linspace(0.0, 1.25, 26), np.linspace(-0.45, 0.45, 19), indexing="ij")
     obj = sheet("Flag", red, np.stack([across + 0.02, 0.0 * down, 2.2 - down], axis=2))
-    thick(obj, 0.004)
+    thicken(obj, 0.004)
     # The wind blows away from the camera and slightly away from the pole.
     wind = field("WIND", (-0.5, -1.5, 1.5), (-0.5 * math.pi, 0.0, -0.3))
     key(wind.field, "strength", {1: 0.0, 8: 0.0, 15: 13.0, 24: 4.0, 33: 15.0, 43: 6.0, 50: 12.0, 60: 0.0})
@@ -90,25 +90,29 @@ def flag() -> None:
     simulate(obj, settle=40.0, **COTTON)
 
 
-def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.types.Object, bpy.types.Object]:
+def figure(name: str, look: bpy.types.Material, arm_angle: float) -> tuple[bpy.types.Object, bpy.types.Object]:
     """Return a rigged figure at the origin that faces +x, and its rig. spread: angle of the arms from hanging, rad."""
     balls = [
-        (Vector((0.0, 0.0, 1.25)), Vector((0.15, 0.21, 0.32)), STILL),
-        (Vector((0.0, 0.0, 0.94)), Vector((0.15, 0.19, 0.17)), STILL),
-        (Vector((0.02, 0.0, 1.78)), Vector((0.16, 0.15, 0.19)), STILL),
-        (Vector((0.0, 0.0, 1.56)), Vector((0.07, 0.07, 0.14)), STILL),
+        (Vector((0.0, 0.0, 1.25)), Vector((0.15, 0.21, 0.32)), NO_ROTATION),
+        (Vector((0.0, 0.0, 0.94)), Vector((0.15, 0.19, 0.17)), NO_ROTATION),
+        (Vector((0.02, 0.0, 1.78)), Vector((0.16, 0.15, 0.19)), NO_ROTATION),
+        (Vector((0.0, 0.0, 1.56)), Vector((0.07, 0.07, 0.14)), NO_ROTATION),
     ]
-    way = Vector((0.0, math.sin(spread), -math.cos(spread)))
+    way = Vector((0.0, math.sin(arm_angle), -math.cos(arm_angle)))
     for side in (-1.0, 1.0):
         out = Vector((way.x, side * way.y, way.z))
         for t in np.linspace(0.0, 1.0, 9):
-            balls.append((Vector((0.0, side * 0.11, 0.88 - 0.42 * t)), Vector((0.105 - 0.035 * t,) * 3), STILL))
-            balls.append((Vector((0.0, side * 0.11, 0.46 - 0.40 * t)), Vector((0.075 - 0.025 * t,) * 3), STILL))
+            balls.append((Vector((0.0, side * 0.11, 0.88 - 0.42 * t)), Vector((0.105 - 0.035 * t,) * 3), NO_ROTATION))
+            balls.append((Vector((0.0, side * 0.11, 0.46 - 0.40 * t)), Vector((0.075 - 0.025 * t,) * 3), NO_ROTATION))
             balls.append(
-                (Vector((0.0, side * 0.22, 1.44)) + 0.58 * float(t) * out, Vector((0.070 - 0.022 * t,) * 3), STILL)
+                (
+                    Vector((0.0, side * 0.22, 1.44)) + 0.58 * float(t) * out,
+                    Vector((0.070 - 0.022 * t,) * 3),
+                    NO_ROTATION,
+                )
             )
-        balls.append((Vector((0.06, side * 0.11, 0.05)), Vector((0.13, 0.06, 0.05)), STILL))
-    body = fused(name, balls, 0.035)
+        balls.append((Vector((0.06, side * 0.11, 0.05)), Vector((0.13, 0.06, 0.05)), NO_ROTATION))
+    body = fuse_ellipsoids(name, balls, 0.035)
     body.data.materials.append(look)
     rig = armature(
         {
@@ -131,16 +135,16 @@ def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.type
         }
     )
     _, y, z = points(body).T
-    leg = ramp(-z, -0.90, -0.80)
-    shin = ramp(-z, -0.50, -0.42)
+    leg = smooth_step(-z, -0.90, -0.80)
+    shin = smooth_step(-z, -0.50, -0.42)
     # Coordinates along the arm from the shoulder, and across it.
     along = (np.abs(y) - 0.22) * way.y + (z - 1.44) * way.z
     beside = np.abs((np.abs(y) - 0.22) * -way.z + (z - 1.44) * way.y)
-    arm = ramp(along, -0.02, 0.08) * (beside < 0.09) * (1.0 - leg)
-    chest = ramp(z, 1.02, 1.20)
+    arm = smooth_step(along, -0.02, 0.08) * (beside < 0.09) * (1.0 - leg)
+    chest = smooth_step(z, 1.02, 1.20)
     weights = {}
     for end, side in (("L", 1.0), ("R", -1.0)):
-        half = ramp(side * y, -0.02, 0.02)
+        half = smooth_step(side * y, -0.02, 0.02)
         weights[f"thigh.{end}"] = half * leg * (1.0 - shin) * (1.0 - arm)
         weights[f"shin.{end}"] = half * leg * shin * (1.0 - arm)
         weights[f"arm.{end}"] = half * arm
@@ -148,10 +152,10 @@ def figure(name: str, look: bpy.types.Material, spread: float) -> tuple[bpy.type
     weights |= {"hips": rest * (1.0 - chest), "chest": rest * chest}
     total = sum(weights.values())
     for bone, weight in weights.items():
-        group(body, bone, weight / total)
+        add_vertex_group(body, bone, weight / total)
     body.modifiers.new("Armature", "ARMATURE").object = rig
     body.parent = rig
-    stops(body)
+    make_collider(body)
     return body, rig
 
 
@@ -175,7 +179,7 @@ def armature(
     return rig
 
 
-def worn(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> None:
+def parent_to_bone(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> None:
     """Parent an object to a bone and keep its transform."""
     obj.parent, obj.parent_type, obj.parent_bone = rig, "BONE", bone
     tip = rig.data.bones[bone].matrix_local.copy()
@@ -185,7 +189,7 @@ def worn(obj: bpy.types.Object, rig: bpy.types.Object, bone: str) -> None:
 
 def cape() -> None:
     """Build cape.blend: a figure in a cape walks up and stops."""
-    scene = start(124)
+    scene = new_scene(124)
     stage(scene, (-4.5, -4.6, 1.7), (-1.7, 0.0, 1.02), 50)
     blue = material("Suit", (0.03, 0.06, 0.16), Roughness=0.5)
     red = material("Red Cotton", (0.50, 0.015, 0.02), Roughness=0.75)
@@ -194,10 +198,10 @@ def cape() -> None:
     down, across = np.meshgrid(np.linspace(0.0, 1.0, 19), np.linspace(-1.0, 1.0, 23), indexing="ij")
     deep, wide, high = 0.155 + 0.15 * down, 0.315 + 0.18 * down, 1.49 - 1.07 * down
     turn = math.pi + 1.5 * across
-    pleats = 1.0 + 0.05 * ramp(down, 0.0, 1.0) * np.cos(7.0 * math.pi * across)
+    pleats = 1.0 + 0.05 * smooth_step(down, 0.0, 1.0) * np.cos(7.0 * math.pi * across)
     cloth = sheet("Cape", red, np.stack([deep * pleats * np.cos(turn), wide * pleats * np.sin(turn), high], axis=2))
-    thick(cloth, 0.006)
-    worn(cloth, rig, "chest")
+    thicken(cloth, 0.006)
+    parent_to_bone(cloth, rig, "chest")
 
     pose, pace, steps, last = rig.pose.bones, 12, 5, 82
     for number, end in enumerate(("L", "R")):
@@ -223,13 +227,13 @@ def cape() -> None:
         begin = goes.location.copy()
         begin.x += -1.7 if goes is rig else 0.0
         key(goes, "location", {1: begin, 8: begin, last: begin + Vector((2.7, 0.0, 0.0))})
-        ease(goes, {8: 8, last: 10})
+        ease_keys(goes, {8: 8, last: 10})
     # An arm pulls at the edge of the cape: with more stiffness than cotton, it stretches by less than 3%. Its edges are
     # long compared with the radius of the arms: the default contact distance of 7 mm lets an arm penetrate by 2 mm.
     simulate(cloth, settle=34.0, friction=0.3, substeps=2, contact_distance=0.01, **{**COTTON, "stiffness": 6000.0})
 
 
-def ease(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
+def ease_keys(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
     """Ease keys in and out over the given numbers of frames, with constant speed between them."""
     for curve in curves_of(obj.animation_data.action):
         for point in curve.keyframe_points:
@@ -242,7 +246,7 @@ def ease(obj: bpy.types.Object, frames: Mapping[int, int]) -> None:
 
 def skirt() -> None:
     """Build skirt.blend: a figure in a wide skirt turns round twice and stops."""
-    scene = start(110)
+    scene = new_scene(110)
     stage(scene, (0.4, -5.6, 1.5), (0.0, 0.0, 0.98), 50)
     ink = material("Ink", (0.07, 0.08, 0.12), Roughness=0.45)
     green = material("Green Cotton", (0.03, 0.22, 0.13), Roughness=0.75)
@@ -256,8 +260,8 @@ def skirt() -> None:
         axis=2,
     )
     cloth = sheet("Skirt", green, places, ring=True)
-    thick(cloth, 0.005)
-    worn(cloth, rig, "hips")
+    thicken(cloth, 0.005)
+    parent_to_bone(cloth, rig, "hips")
     key(
         rig,
         "rotation_euler",
@@ -266,7 +270,7 @@ def skirt() -> None:
     simulate(cloth, settle=30.0, friction=0.3, **COTTON)
 
 
-def hung(name: str, look: bpy.types.Material, strands: list[list[Vector]], radius: float) -> bpy.types.Object:
+def hanging_ropes(name: str, look: bpy.types.Material, strands: list[list[Vector]], radius: float) -> bpy.types.Object:
     """Return ropes along strands of places, each with a pinned first vertex. radius: displayed, m."""
     obj = mesh_object(name, [place for strand in strands for place in strand], [])
     counts = np.cumsum([0, *(len(strand) for strand in strands)])
@@ -277,7 +281,7 @@ def hung(name: str, look: bpy.types.Material, strands: list[list[Vector]], radiu
     obj.data.materials.append(look)
     held = np.zeros(counts[-1])
     held[counts[:-1]] = 1.0
-    group(obj, "Pin", held)
+    add_vertex_group(obj, "Pin", held)
     skin = obj.modifiers.new("Skin", "SKIN")
     skin.use_smooth_shade = True
     for k, (first, last) in enumerate(pairwise(counts)):
@@ -292,7 +296,7 @@ def hung(name: str, look: bpy.types.Material, strands: list[list[Vector]], radiu
 
 def weight() -> None:
     """Build weight.blend: a weight hangs on a rope from a trolley that moves and stops."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (0.2, -7.2, 1.7), (0.2, 0.0, 1.45), 45)
     steel = material("Steel", (0.30, 0.32, 0.34), Roughness=0.35, Metallic=1.0)
     yellow = material("Yellow Paint", (0.75, 0.42, 0.02), Roughness=0.4)
@@ -302,7 +306,7 @@ def weight() -> None:
         bpy.ops.mesh.primitive_cube_add, "Trolley", steel, location=(0, 0, 2.38), scale=(0.16, 0.1, 0.06)
     )
     trolley.modifiers.new("Bevel", "BEVEL").width = 0.03
-    rope = hung("Rope", hemp, [[Vector((0.0, 0.0, float(z))) for z in np.linspace(2.34, 1.04, 14)]], 0.018)
+    rope = hanging_ropes("Rope", hemp, [[Vector((0.0, 0.0, float(z))) for z in np.linspace(2.34, 1.04, 14)]], 0.018)
     ball = primitive(
         bpy.ops.mesh.primitive_uv_sphere_add, "Weight", steel, radius=0.2, segments=32, ring_count=20,
         location=(0, 0, 0.84),
@@ -329,23 +333,23 @@ def weight() -> None:
 
 def shag() -> None:
     """Build shag.blend: a shaggy creature shakes its head."""
-    scene = start(110)
+    scene = new_scene(110)
     stage(scene, (3.0, -3.0, 1.2), (0.0, 0.0, 0.60), 50)
     skin = material("Skin", (0.10, 0.30, 0.36), Roughness=0.6)
     wool = material("Wool", (0.75, 0.36, 0.08), Roughness=0.85)
     white = material("White", (0.9, 0.9, 0.9), Roughness=0.2)
     black = material("Black", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
-    head = fused(
+    head = fuse_ellipsoids(
         "Head",
         [
-            (Vector((0.0, 0.0, 0.72)), Vector((0.40, 0.42, 0.46)), STILL),
-            (Vector((0.0, 0.0, 0.40)), Vector((0.42, 0.44, 0.34)), STILL),
-            (Vector((0.36, 0.0, 0.62)), Vector((0.14, 0.13, 0.11)), STILL),
+            (Vector((0.0, 0.0, 0.72)), Vector((0.40, 0.42, 0.46)), NO_ROTATION),
+            (Vector((0.0, 0.0, 0.40)), Vector((0.42, 0.44, 0.34)), NO_ROTATION),
+            (Vector((0.36, 0.0, 0.62)), Vector((0.14, 0.13, 0.11)), NO_ROTATION),
         ],
         0.05,
     )
     head.data.materials.append(skin)
-    stops(head)
+    make_collider(head)
     pivot = bpy.data.objects.new("Neck", None)
     pivot.location.z = -0.07
     scene.collection.objects.link(pivot)
@@ -378,7 +382,7 @@ def shag() -> None:
             way = (way + Vector((0.0, 0.0, -0.32))).normalized()
             strand.append(strand[-1] + way * length / segments)
         strands.append(strand)
-    locks = hung("Locks", wool, strands, 0.028)
+    locks = hanging_ropes("Locks", wool, strands, 0.028)
     # The parts are modelled relative to the origin.
     for part in (*parts, locks):
         part.parent = pivot

@@ -10,25 +10,25 @@ import numpy as np
 from mathutils import Euler, Vector
 
 from build import (
-    frozen,
-    fused,
-    group,
+    add_vertex_group,
+    apply_modifiers,
+    fuse_ellipsoids,
     key,
     material,
     mesh_object,
+    new_scene,
     points,
     primitive,
-    ramp,
     simulate,
     smooth,
+    smooth_step,
     stage,
-    start,
 )
 
-STILL = Euler((0.0, 0.0, 0.0))
+NO_ROTATION = Euler((0.0, 0.0, 0.0))
 
 
-def stops(obj: bpy.types.Object, **dials: float) -> None:
+def make_collider(obj: bpy.types.Object, **dials: float) -> None:
     """Make an object a collider."""
     obj.dampsim_collider.is_collider = True
     for name, value in dials.items():
@@ -40,10 +40,10 @@ def floor(roughness: float = 1.0) -> None:
     mesh = mesh_object("Floor", [Vector((x, y, 0.0)) for x, y in ((-2, -2), (2, -2), (2, 2), (-2, 2))], [(0, 1, 2, 3)])
     mesh.hide_render = True
     mesh.display_type = "WIRE"
-    stops(mesh, plane=True, roughness=roughness)
+    make_collider(mesh, plane=True, roughness=roughness)
 
 
-def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, turn: Euler) -> bpy.types.Object:
+def rounded_box(name: str, look: bpy.types.Material, size: Vector, place: Vector, turn: Euler) -> bpy.types.Object:
     """Return a finely meshed box with rounded edges."""
     bpy.ops.mesh.primitive_cube_add(size=1.0)
     obj = bpy.context.object
@@ -54,7 +54,7 @@ def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, tu
     remesh = obj.modifiers.new("Remesh", "REMESH")
     remesh.mode, remesh.voxel_size = "VOXEL", 0.14 * min(size)
     obj.modifiers.new("Smooth", "SMOOTH").iterations = 3
-    frozen(obj)
+    apply_modifiers(obj)
     obj.name = obj.data.name = name
     obj.location, obj.rotation_euler = place, turn
     obj.data.materials.append(look)
@@ -64,7 +64,7 @@ def rounded(name: str, look: bpy.types.Material, size: Vector, place: Vector, tu
 
 def stairs() -> None:
     """Build stairs.blend: a block of jelly falls on stairs and tumbles down."""
-    scene = start(110)
+    scene = new_scene(110)
     stage(scene, (3.4, -9.4, 3.2), (1.3, 0.0, 0.75), 40)
     lime = material(
         "Lime Jelly", (0.10, 0.42, 0.03), Roughness=0.08, Subsurface_Weight=0.4, Subsurface_Scale=0.2,
@@ -85,9 +85,9 @@ def stairs() -> None:
     flight = mesh_object("Stairs", vertices, faces)
     flight.data.materials.append(stone)
     # The block slides off the treads, but not far on the floor.
-    stops(flight, roughness=0.4)
+    make_collider(flight, roughness=0.4)
     floor(2.5)
-    block = rounded(
+    block = rounded_box(
         "Jelly",
         lime,
         Vector((0.62, 0.62, 0.62)),
@@ -102,7 +102,7 @@ def stairs() -> None:
 
 def stack() -> None:
     """Build stack.blend: five cushions of jelly fall onto one another and form a stack."""
-    scene = start(110)
+    scene = new_scene(110)
     stage(scene, (1.9, -7.0, 2.3), (0.0, 0.0, 0.85), 48)
     looks = [
         material(
@@ -120,16 +120,16 @@ def stack() -> None:
         wide = 1.1 - 0.14 * number
         place = Vector((0.03 * (-1) ** number, 0.02 * (number - 2), 0.32 + 0.55 * number))
         turn = Euler((0.05 * (-1) ** number, 0.06, 0.5 * number))
-        cushions.append(rounded(look.name, look, Vector((wide, wide, 0.34)), place, turn))
+        cushions.append(rounded_box(look.name, look, Vector((wide, wide, 0.34)), place, turn))
     for obj in cushions:
         simulate(
             obj, pin_group="", let_fall=True, settle=20.0, bounce=25.0, stiffness_by="SAG", sag=12.0, resolution=400,
             friction=0.7,
         )  # fmt: skip
-    together(cushions)
+    group_objects(cushions)
 
 
-def together(objects: list[bpy.types.Object]) -> None:
+def group_objects(objects: list[bpy.types.Object]) -> None:
     """Group objects, so that they are simulated together and collide with each other."""
     bpy.ops.object.select_all(action="DESELECT")
     for obj in objects:
@@ -141,7 +141,7 @@ def together(objects: list[bpy.types.Object]) -> None:
 
 def ears() -> None:
     """Build ears.blend: the ears of a hound lie on its head, and slap against it as it shakes its head."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (4.3, -3.7, 1.6), (0.05, 0.0, 0.78), 50)
     coat = material("Coat", (0.33, 0.13, 0.04), Roughness=0.6, Subsurface_Weight=0.08, Subsurface_Scale=0.05)
     velvet = material("Velvet", (0.16, 0.05, 0.02), Roughness=0.7, Subsurface_Weight=0.1, Subsurface_Scale=0.05)
@@ -151,18 +151,18 @@ def ears() -> None:
     scene.collection.objects.link(neck)
 
     # The hound faces +x.
-    head = fused(
+    head = fuse_ellipsoids(
         "Head",
         [
-            (Vector((0.0, 0.0, 1.0)), Vector((0.44, 0.40, 0.42)), STILL),
+            (Vector((0.0, 0.0, 1.0)), Vector((0.44, 0.40, 0.42)), NO_ROTATION),
             (Vector((0.42, 0.0, 0.86)), Vector((0.34, 0.22, 0.20)), Euler((0.0, 0.15, 0.0))),
-            (Vector((0.62, 0.0, 0.82)), Vector((0.17, 0.17, 0.15)), STILL),
+            (Vector((0.62, 0.0, 0.82)), Vector((0.17, 0.17, 0.15)), NO_ROTATION),
             (Vector((-0.17, 0.0, 0.55)), Vector((0.25, 0.25, 0.55)), Euler((0.0, -0.1, 0.0))),
         ],
         0.05,
     )
     head.data.materials.append(coat)
-    stops(head)
+    make_collider(head)
     parts = [head]
     for name, spot, size in (
         ("Eye.L", (0.36, 0.19, 1.13), (0.06, 0.06, 0.075)),
@@ -184,9 +184,9 @@ def ears() -> None:
             wide = 0.07 + 0.13 * math.sin(math.pi * min(0.25 + 0.6 * t, 1.0))
             spot = Vector((-0.05 + 0.05 * t, side * (0.26 + 0.42 * t**0.6), 1.31 - 0.10 * t - 0.62 * t * t))
             balls.append((spot, Vector((wide, 0.045, 0.09)), Euler((side * (0.9 - 0.7 * t), 0.0, 0.0))))
-        ear = fused(f"Ear.{'L' if side > 0 else 'R'}", balls, 0.032)
+        ear = fuse_ellipsoids(f"Ear.{'L' if side > 0 else 'R'}", balls, 0.032)
         ear.data.materials.append(velvet)
-        group(ear, "Pin", ramp(-np.abs(points(ear)[:, 1]), -0.36, -0.30))
+        add_vertex_group(ear, "Pin", smooth_step(-np.abs(points(ear)[:, 1]), -0.36, -0.30))
         flaps.append(ear)
     for part in (*parts, *flaps):
         part.parent = neck
@@ -206,29 +206,33 @@ def ears() -> None:
 
 def runner() -> None:
     """Build runner.blend: a fat figure runs on the spot; belly and thighs of one mesh collide at each step."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (4.6, -5.4, 1.7), (0.1, 0.0, 1.02), 50)
     skin = material("Troll", (0.10, 0.16, 0.42), Roughness=0.5, Subsurface_Weight=0.15, Subsurface_Scale=0.05)
     black = material("Eye", (0.01, 0.01, 0.012), Roughness=0.05, Coat_Weight=1.0)
 
     # The runner faces +x. The belly hangs in front of the thighs, slightly above them.
     balls = [
-        (Vector((-0.02, 0.0, 1.22)), Vector((0.28, 0.34, 0.40)), STILL),
-        (Vector((0.0, 0.0, 0.92)), Vector((0.25, 0.31, 0.20)), STILL),
-        (Vector((0.24, 0.0, 1.10)), Vector((0.32, 0.36, 0.29)), STILL),
-        (Vector((0.05, 0.0, 1.83)), Vector((0.24, 0.23, 0.26)), STILL),
-        (Vector((0.0, 0.0, 1.60)), Vector((0.12, 0.12, 0.15)), STILL),
+        (Vector((-0.02, 0.0, 1.22)), Vector((0.28, 0.34, 0.40)), NO_ROTATION),
+        (Vector((0.0, 0.0, 0.92)), Vector((0.25, 0.31, 0.20)), NO_ROTATION),
+        (Vector((0.24, 0.0, 1.10)), Vector((0.32, 0.36, 0.29)), NO_ROTATION),
+        (Vector((0.05, 0.0, 1.83)), Vector((0.24, 0.23, 0.26)), NO_ROTATION),
+        (Vector((0.0, 0.0, 1.60)), Vector((0.12, 0.12, 0.15)), NO_ROTATION),
     ]
     for side in (-1.0, 1.0):
         for t in np.linspace(0.0, 1.0, 9):
-            balls.append((Vector((0.0, side * 0.17, 0.84 - 0.40 * t)), Vector((0.145 - 0.035 * t,) * 3), STILL))
-            balls.append((Vector((0.0, side * 0.17, 0.44 - 0.38 * t)), Vector((0.105 - 0.035 * t,) * 3), STILL))
+            balls.append((Vector((0.0, side * 0.17, 0.84 - 0.40 * t)), Vector((0.145 - 0.035 * t,) * 3), NO_ROTATION))
+            balls.append((Vector((0.0, side * 0.17, 0.44 - 0.38 * t)), Vector((0.105 - 0.035 * t,) * 3), NO_ROTATION))
             balls.append(
-                (Vector((-0.02, side * (0.33 + 0.36 * t), 1.45 - 0.02 * t)), Vector((0.09 - 0.025 * t,) * 3), STILL)
+                (
+                    Vector((-0.02, side * (0.33 + 0.36 * t), 1.45 - 0.02 * t)),
+                    Vector((0.09 - 0.025 * t,) * 3),
+                    NO_ROTATION,
+                )
             )
-        balls.append((Vector((0.07, side * 0.17, 0.06)), Vector((0.16, 0.08, 0.06)), STILL))
-        balls.append((Vector((-0.02, side * 0.74, 1.43)), Vector((0.09, 0.09, 0.07)), STILL))
-    body = fused("Runner", balls, 0.042)
+        balls.append((Vector((0.07, side * 0.17, 0.06)), Vector((0.16, 0.08, 0.06)), NO_ROTATION))
+        balls.append((Vector((-0.02, side * 0.74, 1.43)), Vector((0.09, 0.09, 0.07)), NO_ROTATION))
+    body = fuse_ellipsoids("Runner", balls, 0.042)
     body.data.materials.append(skin)
 
     rig_data = bpy.data.armatures.new("Rig")
@@ -252,14 +256,14 @@ def runner() -> None:
 
     x, y, z = points(body).T
     # The belly hangs in front of the thighs: only parts behind or below it belong to the legs.
-    belly = ramp(x, 0.08, 0.20) * ramp(z, 0.80, 0.88) * ramp(-z, -1.42, -1.25)
-    leg = ramp(-z, -0.90, -0.78) * (1.0 - belly)
-    shin = ramp(-z, -0.48, -0.40)
-    arm = ramp(np.abs(y), 0.28, 0.38) * ramp(z, 1.30, 1.38)
-    chest = ramp(z, 1.02, 1.20)
+    belly = smooth_step(x, 0.08, 0.20) * smooth_step(z, 0.80, 0.88) * smooth_step(-z, -1.42, -1.25)
+    leg = smooth_step(-z, -0.90, -0.78) * (1.0 - belly)
+    shin = smooth_step(-z, -0.48, -0.40)
+    arm = smooth_step(np.abs(y), 0.28, 0.38) * smooth_step(z, 1.30, 1.38)
+    chest = smooth_step(z, 1.02, 1.20)
     weights = {}
     for name, side in (("L", 1.0), ("R", -1.0)):
-        half = ramp(side * y, -0.03, 0.03)
+        half = smooth_step(side * y, -0.03, 0.03)
         weights[f"thigh.{name}"] = half * leg * (1.0 - shin)
         weights[f"shin.{name}"] = half * leg * shin
         weights[f"arm.{name}"] = half * arm
@@ -267,8 +271,8 @@ def runner() -> None:
     weights |= {"hips": rest * (1.0 - chest), "chest": rest * chest}
     total = sum(weights.values())
     for name, weight in weights.items():
-        group(body, name, weight / total)
-    group(body, "Pin", np.clip(1.0 - 2.0 * belly, 0.0, 1.0))
+        add_vertex_group(body, name, weight / total)
+    add_vertex_group(body, "Pin", np.clip(1.0 - 2.0 * belly, 0.0, 1.0))
     body.modifiers.new("Armature", "ARMATURE").object = rig
     body.parent = rig
     for name, spot in (("Eye.L", (0.26, 0.09, 1.88)), ("Eye.R", (0.26, -0.09, 1.88))):

@@ -9,14 +9,25 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from build import group, key, material, mesh_object, primitive, ramp, simulate, smooth, stage, start
+from build import (
+    add_vertex_group,
+    key,
+    material,
+    mesh_object,
+    new_scene,
+    primitive,
+    simulate,
+    smooth,
+    smooth_step,
+    stage,
+)
 
 # Length of the arm, radius at its base and at its tip, m; number of rings, and of vertices in each.
 LENGTH, FOOT, TIP = 2.4, 0.20, 0.04
 RINGS, SIDES = 64, 24
 
 
-def centre(part: float) -> tuple[Vector, Vector]:
+def centre_line(part: float) -> tuple[Vector, Vector]:
     """Return the point and the tangent of the slightly curved centre line at a part of its length."""
     lean = 0.35 * math.sin(math.pi * part)
     place = Vector((-0.25 * math.sin(0.9 * math.pi * part), 0.0, LENGTH * part))
@@ -29,7 +40,7 @@ def arm(skin: bpy.types.Material, belly: bpy.types.Material) -> tuple[bpy.types.
     parts, sides = [], []
     for ring in range(RINGS + 1):
         part = ring / RINGS
-        place, up = centre(part)
+        place, up = centre_line(part)
         out = Vector((up.z, 0.0, -up.x))
         radius = FOOT + (TIP - FOOT) * part**0.8
         # The tip is round.
@@ -61,7 +72,7 @@ def arm(skin: bpy.types.Material, belly: bpy.types.Material) -> tuple[bpy.types.
 
 def tentacle() -> None:
     """Build tentacle.blend: fibres along the suckers curl the arm; lengthened, they bend it back to lash out."""
-    scene = start(150)
+    scene = new_scene(150)
     stage(scene, (0.9, -7.4, 2.0), (0.05, 0.0, 1.2), 60)
     # Less light than in the other scenes, for richer colours.
     bpy.data.lights["Key"].energy, bpy.data.lights["Fill"].energy = 420.0, 90.0
@@ -74,10 +85,10 @@ def tentacle() -> None:
     obj, parts, sides = arm(
         material("Skin", (0.42, 0.08, 0.10), Roughness=0.35), material("Suckers", (0.85, 0.55, 0.45), Roughness=0.45)
     )
-    group(obj, "Pin", 1.0 - ramp(parts, 0.08, 0.12))
+    add_vertex_group(obj, "Pin", 1.0 - smooth_step(parts, 0.08, 0.12))
     # A smooth boundary, and more fibres towards the tip, which curls tighter.
-    group(obj, "Fibres", ramp(sides, -0.2, 0.7) * ramp(parts, 0.10, 0.30))
-    group(obj, "Direction", parts)
+    add_vertex_group(obj, "Fibres", smooth_step(sides, -0.2, 0.7) * smooth_step(parts, 0.10, 0.30))
+    add_vertex_group(obj, "Direction", parts)
     simulate(
         obj, settle=26.0, bounce=35.0, stiffness_by="SAG", sag=2.0, density=1050.0, poisson=0.45, resolution=2500,
         fibre_group="Fibres", fibres_along="PAINTED", direction_group="Direction", fibre_stiffness=3.0,

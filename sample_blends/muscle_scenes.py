@@ -9,8 +9,8 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from build import material, mesh_object, simulate, smooth, stage, start
-from contact_scenes import stops
+from build import material, mesh_object, new_scene, simulate, smooth, stage
+from contact_scenes import make_collider
 
 # Distance between the feet of a side, distance between the sides, height of the tops, thickness of the wires, m.
 STRIDE, WIDTH, HEIGHT, THICK = 0.8, 0.4, 0.3, 0.03
@@ -52,13 +52,13 @@ def ground(look: bpy.types.Material) -> bpy.types.Object:
     obj = mesh_object("Ground", [Vector(one) for one in np.stack([x, y, z], 2).reshape(-1, 3).tolist()], faces)
     obj.data.materials.append(look)
     smooth(obj)
-    stops(obj)
+    make_collider(obj)
     return obj
 
 
 def walker() -> None:
     """Build walker.blend: muscles pull the feet under each arch together; friction lets the feet slip forward only."""
-    scene = start(192)
+    scene = new_scene(192)
     stage(scene, (3.1, -6.6, 2.5), (3.1, 0.2, 0.25), 35)
     ground(material("Moss", (0.13, 0.20, 0.08), Roughness=0.9))
     points, bones, pulls, braces = skeleton()

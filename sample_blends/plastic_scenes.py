@@ -9,8 +9,20 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from build import group, key, material, mesh_object, points, primitive, ramp, simulate, smooth, stage, start
-from contact_scenes import stops
+from build import (
+    add_vertex_group,
+    key,
+    material,
+    mesh_object,
+    new_scene,
+    points,
+    primitive,
+    simulate,
+    smooth,
+    smooth_step,
+    stage,
+)
+from contact_scenes import make_collider
 
 
 def peg(name: str, look: bpy.types.Material, radius: float, length: float) -> bpy.types.Object:
@@ -44,7 +56,7 @@ def peg(name: str, look: bpy.types.Material, radius: float, length: float) -> bp
 
 def dent() -> None:
     """Build dent.blend: three pegs dent a ball of clay, which swings about its new shape as its plate is shaken."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (0.0, -7.4, 2.9), (0.0, 0.0, 0.8), 50)
     # Light from one side makes the dents visible.
     bpy.data.lights["Fill"].energy = 40.0
@@ -65,7 +77,7 @@ def dent() -> None:
     where[:, 2] = np.maximum(where[:, 2], 0.095)
     clay.data.vertices.foreach_set("co", where.ravel())
     clay.data.update()
-    group(clay, "Pin", 1.0 - ramp(where[:, 2], 0.40, 0.50))
+    add_vertex_group(clay, "Pin", 1.0 - smooth_step(where[:, 2], 0.40, 0.50))
     clay.parent = plate
     clay.matrix_parent_inverse = plate.matrix_basis.inverted()
 
@@ -86,7 +98,7 @@ def dent() -> None:
             tool, "location",
             {begin: out, begin + 13: inside, begin + 17: inside, begin + 26: out, begin + 32: far},
         )  # fmt: skip
-        stops(tool)
+        make_collider(tool)
     rest = Vector((0, 0, 0.05))
     left, right = rest + Vector((-0.22, 0, 0)), rest + Vector((0.22, 0, 0))
     key(plate, "location", {76: rest, 79: left, 83: right, 87: left, 91: right, 94: rest})

@@ -9,9 +9,9 @@ import bpy
 import numpy as np
 from mathutils import Vector
 
-from build import group, key, material, primitive, stage, start
+from build import add_vertex_group, key, material, new_scene, primitive, stage
 from cloth_scenes import field
-from contact_scenes import floor, stops
+from contact_scenes import floor, make_collider
 
 # Number of vertical and horizontal yarns, their spacing (m), and index of the horizontal yarn that is pulled.
 ACROSS, ALONG, PITCH, PULLED = 16, 20, 0.05, 9
@@ -50,13 +50,13 @@ def cloth(look: bpy.types.Material) -> tuple[bpy.types.Object, int]:
     bpy.context.scene.collection.objects.link(obj)
     weights = np.zeros(len(vertices))
     weights[[*upper, end]] = 1.0
-    group(obj, "Pin", weights)
+    add_vertex_group(obj, "Pin", weights)
     return obj, end
 
 
 def sacking() -> None:
     """Build sacking.blend: sacking moves in a gust; then a ring pulls one of its yarns out, and the cloth puckers."""
-    scene = start(110)
+    scene = new_scene(110)
     stage(scene, (0.8, -3.9, 1.75), (0.10, 0.0, 1.56), 82)
     bpy.data.lights["Fill"].energy = 60.0
     jute = material("Jute", (0.46, 0.31, 0.14), Roughness=0.9)
@@ -91,7 +91,7 @@ def sacking() -> None:
 
 def sackcloth() -> None:
     """Build sackcloth.blend: a sackcloth falls over a ball on a trolley, which then carries it aside."""
-    scene = start(120)
+    scene = new_scene(120)
     stage(scene, (0.9, -4.9, 2.2), (0.32, 0.0, 0.5), 62)
     bpy.data.lights["Fill"].energy = 60.0
     jute = material("Jute", (0.46, 0.31, 0.14), Roughness=0.9)
@@ -115,7 +115,7 @@ def sackcloth() -> None:
     )
     floor()
     for one in (trolley, ball):
-        stops(one)
+        make_collider(one)
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=17, y_subdivisions=17, size=1.15, location=(0.05, -0.03, 0.95))
     obj = bpy.context.object
     obj.name = obj.data.name = "Sackcloth"

@@ -26,17 +26,17 @@ import numpy as np
 import scipy
 
 ROOT = Path(__file__).parents[1]
-KEPT = Path(__file__).with_suffix(".json")
+REFERENCE_FILE = Path(__file__).with_suffix(".json")
 # Largest deviation on other processors and libraries, relative to the size.
-CLOSE = 2e-3
+MAX_DEVIATION = 2e-3
 # Larger deviation, and the number of frames for which it is allowed, after a step that needed a fallback: rounding
 # decides when the fallback begins.
-HELPED, AFTER = 0.05, 48
+MAX_DEVIATION_AFTER_FALLBACK, FALLBACK_FRAMES = 0.05, 48
 # Interval in frames between the entries of a course.
-_EVERY = 4
+_COURSE_INTERVAL = 4
 
 
-def machine() -> str:
+def machine_description() -> str:
     """Return a description of processor and libraries, on which the bytes depend.
 
     numpy and OpenBLAS choose their loops by the processor's features, not by its name.
@@ -63,14 +63,14 @@ def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
     for count, frame in enumerate(frames):
         for array in (frame.state.positions, frame.state.velocities, frame.surface):
             total.update(np.ascontiguousarray(array, dtype=float).tobytes())
-        if frame.helped:
+        if frame.fallback_count:
             helped.append(count)
-        if count % _EVERY == 0:
+        if count % _COURSE_INTERVAL == 0:
             course.append([float(f"{value:.6g}") for value in frame.surface.mean(axis=0)])
     return {"digest": total.hexdigest(), "course": course, "helped": helped, "size": size}
 
 
-def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
+def deviation(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
     """Return the deviation of a run from a known one, or ''. same: whether the bytes must agree."""
     if same:
         return "" if found["digest"] == known["digest"] else "the bytes of its frames differ"
@@ -78,15 +78,15 @@ def differs(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
     if a.shape != b.shape:
         return f"it has {len(a)} frames in its course instead of {len(b)}"
     off = np.abs(a - b).max(axis=1) / known["size"]
-    count = _EVERY * np.arange(len(off))
-    bound = np.full(len(off), CLOSE)
+    count = _COURSE_INTERVAL * np.arange(len(off))
+    bound = np.full(len(off), MAX_DEVIATION)
     for one in {*found["helped"], *known["helped"]}:
-        bound[(count >= one) & (count < one + AFTER)] = HELPED
+        bound[(count >= one) & (count < one + FALLBACK_FRAMES)] = MAX_DEVIATION_AFTER_FALLBACK
     worst = int((off / bound).argmax())
     return "" if off[worst] <= bound[worst] else f"it deviates by {off[worst]:.1e} of its size"
 
 
-def dampings() -> Iterator[tuple[str, dict[str, Any]]]:
+def damping_runs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield runs of a rod on a shaking foot, with every damping and with every implicit integrator."""
     from dampsim.core.damping.registry import DAMPINGS
     from dampsim.core.integrators import INTEGRATORS
@@ -130,7 +130,7 @@ class Runs:
         return self._made[name]
 
 
-def samples() -> Iterator[tuple[str, dict[str, Any]]]:
+def sample_runs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield runs of every object of the sample files; needs the registered add-on."""
     import bpy
 
@@ -162,17 +162,18 @@ def main() -> None:
     import dampsim
 
     dampsim.register()
-    found = dict([*dampings(), *samples()])
+    found = dict([*damping_runs(), *sample_runs()])
     if sys.argv[1:] == ["write"]:
-        KEPT.write_text(
-            json.dumps({"machine": machine(), "blender": bpy.app.version_string, "runs": found}, indent=1) + "\n",
+        REFERENCE_FILE.write_text(
+            json.dumps({"machine": machine_description(), "blender": bpy.app.version_string, "runs": found}, indent=1)
+            + "\n",
             encoding="utf-8",
         )
         return
-    kept = json.loads(KEPT.read_text(encoding="utf-8"))
-    same = kept["machine"] == machine()
+    kept = json.loads(REFERENCE_FILE.read_text(encoding="utf-8"))
+    same = kept["machine"] == machine_description()
     print("comparing bytes" if same else f"comparing courses: the reference is from {kept['machine']}")
-    wrong = {name: differs(found[name], kept["runs"][name], same) for name in kept["runs"] if name in found}
+    wrong = {name: deviation(found[name], kept["runs"][name], same) for name in kept["runs"] if name in found}
     wrong |= {name: "it is missing" for name in kept["runs"] if name not in found}
     for name, what in wrong.items():
         print(f"{name}: {what or 'unchanged'}")

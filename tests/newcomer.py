@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
-class New:
+class Addition:
     """Files and edits of one addition.
 
     files: texts of new files by path.
@@ -201,8 +201,8 @@ class ShotFile(PointCache):
     file = "shot.pc2"
 '''
 
-NEWS = {
-    "a parameter": New(
+ADDITIONS = {
+    "a parameter": Addition(
         {},
         {
             "core/scene/parameters/material.py": (("    struts: str = ", _BALLAST + "    struts: str = "),),
@@ -220,7 +220,7 @@ NEWS = {
             ),
         },
     ),
-    "an elastic energy": New(
+    "an elastic energy": Addition(
         {"core/energies/mooney.py": _MOONEY},
         {
             "core/energies/__init__.py": (
@@ -229,7 +229,7 @@ NEWS = {
             )
         },
     ),
-    "a kind of bodies": New(
+    "a kind of bodies": Addition(
         {"core/bodies/cloud.py": _CLOUD},
         {
             "core/bodies/registry.py": (
@@ -242,7 +242,7 @@ NEWS = {
             ),
         },
     ),
-    "a damping": New(
+    "a damping": Addition(
         {"core/damping/half.py": _HALF},
         {
             "core/damping/registry.py": (
@@ -251,7 +251,7 @@ NEWS = {
             )
         },
     ),
-    "a bake target": New(
+    "a bake target": Addition(
         {"dampsim_addon/targets/increments.py": _INCREMENTS, "dampsim_addon/targets/shot_file.py": _SHOT_FILE},
         {
             "dampsim_addon/targets/__init__.py": (
@@ -267,7 +267,7 @@ NEWS = {
 }
 
 
-def copy_with_news(folder: Path) -> None:
+def copy_with_additions(folder: Path) -> None:
     """Copy the project with all additions. tools/parameters_page.py writes docs/reference/parameters.md."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -275,7 +275,7 @@ def copy_with_news(folder: Path) -> None:
     for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", *pages):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)
-    for new in NEWS.values():
+    for new in ADDITIONS.values():
         for name, text in new.files.items():
             (folder / name).write_text(text.lstrip(), encoding="utf-8")
         for name, edits in (*new.edits.items(), *new.use.items()):

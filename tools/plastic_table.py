@@ -9,7 +9,7 @@ from typing import Any
 
 import dents
 import test_plastic as plastic
-from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
+from dents import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
 from waveform_table import Row, at_most, page, within
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "plastic.md"
@@ -30,11 +30,11 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("Settle 2 s", {"settle": 2.0}, {}),
     ("Bounce 30%", {}, {"bounce": 30.0}),
     ("Bounce 60%, Settle 1 s", {"settle": 1.0}, {"bounce": 60.0}),
-    ("Bounce 60%, Settle 1 s, keys on frames", {"settle": 1.0, "keys": ON_FRAMES}, {"bounce": 60.0}),
+    ("Bounce 60%, Settle 1 s, keys on frames", {"settle": 1.0, "keys": KEYS_ON_FRAMES}, {"bounce": 60.0}),
     ("Creep 1000 1/s", {}, {"plastic_creep": 1000.0}),
     ("Creep 5 1/s", {}, {"plastic_creep": 5.0}),
     ("Creep 1 1/s", {}, {"plastic_creep": 1.0}),
-    ("Creep 1 1/s, keys on frames", {"keys": ON_FRAMES}, {"plastic_creep": 1.0}),
+    ("Creep 1 1/s, keys on frames", {"keys": KEYS_ON_FRAMES}, {"plastic_creep": 1.0}),
     ("Yield 1%", {}, {"plastic_yield": 1.0}),
     ("Yield 15%", {}, {"plastic_yield": 15.0}),
     ("Maximum 20%", {}, {"plastic_most": 20.0}),
@@ -46,28 +46,30 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
 def rows() -> Iterator[Row]:
     for label, ways, dials in CASES:
         depths, volumes = [], []
-        for fps, substeps in RATES:
-            case = Pressed(fps, substeps, **ways)
+        for fps, substeps in FRAME_RATES:
+            case = PressedBall(fps, substeps, **ways)
             _, frame = last_frame(case.scene(**dials))
             surface = case.surface()
             depths.append(case.depth(frame.surface))
             volumes.append(volume(frame.surface, surface.triangles) / volume(surface.vertices, surface.triangles))
-        yield at_most(f"dent {label}, {1000 * depths[0]:.1f} mm deep: spread", 0.02, ".2%", spread(depths))
+        yield at_most(f"dent {label}, {1000 * depths[0]:.1f} mm deep: spread", 0.02, ".2%", relative_spread(depths))
         yield at_most(f"dent {label}: volume error", 0.02, ".2%", max(abs(one - 1.0) for one in volumes))
-    case = Pressed(settle=0.25)
+    case = PressedBall(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     yield at_most("without Yield: remaining dent, m", 1e-6, ".0e", abs(case.depth(frame.surface)))
-    lengths = [dents.stretched_wire(*one) for one in RATES]
-    yield at_most(f"wire pulled to 1.5 m, {lengths[0]:.3f} m long: spread", 0.02, ".2%", spread(lengths))
-    ways = [dents.bent_frame(*one) for one in RATES]
-    yield at_most(f"rod of springs pressed by 0.6 m, {ways[0]:.3f} m bent: spread", 0.02, ".2%", spread(ways))
-    angles = [dents.card(*one) for one in RATES]
-    yield at_most(f"card folded by 94°, {angles[0]:.1f}° remaining: spread", 0.02, ".2%", spread(angles))
-    others = [dents.card(24.0, 1, count=17), dents.card(24.0, 1, turn=40.0)]
-    yield at_most("the same on a finer mesh, and turned by 40°: spread", 0.02, ".2%", spread([angles[0], *others]))
+    lengths = [dents.stretched_wire_length(*one) for one in FRAME_RATES]
+    yield at_most(f"wire pulled to 1.5 m, {lengths[0]:.3f} m long: spread", 0.02, ".2%", relative_spread(lengths))
+    ways = [dents.rod_deflection(*one) for one in FRAME_RATES]
+    yield at_most(f"rod of springs pressed by 0.6 m, {ways[0]:.3f} m bent: spread", 0.02, ".2%", relative_spread(ways))
+    angles = [dents.card_bend(*one) for one in FRAME_RATES]
+    yield at_most(f"card folded by 94°, {angles[0]:.1f}° remaining: spread", 0.02, ".2%", relative_spread(angles))
+    others = [dents.card_bend(24.0, 1, count=17), dents.card_bend(24.0, 1, turn=40.0)]
+    yield at_most(
+        "the same on a finer mesh, and turned by 40°: spread", 0.02, ".2%", relative_spread([angles[0], *others])
+    )
     for settle, bounce in itertools.product((24.0, 48.0), (0.0, 30.0)):
-        flowed, *_ = plastic.stopped(5.0, settle, bounce)
-        known, *_ = plastic.stopped(0.0, settle, bounce)
+        flowed, *_ = plastic.outcome_of_stop(5.0, settle, bounce)
+        known, *_ = plastic.outcome_of_stop(0.0, settle, bounce)
         label = f"stop of a ball dented by 70%, Settle {settle:.0f}, Bounce {bounce:.0f}%"
         off = 1.0 + 0.05 * settle
         yield within(f"{label}: rest, frames after that of an undented ball", flowed.rest - known.rest, -off, off)

@@ -14,7 +14,7 @@ import promise
 import shapes
 import test_sleep as sleep
 import test_waveform as waveform
-from builders import DOWN, bar, gridded, scene
+from builders import DOWN, bar, gridded_box, scene
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.diagnostics import angular_momentum
 from dampsim.core.scene.parameters import TOLERANCES
@@ -27,7 +27,7 @@ Settle dial; rest is counted from the stop or the release. [Settle and Bounce, m
 rates and far beyond small deflections. The law itself is in [physics, section 2](../explanation/physics/02-settle-law.md)."""
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "law.md"
 SHAPES: dict[str, Callable[[], Surface]] = {
-    "bar": lambda: gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1),
+    "bar": lambda: gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1),
     "torus": shapes.ring,
     "tail": shapes.tail,
     "lump": shapes.lump,
@@ -46,7 +46,7 @@ def at_most(what: str, bound: float, form: str, found: float) -> Row:
 def rows() -> Iterator[Row]:
     yield at_most(
         "sag after swinging: difference from the static sag (Settle 6, 24, 96; Bounce 0, 50%; 12, 60 fps)", 1e-6, ".0e",
-        max(waveform.sag_missed(*which) for which in itertools.product((6, 24, 96), (0.0, 0.5), (12, 60))),
+        max(waveform.sag_error(*which) for which in itertools.product((6, 24, 96), (0.0, 0.5), (12, 60))),
     )  # fmt: skip
     yield at_most("drift in 69 frames on still pins under gravity, m", 1e-6, ".0e", drifted())
     spread, apart = accelerated()
@@ -54,8 +54,8 @@ def rows() -> Iterator[Row]:
     yield at_most("the same: difference from the static shape under the inertial load", 0.06, ".2%", apart)
     yield from stops()
     yield from releases()
-    found = np.array([waveform.of_a_stop(*rate, 30.0, shapes.ring) for rate in waveform.RATES])
-    still = np.array([waveform.of_a_stop(*rate, 0.0, shapes.ring) for rate in waveform.RATES])
+    found = np.array([waveform.stop_outcome(*rate, 30.0, shapes.ring) for rate in waveform.RATES])
+    still = np.array([waveform.stop_outcome(*rate, 0.0, shapes.ring) for rate in waveform.RATES])
     rates = "12 to 120 fps, 1 to 16 substeps: torus stopped in any direction, "
     for label, some in (("Bounce 30%", found), ("Bounce 0", still)):
         yield at_most(
@@ -68,7 +68,7 @@ def rows() -> Iterator[Row]:
             float(np.ptp(some[:, 2]) / some[:, 2].max()),
         )
     yield at_most(f"{rates}Bounce 30%, spread of the overshoot, points", 2.0, ".1f", 100.0 * float(np.ptp(found[:, 1])))
-    throws = np.array([waveform.thrown(0.3, stiffness=stiffness) for stiffness in waveform.MODULI])
+    throws = np.array([waveform.stop_deflection(0.3, stiffness=stiffness) for stiffness in waveform.MODULI])
     yield at_most(
         "largest deflection: spread over four decades of Young's modulus",
         0.01,
@@ -76,7 +76,7 @@ def rows() -> Iterator[Row]:
         float(np.ptp(throws) / throws.max()),
     )
     for rate in (0.5, 2.0):
-        bends = [waveform.turned_steadily(*which, rate)[0] for which in ((24, 1), (24, 16))]
+        bends = [waveform.steady_bend(*which, rate)[0] for which in ((24, 1), (24, 16))]
         what = f"bend in a steady rotation, {rate:g} turns a second: 1 substep compared with 16"
         yield at_most(what, 0.06, ".1%", abs(bends[0] / bends[1] - 1.0))
     for accuracy in TOLERANCES:
@@ -87,16 +87,16 @@ def rows() -> Iterator[Row]:
             ".0e",
             worst,
         )
-    quiet, busy = (sleep.evaluations(5000, moving, TOLERANCES["BAKE"]) for moving in (False, True))
+    quiet, busy = (sleep.count_evaluations(5000, moving, TOLERANCES["BAKE"]) for moving in (False, True))
     yield at_most("evaluations in 5,000 still steps, relative to 5,000 moving ones", 0.1, ".1%", quiet / busy)
     yield at_most("mean iterations relative to the first law, jerky animations", 1.3, ".2f", iterations())
-    outcomes = [waveform.violent(seed) for seed in range(20)]
+    outcomes = [waveform.simulate_violent_motion(seed) for seed in range(20)]
     steps, helped = sum(one[1] for one in outcomes), sum(one[2] for one in outcomes)
     what = f"violent animations (jumps of 0.3 m and turns of 1.5 rad in a frame): fallback substeps, of {steps}"
     yield at_most(what, steps * 0.05, ".0f", helped)
     for name, part in (("bar", 0.6), ("tail", 0.8)):
-        body = promise.made(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
-        one = promise.released(body, promise.in_first_mode, part, FPS)
+        body = promise.pinned_body(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
+        one = promise.outcome_after_release(body, promise.first_mode_load, part, FPS)
         # A release rests earlier than Settle, by the time that a stop takes to reach its largest swing.
         yield within(
             f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: rest, N", one.rest / SETTLE, 0.8, 1.05
@@ -110,8 +110,8 @@ def within(what: str, found: float, least: float, most: float) -> Row:
 
 
 def drifted() -> float:
-    body = promise.made(shapes.lump(), 0.05, settle=24.0, bounce=30.0)
-    frames = list(promise.simulated(body, 24.0, 70, DOWN).frames())
+    body = promise.pinned_body(shapes.lump(), 0.05, settle=24.0, bounce=30.0)
+    frames = list(promise.make_simulation(body, 24.0, 70, DOWN).frames())
     return max(float(np.abs(frame.surface - frames[0].surface).max()) for frame in frames)
 
 
@@ -121,13 +121,13 @@ def accelerated() -> tuple[float, float]:
     surface, along = SHAPES["bar"](), np.array([0.0, 2.0, 1.0])
     for substeps in (1, 4, 16):
         dials = {"settle": 24.0, "bounce": 0.0, "substeps": substeps, "accuracy": "TIGHT"}
-        body = promise.made(surface, 0.05, **dials)
+        body = promise.pinned_body(surface, 0.05, **dials)
         moving = replace(body, motion=lambda frame: surface.vertices + 0.5 * ((frame - 1.0) / 24.0) ** 2 * along)
-        *_, last = promise.simulated(moving, 24.0, 97).frames()
+        *_, last = promise.make_simulation(moving, 24.0, 97).frames()
         found.append(last.surface - moving.motion(97.0))
     law = simulation_law(body)
     # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics/02-settle-law.md).
-    hung = promise.simulated(body, 24.0, 2, -along * law)
+    hung = promise.make_simulation(body, 24.0, 2, -along * law)
     static = next(iter(hung.frames())).surface - surface.vertices
     size = float(np.linalg.norm(static, axis=1).max())
     apart = [float(np.linalg.norm(one - found[-1], axis=1).max()) / size for one in found]
@@ -136,7 +136,7 @@ def accelerated() -> tuple[float, float]:
 
 def simulation_law(body: promise.Body) -> float:
     """Return the first mode's lambda_1 over that of its law: a^2 + w^2, or the product of two real roots."""
-    simulation = promise.simulated(body, 24.0, 2)
+    simulation = promise.make_simulation(body, 24.0, 2)
     (controls,) = simulation.controls()
     (law,) = controls.laws
     coefficients = law.coefficients(1e-6)  # type: ignore[attr-defined]
@@ -148,11 +148,11 @@ def stops() -> Iterator[Row]:
     found, over = [], []
     for make, bounce in itertools.product(SHAPES.values(), BOUNCES):
         surface = make()
-        body = promise.made(surface, 0.05, settle=SETTLE, bounce=bounce)
-        ways = [promise.straight(surface, 0.2 * axis) for axis in (*np.eye(3), promise.direction(rng))]
-        ways.append(promise.turning(surface, 0.5 * promise.direction(rng)))
+        body = promise.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
+        ways = [promise.translation_motion(surface, 0.2 * axis) for axis in (*np.eye(3), promise.random_direction(rng))]
+        ways.append(promise.rotation_motion(surface, 0.5 * promise.random_direction(rng)))
         for way in ways:
-            one = promise.stop(body, way, FPS)
+            one = promise.outcome_after_stop(body, way, FPS)
             found.append(one.rest / SETTLE)
             over.append(100.0 * one.overshoot - bounce)
     count = len(found)
@@ -166,12 +166,16 @@ def releases() -> Iterator[Row]:
     found, first, others = [], [], []
     for make, bounce in itertools.product(SHAPES.values(), BOUNCES):
         surface = make()
-        body = promise.made(surface, 0.05, settle=SETTLE, bounce=bounce)
-        loads = [promise.in_first_mode, *(promise.along(axis) for axis in np.eye(3)), promise.poke(rng, surface)]
+        body = promise.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
+        loads = [
+            promise.first_mode_load,
+            *(promise.load_along(axis) for axis in np.eye(3)),
+            promise.local_load(rng, surface),
+        ]
         for load in loads:
-            one = promise.released(body, load, 0.02, FPS)
+            one = promise.outcome_after_release(body, load, 0.02, FPS)
             found.append(one.rest / SETTLE)
-            (first if load is promise.in_first_mode else others).append(abs(100.0 * one.overshoot - bounce))
+            (first if load is promise.first_mode_load else others).append(abs(100.0 * one.overshoot - bounce))
     yield within(f"{len(found)} releases from 2%: earliest rest, N", min(found), 0.8, 1.06)
     yield within(f"{len(found)} releases from 2%: latest rest, N", max(found), 0.8, 1.06)
     yield at_most("releases from the first mode: overshoot error, points", 5.0, ".1f", max(first))
@@ -204,8 +208,8 @@ def iterations() -> float:
 
         counts = []
         for by in ("DIALS", "FIRST_MODE"):
-            body = promise.made(surface, 0.05, settle=settle, bounce=bounce, damping_by=by)
-            frames = promise.simulated(replace(body, motion=motion), 24.0, 48, DOWN).frames()
+            body = promise.pinned_body(surface, 0.05, settle=settle, bounce=bounce, damping_by=by)
+            frames = promise.make_simulation(replace(body, motion=motion), 24.0, 48, DOWN).frames()
             counts.append(sum(frame.iterations for frame in frames))
         ratios.append(counts[0] / counts[1])
     return float(np.mean(ratios))

@@ -23,7 +23,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
-from woven_scenes import Loom, woven_body  # noqa: E402
+from woven_scenes import SwatchStepper, woven_body  # noqa: E402
 
 import test_weave as weave  # noqa: E402
 import test_weave_contact as touching  # noqa: E402
@@ -67,7 +67,7 @@ def rests() -> Iterator[Row]:
     found = []
     for count, thick, corners, more, label, turns in LET_GO:
         for turn in turns:
-            early, late, apart = weave.let_go(count, thick, turn, 48.0, corners, **more)
+            early, late, apart = weave.run_release(count, thick, turn, 48.0, corners, **more)
             held = "two corners" if corners else "edge"
             what = f"{count} × {count}, yarns of {thick:g} mm{label}, {held}"
             said = f"**{late}**" if abs(late - 48) > LATE else str(late)
@@ -78,7 +78,7 @@ def rests() -> Iterator[Row]:
 def pulls() -> Iterator[Row]:
     yield "crossings of the yarn", "μ", "step", "force", "Coulomb and drag", "error", "iterations per step"
     for count, friction, h in ((28, 0.6, 2.5e-3), (28, 0.3, 2.5e-3), (6, 0.3, 2.5e-3), (6, 0.3, 5e-3)):
-        force, _, iterations = weave.pulled_out(count, friction, h)
+        force, _, iterations = weave.pull_out(count, friction, h)
         wanted = count * (friction * 2e-4 + 1e-4 * 4e-3)
         off = f"{100.0 * (force / wanted - 1.0):.2f}%".replace("-", "−")
         yield (
@@ -98,8 +98,8 @@ def damping() -> Iterator[Row]:
     )
     yield "", *names
     for motion, said in MOTIONS.items():
-        free = weave.kinetic(motion, weave.yarn(0.0, 0.0))
-        yield said, *(f"{weave.kinetic(motion, weave.yarn(*betas)) / free:.2f}" for betas in BETAS)
+        free = weave.mean_kinetic_energy(motion, weave.yarn_dials(0.0, 0.0))
+        yield said, *(f"{weave.mean_kinetic_energy(motion, weave.yarn_dials(*betas)) / free:.2f}" for betas in BETAS)
 
 
 def contact() -> Iterator[Row]:
@@ -114,9 +114,12 @@ def contact() -> Iterator[Row]:
     )
     # Worst first.
     for obstacle in (touching.pole(), touching.ball(), touching.crate()):
-        simulation = Simulation(scene(touching.lying(8, 0.03), last=150, colliders=(obstacle,)))
+        simulation = Simulation(scene(touching.horizontal_swatch(8, 0.03), last=150, colliders=(obstacle,)))
         frames = list(simulation.frames())
-        deep = max(touching.depth(simulation, one.state.positions, obstacle, 1.0) for one in frames) / touching.SIZE
+        deep = (
+            max(touching.yarn_penetration(simulation, one.state.positions, obstacle, 1.0) for one in frames)
+            / touching.SIZE
+        )
         last = frames[-1].state.positions
         far = np.array([np.linalg.norm(one.state.positions - last, axis=1).max() for one in frames]) / touching.SIZE
         left = [int(np.flatnonzero(far > part)[-1]) + 2 for part in (0.01, 0.001)]
@@ -142,7 +145,7 @@ def stepped(count: int, h: float, steps: int) -> tuple[float, float]:
     pitch = 1.0 / (count + 1)
     points = weave.swatch(count, count, pitch)[0].vertices
     body = woven_body(count, count, pitch, (points[:, 0] < 1e-9).astype(float))
-    loom, spent, taken = Loom(body, (0.0, 0.0, -9.81)), [], []
+    loom, spent, taken = SwatchStepper(body, (0.0, 0.0, -9.81)), [], []
     dials = weave.YarnDials(0.3, 1.0, 1e-3, 3e-4, 1e-3)
     for _ in range(steps):
         begun = time.process_time()

@@ -102,7 +102,7 @@ class CollisionDetection:
         return [self.model.colliding_pairs[k] for k in np.flatnonzero(is_near | is_plane)]
 
     def _end_surface(self, place: int, points: Array) -> Triangles:
-        """Return a surface at the step's end; obstacles are cached."""
+        """Return a surface at the step's end; those of colliders are cached."""
         surface, part = self.model.surfaces[place], self.model.points_of(place)
         if surface.is_obstacle:
             if place not in self._obstacle_surfaces:

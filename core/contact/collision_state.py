@@ -33,7 +33,7 @@ class KinematicMotion:
 
 @dataclass(frozen=True)
 class ObstacleMotion:
-    """Motion of an obstacle during a step.
+    """Motion of a collider during a step.
 
     friction_scale: factor on friction.  thickness: m, contact distance in front of its surface.
     """
@@ -89,9 +89,9 @@ class CollisionState:
         nodes.
     kinematic_drift: (N, 3) m, displacement of that part during the step.
     contact_distance: (s,) m, of each surface.
-    friction, backward_friction: (s,) coefficients of bodies; factors of obstacles.
-    young: (s,) Pa; 0 for obstacles.
-    common_exit: (s,) see ContactInputs; false for obstacles.
+    friction, backward_friction: (s,) coefficients of bodies; factors of colliders.
+    young: (s,) Pa; 0 for colliders.
+    common_exit: (s,) see ContactInputs; false for colliders.
     cache: results of core.contact.intersections, by key.
     """
 
@@ -156,7 +156,7 @@ class CollisionState:
 
     @cached_property
     def pair_distances(self) -> Array:
-        """Contact distance (s, s) of two surfaces in m: the mean of two bodies' distances, the sum with an obstacle."""
+        """Contact distance (s, s) of two surfaces in m: the mean of two bodies' distances, the sum with a collider."""
         summed = self.contact_distance[:, None] + self.contact_distance
         is_obstacle = self.model.is_obstacle
         return np.asarray(np.where(is_obstacle[:, None] | is_obstacle, 1.0, 0.5) * summed)

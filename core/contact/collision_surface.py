@@ -1,4 +1,4 @@
-"""Collision surface of a body or an obstacle: the data that no motion changes."""
+"""Collision surface of a body or a collider: the data that motion does not change."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class CollisionSurface:
 
     name: for messages.
     rest: (v, 3) m.  triangles: (t, 3).
-    operator: (v, n) interpolates the vertices from the system's nodes, without the pinned part; None for obstacles.
-    pin_weight: (v,) fraction of each vertex that follows the animation; 1 for obstacles.
+    operator: (v, n) interpolates the vertices from the system's nodes, without the pinned part; None for colliders.
+    pin_weight: (v,) fraction of each vertex that follows the animation; 1 for colliders.
     animation_operator: (v, a) interpolates the vertices from the animated ones; None if they are the same.
-    block: index of its block in the system; -1 for obstacles.
-    young: Young's modulus in Pa of the material behind the surface, at a stiffness factor of 1; unused for obstacles.
+    block: index of its block in the system; -1 for colliders.
+    young: Young's modulus in Pa of the material behind the surface, at a stiffness factor of 1; unused for colliders.
     is_plane: whether the surface is an infinite plane, given by one triangle of it.
     friction_scale: (v,) painted factors on friction; None if not painted.
     front_direction: (v, 3) unit vectors at rest along which it slides more easily; None if friction is isotropic.

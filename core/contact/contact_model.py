@@ -1,4 +1,4 @@
-"""Contact model of a system: surfaces carried by nodes, and obstacles that follow their animation."""
+"""Contact model of a system: surfaces carried by nodes, and colliders that follow their animation."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .surface_batch import DirectedPair, SurfaceBatch
 class ContactModel:
     """All surfaces of a system that can touch.
 
-    surfaces: those of bodies, then of obstacles, then proxies: finer surfaces that replace a body's coarse faces.
-    obstacle_indices: index of each surface among the obstacles of the step's inputs; -1 for bodies.
+    surfaces: those of bodies, then of colliders, then proxies: finer surfaces that replace a body's coarse faces.
+    obstacle_indices: index of each surface among the colliders of the step's inputs; -1 for bodies.
     colliding_pairs: (a, b) indices of surfaces that are tested against each other, points of either one against
-        triangles of the other; b may be an obstacle.
+        triangles of the other; b may be a collider.
     self_colliding: indices of surfaces that may touch themselves.
     proxy_surfaces: (proxy, body) indices; edge contacts use the body's surface.
     """
@@ -82,7 +82,7 @@ class ContactModel:
 
     @cached_property
     def sizes(self) -> Array:
-        """Size (s,) of each body in m; 0 for obstacles."""
+        """Size (s,) of each body in m; 0 for colliders."""
         return np.array([0.0 if one.is_obstacle else one.size for one in self.surfaces])
 
     @cached_property

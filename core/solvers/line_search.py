@@ -81,8 +81,8 @@ def extrapolate(
 ) -> LineSearchResult:
     """Return a lower point beyond a full step, or the unchanged result.
 
-    A projected Hessian is far too stiff along folding motions, so the slope after a full step is nearly the initial one.
-    The length is doubled while the value decreases.
+    A projected Hessian is far too stiff along folding motions. The slope after a full step is then nearly the initial
+    one. The length is doubled while the value decreases.
     """
     if not np.array_equal(result.v, v + direction):
         return result

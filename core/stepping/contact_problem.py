@@ -226,7 +226,10 @@ class ActiveContacts:
         self._preconditioner.add_contacts(energy, x, states)
 
     def accept(self, x: Array, value: float, gradient: Array) -> AcceptedPoint:
-        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m, see accept() of an objective."""
+        """Update friction and the preconditioner after an iteration that ends at x (n, 3) m.
+
+        See PreconditionedObjective.accept().
+        """
         energy = self._potential.contacts
         assert energy is not None
         old_value, contact_gradient = energy.value_gradient(x)

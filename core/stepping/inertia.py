@@ -27,8 +27,8 @@ from .rigid_prediction import RigidPrediction, dead_load_stiffness, predict_rigi
 from .step_potential import StepStartForces
 from .support_modes import Support
 
-# Extra rigid inertia, relative to the body's own, where the rigid prediction is exact. The factor 1 - theta of the elastic
-# force at the step's start can reach a hundred, and this force must not turn the body (docs/decisions/0009).
+# Extra rigid inertia, relative to the body's own, where the rigid prediction is exact. The factor 1 - theta of the
+# elastic force at the step's start can reach a hundred, and this force must not turn the body (docs/decisions/0009).
 _EXACT_RIGID_INERTIA_RATIO = 1e4
 # Minimum rigid inertia of a preconditioner, relative to the body's own. Dead loads that pull on a body reduce the
 # rotational inertia of psi, and the stiffness that compensates for this is not in the preconditioner.
@@ -204,7 +204,8 @@ def waveform_inertia(
     if prediction is not None:
         # The rigid prediction already includes the forces on the rigid part.
         load = load - (momenta @ (fields.T @ load.ravel())).reshape(-1, 3)
-    # Not projected: its torque acts together with that of the elastic force at the step's end, which turns with the body.
+    # Not projected: its torque acts together with that of the elastic force at the step's end, which turns with the
+    # body.
     load = load - dead_load if is_firmly_supported else load
     inertia = mass / coefficients.inertia_time
     uniform = np.ndim(coefficients.inertia_time) == 0

@@ -21,8 +21,8 @@ from .dynamic_relaxation import relax_dynamically, state_at_rest
 from .first_mode import FirstModeLaw
 from .step import Stepper
 
-# Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of the
-# next tolerances, as a fraction of the size.
+# Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of
+# the next tolerances, as a fraction of the size.
 _REMAINDER = 0.1
 _SOLID_TOLERANCE = 1e-9
 # Folding sheets and ropes creep for a long time, so their tolerances for motion and for the solver are looser.
@@ -117,8 +117,8 @@ def _relax(
 class _AndersonMixing:
     """Anderson mixing of the last steps towards rest.
 
-    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the affine combination of the
-    last steps with the smallest combined displacement.
+    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the affine combination of
+    the last steps with the smallest combined displacement.
     """
 
     def __init__(self) -> None:

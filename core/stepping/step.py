@@ -104,7 +104,7 @@ class Stepper:
         return other
 
     def _find_nearest_free_index(self) -> Index:
-        """Return the index of each node's nearest free node among the free nodes, (n,); in its own block if possible."""
+        """Return the index (n,) among the free nodes of each node's nearest free node, in its own block if possible."""
         index, rest = self.free_index.copy(), self.system.rest
         for part in self.system.slices:
             own = self.free[(self.free >= part.start) & (self.free < part.stop)]

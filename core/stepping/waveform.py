@@ -130,7 +130,7 @@ class WaveformLaw:
         return np.exp(-a * time) * np.sin(w * time) / w  # type: ignore[no-any-return]
 
     def fallback_coefficients(self, h: float) -> Coefficients:
-        """Return coefficients as in [You]: without force history, and with the kappa of the first mode for all modes."""
+        """Return coefficients as in [You]: without force history, and with the first mode's kappa for all modes."""
         time = self._scaled_step(h)
         reference_inertia_ratio = self.coefficients(h).reference_inertia_ratio
         d = np.exp(-2.0 * self.decay * time)

@@ -24,7 +24,7 @@ def load() -> Callable[[str], ModuleType]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def registered(load: Callable[[str], ModuleType]) -> Iterator[None]:
+def register_addon(load: Callable[[str], ModuleType]) -> Iterator[None]:
     if os.environ.get("DAMPSIM_INSTALLED"):
         yield
         return

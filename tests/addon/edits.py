@@ -12,7 +12,7 @@ from random import Random
 from typing import Any
 
 import bpy
-from scenes import add, fresh
+from scenes import add_simulation, new_scene
 
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 PARAMETERS = importlib.import_module(f"{PACKAGE}.core.scene.parameters").PARAMETERS
@@ -21,17 +21,17 @@ groups = importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.groups")
 Edit = Callable[[Random], str]
 EDITS: dict[str, tuple[Edit, ...]] = {}
 LAST = 6
-MOST_BODIES, MOST_OBJECTS = 3, 9
+MAX_BODIES, MAX_OBJECTS = 3, 9
 # The shots are no loops. Preroll and high resolutions take time without covering more code.
-_LEFT = ("loop", "resolution", "preroll", "substeps", "sweeps")
-_GROUPS = (
+_EXCLUDED_PARAMETERS = ("loop", "resolution", "preroll", "substeps", "sweeps")
+_GROUP_PROPERTIES = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
     "fibre_group", "direction_group",
 )  # fmt: skip
-_MOVES = ("location", "rotation_euler", "scale")
+_TRANSFORM_PROPERTIES = ("location", "rotation_euler", "scale")
 
 
-def of(sort: str) -> Callable[[Edit], Edit]:
+def register_edit(sort: str) -> Callable[[Edit], Edit]:
     def enter(edit: Edit) -> Edit:
         EDITS[sort] = (*EDITS.get(sort, ()), edit)
         return edit
@@ -47,7 +47,9 @@ def ball(name: str, place: float, cache: object, **dials: Any) -> bpy.types.Obje
     obj = bpy.context.object
     obj.name = obj.data.name = name
     obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.z < -0.2], 1.0, "REPLACE")
-    add(obj, cache, **{"resolution": 60, "stiffness": 200.0, "target": "POINT_CACHE", "accuracy": "PREVIEW", **dials})
+    add_simulation(
+        obj, cache, **{"resolution": 60, "stiffness": 200.0, "target": "POINT_CACHE", "accuracy": "PREVIEW", **dials}
+    )
     return obj
 
 
@@ -58,9 +60,9 @@ def empty(name: str, *place: float) -> bpy.types.Object:
     return obj
 
 
-def shot(cache: object, chance: Random) -> bpy.types.Scene:
+def create_shot(cache: object, chance: Random) -> bpy.types.Scene:
     """Create a rigged ball with a parent, shape keys and wind, and a second ball linked to a moving empty."""
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     flesh = ball("Flesh", 0.0, cache, settle=8.0)
     flesh.shape_key_add(name="Basis")
     puff = flesh.shape_key_add(name="Puff")
@@ -79,15 +81,15 @@ def shot(cache: object, chance: Random) -> bpy.types.Scene:
     _link(other, hook, (0.0, 0.0, 0.5))
     bpy.ops.object.effector_add(type="WIND", location=(0.0, -2.0, 0.0), rotation=(-1.5, 0.0, 0.0))
     bpy.context.object.name, bpy.context.object.field.strength = "Wind", 3.0
-    _same_seed(bpy.context.object)
+    _fix_seed(bpy.context.object)
     if chance.random() < 0.3:
         _link(flesh, other, (0.5, 0.0, 0.0))
-        groups.join([flesh, other])
+        groups.join_group([flesh, other])
     bpy.context.view_layer.objects.active = flesh
     return scene
 
 
-def _same_seed(obj: bpy.types.Object) -> None:
+def _fix_seed(obj: bpy.types.Object) -> None:
     """Fix the seed of a new field, which Blender derives from the clock."""
     obj.field.seed = 1
 
@@ -131,11 +133,11 @@ def bodies() -> list[bpy.types.Object]:
     return [obj for obj in objects() if obj.type == "MESH" and obj.dampsim.enabled]
 
 
-def body(chance: Random) -> bpy.types.Object:
+def random_body(chance: Random) -> bpy.types.Object:
     return chance.choice(bodies())
 
 
-def winds() -> list[bpy.types.Object]:
+def force_fields() -> list[bpy.types.Object]:
     return [obj for obj in objects() if obj.field is not None and obj.field.type != "NONE"]
 
 
@@ -143,7 +145,7 @@ def rigs() -> list[bpy.types.Object]:
     return [obj for obj in objects() if obj.type == "ARMATURE"]
 
 
-def curves() -> list[tuple[Any, bpy.types.FCurve]]:
+def fcurves() -> list[tuple[Any, bpy.types.FCurve]]:
     """Return every F-curve of the file with its channel bag."""
     return [
         (bag, curve)
@@ -155,42 +157,52 @@ def curves() -> list[tuple[Any, bpy.types.FCurve]]:
     ]
 
 
-def animated() -> list[tuple[bpy.types.ID, bpy.types.AnimData]]:
+def animated_blocks() -> list[tuple[bpy.types.ID, bpy.types.AnimData]]:
     blocks = [*objects(), bpy.context.scene, *(obj.data.shape_keys for obj in bodies() if obj.data.shape_keys)]
     return [(block, block.animation_data) for block in blocks if block.animation_data is not None]
 
 
-def near(chance: Random, size: float = 0.3) -> float:
+def random_offset(chance: Random, size: float = 0.3) -> float:
     return round(chance.uniform(-size, size), 3)
 
 
-def frame_of(chance: Random) -> int:
+def random_frame(chance: Random) -> int:
     return chance.randrange(1, LAST + 1)
 
 
 # Transforms and poses.
 
 
-@of("pose")
+@register_edit("pose")
 def move(chance: Random) -> str:
-    obj, how, axis, way = chance.choice(objects()), chance.choice(_MOVES), chance.randrange(3), near(chance)
+    obj, how, axis, way = (
+        chance.choice(objects()),
+        chance.choice(_TRANSFORM_PROPERTIES),
+        chance.randrange(3),
+        random_offset(chance),
+    )
     getattr(obj, how)[axis] += way
     return f"{obj.name}.{how}[{axis}] += {way}"
 
 
-@of("pose")
+@register_edit("pose")
 def move_and_key(chance: Random) -> str:
-    obj, how, frame, way = chance.choice(objects()), chance.choice(_MOVES), frame_of(chance), near(chance)
+    obj, how, frame, way = (
+        chance.choice(objects()),
+        chance.choice(_TRANSFORM_PROPERTIES),
+        random_frame(chance),
+        random_offset(chance),
+    )
     getattr(obj, how)[chance.randrange(3)] += way
     obj.keyframe_insert(how, frame=frame)
     return f"{obj.name}.{how} by {way}, keyed at {frame}"
 
 
-@of("pose")
-def bend(chance: Random) -> str:
+@register_edit("pose")
+def rotate_bone(chance: Random) -> str:
     if not rigs():
         return ""
-    rig, angle, frame = chance.choice(rigs()), near(chance, 0.8), frame_of(chance)
+    rig, angle, frame = chance.choice(rigs()), random_offset(chance, 0.8), random_frame(chance)
     bone = chance.choice(list(rig.pose.bones))
     bone.rotation_mode, bone.rotation_euler.y = "XYZ", angle
     if keyed := chance.random() < 0.5:
@@ -198,8 +210,8 @@ def bend(chance: Random) -> str:
     return f"{rig.name}/{bone.name} to {angle}" + (f", keyed at {frame}" if keyed else "")
 
 
-@of("pose")
-def rest_position(chance: Random) -> str:
+@register_edit("pose")
+def switch_rest_position(chance: Random) -> str:
     if not rigs():
         return ""
     rig = chance.choice(rigs())
@@ -207,9 +219,9 @@ def rest_position(chance: Random) -> str:
     return f"{rig.name} in {rig.data.pose_position} position"
 
 
-@of("pose")
-def resize_and_take_it_back_in_the_mesh(chance: Random) -> str:
-    obj = body(chance)
+@register_edit("pose")
+def compensate_scale_in_mesh(chance: Random) -> str:
+    obj = random_body(chance)
     if obj.data.shape_keys or obj.data.users > 1:
         return ""
     obj.scale *= 2.0
@@ -219,12 +231,12 @@ def resize_and_take_it_back_in_the_mesh(chance: Random) -> str:
     return f"{obj.name}: twice the scale, half the mesh"
 
 
-@of("pose")
+@register_edit("pose")
 def edit_a_bone(chance: Random) -> str:
     seen = [rig for rig in rigs() if rig.visible_get()]
     if not seen:
         return ""
-    rig, way = chance.choice(seen), near(chance)
+    rig, way = chance.choice(seen), random_offset(chance)
     bpy.context.view_layer.objects.active = rig
     bpy.ops.object.mode_set(mode="EDIT")
     rig.data.edit_bones[chance.randrange(len(rig.data.edit_bones))].tail.x += way
@@ -235,32 +247,32 @@ def edit_a_bone(chance: Random) -> str:
 # F-curves and animation data.
 
 
-@of("curve")
+@register_edit("curve")
 def nudge_a_key(chance: Random) -> str:
-    if not curves():
+    if not fcurves():
         return ""
-    _, curve = chance.choice(curves())
-    place, way = chance.randrange(len(curve.keyframe_points)), near(chance)
+    _, curve = chance.choice(fcurves())
+    place, way = chance.randrange(len(curve.keyframe_points)), random_offset(chance)
     curve.keyframe_points[place].co[1] += way
     curve.update()
     return f"key {place} of {curve.data_path} changed by {way}"
 
 
-@of("curve")
+@register_edit("curve")
 def shift_a_key(chance: Random) -> str:
-    if not curves():
+    if not fcurves():
         return ""
-    _, curve = chance.choice(curves())
+    _, curve = chance.choice(fcurves())
     curve.keyframe_points[-1].co[0] += 1.0
     curve.update()
     return f"last key of {curve.data_path} one frame later"
 
 
-@of("curve")
+@register_edit("curve")
 def change_a_curve(chance: Random) -> str:
-    if not curves():
+    if not fcurves():
         return ""
-    bag, curve = chance.choice(curves())
+    bag, curve = chance.choice(fcurves())
     path, what = curve.data_path, chance.choice(["mute", "noise", "interpolation", "remove", "key removed"])
     if what == "mute":
         curve.mute = not curve.mute
@@ -276,11 +288,11 @@ def change_a_curve(chance: Random) -> str:
     return f"{path}: {what}"
 
 
-@of("curve")
-def animation_data(chance: Random) -> str:
-    if not animated():
+@register_edit("curve")
+def change_animation_data(chance: Random) -> str:
+    if not animated_blocks():
         return ""
-    block, data = chance.choice(animated())
+    block, data = chance.choice(animated_blocks())
     what = chance.choice(["unlink", "push down", "mute track", "influence", "clear"])
     if what == "unlink":
         data.action = None
@@ -304,9 +316,9 @@ def animation_data(chance: Random) -> str:
 # Vertex groups.
 
 
-@of("weights")
+@register_edit("weights")
 def paint(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     if not len(obj.vertex_groups):
         return ""
     group, weight = chance.choice(list(obj.vertex_groups)), round(chance.random(), 2)
@@ -316,17 +328,17 @@ def paint(chance: Random) -> str:
     return f"{obj.name}/{group.name}: {weight} at {some}"
 
 
-@of("weights")
+@register_edit("weights")
 def choose_a_group(chance: Random) -> str:
-    obj, role = body(chance), chance.choice(_GROUPS)
+    obj, role = random_body(chance), chance.choice(_GROUP_PROPERTIES)
     names = [group.name for group in obj.vertex_groups] + ["" if role != "pin_group" else "Pin"]
     setattr(obj.dampsim, role, chance.choice(names))
     return f"{obj.name}.{role} = {getattr(obj.dampsim, role)!r}"
 
 
-@of("weights")
-def change_the_groups(chance: Random) -> str:
-    obj = body(chance)
+@register_edit("weights")
+def change_vertex_groups(chance: Random) -> str:
+    obj = random_body(chance)
     what, some = chance.choice(["new", "rename", "order", "remove"]), list(obj.vertex_groups)
     if what == "new" or not some:
         obj.vertex_groups.new(name="More").add(chance.sample(range(len(obj.data.vertices)), 6), 0.7, "REPLACE")
@@ -345,52 +357,58 @@ def change_the_groups(chance: Random) -> str:
 # Parameters.
 
 
-def value_of(name: str, chance: Random) -> Any:
+def random_value(name: str, chance: Random) -> Any:
     one = PARAMETERS[name]
     if one.choices:
         return chance.choice(one.choices).name
     if isinstance(one.default, bool):
         return chance.random() < 0.5
-    low, high = one.soft_least or one.least, one.soft_most or one.most
+    low, high = one.soft_min or one.min, one.soft_max or one.max
     # Extreme values take time without covering more code.
     value = float(one.default) * 2.0 ** chance.uniform(-1.0, 1.0) or chance.uniform(low, high)
     value = min(max(value, low), high)
     return int(value) if isinstance(one.default, int) else float(f"{value:.3g}")
 
 
-@of("dial")
-@of("dial")
-def turn(chance: Random) -> str:
-    obj = body(chance)
-    ours = [name for name, one in PARAMETERS.items() if name not in _LEFT and one.section in ("dials", "shape", "shot")]
-    name = chance.choice(ours if chance.random() < 0.5 else [name for name in PARAMETERS if name not in _LEFT])
-    setattr(obj.dampsim, name, value := value_of(name, chance))
+@register_edit("dial")
+@register_edit("dial")
+def change_parameter(chance: Random) -> str:
+    obj = random_body(chance)
+    ours = [
+        name
+        for name, one in PARAMETERS.items()
+        if name not in _EXCLUDED_PARAMETERS and one.section in ("dials", "shape", "shot")
+    ]
+    name = chance.choice(
+        ours if chance.random() < 0.5 else [name for name in PARAMETERS if name not in _EXCLUDED_PARAMETERS]
+    )
+    setattr(obj.dampsim, name, value := random_value(name, chance))
     return f"{obj.name}.{name} = {value}"
 
 
-@of("dial")
-def count(chance: Random) -> str:
-    obj, name = body(chance), chance.choice(["resolution", "substeps", "preroll"])
+@register_edit("dial")
+def change_integer_parameter(chance: Random) -> str:
+    obj, name = random_body(chance), chance.choice(["resolution", "substeps", "preroll"])
     value = chance.randrange(50, 90) if name == "resolution" else chance.randrange(1, 3)
     setattr(obj.dampsim, name, value)
     return f"{obj.name}.{name} = {value}"
 
 
-@of("dial")
-@of("dial")
+@register_edit("dial")
+@register_edit("dial")
 def key_a_dial(chance: Random) -> str:
-    obj, frame = body(chance), frame_of(chance)
+    obj, frame = random_body(chance), random_frame(chance)
     name = chance.choice([name for name, one in PARAMETERS.items() if one.animatable])
     if keep := chance.random() < 0.5:
         obj.dampsim.keyframe_insert(name, frame=1)
-    setattr(obj.dampsim, name, value := value_of(name, chance))
+    setattr(obj.dampsim, name, value := random_value(name, chance))
     obj.dampsim.keyframe_insert(name, frame=frame)
     return f"{obj.name}.{name} = {value}, keyed at {frame}" + (" and 1" if keep else "")
 
 
-@of("dial")
+@register_edit("dial")
 def drive_a_dial(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     name = chance.choice([name for name, one in PARAMETERS.items() if one.animatable])
     value = getattr(obj.dampsim, name)
     driver = obj.driver_add(f"dampsim.{name}").driver
@@ -398,9 +416,9 @@ def drive_a_dial(chance: Random) -> str:
     return f"{obj.name}.{name} driven by {driver.expression}"
 
 
-@of("dial")
+@register_edit("dial")
 def change_a_driver(chance: Random) -> str:
-    found = [(block, driver) for block, data in animated() for driver in data.drivers]
+    found = [(block, driver) for block, data in animated_blocks() for driver in data.drivers]
     if not found:
         return ""
     block, driver = chance.choice(found)
@@ -412,9 +430,9 @@ def change_a_driver(chance: Random) -> str:
     return f"driver of {path} of {block.name} removed"
 
 
-@of("dial")
+@register_edit("dial")
 def choose_a_kind(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     obj.dampsim.kind = "SPRINGS" if obj.dampsim.kind == "SOLID" and chance.random() < 0.3 else "SOLID"
     return f"{obj.name} is {obj.dampsim.kind}"
 
@@ -422,9 +440,9 @@ def choose_a_kind(chance: Random) -> str:
 # Modifiers.
 
 
-@of("modifier")
+@register_edit("modifier")
 def add_a_modifier(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     kind = chance.choice(["SIMPLE_DEFORM", "CAST", "WAVE", "SMOOTH", "HOOK", "LATTICE", "DISPLACE", "SUBSURF"])
     if len(obj.modifiers) > 5:
         return ""
@@ -444,9 +462,9 @@ def add_a_modifier(chance: Random) -> str:
     return f"{obj.name}: new {kind}"
 
 
-@of("modifier")
+@register_edit("modifier")
 def change_a_modifier(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     some = [modifier for modifier in obj.modifiers if not modifier.name.startswith("DampSim")]
     if not some:
         return ""
@@ -469,12 +487,12 @@ def change_a_modifier(chance: Random) -> str:
     return f"{obj.name}/{name}: {what}"
 
 
-@of("modifier")
+@register_edit("modifier")
 def pull_a_lattice(chance: Random) -> str:
     lattices = [obj for obj in objects() if obj.type == "LATTICE"]
     if not lattices:
         return ""
-    lattice, way = chance.choice(lattices), near(chance)
+    lattice, way = chance.choice(lattices), random_offset(chance)
     lattice.data.points[chance.randrange(8)].co_deform.x += way
     lattice.data.update_tag()
     return f"a point of {lattice.name} moved by {way}"
@@ -483,9 +501,9 @@ def pull_a_lattice(chance: Random) -> str:
 # Meshes.
 
 
-@of("mesh")
+@register_edit("mesh")
 def pull_a_vertex(chance: Random) -> str:
-    obj, way = body(chance), near(chance, 0.05)
+    obj, way = random_body(chance), random_offset(chance, 0.05)
     place = chance.randrange(len(obj.data.vertices))
     keys = obj.data.shape_keys
     (keys.key_blocks[-1].points if keys else obj.data.vertices)[place].co.x += way
@@ -493,9 +511,9 @@ def pull_a_vertex(chance: Random) -> str:
     return f"vertex {place} of {obj.name} moved by {way}"
 
 
-@of("mesh")
+@register_edit("mesh")
 def pull_in_edit_mode(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = obj
     bpy.ops.object.mode_set(mode="EDIT")
@@ -507,9 +525,9 @@ def pull_in_edit_mode(chance: Random) -> str:
     return f"{obj.name}: edited in Edit Mode, {len(obj.data.vertices)} vertices"
 
 
-@of("mesh")
-def shape_keys(chance: Random) -> str:
-    obj = body(chance)
+@register_edit("mesh")
+def change_shape_keys(chance: Random) -> str:
+    obj = random_body(chance)
     keys = obj.data.shape_keys
     if keys is None or len(keys.key_blocks) < 2:
         obj.shape_key_add(name="Basis")
@@ -521,7 +539,7 @@ def shape_keys(chance: Random) -> str:
         key.value = value
     elif what == "key":
         key.value = value
-        key.keyframe_insert("value", frame=frame_of(chance))
+        key.keyframe_insert("value", frame=random_frame(chance))
     elif what == "drive":
         key.driver_add("value").driver.expression = f"{value} * frame / 6"
     elif what == "mute":
@@ -539,8 +557,8 @@ def shape_keys(chance: Random) -> str:
 # Constraints and parents.
 
 
-@of("constraint")
-def constrain(chance: Random) -> str:
+@register_edit("constraint")
+def add_constraint(chance: Random) -> str:
     obj = chance.choice([obj for obj in objects() if not len(obj.constraints)] or objects())
     kind = chance.choice(["COPY_LOCATION", "COPY_ROTATION", "DAMPED_TRACK", "LIMIT_LOCATION"])
     constraint = obj.constraints.new(kind)
@@ -553,7 +571,7 @@ def constrain(chance: Random) -> str:
     return f"{obj.name}: {kind}"
 
 
-@of("constraint")
+@register_edit("constraint")
 def change_a_constraint(chance: Random) -> str:
     found = [(obj, one) for obj in objects() for one in obj.constraints]
     if not found:
@@ -567,13 +585,13 @@ def change_a_constraint(chance: Random) -> str:
     else:
         one.influence = round(chance.random(), 2)
         if what == "key":
-            one.keyframe_insert("influence", frame=frame_of(chance))
+            one.keyframe_insert("influence", frame=random_frame(chance))
     return f"{obj.name}: {what} of a constraint"
 
 
-@of("constraint")
-def parent(chance: Random) -> str:
-    obj = chance.choice(bodies() + winds() + [one for one in objects() if one.type == "EMPTY"])
+@register_edit("constraint")
+def change_parent(chance: Random) -> str:
+    obj = chance.choice(bodies() + force_fields() + [one for one in objects() if one.type == "EMPTY"])
     # Only objects later in name order, to avoid cycles.
     other = chance.choice([None, *(one for one in objects() if one.name > obj.name)])
     obj.parent, obj.parent_type = other, "OBJECT"
@@ -585,35 +603,35 @@ def parent(chance: Random) -> str:
 # Scene settings.
 
 
-@of("scene")
-def frame_rate(chance: Random) -> str:
+@register_edit("scene")
+def change_frame_rate(chance: Random) -> str:
     render = bpy.context.scene.render
     render.fps, render.fps_base = chance.choice([24, 25, 30, 60]), chance.choice([1.0, 1.0, 1.001])
     return f"{render.fps}/{render.fps_base:.4g} frames a second"
 
 
-@of("scene")
-def frame_range(chance: Random) -> str:
+@register_edit("scene")
+def change_frame_range(chance: Random) -> str:
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = chance.choice([0, 1, 1, 2]), chance.choice([LAST - 1, LAST, LAST + 1])
     return f"frames {scene.frame_start} to {scene.frame_end}"
 
 
-@of("scene")
-def gravity(chance: Random) -> str:
+@register_edit("scene")
+def change_gravity(chance: Random) -> str:
     scene, what = bpy.context.scene, chance.choice(["set", "key", "switch", "drive", "change driver"])
     drivers = list(scene.animation_data.drivers) if scene.animation_data else []
     if what == "set":
-        scene.gravity[chance.randrange(3)] = near(chance, 9.0)
+        scene.gravity[chance.randrange(3)] = random_offset(chance, 9.0)
     elif what == "key":
-        scene.gravity[2] = near(chance, 9.0)
-        scene.keyframe_insert("gravity", frame=frame_of(chance))
+        scene.gravity[2] = random_offset(chance, 9.0)
+        scene.keyframe_insert("gravity", frame=random_frame(chance))
     elif what == "switch":
         scene.use_gravity = not scene.use_gravity
     elif what == "drive":
-        scene.driver_add("gravity", 0).driver.expression = f"{near(chance)} * frame"
+        scene.driver_add("gravity", 0).driver.expression = f"{random_offset(chance)} * frame"
     elif drivers:
-        drivers[0].driver.expression = f"{near(chance)} * frame"
+        drivers[0].driver.expression = f"{random_offset(chance)} * frame"
     else:
         return ""
     return f"gravity: {what}, {tuple(scene.gravity)}, {scene.use_gravity}"
@@ -622,32 +640,32 @@ def gravity(chance: Random) -> str:
 # Force fields.
 
 
-@of("field")
+@register_edit("field")
 def add_a_field(chance: Random) -> str:
-    if len(objects()) >= MOST_OBJECTS:
+    if len(objects()) >= MAX_OBJECTS:
         return ""
     kind = chance.choice(["WIND", "FORCE", "VORTEX", "TURBULENCE", "DRAG"])
-    bpy.ops.object.effector_add(type=kind, location=(near(chance, 2.0), near(chance, 2.0), 0.5))
+    bpy.ops.object.effector_add(type=kind, location=(random_offset(chance, 2.0), random_offset(chance, 2.0), 0.5))
     bpy.context.object.field.strength = 2.0
-    _same_seed(bpy.context.object)
+    _fix_seed(bpy.context.object)
     return f"{kind} {bpy.context.object.name}"
 
 
-@of("field")
+@register_edit("field")
 def change_a_field(chance: Random) -> str:
-    if not winds():
+    if not force_fields():
         return ""
     obj, what = (
-        chance.choice(winds()),
+        chance.choice(force_fields()),
         chance.choice(["strength", "strength", "noise", "key", "type", "falloff", "hide"]),
     )
     if what == "strength":
-        obj.field.strength = near(chance, 8.0)
+        obj.field.strength = random_offset(chance, 8.0)
     elif what == "noise":
         obj.field.noise, obj.field.seed = round(chance.random(), 2), chance.randrange(1, 99)
     elif what == "key":
-        obj.field.strength = near(chance, 8.0)
-        obj.keyframe_insert("field.strength", frame=frame_of(chance))
+        obj.field.strength = random_offset(chance, 8.0)
+        obj.keyframe_insert("field.strength", frame=random_frame(chance))
     elif what == "type":
         obj.field.type = chance.choice(["NONE", "FORCE", "WIND", "MAGNET"])
     elif what == "falloff":
@@ -657,11 +675,15 @@ def change_a_field(chance: Random) -> str:
     return f"{obj.name}: {what}"
 
 
-@of("field")
-def collections(chance: Random) -> str:
-    if not winds():
+@register_edit("field")
+def change_field_collections(chance: Random) -> str:
+    if not force_fields():
         return ""
-    obj, wind, what = body(chance), chance.choice(winds()), chance.choice(["limit", "in", "out", "hide", "exclude"])
+    obj, wind, what = (
+        random_body(chance),
+        chance.choice(force_fields()),
+        chance.choice(["limit", "in", "out", "hide", "exclude"]),
+    )
     other = bpy.data.collections.get("Winds")
     if other is None:
         other = bpy.data.collections.new("Winds")
@@ -693,12 +715,12 @@ def colliders() -> list[bpy.types.Object]:
     return [obj for obj in objects() if obj.type == "MESH" and (obj.dampsim_collider.is_collider or obj.collision)]
 
 
-@of("collider")
+@register_edit("collider")
 def add_a_collider(chance: Random) -> str:
-    if len(objects()) >= MOST_OBJECTS:
+    if len(objects()) >= MAX_OBJECTS:
         return ""
     how = chance.choice(["mark", "plane", "collision"])
-    bpy.ops.mesh.primitive_cube_add(size=0.6, location=(near(chance, 1.0), near(chance, 1.0), -2.0))
+    bpy.ops.mesh.primitive_cube_add(size=0.6, location=(random_offset(chance, 1.0), random_offset(chance, 1.0), -2.0))
     obj = bpy.context.object
     obj.dampsim_collider.plane = how == "plane"
     if how == "collision":
@@ -708,7 +730,7 @@ def add_a_collider(chance: Random) -> str:
     return f"{obj.name}: {how}"
 
 
-def _with_all() -> bpy.types.Collection:
+def _collection_of_all_objects() -> bpy.types.Collection:
     """Return a collection of all objects."""
     found = bpy.data.collections.get("Stops") or bpy.data.collections.new("Stops")
     for obj in bpy.data.objects:
@@ -717,8 +739,8 @@ def _with_all() -> bpy.types.Collection:
     return found
 
 
-@of("collider")
-@of("collider")
+@register_edit("collider")
+@register_edit("collider")
 def change_a_collider(chance: Random) -> str:
     if not colliders():
         return ""
@@ -729,13 +751,13 @@ def change_a_collider(chance: Random) -> str:
         marks.roughness, marks.thickness = round(chance.random(), 2), round(0.05 * chance.random(), 3)
     elif how == "key":
         marks.roughness = round(chance.random(), 2)
-        marks.keyframe_insert("roughness", frame=frame_of(chance))
+        marks.keyframe_insert("roughness", frame=random_frame(chance))
     elif how == "plane":
         marks.plane = not marks.plane
     elif how == "mark":
         marks.is_collider = not marks.is_collider
     elif how == "pull":
-        obj.data.vertices[0].co.x += near(chance)
+        obj.data.vertices[0].co.x += random_offset(chance)
         obj.data.update()
     elif how == "build":
         if "Build" in obj.modifiers:
@@ -743,31 +765,36 @@ def change_a_collider(chance: Random) -> str:
         elif chance.random() < 0.3 and obj not in bodies():
             obj.modifiers.new("Build", "BUILD")
     else:
-        of_whom = body(chance).dampsim
+        of_whom = random_body(chance).dampsim
         if how == "collide":
             of_whom.collide = not of_whom.collide
         else:
             # Not the scene's own collection, to which Blender 4.5 allows no pointer.
-            of_whom.collider_collection = None if of_whom.collider_collection else _with_all()
+            of_whom.collider_collection = None if of_whom.collider_collection else _collection_of_all_objects()
     return f"{obj.name}: {how}"
 
 
 # Links and groups.
 
 
-@of("link")
+@register_edit("link")
 def add_a_link(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     members = groups.group_of(obj).members
     others = [one for one in objects() if one != obj and (one not in bodies() or one in members)]
     if not others or len(obj.dampsim.links) > 2:
         return ""
-    _link(obj, other := chance.choice(others), (near(chance, 0.4), 0.0, 0.4), (near(chance, 0.4), 0.3, 0.3))
+    _link(
+        obj,
+        other := chance.choice(others),
+        (random_offset(chance, 0.4), 0.0, 0.4),
+        (random_offset(chance, 0.4), 0.3, 0.3),
+    )
     return f"{obj.name} linked to {other.name}"
 
 
-@of("link")
-@of("link")
+@register_edit("link")
+@register_edit("link")
 def change_a_link(chance: Random) -> str:
     found = [(obj, link) for obj in bodies() for link in obj.dampsim.links]
     if not found:
@@ -779,7 +806,7 @@ def change_a_link(chance: Random) -> str:
     elif what == "stiffness":
         link.rigid, link.stiffness = False, round(chance.uniform(1.0, 500.0))
     elif what == "point" and len(link.points):
-        link.points[0].place[chance.randrange(3)] += near(chance)
+        link.points[0].place[chance.randrange(3)] += random_offset(chance)
     elif what == "bone" and link.other is not None and link.other.type == "ARMATURE":
         link.bone = "" if link.bone else link.other.pose.bones[0].name
     elif what == "armature" and rigs() and link.other not in bodies():
@@ -791,41 +818,41 @@ def change_a_link(chance: Random) -> str:
     return f"a link of {obj.name}: {what}"
 
 
-@of("group")
-def join(chance: Random) -> str:
+@register_edit("group")
+def join_group(chance: Random) -> str:
     if len(bodies()) < 2:
         return ""
     some = chance.sample(bodies(), 2)
-    groups.join(some)
+    groups.join_group(some)
     return f"{some[0].name} joined with {some[1].name}"
 
 
-@of("group")
-def leave(chance: Random) -> str:
-    obj = body(chance)
+@register_edit("group")
+def leave_group(chance: Random) -> str:
+    obj = random_body(chance)
     members = [one for one in groups.group_of(obj).members if one != obj]
     for one in (obj, *members):
         for place in reversed(range(len(one.dampsim.links))):
             if one.dampsim.links[place].other in (members if one == obj else [obj]):
                 one.dampsim.links.remove(place)
-    groups.leave(obj)
+    groups.leave_group(obj)
     return f"{obj.name} leaves its group"
 
 
 # Objects.
 
 
-@of("object")
+@register_edit("object")
 def rename(chance: Random) -> str:
     obj = chance.choice(objects())
     old, obj.name = obj.name, f"{chance.choice('AMZ')} {chance.randrange(99)}"
     return f"{old} is now {obj.name}"
 
 
-@of("object")
+@register_edit("object")
 def duplicate(chance: Random) -> str:
     obj = chance.choice(objects())
-    if len(bodies()) >= MOST_BODIES or len(objects()) >= MOST_OBJECTS or not obj.visible_get():
+    if len(bodies()) >= MAX_BODIES or len(objects()) >= MAX_OBJECTS or not obj.visible_get():
         return ""
     bpy.ops.object.select_all(action="DESELECT")
     obj.select_set(True)
@@ -834,7 +861,7 @@ def duplicate(chance: Random) -> str:
     return f"{obj.name} duplicated as {bpy.context.object.name}"
 
 
-@of("object")
+@register_edit("object")
 def delete(chance: Random) -> str:
     obj = chance.choice(objects())
     if (obj in bodies() and len(bodies()) < 2) or chance.random() < 0.5:
@@ -844,7 +871,7 @@ def delete(chance: Random) -> str:
     return f"{name} deleted"
 
 
-@of("object")
+@register_edit("object")
 def hide(chance: Random) -> str:
     others = [obj for obj in objects() if obj not in bodies()]
     if not others:
@@ -854,16 +881,16 @@ def hide(chance: Random) -> str:
     return f"{obj.name} hidden: {obj.hide_viewport}"
 
 
-@of("object")
+@register_edit("object")
 def switch_live(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     obj.dampsim.live = not obj.dampsim.live or chance.random() < 0.5
     return f"{obj.name}.live = {obj.dampsim.live}"
 
 
-@of("object")
+@register_edit("object")
 def switch_draft(chance: Random) -> str:
-    obj = body(chance)
+    obj = random_body(chance)
     obj.dampsim.draft, obj.dampsim.draft_part = not obj.dampsim.draft, chance.choice((84.0, 90.0))
     return f"{obj.name}.draft = {obj.dampsim.draft}, {obj.dampsim.draft_part:g}%"
 

@@ -17,14 +17,14 @@ from typing import Any
 
 import bpy
 import pytest
-from scenes import dump, fresh, wobbler
+from scenes import dump, new_scene, wobbler
 
 ROOT = Path(__file__).parents[2]
 # Report entries that differ between runs without affecting the result.
-_TIMES = re.compile(r"baked_seconds|seconds")
+_TIME_KEYS = re.compile(r"baked_seconds|seconds")
 
 
-def needed(program: str) -> str:
+def require_program(program: str) -> str:
     """Return the path of a system program. Skip the test without it, except in continuous integration."""
     found = shutil.which(program)
     if found is None:
@@ -43,11 +43,11 @@ def blender(folder: Path) -> str:
     return str(script)
 
 
-def shots(folder: Path, count: int, last: int = 12, broken: tuple[int, ...] = ()) -> Path:
+def create_shots(folder: Path, count: int, last: int = 12, broken: tuple[int, ...] = ()) -> Path:
     """Create a folder of small files sh001.blend and so on. broken: numbers of those with a missing pin group."""
     folder.mkdir(parents=True)
     for number in range(1, count + 1):
-        fresh(last)
+        new_scene(last)
         obj = wobbler("")
         obj.dampsim.settle, obj.scale.x = 6.0, 0.5 + 0.02 * number
         if number in broken:
@@ -80,7 +80,7 @@ def processes(text: str) -> dict[int, str]:
     return found
 
 
-def children(output: Path) -> list[int]:
+def unit_processes(output: Path) -> list[int]:
     """Return the ids of the Blender processes that run a farm's units."""
     return [number for number, said in processes(str(output)).items() if " bake " in said or " --only " in said]
 
@@ -97,13 +97,13 @@ def wait_until(holds: Any, seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def none_left(output: Path) -> None:
+def wait_for_unit_processes(output: Path) -> None:
     """Wait until no Blender of a finished farm runs."""
-    wait_until(lambda: not children(output), 40.0)
+    wait_until(lambda: not unit_processes(output), 40.0)
 
 
 @contextlib.contextmanager
-def started(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+def running_process(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
     """Yield a process with its own process group, and kill it at the end."""
     with said.open("ab") as file:
         process = subprocess.Popen(
@@ -116,7 +116,7 @@ def started(*arguments: str, said: Path) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def results(output: Path) -> dict[str, object]:
+def farm_results(output: Path) -> dict[str, object]:
     """Return the output of a farm by file name: bytes of frames and point caches, contents of reports and .blend files.
 
     Blender writes memory addresses into .blend files, so their contents are compared instead of their bytes.
@@ -127,33 +127,33 @@ def results(output: Path) -> dict[str, object]:
         if path.suffix in {".frame", ".pc2", ".mdd", ".abc", ".sha256"} or path.name == "header.json":
             found[name] = path.read_bytes()
         elif path.name == "report.json":
-            found[name] = _timeless(json.loads(path.read_text()))
+            found[name] = _remove_times(json.loads(path.read_text()))
         elif path.suffix == ".blend":
             bpy.ops.wm.open_mainfile(filepath=str(path))
-            found[name] = _timeless(dump())
+            found[name] = _remove_times(dump())
         elif path.suffix in {".part", ".lock"} or path.name.endswith("@"):
             found[name] = "left over"
     return found
 
 
-def _timeless(said: Any) -> Any:
+def _remove_times(said: Any) -> Any:
     """Remove times and the sizes of .blend files, which depend on memory addresses."""
     if isinstance(said, dict):
-        kept = {key: value for key, value in said.items() if not _TIMES.search(str(key))}
+        kept = {key: value for key, value in said.items() if not _TIME_KEYS.search(str(key))}
         if "outputs" in kept:
             kept["outputs"] = {file: size for file, size in kept["outputs"].items() if not file.endswith(".blend")}
-        return {key: _timeless(value) for key, value in kept.items()}
+        return {key: _remove_times(value) for key, value in kept.items()}
     # Copy Blender's vectors: they refer to the memory of a file that is closed soon.
     if hasattr(said, "__len__") and not isinstance(said, (str, bytes)):
-        return [_timeless(one) for one in said]
+        return [_remove_times(one) for one in said]
     return said
 
 
-def difference(one: Any, other: Any, where: str = "") -> str:
+def first_difference(one: Any, other: Any, where: str = "") -> str:
     """Return the first difference of two results, or '' if they are equal."""
     if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
-        return next((text for key in one if (text := difference(one[key], other[key], f"{where}/{key}"))), "")
+        return next((text for key in one if (text := first_difference(one[key], other[key], f"{where}/{key}"))), "")
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         pairs = enumerate(zip(one, other, strict=True))
-        return next((text for number, pair in pairs if (text := difference(*pair, f"{where}/{number}"))), "")
+        return next((text for number, pair in pairs if (text := first_difference(*pair, f"{where}/{number}"))), "")
     return "" if one == other else f"{where}: {one!r:.200} is not {other!r:.200}"

@@ -26,7 +26,7 @@ ROUNDING = 2e-6
 DERIVED = ("matrix_world", "matrix_local", "matrix_basis", "dimensions", "active_shape_key_index")
 
 
-def fresh(last: int = LAST) -> bpy.types.Scene:
+def new_scene(last: int = LAST) -> bpy.types.Scene:
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     scene = bpy.context.scene
     scene.frame_start, scene.frame_end = 1, last
@@ -45,11 +45,11 @@ def wobbler(cache: object, name: str = "Wobbler") -> bpy.types.Object:
         obj.keyframe_insert("location", frame=frame)
     obj.rotation_euler.z, obj.scale = 0.4, (0.5, 0.5, 0.7)
     obj.modifiers.new("Subdivision", "SUBSURF").levels = 1
-    add(obj, cache)
+    add_simulation(obj, cache)
     return obj
 
 
-def add(obj: bpy.types.Object, cache: object, **dials: Any) -> None:
+def add_simulation(obj: bpy.types.Object, cache: object, **dials: Any) -> None:
     bpy.ops.object.select_all(action="DESELECT")
     obj.select_set(True)
     bpy.context.view_layer.objects.active = obj
@@ -92,7 +92,7 @@ def armature(obj: bpy.types.Object) -> bpy.types.Object:
     return rig
 
 
-def world(obj: bpy.types.Object, frame: float, constructive: bool = False) -> np.ndarray:
+def world_vertices(obj: bpy.types.Object, frame: float, constructive: bool = False) -> np.ndarray:
     """Return the evaluated vertices in world space, (v, 3) m. constructive: with subdivision modifiers."""
     hidden = [m for m in obj.modifiers if m.type == "SUBSURF" and m.show_viewport and not constructive]
     for modifier in hidden:
@@ -112,7 +112,7 @@ def size(points: np.ndarray) -> float:
     return float(np.linalg.norm(np.ptp(points, axis=0)))
 
 
-def _plain(struct: Any) -> dict[str, Any]:
+def _simple_properties(struct: Any) -> dict[str, Any]:
     """Return the simple properties of a Blender struct and the names of its pointers' targets."""
     found: dict[str, Any] = {}
     for prop in struct.bl_rna.properties:
@@ -143,11 +143,14 @@ def _animation(block: Any) -> Any:
         "slot": slot.identifier if slot else None,
         "use_nla": data.use_nla,
         "drivers": [(d.data_path, d.array_index, d.driver.expression) for d in data.drivers],
-        "tracks": [(t.name, t.mute, [(s.name, s.action.name, _plain(s)) for s in t.strips]) for t in data.nla_tracks],
+        "tracks": [
+            (t.name, t.mute, [(s.name, s.action.name, _simple_properties(s)) for s in t.strips])
+            for t in data.nla_tracks
+        ],
     }
 
 
-def _census() -> dict[str, list[tuple[str, int]]]:
+def _datablock_users() -> dict[str, list[tuple[str, int]]]:
     """Return all datablocks of the file with their user counts."""
     lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
     # Exclude datablocks that Blender itself keeps, such as windows and the last render. 5.2 also lists all ids.
@@ -160,11 +163,11 @@ def dump() -> dict[str, Any]:
     """Return all data of the user that a bake could change."""
     scene = bpy.context.scene
     scene.frame_set(scene.frame_current, subframe=scene.frame_subframe)
-    found: dict[str, Any] = {"scene": _plain(scene), "census": _census()}
+    found: dict[str, Any] = {"scene": _simple_properties(scene), "census": _datablock_users()}
     for obj in bpy.data.objects:
         found[f"object {obj.name}"] = {
-            "plain": {k: v for k, v in _plain(obj).items() if k not in DERIVED},
-            "modifiers": [_plain(m) for m in obj.modifiers],
+            "plain": {k: v for k, v in _simple_properties(obj).items() if k not in DERIVED},
+            "modifiers": [_simple_properties(m) for m in obj.modifiers],
             "groups": [(g.name, g.index, g.lock_weight) for g in obj.vertex_groups],
             "animation": _animation(obj),
         }
@@ -177,7 +180,7 @@ def dump() -> dict[str, Any]:
             "keys": None
             if mesh.shape_keys is None
             else {
-                "blocks": [(_plain(k), _coordinates(k.points)) for k in mesh.shape_keys.key_blocks],
+                "blocks": [(_simple_properties(k), _coordinates(k.points)) for k in mesh.shape_keys.key_blocks],
                 "animation": _animation(mesh.shape_keys),
                 "use_relative": mesh.shape_keys.use_relative,
             },

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import LAST, fresh, wobbler
+from scenes import LAST, new_scene, wobbler
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -58,7 +58,7 @@ def test_failed_registration_is_rolled_back(load: Load, monkeypatch: pytest.Monk
 def test_parameters_become_properties(load: Load) -> None:
     """Each parameter has a property with its label, description and default."""
     parameters = load("core.scene.parameters")
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_cube_add()
     group = bpy.context.object.dampsim
     for name, parameter in parameters.PARAMETERS.items():
@@ -71,7 +71,7 @@ def test_parameters_become_properties(load: Load) -> None:
 
 def test_add_requires_mesh(tmp_path: Path) -> None:
     """Add refuses an empty, and sets the stiffness of a mesh by its sag."""
-    fresh()
+    new_scene()
     bpy.ops.object.empty_add()
     assert not bpy.ops.dampsim.add.poll()
     obj = wobbler(tmp_path)
@@ -86,7 +86,7 @@ def test_add_requires_mesh(tmp_path: Path) -> None:
 
 def test_measured_sag_matches_setting(load: Load, tmp_path: Path) -> None:
     """Measure finds the sag that was set. Its result becomes out of date when a setting changes."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
     obj.dampsim.stiffness_by, obj.dampsim.sag = "SAG", 3.0
@@ -107,7 +107,7 @@ def test_measured_sag_matches_setting(load: Load, tmp_path: Path) -> None:
 
 def test_presets_set_distinct_settings(load: Load, tmp_path: Path) -> None:
     """Each preset sets valid and distinct settings."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     read = load("dampsim_addon.scene.properties").read_settings
     files = sorted(Path(folder) for folder in bpy.utils.preset_paths("dampsim") if "dampsim_addon" in folder)
@@ -126,7 +126,7 @@ def test_presets_set_distinct_settings(load: Load, tmp_path: Path) -> None:
 
 
 def test_user_preset_saved_and_removed(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.settle, obj.dampsim.poisson = 33.0, 0.31
     # Remove the preset of an earlier run.
@@ -143,7 +143,7 @@ def test_user_preset_saved_and_removed(load: Load, tmp_path: Path) -> None:
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    fresh()
+    new_scene()
     wobbler(tmp_path / "cache")
     path = tmp_path / "scene.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
@@ -210,7 +210,7 @@ def test_cli_info_export_clear(load: Load, saved: Path, tmp_path: Path, capfd: p
 
 def test_api_bakes_unsaved_file(load: Load, tmp_path: Path) -> None:
     api = load("dampsim_addon.api")
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.enabled = False
     api.add(obj, pin_group="Pin", settle=6.0, cache_folder=str(tmp_path))

@@ -10,15 +10,15 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, TARGETS, add, fresh, world
-from test_baking import allowed, bake
+from scenes import LAST, TARGETS, add_simulation, new_scene, world_vertices
+from test_baking import bake, error_limit
 from test_groups import cube, grid, plate, wire
-from test_live import assert_same_bits, baked, frames, play, standing
+from test_live import assert_same_bits, bake_frames, frame_status, live_frames, play
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # A sample of each kind, and the kind that Add chooses for it.
-MADE = {
+SAMPLE_BY_KIND = {
     "SOLID": (cube, "SOLID"),
     "SPRINGS": (lambda: grid(6), "CLOTH"),
     "CLOTH": (lambda: grid(6), "CLOTH"),
@@ -36,13 +36,13 @@ def live(load: Load) -> Iterator[ModuleType]:
     module.uninstall()
 
 
-@pytest.fixture(params=[*list(MADE)[:-1], pytest.param("SHELL", marks=pytest.mark.slow)])
+@pytest.fixture(params=[*list(SAMPLE_BY_KIND)[:-1], pytest.param("SHELL", marks=pytest.mark.slow)])
 def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
     """Return a simulated object of the requested kind."""
-    fresh()
-    make, chosen = MADE[request.param]
+    new_scene()
+    make, chosen = SAMPLE_BY_KIND[request.param]
     obj = make()
-    add(obj, tmp_path)
+    add_simulation(obj, tmp_path)
     assert obj.dampsim.kind == chosen
     if request.param in ("SPRINGS", "WEAVE"):
         obj.dampsim.kind = request.param
@@ -52,33 +52,33 @@ def thing(request: pytest.FixtureRequest, tmp_path: Path) -> bpy.types.Object:
 
 @pytest.mark.parametrize(
     "thing",
-    [pytest.param(name, marks=() if name in ("SOLID", "CLOTH") else pytest.mark.slow) for name in MADE],
+    [pytest.param(name, marks=() if name in ("SOLID", "CLOTH") else pytest.mark.slow) for name in SAMPLE_BY_KIND],
     indirect=True,
 )
 def test_targets_play_cached_frames(load: Load, thing: bpy.types.Object) -> None:
     """Each target plays the cached frames within the error bound, and Clear restores the object."""
-    plain = {frame: world(thing, frame) for frame in (1, LAST)}
+    plain = {frame: world_vertices(thing, frame) for frame in (1, LAST)}
     for target in TARGETS:
         bake(thing, target)
         cache = load("dampsim_addon.scene.caches").frame_cache(thing)
         assert cache.frame_numbers() == list(range(1, LAST + 1))
-        limit, moved = allowed(thing, plain[1]), 0.0
+        limit, moved = error_limit(thing, plain[1]), 0.0
         for number in cache.frame_numbers():
-            played = world(thing, number)
+            played = world_vertices(thing, number)
             assert np.linalg.norm(played - cache.read_shape(number, thing.name), axis=1).max() <= limit
             moved = max(moved, float(np.abs(played - cache.read_shape(1, thing.name)).max()))
         assert moved > 0.02
         assert bpy.ops.dampsim.clear() == {"FINISHED"}
         for frame, points in plain.items():
-            np.testing.assert_array_equal(world(thing, frame), points)
+            np.testing.assert_array_equal(world_vertices(thing, frame), points)
 
 
 def test_playback_equals_bake_bitwise(load: Load, live: ModuleType, thing: bpy.types.Object) -> None:
     play()
-    assert [standing(live, thing, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
-    played = frames(live, thing)
+    assert [frame_status(live, thing, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    played = live_frames(live, thing)
     thing.dampsim.target = "POINT_CACHE"
-    assert_same_bits(played, baked(load, thing))
+    assert_same_bits(played, bake_frames(load, thing))
 
 
 def test_ghosts_compared_and_picked(load: Load, thing: bpy.types.Object) -> None:
@@ -136,9 +136,9 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
 
 
 def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = plate()
-    add(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
+    add_simulation(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
     bake(obj, "POINT_CACHE")
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button_label for way in finding.fixes] == ["Double Resolution", "Simulate as Shell"]
@@ -146,6 +146,6 @@ def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
     assert obj.dampsim.kind == "CLOTH"
     assert obj.dampsim.thickness == pytest.approx(10.0, rel=0.05)
     obj = cube("Thick")
-    add(obj, tmp_path, measured_fill=0.3)
+    add_simulation(obj, tmp_path, measured_fill=0.3)
     finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button_label for way in finding.fixes] == ["Double Resolution"]

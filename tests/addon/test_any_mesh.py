@@ -15,7 +15,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh
+from scenes import new_scene
 
 # Coordinates that are not finite print warnings before they are refused.
 pytestmark = [pytest.mark.bpy, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
@@ -23,10 +23,10 @@ Load = Callable[[str], ModuleType]
 Mesh = bmesh.types.BMesh
 MESHES, FRAMES = 300, 3
 # Longest time (s) and largest memory (MB) of a refusal.
-PATIENCE, MOST_MEGABYTES = 5.0, 500.0
+MAX_SECONDS, MAX_MEGABYTES = 5.0, 500.0
 # Most fixes in a row: a faulty mesh often has several faults.
-MOST_MENDS = 4
-LATER = ("loose_vertex", "thin_tube", "flat_and_closed", "far_away", "tiny_net")
+MAX_FIXES = 4
+UNSUPPORTED_CASES = ("loose_vertex", "thin_tube", "flat_and_closed", "far_away", "tiny_net")
 
 
 # Shapes.
@@ -128,7 +128,7 @@ def crumpled(mesh: Mesh, chance: Random) -> None:
         vert.co += type(vert.co)([chance.gauss(0.0, 0.4) for _ in range(3)])
 
 
-def nowhere(mesh: Mesh, chance: Random) -> None:
+def non_finite(mesh: Mesh, chance: Random) -> None:
     for vert in chance.sample(list(mesh.verts), 1 + len(mesh.verts) // 8):
         vert.co[chance.randrange(3)] = chance.choice((float("nan"), float("inf")))
 
@@ -143,20 +143,20 @@ def huge(mesh: Mesh, chance: Random) -> None:
 
 SOLID = (ball, box, spike, plate, hairs)
 SHAPES = (*SOLID, *SOLID, *SOLID, sheet, sheet, soup, soup, wire, point, nothing)
-FAULTS = (torn, doubled, inside_out, collapsed, crushed, finned, loose_edge, crumpled, nowhere, tiny, huge)
+FAULTS = (torn, doubled, inside_out, collapsed, crushed, finned, loose_edge, crumpled, non_finite, tiny, huge)
 
 
-def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
+def random_object(seed: int) -> tuple[bpy.types.Object, str]:
     """Return a random object after Add, and its description."""
     chance = Random(seed)
-    scene = fresh(FRAMES)
+    scene = new_scene(FRAMES)
     shape, said = chance.choice(SHAPES), []
-    faults = chance.sample([one for one in FAULTS if one.__name__ not in LATER], chance.randrange(3))
+    faults = chance.sample([one for one in FAULTS if one.__name__ not in UNSUPPORTED_CASES], chance.randrange(3))
     mesh = bmesh.new()
     shape(mesh, chance)
     for fault in faults:
         mesh.faces.ensure_lookup_table()
-        if mesh.faces or (mesh.verts and fault in (crushed, crumpled, nowhere, tiny, huge, loose_edge)):
+        if mesh.faces or (mesh.verts and fault in (crushed, crumpled, non_finite, tiny, huge, loose_edge)):
             fault(mesh, chance)
             said.append(fault.__name__)
     data = bpy.data.meshes.new("Thing")
@@ -179,7 +179,7 @@ def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
     if obj.dampsim.kind == "SPRINGS":
         # The default of Add for springs.
         obj.dampsim.stiffness_by = "MODULUS"
-        if "tiny_net" in LATER:
+        if "tiny_net" in UNSUPPORTED_CASES:
             obj.scale *= 1.0 if "tiny" not in said else 1e4
     if len(data.vertices) and chance.random() < 0.6:
         some = chance.sample(range(len(data.vertices)), 1 + len(data.vertices) // 5)
@@ -191,7 +191,7 @@ def mesh_of(seed: int) -> tuple[bpy.types.Object, str]:
 # Fixes that refusals recommend.
 
 
-def edited(obj: bpy.types.Object, work: Callable[[Mesh], None]) -> None:
+def edit_mesh(obj: bpy.types.Object, work: Callable[[Mesh], None]) -> None:
     mesh = bmesh.new()
     mesh.from_mesh(obj.data)
     work(mesh)
@@ -200,62 +200,62 @@ def edited(obj: bpy.types.Object, work: Callable[[Mesh], None]) -> None:
     obj.data.update()
 
 
-def another_mesh(obj: bpy.types.Object) -> None:
+def replace_mesh(obj: bpy.types.Object) -> None:
     obj.data.clear_geometry()
-    edited(obj, lambda mesh: bmesh.ops.create_cube(mesh, size=1.0) and None)
+    edit_mesh(obj, lambda mesh: bmesh.ops.create_cube(mesh, size=1.0) and None)
     obj.dampsim.kind, obj.dampsim.pin_group = "SOLID", ""
 
 
-def without_the_broken(obj: bpy.types.Object) -> None:
+def delete_non_finite_vertices(obj: bpy.types.Object) -> None:
     def work(mesh: Mesh) -> None:
         broken = [vert for vert in mesh.verts if not np.isfinite(vert.co[:]).all()]
         bmesh.ops.delete(mesh, geom=broken, context="VERTS")
 
-    edited(obj, work)
+    edit_mesh(obj, work)
 
 
-def thicker(obj: bpy.types.Object) -> None:
+def thicken(obj: bpy.types.Object) -> None:
     """Apply a Solidify modifier."""
     size = max(obj.dimensions) / max(*(abs(one) for one in obj.scale), 1e-9)
     obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.2 * size
     bpy.ops.object.modifier_apply(modifier="Solidify")
 
 
-def springs(obj: bpy.types.Object) -> None:
+def choose_springs(obj: bpy.types.Object) -> None:
     obj.dampsim.kind, obj.dampsim.stiffness_by = "SPRINGS", "MODULUS"
 
 
-def scaled(obj: bpy.types.Object) -> None:
+def reset_scale(obj: bpy.types.Object) -> None:
     obj.scale = (1.0, 1.0, 1.0)
 
 
-def finer(obj: bpy.types.Object) -> None:
+def raise_resolution(obj: bpy.types.Object) -> None:
     obj.dampsim.resolution *= 4
 
 
-def coarser(obj: bpy.types.Object) -> None:
+def lower_resolution(obj: bpy.types.Object) -> None:
     obj.dampsim.resolution = max(obj.dampsim.resolution // 4, 50)
 
 
-def unpinned(obj: bpy.types.Object) -> None:
+def clear_pins(obj: bpy.types.Object) -> None:
     obj.dampsim.pin_group = ""
 
 
-def in_shorter_steps(obj: bpy.types.Object) -> None:
+def raise_substeps(obj: bpy.types.Object) -> None:
     obj.dampsim.substeps = min(4 * obj.dampsim.substeps, 64)
 
 
 # Fix for each wording of the advice in a message. The first match applies.
-MENDS: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
-    (r"delete or move them", without_the_broken),
-    (r"[Ss]et a scale above zero", scaled),
-    (r"give it thickness", thicker),
-    (r"choose (Rope or )?Springs", springs),
-    (r"raise Resolution", finer),
-    (r"lower Resolution", coarser),
-    (r"Assign vertices to it, or choose another group|Choose another pin group", unpinned),
-    (r"[Rr]aise Substeps|more substeps", in_shorter_steps),
-    (r"[Cc]hoose (an object|another object)|another mesh", another_mesh),
+FIXES: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
+    (r"delete or move them", delete_non_finite_vertices),
+    (r"[Ss]et a scale above zero", reset_scale),
+    (r"give it thickness", thicken),
+    (r"choose (Rope or )?Springs", choose_springs),
+    (r"raise Resolution", raise_resolution),
+    (r"lower Resolution", lower_resolution),
+    (r"Assign vertices to it, or choose another group|Choose another pin group", clear_pins),
+    (r"[Rr]aise Substeps|more substeps", raise_substeps),
+    (r"[Cc]hoose (an object|another object)|another mesh", replace_mesh),
 )
 
 
@@ -279,7 +279,7 @@ def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
     return simulate
 
 
-def peak() -> float:
+def peak_memory() -> float:
     """Return the peak memory of this process in MB, or 0 if the system does not report it."""
     if not sys.platform.startswith("linux"):
         return 0.0
@@ -287,35 +287,37 @@ def peak() -> float:
     return float(found[1]) / 1e3 if found else 0.0
 
 
-def mended(obj: bpy.types.Object, said: str) -> None:
+def apply_fix(obj: bpy.types.Object, said: str) -> None:
     """Apply the fix that a message recommends; raise AssertionError if none is known."""
-    advice = said.partition(";")[2] or said
-    mend = next((mend for words, mend in MENDS if re.search(words, advice)), None)
+    advice = re.split(r";|\. (?=[A-Z])", said, maxsplit=1)[-1]
+    mend = next((mend for words, mend in FIXES if re.search(words, advice)), None)
     assert mend is not None, f"no fix is known for: {said}"
     mend(obj)
 
 
-def seeds() -> list[object]:
+def seed_parameters() -> list[object]:
     return [pytest.param(k, marks=pytest.mark.slow if k >= 2 else (), id=f"seeds{10 * k}") for k in range(MESHES // 10)]
 
 
-@pytest.mark.parametrize("ten", seeds())
+@pytest.mark.parametrize("ten", seed_parameters())
 def test_random_mesh_simulates_or_is_fixable(attempt: Callable[[bpy.types.Object], str], ten: int) -> None:
     wrong = []
     for seed in range(10 * ten, 10 * ten + 10):
-        obj, what = mesh_of(seed)
+        obj, what = random_object(seed)
         sentences: list[str] = []
         try:
-            for _ in range(MOST_MENDS + 1):
-                before, began = peak(), time.process_time()
+            for _ in range(MAX_FIXES + 1):
+                before, began = peak_memory(), time.process_time()
                 said = attempt(obj)
                 if not said:
                     break
                 sentences.append(said)
-                assert time.process_time() - began < PATIENCE, "the refusal takes too long"
-                assert peak() - before < MOST_MEGABYTES, "the refusal takes too much memory"
-                assert re.fullmatch(r"Thing: [^;\n]+[;)] [^\n]+\.", said), f"not a sentence with advice: {said}"
-                mended(obj, said)
+                assert time.process_time() - began < MAX_SECONDS, "the refusal takes too long"
+                assert peak_memory() - before < MAX_MEGABYTES, "the refusal takes too much memory"
+                assert re.fullmatch(r"Thing: [^;\n]+(?:[;)] |\. (?=[A-Z]))[^\n]+\.", said), (
+                    f"not a sentence with advice: {said}"
+                )
+                apply_fix(obj, said)
             else:
                 raise AssertionError("no fix works")
         except Exception as error:

@@ -12,13 +12,26 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import FILES, KINDS, LAST, ROUNDING, TARGETS, add, armature, dump, fresh, size, wobbler, world
+from scenes import (
+    FILES,
+    KINDS,
+    LAST,
+    ROUNDING,
+    TARGETS,
+    add_simulation,
+    armature,
+    dump,
+    new_scene,
+    size,
+    wobbler,
+    world_vertices,
+)
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # test_bridge tests the bridge, which bakes many objects at once.
-EVERY = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
-SAMPLES = [path for path in EVERY if path.stem in ("jelly", "creature", "antenna")]
+SAMPLE_PATHS = sorted((Path(__file__).parents[2] / "sample_blends").glob("*.blend"))
+SAMPLES = [path for path in SAMPLE_PATHS if path.stem in ("jelly", "creature", "antenna")]
 
 
 def bake(obj: bpy.types.Object, target: str, **options: bool | int) -> None:
@@ -27,7 +40,7 @@ def bake(obj: bpy.types.Object, target: str, **options: bool | int) -> None:
     assert bpy.ops.dampsim.bake(**options) == {"FINISHED"}
 
 
-def allowed(obj: bpy.types.Object, points: np.ndarray) -> float:
+def error_limit(obj: bpy.types.Object, points: np.ndarray) -> float:
     """Return the largest permitted error of a baked vertex, m."""
     compressed = obj.dampsim.baked == "SHAPE_KEYS"
     return (0.01 * obj.dampsim.bound_percent if compressed else ROUNDING) * size(points)
@@ -36,19 +49,19 @@ def allowed(obj: bpy.types.Object, points: np.ndarray) -> float:
 @pytest.mark.parametrize("rigged", [False, True])
 @pytest.mark.parametrize("target", TARGETS)
 def test_bake_plays_cached_simulation(load: Load, tmp_path: Path, target: str, rigged: bool) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     if rigged:
         armature(obj)
-    plain = {frame: world(obj, frame) for frame in range(1, LAST + 1)}
+    plain = {frame: world_vertices(obj, frame) for frame in range(1, LAST + 1)}
     bake(obj, target)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     assert cache.frame_numbers() == list(range(1, LAST + 1))
     moved = away = 0.0
-    limit = allowed(obj, plain[1])
+    limit = error_limit(obj, plain[1])
     for number in cache.frame_numbers():
         frame = cache.read(number)
-        played = world(obj, number)
+        played = world_vertices(obj, number)
         away = max(away, float(np.linalg.norm(played - frame.surface, axis=1).max()))
         moved = max(moved, float(np.abs(played - plain[number]).max()))
     assert away < limit
@@ -58,21 +71,21 @@ def test_bake_plays_cached_simulation(load: Load, tmp_path: Path, target: str, r
     assert moved > 0.01 * size(plain[1])
     # Pins follow the rig between frames too, because motion blur samples there.
     pinned = [v.index for v in obj.data.vertices if any(g.group == 0 and g.weight == 1.0 for g in v.groups)]
-    baked = {frame: world(obj, frame)[pinned] for frame in (6.25, 6.5, 7.0)}
+    baked = {frame: world_vertices(obj, frame)[pinned] for frame in (6.25, 6.5, 7.0)}
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     for frame, points in baked.items():
-        assert np.abs(points - world(obj, frame)[pinned]).max() < limit
+        assert np.abs(points - world_vertices(obj, frame)[pinned]).max() < limit
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_reposed_rig_moves_baked_mesh(target: str, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
     rig = armature(obj)
     bake(obj, target)
-    before = world(obj, 7)
+    before = world_vertices(obj, 7)
     high = rig.pose.bones["high"]
     matrix = np.array(rig.matrix_world @ rig.pose.bones["low"].matrix)
     rig.animation_data_clear()
@@ -81,7 +94,7 @@ def test_reposed_rig_moves_baked_mesh(target: str, tmp_path: Path) -> None:
     bone = rig.pose.bones["low"]
     bone.rotation_euler.x += turn
     high.rotation_euler.x = pose
-    after = world(obj, 7)
+    after = world_vertices(obj, 7)
     moved = np.array(rig.matrix_world @ bone.matrix) @ np.linalg.inv(matrix)
     expected = before @ moved[:3, :3].T + moved[:3, 3]
     assert np.abs(after - before).max() > 0.1
@@ -91,12 +104,12 @@ def test_reposed_rig_moves_baked_mesh(target: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_subframes_interpolate_linearly(tmp_path: Path, target: str) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, target)
 
     def local(frame: float) -> np.ndarray:
-        points = world(obj, frame)
+        points = world_vertices(obj, frame)
         matrix = np.linalg.inv(np.array(obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).matrix_world))
         return points @ matrix[:3, :3].T + matrix[:3, 3]
 
@@ -127,7 +140,7 @@ json.dump(answer, open(out, "w"))
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS)
 def test_baked_file_plays_without_addon(tmp_path: Path, target: str) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     armature(obj)
     bake(obj, target)
@@ -150,10 +163,10 @@ def test_baked_file_plays_without_addon(tmp_path: Path, target: str) -> None:
     done = subprocess.run([*command, str(path), str(out)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     there = np.array(json.loads(out.read_text()))
-    np.testing.assert_allclose(there, np.array(here), atol=1e-5 * size(world(obj, 1)))
+    np.testing.assert_allclose(there, np.array(here), atol=1e-5 * size(world_vertices(obj, 1)))
 
 
-def furnished(cache: Path) -> bpy.types.Object:
+def object_with_user_data(cache: Path) -> bpy.types.Object:
     """Return an object with animated and driven shape keys, an NLA track and an animated armature."""
     obj = wobbler(cache)
     armature(obj)
@@ -184,9 +197,9 @@ def furnished(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def shared(cache: Path) -> bpy.types.Object:
+def object_with_shared_mesh(cache: Path) -> bpy.types.Object:
     """Return an object with user data whose mesh a second object shares."""
-    obj = furnished(cache)
+    obj = object_with_user_data(cache)
     twin = bpy.data.objects.new("Twin", obj.data)
     bpy.context.scene.collection.objects.link(twin)
     return obj
@@ -195,13 +208,13 @@ def shared(cache: Path) -> bpy.types.Object:
 @pytest.mark.parametrize(
     ("make", "target"),
     # Absolute keys exclude other keys, and a shared mesh excludes all keys; see test_refusals.
-    [(m, t) for m in (wobbler, furnished) for t in TARGETS if m is wobbler or t != "ABSOLUTE_KEYS"]
-    + [(shared, t) for t in FILES],
+    [(m, t) for m in (wobbler, object_with_user_data) for t in TARGETS if m is wobbler or t != "ABSOLUTE_KEYS"]
+    + [(object_with_shared_mesh, t) for t in FILES],
 )
 def test_bake_and_clear_restore_user_data(
     make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = make(tmp_path)
     scene.frame_set(3)
     before, index = dump(), obj.active_shape_key_index
@@ -211,7 +224,7 @@ def test_bake_and_clear_restore_user_data(
     for name, content in before.items():
         if name.startswith("action") or name == "object Twin":
             assert baked[name] == content
-    if make is shared:
+    if make is object_with_shared_mesh:
         assert baked["mesh Wobbler"]["keys"] == before["mesh Wobbler"]["keys"]
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert dump() == before
@@ -222,20 +235,20 @@ def test_bake_and_clear_restore_user_data(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", [target for target in TARGETS if target != "ABSOLUTE_KEYS"])
 def test_user_keys_play_under_bake(load: Load, target: str, tmp_path: Path) -> None:
-    fresh()
-    obj = (shared if target in FILES else furnished)(tmp_path)
+    new_scene()
+    obj = (object_with_shared_mesh if target in FILES else object_with_user_data)(tmp_path)
     bake(obj, target)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    limit = allowed(obj, cache.read(1).surface)
+    limit = error_limit(obj, cache.read(1).surface)
     for number in cache.frame_numbers():
-        played = world(obj, number)
+        played = world_vertices(obj, number)
         assert np.linalg.norm(played - cache.read(number).surface, axis=1).max() < limit
     assert obj.data.shape_keys.key_blocks["Smile"].value > 0.9
 
 
 @pytest.mark.slow
 def test_rebake_replaces_previous_target(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     for target in (*TARGETS, *TARGETS):
         obj.dampsim.settle += 1.0
@@ -248,14 +261,14 @@ def test_rebake_replaces_previous_target(load: Load, tmp_path: Path) -> None:
         expected = [f"{KINDS[target].file}{end}" for end in ("", ".sha256")] if target in FILES else []
         assert sorted(files) == sorted(["header.json", *expected])
         assert len(bpy.data.actions) == 1 + (target not in FILES)
-        played = world(obj, LAST)
+        played = world_vertices(obj, LAST)
         expected = load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
-        assert np.linalg.norm(played - expected, axis=1).max() < allowed(obj, played)
+        assert np.linalg.norm(played - expected, axis=1).max() < error_limit(obj, played)
 
 
 def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     """A stopped bake resumes from its cache, and a duplicated object gets a new one."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     before = dump()
@@ -286,7 +299,7 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
 )
 def test_foreign_cache_id_stays_in_folder(load: Load, tmp_path: Path, name: str) -> None:
     """A cache identifier of a foreign file cannot lead outside the cache folder."""
-    fresh()
+    new_scene()
     victim = tmp_path / "victim"
     victim.mkdir()
     for file in ("frame_000001.frame", "header.json", "cache.pc2", "keep.part"):
@@ -306,7 +319,7 @@ def test_foreign_cache_id_stays_in_folder(load: Load, tmp_path: Path, name: str)
 
 @pytest.mark.slow
 def test_failing_object_does_not_stop_others(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     objects = [wobbler(tmp_path, name) for name in ("First", "Broken", "Last")]
     objects[1].scale.y = 0.0
     bpy.context.view_layer.update()
@@ -327,7 +340,7 @@ def test_failing_object_does_not_stop_others(load: Load, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
@@ -352,7 +365,7 @@ def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
 
 
 def test_resume_after_edit_is_refused(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
     before = dump()
@@ -367,7 +380,7 @@ def test_resume_after_edit_is_refused(load: Load, tmp_path: Path) -> None:
 
 
 def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     cache = load("dampsim_addon.scene.caches").frame_cache
     bake(obj, "POINT_CACHE")
@@ -377,8 +390,8 @@ def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
         obj.dampsim.keyframe_insert("follow_through", frame=frame)
     scene.frame_set(3)
     bake(obj, "POINT_CACHE")
-    assert np.abs(cache(obj).read(5).surface - world(obj, 5)).max() < 1e-5
-    thrown, calmed = plain - world(obj, LAST), np.abs(plain - cache(obj).read(LAST).surface).max()
+    assert np.abs(cache(obj).read(5).surface - world_vertices(obj, 5)).max() < 1e-5
+    thrown, calmed = plain - world_vertices(obj, LAST), np.abs(plain - cache(obj).read(LAST).surface).max()
     assert calmed > 1e-3
     assert np.isfinite(thrown).all()
     # With the same path, a changed setting alone prevents resuming.
@@ -399,12 +412,12 @@ def test_sample_bakes_within_bound(load: Load, path: Path, tmp_path: Path) -> No
     obj.dampsim.cache_folder = str(tmp_path)
     # At one of these frames the swing may pass through the rest shape.
     frames = (18, 21, 24)
-    plain = [world(obj, frame) for frame in frames]
+    plain = [world_vertices(obj, frame) for frame in frames]
     bake(obj, "SHAPE_KEYS")
     cache, moved = load("dampsim_addon.scene.caches").frame_cache(obj), 0.0
     for frame, animated in zip(frames, plain, strict=True):
-        played = world(obj, frame)
-        assert np.linalg.norm(played - cache.read(frame).surface, axis=1).max() < allowed(obj, animated)
+        played = world_vertices(obj, frame)
+        assert np.linalg.norm(played - cache.read(frame).surface, axis=1).max() < error_limit(obj, animated)
         moved = max(moved, float(np.abs(played - animated).max()))
     assert 1e-3 * size(plain[0]) < moved < size(plain[0])
 
@@ -413,11 +426,11 @@ def test_sample_files_are_complete() -> None:
     contact, cloth = {"stairs", "stack", "ears", "runner"}, {"flag", "cape", "skirt", "weight", "shag", "shirt"}
     built = {"jelly", "creature", "antenna", "bridge", "dent", "sacking", "sackcloth", "walker", "tentacle"}
     built |= contact | cloth
-    assert {path.stem for path in EVERY} == built
+    assert {path.stem for path in SAMPLE_PATHS} == built
 
 
 def test_pins_follow_driven_parent(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
     bpy.ops.object.empty_add()
@@ -430,13 +443,13 @@ def test_pins_follow_driven_parent(load: Load, tmp_path: Path) -> None:
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     start, end = cache.read(1).surface, cache.read(LAST).surface
     np.testing.assert_allclose((end - start)[:, 0], 0.05 * (LAST - 1), atol=1e-3)
-    assert add is not None
+    assert add_simulation is not None
 
 
 @pytest.mark.slow
 def test_user_additions_survive_rebake(tmp_path: Path) -> None:
     """Shape keys and modifiers that the user adds after a bake survive re-bakes and Clear."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "FRAME_KEYS")
     smile = obj.shape_key_add(name="DampSim smile", from_mix=False)
@@ -462,28 +475,28 @@ def test_user_additions_survive_rebake(tmp_path: Path) -> None:
 
 
 def test_linked_duplicate_keeps_original_bake(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
-    played = world(obj, 7)
+    played = world_vertices(obj, 7)
     copy = obj.copy()
     bpy.context.scene.collection.objects.link(copy)
     bpy.context.view_layer.objects.active = copy
     for call in (bpy.ops.dampsim.bake, bpy.ops.dampsim.clear):
         with pytest.raises(RuntimeError, match="its mesh is baked and shared by 2 objects; make it a single-user copy"):
             call()
-    np.testing.assert_array_equal(world(obj, 7), played)
+    np.testing.assert_array_equal(world_vertices(obj, 7), played)
     copy.data = copy.data.copy()
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    np.testing.assert_array_equal(world(obj, 7), played)
+    np.testing.assert_array_equal(world_vertices(obj, 7), played)
 
 
 def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
     """A bake whose playback deviates from the simulation is refused, and the previous bake stays."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "POINT_CACHE")
-    played = world(obj, 7)
+    played = world_vertices(obj, 7)
     obj.dampsim.target = "FRAME_KEYS"
     steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, False)
     for step in steps:
@@ -494,23 +507,23 @@ def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
         list(steps)
     assert obj.dampsim.baked == "POINT_CACHE"
     assert obj.data.shape_keys is None
-    np.testing.assert_array_equal(world(obj, 7), played)
+    np.testing.assert_array_equal(world_vertices(obj, 7), played)
 
 
 @pytest.mark.slow
 def test_cli_output_keeps_original_bake(load: Load, tmp_path: Path) -> None:
     """With --output to another file, the command line keeps the bake of the original file."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path / "cache")
     original, other = tmp_path / "original.blend", tmp_path / "other.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(original))
     bake(obj, "POINT_CACHE")
     bpy.ops.wm.save_as_mainfile(filepath=str(original))
-    played = world(obj, 7)
+    played = world_vertices(obj, 7)
     cli, api = load("dampsim_addon.cli"), load("dampsim_addon.api")
     for command in (["clear"], ["bake", "--target", "shape_keys"], ["bake", "--set", "bounce=80"]):
         bpy.ops.wm.open_mainfile(filepath=str(original))
         assert cli.main([*command, "--output", str(other)]) == cli.DONE
         bpy.ops.wm.open_mainfile(filepath=str(original))
-        np.testing.assert_array_equal(world(bpy.context.object, 7), played)
+        np.testing.assert_array_equal(world_vertices(bpy.context.object, 7), played)
         assert not api.info(bpy.context.object).faults

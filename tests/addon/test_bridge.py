@@ -10,7 +10,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import world
+from scenes import world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.slow]
 Load = Callable[[str], ModuleType]
@@ -71,4 +71,4 @@ def test_single_bake_includes_all_members(load: Load, ropes: list[bpy.types.Obje
         limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(expected, axis=0)))
         for modifier in obj.modifiers:
             modifier.show_viewport = modifier.type not in ("BEVEL", "SKIN", "SUBSURF")
-        assert np.linalg.norm(world(obj, 14) - expected, axis=1).max() < limit + 1e-5
+        assert np.linalg.norm(world_vertices(obj, 14) - expected, axis=1).max() < limit + 1e-5

@@ -10,16 +10,16 @@ from typing import NoReturn
 
 import bpy
 import pytest
-from scenes import dump, fresh, wobbler
+from scenes import dump, new_scene, wobbler
 from test_baking import bake
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 # Exceptions that were once mistaken for errors of Blender or the disk.
-BUGS = [RuntimeError, OSError, AttributeError, ZeroDivisionError]
+EXCEPTIONS = [RuntimeError, OSError, AttributeError, ZeroDivisionError]
 
 
-def planted(kind: type[Exception]) -> Callable[..., NoReturn]:
+def raising_function(kind: type[Exception]) -> Callable[..., NoReturn]:
     def blunder(*_: object, **__: object) -> NoReturn:
         raise kind("planted")
 
@@ -28,39 +28,39 @@ def planted(kind: type[Exception]) -> Callable[..., NoReturn]:
 
 @pytest.fixture
 def scene(tmp_path: Path) -> Path:
-    fresh()
+    new_scene()
     wobbler(tmp_path / "cache")
     path = tmp_path / "scene.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     return path
 
 
-def starting_at_once() -> None:
+def unpin_object() -> None:
     """Unpin the object: a falling body has no static shape, so the first solved step belongs to the shot."""
     bpy.data.objects["Wobbler"].dampsim.pin_group = ""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("begin", [lambda: None, starting_at_once], ids=["at the start", "in the shot"])
-@pytest.mark.parametrize("kind", BUGS)
+@pytest.mark.parametrize("begin", [lambda: None, unpin_object], ids=["at the start", "in the shot"])
+@pytest.mark.parametrize("kind", EXCEPTIONS)
 def test_step_bug_propagates_from_bake(
     load: Load, scene: Path, kind: type[Exception], begin: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin()
-    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
+    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", raising_function(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").bake([bpy.data.objects["Wobbler"]])
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*blunder.*planted"):
         bpy.ops.dampsim.bake()
 
 
-@pytest.mark.parametrize("kind", BUGS)
+@pytest.mark.parametrize("kind", EXCEPTIONS)
 def test_cli_bug_exits_three(
     load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A bug ends a command with exit code 3, a traceback and a report, and saves nothing."""
     cli, report, before = load("dampsim_addon.cli"), scene.with_name("report.json"), scene.read_bytes()
-    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", planted(kind))
+    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", raising_function(kind))
     assert cli.main(["bake", "--report", str(report)]) == cli.BUG == 3
     said = capfd.readouterr().err
     assert "Traceback (most recent call last)" in said
@@ -76,12 +76,12 @@ def test_bug_in_cli_command(
     load: Load, scene: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli = load("dampsim_addon.cli")
-    monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), "chosen_objects", planted(RuntimeError))
+    monkeypatch.setattr(load("dampsim_addon.cli.bake_commands"), "chosen_objects", raising_function(RuntimeError))
     assert cli.main(["info"]) == 3
     assert "in blunder" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("kind", BUGS)
+@pytest.mark.parametrize("kind", EXCEPTIONS)
 def test_export_bug_restores_scene(
     load: Load, scene: Path, kind: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +95,7 @@ def test_export_bug_restores_scene(
         return names, bpy.context.view_layer.objects.active.name, bpy.context.scene.frame_current
 
     before, selected = dump(), chosen()
-    monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match_vertices", planted(kind))
+    monkeypatch.setattr(load("dampsim_addon.jobs.export.check"), "match_vertices", raising_function(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").export([obj], scene.with_name("out"), ["GLTF"])
     assert dump() == before

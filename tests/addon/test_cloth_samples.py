@@ -10,33 +10,33 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import size, world
-from test_contact_motion import SEEN, triangles
-from test_contact_samples import free
+from scenes import size, world_vertices
+from test_contact_motion import VISIBLE_FRACTION, triangles
+from test_contact_samples import unpinned_vertices
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
 # Largest stretch of an edge: below it a fabric looks inextensible.
-LONGER = 0.03
+MAX_STRETCH = 0.03
 
 
 @dataclass(frozen=True)
-class Shot:
+class SampleEnd:
     """End of a sample. stops: frame at which its driving motion stops. late: frames allowed beyond Settle."""
 
-    stops: int
-    late: float
+    stop_frame: int
+    delay: float
 
 
 # Friction delays cloth that slides on a body; skirt and cape unfold slowly.
-SHOTS = {
-    "flag": Shot(60, 0.0),
-    "cape": Shot(82, 8.0),
-    "skirt": Shot(50, 20.0),
-    "weight": Shot(40, 0.0),
-    "shag": Shot(55, 18.0),
-    "shirt": Shot(80, 8.0),
+SAMPLE_ENDS = {
+    "flag": SampleEnd(60, 0.0),
+    "cape": SampleEnd(82, 8.0),
+    "skirt": SampleEnd(50, 20.0),
+    "weight": SampleEnd(40, 0.0),
+    "shag": SampleEnd(55, 18.0),
+    "shirt": SampleEnd(80, 8.0),
 }
 
 
@@ -50,7 +50,7 @@ SHOTS = {
 def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
     """Edges keep their length, no collider is penetrated, and the motion comes to rest in time."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
-    scene, shot = bpy.context.scene, SHOTS[name]
+    scene, shot = bpy.context.scene, SAMPLE_ENDS[name]
     assert 100 <= scene.frame_end <= 130
     objects = [obj for obj in scene.objects if obj.dampsim.enabled]
     snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
@@ -61,21 +61,21 @@ def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
     crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
     for obj in objects:
-        shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), free(obj)
+        shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), unpinned_vertices(obj)
         ends = np.array([edge.vertices[:] for edge in obj.data.edges])
         before = np.linalg.norm(rest[obj.name][ends[:, 0]] - rest[obj.name][ends[:, 1]], axis=1)
         lengths = np.linalg.norm(shapes[:, ends[:, 0]] - shapes[:, ends[:, 1]], axis=2)
-        assert (lengths / before).max() < 1.0 + LONGER
+        assert (lengths / before).max() < 1.0 + MAX_STRETCH
         for other in colliders:
             faces, own = triangles(other), triangles(obj) if len(obj.data.polygons) else None
             for number, points in enumerate(shapes, scene.frame_start):
-                there, limit = world(other, number), SEEN * size(points)
+                there, limit = world_vertices(other, number), VISIBLE_FRACTION * size(points)
                 if own is None:
                     surface = proximity.Triangles(there, faces)
                     assert crossings.depth_inside(points[loose], surface).max() < limit
                 else:
                     assert crossings.penetration_depth(points, own, there, faces) < limit
         # Criterion of Settle: the last frame that deviates from the end by over 1% of the largest deviation.
-        away = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)[shot.stops - scene.frame_start :]
+        away = np.linalg.norm(shapes - shapes[-1], axis=2).max(axis=1)[shot.stop_frame - scene.frame_start :]
         later = float(np.flatnonzero(away > 0.01 * away.max())[-1] + 1)
-        assert later <= obj.dampsim.settle + shot.late + 1.0
+        assert later <= obj.dampsim.settle + shot.delay + 1.0

@@ -11,7 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import add, armature, fresh, wobbler, world
+from scenes import add_simulation, armature, new_scene, wobbler, world_vertices
 from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -39,7 +39,7 @@ def collider(name: str = "Box", **marks: Any) -> bpy.types.Object:
     return box(name, is_collider=True, **marks)
 
 
-def keyed(obj: bpy.types.Object, **places: float) -> None:
+def key_height(obj: bpy.types.Object, **places: float) -> None:
     """Key the height with linear interpolation. places: height by frame, as f3=1.0."""
     for frame, value in places.items():
         obj.location.z = value
@@ -50,7 +50,7 @@ def keyed(obj: bpy.types.Object, **places: float) -> None:
                 point.interpolation = "LINEAR"
 
 
-def height(obj: bpy.types.Object, frame: int, value: float) -> None:
+def move_keyframe(obj: bpy.types.Object, frame: int, value: float) -> None:
     """Change the value of an existing keyframe."""
     curve = obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves[0]
     next(point for point in curve.keyframe_points if point.co.x == frame).co.y = value
@@ -59,16 +59,16 @@ def height(obj: bpy.types.Object, frame: int, value: float) -> None:
 
 
 @contextmanager
-def scene_of(load: Load, *objects: bpy.types.Object) -> Any:
+def core_scene(load: Load, *objects: bpy.types.Object) -> Any:
     """Yield the core's scene while its sampler is open."""
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
         yield snapshot.build_scene(sampler)
 
 
-def names(load: Load, *objects: bpy.types.Object) -> list[str]:
+def obstacle_names(load: Load, *objects: bpy.types.Object) -> list[str]:
     bpy.context.view_layer.update()
-    with scene_of(load, *objects) as taken:
+    with core_scene(load, *objects) as taken:
         return [one.name for one in taken.colliders]
 
 
@@ -81,41 +81,41 @@ def bake(obj: bpy.types.Object, target: str = "POINT_CACHE") -> None:
 # Detection of colliders.
 
 
-def _collision(other: bpy.types.Object) -> None:
+def _add_collision(other: bpy.types.Object) -> None:
     other.modifiers.new("Collision", "COLLISION")
 
 
-def _collision_unused(other: bpy.types.Object) -> None:
-    _collision(other)
+def _add_unused_collision(other: bpy.types.Object) -> None:
+    _add_collision(other)
     other.collision.use = False
 
 
-def _collision_disabled(other: bpy.types.Object) -> None:
-    _collision(other)
+def _add_disabled_collision(other: bpy.types.Object) -> None:
+    _add_collision(other)
     other.modifiers[0].show_viewport = False
 
 
-def _mark(other: bpy.types.Object) -> None:
+def _mark_collider(other: bpy.types.Object) -> None:
     other.dampsim_collider.is_collider = True
 
 
-def _disabled(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_and_disable(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     other.hide_viewport = True
 
 
-def _eye(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_and_hide(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     other.hide_set(True)
 
 
-def _no_render(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_without_render(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     other.hide_render = True
 
 
-def _hidden_collection(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_in_hidden_collection(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     inside = bpy.data.collections.new("Hidden")
     bpy.context.scene.collection.children.link(inside)
     inside.objects.link(other)
@@ -123,66 +123,68 @@ def _hidden_collection(other: bpy.types.Object) -> None:
     inside.hide_viewport = True
 
 
-def _elsewhere(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_in_other_scene(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     bpy.context.scene.collection.objects.unlink(other)
     bpy.data.scenes.new("Other").collection.objects.link(other)
 
 
-def _faceless(other: bpy.types.Object) -> None:
-    _mark(other)
+def _mark_without_faces(other: bpy.types.Object) -> None:
+    _mark_collider(other)
     other.data = bpy.data.meshes.new("Nothing")
 
 
 @pytest.mark.parametrize(
     ("become", "stops"),
     [
-        (lambda other: None, False), (_collision, True), (_collision_unused, False), (_collision_disabled, False),
-        (_mark, True), (_disabled, False), (_eye, True), (_no_render, True), (_hidden_collection, False),
-        (_elsewhere, False), (_faceless, False),
+        (lambda other: None, False), (_add_collision, True), (_add_unused_collision, False), (_add_disabled_collision, False),
+        (_mark_collider, True), (_mark_and_disable, False), (_mark_and_hide, True), (_mark_without_render, True), (_mark_in_hidden_collection, False),
+        (_mark_in_other_scene, False), (_mark_without_faces, False),
     ],
 )  # fmt: skip
 def test_collider_detection(
     load: Load, tmp_path: Path, become: Callable[[bpy.types.Object], None], stops: bool
 ) -> None:
     """Marks and Collision modifiers make colliders, unless the object is disabled, faceless or in another scene."""
-    fresh()
+    new_scene()
     obj, other = wobbler(tmp_path), box()
-    assert names(load, obj) == []
+    assert obstacle_names(load, obj) == []
     become(other)
-    assert names(load, obj) == (["Box"] if stops else [])
-    with scene_of(load, obj) as taken:
+    assert obstacle_names(load, obj) == (["Box"] if stops else [])
+    with core_scene(load, obj) as taken:
         assert taken.collider_indices(taken.bodies[0]) == ((0,) if stops else ())
         assert taken.has_contact == stops
     obj.dampsim.collide = False
-    assert names(load, obj) == []
+    assert obstacle_names(load, obj) == []
 
 
 def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
     """Group members are no colliders. A separately simulated object is one only after its bake."""
-    fresh(4)
+    new_scene(4)
     obj, other = wobbler(tmp_path / "a"), wobbler(tmp_path / "b", "Other")
     for one in (obj, other):
         one.dampsim_collider.is_collider = True
     colliders = load("dampsim_addon.scene.colliders")
     # Neither itself nor an unbaked object.
-    assert names(load, obj) == names(load, other) == []
+    assert obstacle_names(load, obj) == obstacle_names(load, other) == []
     assert colliders.candidate_colliders(obj, bpy.context.view_layer) == [(other, colliders.ColliderIssue.UNBAKED)]
     other.location.z += 5.0
     bake(other)
-    assert names(load, obj) == ["Other"]
-    with scene_of(load, obj) as taken:
+    assert obstacle_names(load, obj) == ["Other"]
+    with core_scene(load, obj) as taken:
         for frame in (1.0, 3.0):
             # The collider follows its bake.
-            np.testing.assert_allclose(taken.colliders[0].vertices_at(frame), world(other, frame, True), atol=EXACT)
+            np.testing.assert_allclose(
+                taken.colliders[0].vertices_at(frame), world_vertices(other, frame, True), atol=EXACT
+            )
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     load("dampsim_addon.scene.groups").join_group([obj, other])
-    assert names(load, obj, other) == []
+    assert obstacle_names(load, obj, other) == []
     assert colliders.candidate_colliders(obj, bpy.context.view_layer) == []
 
 
 def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj, other = wobbler(tmp_path), wobbler(tmp_path, "Other")
     load("dampsim_addon.scene.groups").join_group([obj, other])
     collider("Near")
@@ -190,21 +192,21 @@ def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None
     limit = bpy.data.collections.new("Limit")
     scene.collection.children.link(limit)
     limit.objects.link(far)
-    with scene_of(load, obj, other) as taken:
+    with core_scene(load, obj, other) as taken:
         assert [body.colliders for body in taken.bodies] == [None, None]
     other.dampsim.collider_collection = limit
-    with scene_of(load, obj, other) as taken:
+    with core_scene(load, obj, other) as taken:
         assert [one.name for one in taken.colliders] == ["Far", "Near"]
         assert [taken.collider_indices(body) for body in taken.bodies] == [(0, 1), (0,)]
     # Colliders that no body uses are not read.
     obj.dampsim.collide = False
-    with scene_of(load, obj, other) as taken:
+    with core_scene(load, obj, other) as taken:
         assert [one.name for one in taken.colliders] == ["Far"]
         assert [taken.collider_indices(body) for body in taken.bodies] == [(), (0,)]
 
 
 def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     mesh = bpy.data.meshes.new("Crowd")
     for number in range(150):
@@ -224,7 +226,7 @@ def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
     other.dampsim_collider.is_collider = True
     assert [one.name for one in known()] == ["Box"]
     other.name = "Renamed"
-    assert names(load, obj) == ["Renamed"]
+    assert obstacle_names(load, obj) == ["Renamed"]
     bpy.data.objects.remove(other)
     assert known() == []
 
@@ -234,14 +236,14 @@ def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
 
 def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None:
     """Colliders are evaluated with all modifiers, without frame changes beyond those of the bodies."""
-    scene = fresh(8)
+    scene = new_scene(8)
     obj, other = wobbler(tmp_path), collider()
-    keyed(other, f1=-3.0, f8=-1.5)
+    key_height(other, f1=-3.0, f8=-1.5)
     other.rotation_euler.y = 0.3
     armature(other)
     other.modifiers.new("Fine", "SUBSURF").levels = 2
     other.modifiers.new("Collision", "COLLISION")
-    expected = {frame: world(other, frame, True) for frame in (1.0, 3.25, 8.0)}
+    expected = {frame: world_vertices(other, frame, True) for frame in (1.0, 3.25, 8.0)}
     went: list[int] = []
 
     def count(*_: object) -> None:
@@ -249,7 +251,7 @@ def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None
 
     bpy.app.handlers.frame_change_post.append(count)
     try:
-        with scene_of(load, obj) as taken:
+        with core_scene(load, obj) as taken:
             obstacle = taken.colliders[0]
             went.clear()
             for frame, surface in expected.items():
@@ -271,12 +273,12 @@ def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None
 @pytest.mark.parametrize("scale", [(1.0, 1.0, 1.0), (2.0, -0.5, 3.0), (1.0, 1.0, -1.0), (1.0, 2.0, 0.0)])
 def test_infinite_plane_faces_object_z(load: Load, tmp_path: Path, scale: tuple[float, float, float]) -> None:
     """An infinite plane is a point and two axes whose normal is the object's Z axis."""
-    fresh()
+    new_scene()
     obj, other = wobbler(tmp_path), collider(plane=True)
     other.rotation_euler, other.scale = (0.4, -0.2, 1.0), scale
     bpy.context.view_layer.update()
     up = np.array(other.rotation_euler.to_matrix())[:, 2] * (-1.0 if scale[2] < 0.0 else 1.0)
-    with scene_of(load, obj) as taken:
+    with core_scene(load, obj) as taken:
         obstacle = taken.colliders[0]
     assert obstacle.is_plane
     assert obstacle.triangles.shape == (0, 3)
@@ -287,14 +289,14 @@ def test_infinite_plane_faces_object_z(load: Load, tmp_path: Path, scale: tuple[
 
 
 def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None:
-    fresh(4)
+    new_scene(4)
     obj, other = wobbler(tmp_path), collider()
-    keyed(other, f1=-3.0, f4=-2.0)
+    key_height(other, f1=-3.0, f4=-2.0)
     for frame, value in ((1, 0.0), (4, 1.5)):
         other.dampsim_collider.roughness = value
         other.dampsim_collider.keyframe_insert("roughness", frame=frame)
     went: list[object] = []
-    with scene_of(load, obj) as taken:
+    with core_scene(load, obj) as taken:
         scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).core_scene
         obstacle = scene.colliders[0]
         first = [(obstacle.vertices_at(frame), obstacle.settings_at(frame)) for frame in (1.0, 2.5, 4.0)]
@@ -310,13 +312,13 @@ def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None
         assert dials == other_dials
 
 
-def _builds(other: bpy.types.Object) -> str:
+def _add_build_modifier(other: bpy.types.Object) -> str:
     modifier = other.modifiers.new("Grow", "BUILD")
     modifier.frame_start, modifier.frame_duration = -2.0, 6.0
     return "Apply Grow"
 
 
-def _finer(other: bpy.types.Object) -> str:
+def _animate_decimation(other: bpy.types.Object) -> str:
     modifier = other.modifiers.new("Fine", "DECIMATE")
     modifier.decimate_type, modifier.iterations = "UNSUBDIV", 0
     for frame, value in ((2, 0), (3, 2)):
@@ -325,24 +327,24 @@ def _finer(other: bpy.types.Object) -> str:
     return "Apply Fine"
 
 
-def _flattened(other: bpy.types.Object) -> str:
+def _animate_zero_scale(other: bpy.types.Object) -> str:
     for frame, value in ((1, 1.0), (3, 0.0)):
         other.scale.z = value
         other.keyframe_insert("scale", frame=frame)
     return "Set a scale above zero"
 
 
-def _vanishing(other: bpy.types.Object) -> str:
+def _animate_visibility(other: bpy.types.Object) -> str:
     for frame, value in ((1, False), (3, True)):
         other.hide_viewport = value
         other.keyframe_insert("hide_viewport", frame=frame)
     return "Remove the keyframes of its Disable in Viewports"
 
 
-@pytest.mark.parametrize("change", [_builds, _finer, _flattened, _vanishing])
+@pytest.mark.parametrize("change", [_add_build_modifier, _animate_decimation, _animate_zero_scale, _animate_visibility])
 def test_changing_collider_is_refused(load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], str]) -> None:
     """A collider whose topology, scale or visibility changes is refused with its name, the frame and a fix."""
-    fresh(4)
+    new_scene(4)
     obj, other = wobbler(tmp_path), collider()
     mend = change(other)
     bpy.context.scene.frame_set(1)
@@ -356,19 +358,19 @@ def test_changing_collider_is_refused(load: Load, tmp_path: Path, change: Callab
 
 
 def test_collider_in_edit_mode(load: Load, tmp_path: Path) -> None:
-    fresh(4)
+    new_scene(4)
     obj, other = wobbler(tmp_path), collider()
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
     bpy.ops.object.mode_set(mode="EDIT")
     with pytest.raises(load("core.errors").SceneError, match="Box: this collider is in Edit Mode"):
-        names(load, obj)
+        obstacle_names(load, obj)
     bpy.ops.object.mode_set(mode="OBJECT")
-    assert names(load, obj) == ["Box"]
+    assert obstacle_names(load, obj) == ["Box"]
 
 
 def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj, other = wobbler(tmp_path), collider()
     still = collider("Still", roughness=0.25, thickness=0.01)
     for frame, value in ((1, 0.5), (5, 1.5)):
@@ -379,7 +381,7 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
     front.add([3], 1.0, "REPLACE")
     obj.dampsim.friction_group, obj.dampsim.front_group = "Rough", "Front"
     obj.scale = (2.0, 0.5, 1.0)
-    with scene_of(load, obj) as taken:
+    with core_scene(load, obj) as taken:
         body, (moving, plain) = taken.bodies[0], taken.colliders
         moving.vertices_at(1.0)
         assert moving.settings_at(1.0).roughness == 0.5
@@ -394,17 +396,17 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
         np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
     obj.vertex_groups.remove(rough)
     with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is missing"):
-        names(load, obj)
+        obstacle_names(load, obj)
 
 
 # Operators.
 
 
-def falling(cache: Path, low: float) -> bpy.types.Object:
+def unpinned_ball(cache: Path, low: float) -> bpy.types.Object:
     """Return an unpinned ball of 1 m whose lowest point is at height low, m."""
     bpy.ops.mesh.primitive_uv_sphere_add(radius=0.5, location=(1.0, 2.0, low + 0.5))
     obj = bpy.context.object
-    add(obj, cache)
+    add_simulation(obj, cache)
     obj.dampsim.pin_group = ""
     return obj
 
@@ -418,8 +420,8 @@ GAP = 0.005 * 3.0**0.5
     [(2.0, 0.0), (0.0, -GAP), (-0.5, -1.5), (50.0, 49.0)],
 )
 def test_add_floor_height(load: Load, tmp_path: Path, low: float, floor: float) -> None:
-    fresh()
-    obj = falling(tmp_path, low)
+    new_scene()
+    obj = unpinned_ball(tmp_path, low)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     made = bpy.data.objects["Floor"]
     # Falling is intended from now on.
@@ -431,19 +433,19 @@ def test_add_floor_height(load: Load, tmp_path: Path, low: float, floor: float) 
     assert made.dampsim_collider.plane
     assert bpy.context.object == obj
     assert bpy.context.selected_objects == [obj]
-    assert names(load, obj) == ["Floor"]
+    assert obstacle_names(load, obj) == ["Floor"]
 
 
 def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
-    keyed(obj, f1=4.0, f6=1.0)
+    key_height(obj, f1=4.0, f6=1.0)
     limit = bpy.data.collections.new("Limit")
     scene.collection.children.link(limit)
     obj.dampsim.collider_collection = limit
     scene.frame_set(6)
     bpy.ops.ed.undo_push(message="before")
-    lowest = world(obj, 1)[:, 2].min()
+    lowest = world_vertices(obj, 1)[:, 2].min()
     scene.frame_set(6)
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert scene.frame_current == 6
@@ -452,13 +454,13 @@ def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
     # The pinned body lies on it, up to the contact distance.
     assert lowest - 0.05 < floor.location.z < lowest
     assert limit.objects.get("Floor") == floor
-    assert names(load, obj) == ["Floor"]
+    assert obstacle_names(load, obj) == ["Floor"]
     floor.location.z = -9.0
     obj.dampsim.collide = False
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert [one.name for one in bpy.data.objects if one.name.startswith("Floor")] == ["Floor"]
     assert floor.location.z == -9.0
-    assert names(load, obj) == ["Floor"]
+    assert obstacle_names(load, obj) == ["Floor"]
     bpy.ops.ed.undo_push(message="after")
     bpy.ops.ed.undo()
     assert "Floor" not in bpy.data.objects
@@ -466,7 +468,7 @@ def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
 
 
 def test_mark_and_unmark_selected_colliders(load: Load, tmp_path: Path) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj, other, more = wobbler(tmp_path), box(), box("More")
     apart = wobbler(tmp_path, "Apart")
     bpy.ops.object.select_all(action="DESELECT")
@@ -482,17 +484,17 @@ def test_mark_and_unmark_selected_colliders(load: Load, tmp_path: Path) -> None:
         one.select_set(True)
     assert bpy.ops.dampsim.collider() == {"FINISHED"}
     assert [one.dampsim_collider.is_collider for one in (obj, other, more, apart)] == [False, True, True, False]
-    assert names(load, obj) == ["Box", "More"]
+    assert obstacle_names(load, obj) == ["Box", "More"]
     more.select_set(False)
     assert bpy.ops.dampsim.no_collider() == {"FINISHED"}
-    assert names(load, obj) == ["More"]
+    assert obstacle_names(load, obj) == ["More"]
     assert not bpy.ops.dampsim.no_collider.poll()
 
 
 @pytest.mark.parametrize("held", [True, False])
 def test_adding_collider_allows_falling(load: Load, tmp_path: Path, held: bool) -> None:
     """Marking a collider implies that an unpinned object is meant to fall."""
-    scene = fresh()
+    scene = new_scene()
     obj, other = wobbler(tmp_path), box()
     obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
     other.select_set(True)
@@ -505,14 +507,14 @@ def test_adding_collider_allows_falling(load: Load, tmp_path: Path, held: bool) 
 
 def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
     """Simulate Together turns on contact for the chosen objects; members of older groups stay unchanged."""
-    fresh()
+    new_scene()
     first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))
     load("dampsim_addon.scene.groups").join_group([first, second])
     assert not first.dampsim.touch_together
     first.select_set(True)
     assert bpy.ops.dampsim.together() == {"FINISHED"}
     assert [one.dampsim.touch_together for one in (first, second, third)] == [True, False, True]
-    with scene_of(load, first, second, third) as taken:
+    with core_scene(load, first, second, third) as taken:
         assert taken.has_contact
     bpy.context.view_layer.objects.active = second
     assert bpy.ops.dampsim.alone() == {"FINISHED"}
@@ -525,82 +527,82 @@ def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
 # Out-of-date results.
 
 
-def standing(live: ModuleType, obj: bpy.types.Object) -> list[str]:
+def live_statuses(live: ModuleType, obj: bpy.types.Object) -> list[str]:
     scene, session = bpy.context.scene, live.find_session(obj)
     return [session.frame_status(obj, scene, frame).name for frame in range(1, scene.frame_end + 1)]
 
 
-def played(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
+def play_all_frames(live: ModuleType, obj: bpy.types.Object) -> list[Any]:
     bpy.context.view_layer.update()
     for frame in range(1, bpy.context.scene.frame_end + 1):
         bpy.context.scene.frame_set(frame)
     session = live.find_session(obj)
     assert session.problem == ""
-    assert set(standing(live, obj)) == {"VALID"}
+    assert set(live_statuses(live, obj)) == {"VALID"}
     return [kept.frame for kept in session.frames]
 
 
-def kept(before: list[Any], after: list[Any]) -> int:
+def identical_leading_frames(before: list[Any], after: list[Any]) -> int:
     """Return the number of leading frames that are identical objects."""
     same = [one.state is other.state for one, other in zip(before, after, strict=True)]
     return same.index(False) if False in same else len(same)
 
 
 def test_collider_edit_keeps_earlier_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    fresh(8)
+    new_scene(8)
     obj, other = wobbler(tmp_path), collider()
     obj.dampsim.accuracy = "PREVIEW"
-    keyed(other, f1=-3.0, f5=-3.0, f7=-2.9)
-    first = played(live, obj)
+    key_height(other, f1=-3.0, f5=-3.0, f7=-2.9)
+    first = play_all_frames(live, obj)
     # The collider touches nothing, but its motion is an input.
-    height(other, 7, -2.8)
+    move_keyframe(other, 7, -2.8)
     bpy.context.view_layer.update()
-    assert set(standing(live, obj)) == {"STALE"}
-    second = played(live, obj)
-    assert kept(first, second) == 5
+    assert set(live_statuses(live, obj)) == {"STALE"}
+    second = play_all_frames(live, obj)
+    assert identical_leading_frames(first, second) == 5
     other.dampsim_collider.roughness = 0.3
-    third = played(live, obj)
-    assert kept(second, third) == 0
+    third = play_all_frames(live, obj)
+    assert identical_leading_frames(second, third) == 0
     # A box that is no collider changes no frame.
     box("Scenery")
-    assert kept(third, played(live, obj)) == 8
+    assert identical_leading_frames(third, play_all_frames(live, obj)) == 8
     other.data.vertices[0].co.x -= 0.1
     other.data.update()
-    fourth = played(live, obj)
-    assert kept(third, fourth) == 0
-    _collision(bpy.data.objects["Scenery"])
+    fourth = play_all_frames(live, obj)
+    assert identical_leading_frames(third, fourth) == 0
+    _add_collision(bpy.data.objects["Scenery"])
     bpy.context.view_layer.update()
-    assert set(standing(live, obj)) == {"STALE"}
-    fifth = played(live, obj)
-    assert kept(fourth, fifth) == 0
+    assert set(live_statuses(live, obj)) == {"STALE"}
+    fifth = play_all_frames(live, obj)
+    assert identical_leading_frames(fourth, fifth) == 0
     obj.dampsim.collide = False
-    assert set(standing(live, obj)) == {"STALE"}
-    played(live, obj)
+    assert set(live_statuses(live, obj)) == {"STALE"}
+    play_all_frames(live, obj)
     # With Colliders off, changes of colliders have no effect.
-    before = played(live, obj)
-    height(other, 7, -2.5)
-    assert kept(before, played(live, obj)) == 8
+    before = play_all_frames(live, obj)
+    move_keyframe(other, 7, -2.5)
+    assert identical_leading_frames(before, play_all_frames(live, obj)) == 8
 
 
 def test_live_recovers_from_faulty_collider(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(5)
+    scene = new_scene(5)
     obj, other = wobbler(tmp_path), collider()
     other.modifiers.new("Grow", "BUILD").frame_duration = 4.0
     for frame in range(1, 4):
         scene.frame_set(frame)
     assert "Box: the collider has no faces at frame 1. Apply Grow" in live.find_session(obj).problem
     other.modifiers.clear()
-    played(live, obj)
+    play_all_frames(live, obj)
 
 
 def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    fresh(5)
+    new_scene(5)
     obj, other = wobbler(tmp_path), collider()
-    keyed(other, f1=-3.0, f5=-2.5)
+    key_height(other, f1=-3.0, f5=-2.5)
     for frame, value in ((1, 0.2), (5, 1.0)):
         other.dampsim_collider.roughness = value
         other.dampsim_collider.keyframe_insert("roughness", frame=frame)
-    shown = [frame.inputs for frame in played(live, obj)]
+    shown = [frame.inputs for frame in play_all_frames(live, obj)]
     assert all("Box as a collider" in one for one in shown)
     bake(obj)
     for frame in (2, 4):
@@ -611,55 +613,55 @@ def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path
     assert [cache.read(number).inputs for number in cache.frame_numbers()] == shown
 
 
-def _moved(other: bpy.types.Object) -> None:
+def _move_collider(other: bpy.types.Object) -> None:
     other.location.x = 0.3
 
 
-def _dialled(other: bpy.types.Object) -> None:
+def _change_roughness(other: bpy.types.Object) -> None:
     other.dampsim_collider.roughness = 0.5
 
 
-def _edited(other: bpy.types.Object) -> None:
+def _edit_collider_mesh(other: bpy.types.Object) -> None:
     other.data.vertices[0].co.x -= 0.1
 
 
-def _deformed(other: bpy.types.Object) -> None:
+def _deform_collider(other: bpy.types.Object) -> None:
     other.modifiers.new("Wave", "WAVE")
 
 
-def _parented(other: bpy.types.Object) -> None:
+def _move_parent(other: bpy.types.Object) -> None:
     other.parent.location.y = 0.5
 
 
-def _unmarked(other: bpy.types.Object) -> None:
+def _unmark_collider(other: bpy.types.Object) -> None:
     other.dampsim_collider.is_collider = False
 
 
-def _added(other: bpy.types.Object) -> None:
+def _add_collider(other: bpy.types.Object) -> None:
     collider("New")
 
 
-def _planed(other: bpy.types.Object) -> None:
+def _make_infinite_plane(other: bpy.types.Object) -> None:
     other.dampsim_collider.plane = True
 
 
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        (_moved, ["the movement of collider Box"]),
-        (_parented, ["the movement of collider Box"]),
-        (_edited, ["the shape of collider Box"]),
-        (_deformed, ["the shape of collider Box"]),
-        (_dialled, ["Collider Box roughness 1, distance 0, now roughness 0.5, distance 0"]),
-        (_planed, ["Collider Box roughness 1, distance 0, now infinite plane, roughness 1, distance 0"]),
-        (_unmarked, ["Colliders of the Scene Box, now none"]),
-        (_added, ["Colliders of the Scene Box, now Box, New"]),
+        (_move_collider, ["the movement of collider Box"]),
+        (_move_parent, ["the movement of collider Box"]),
+        (_edit_collider_mesh, ["the shape of collider Box"]),
+        (_deform_collider, ["the shape of collider Box"]),
+        (_change_roughness, ["Collider Box roughness 1, distance 0, now roughness 0.5, distance 0"]),
+        (_make_infinite_plane, ["Collider Box roughness 1, distance 0, now infinite plane, roughness 1, distance 0"]),
+        (_unmark_collider, ["Colliders of the Scene Box, now none"]),
+        (_add_collider, ["Colliders of the Scene Box, now Box, New"]),
     ],
 )
 def test_changed_collider_is_named(
     load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object], None], said: list[str]
 ) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj, other = wobbler(tmp_path), collider()
     other.parent = bpy.data.objects.new("Parent", None)
     scene.collection.objects.link(other.parent)
@@ -674,7 +676,7 @@ def test_changed_collider_is_named(
 
 
 def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj = wobbler(tmp_path)
     measured = load("dampsim_addon.scene.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
@@ -689,7 +691,7 @@ def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> 
 
 
 def test_info_lists_colliders_and_changes(load: Load, tmp_path: Path) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj, other = wobbler(tmp_path), collider()
     info = load("dampsim_addon.jobs.info")
 
@@ -706,7 +708,7 @@ def test_info_lists_colliders_and_changes(load: Load, tmp_path: Path) -> None:
 
 
 def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
-    fresh(3)
+    new_scene(3)
     obj = wobbler(tmp_path)
     options = SimpleNamespace(
         set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None
@@ -719,21 +721,21 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
 # Initial overlaps.
 
 
-def overlapping(load: Load, obj: bpy.types.Object) -> list[Any]:
+def initial_overlaps(load: Load, obj: bpy.types.Object) -> list[Any]:
     overlaps = load("dampsim_addon.scene.overlaps")
-    with scene_of(load, obj) as taken:
+    with core_scene(load, obj) as taken:
         overlaps.record_overlaps(taken, [obj])
     return list(overlaps.known_overlaps(obj, bpy.context.scene))
 
 
 def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj, other = wobbler(tmp_path), collider()
-    surface = world(obj, 1)
-    assert overlapping(load, obj) == []
+    surface = world_vertices(obj, 1)
+    assert initial_overlaps(load, obj) == []
     other.location = (0.0, 0.0, -1.0)
     inside = ((np.abs(surface[:, :2]) < 1.0).all(axis=1) & (surface[:, 2] < 0.0)).sum()
-    (found,) = overlapping(load, obj)
+    (found,) = initial_overlaps(load, obj)
     # Vertices on the face itself may count either way.
     assert abs(found.object_vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
     assert found.collider_vertices == 0
@@ -742,18 +744,18 @@ def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
     other.location, other.scale = (0.0, 0.0, 0.0), (0.05, 0.05, 0.05)
-    (found,) = overlapping(load, obj)
+    (found,) = initial_overlaps(load, obj)
     assert (found.object_vertices, found.collider_vertices) == (0, 8)
     assert "Box starts inside it (vertices inside: 8)" in findings(obj, scene)["inside"].text
     # An open sheet has no inside.
     other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)
     other.data.clear_geometry()
     other.data.from_pydata([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)], [], [(0, 1, 2, 3)])
-    assert overlapping(load, obj) == []
+    assert initial_overlaps(load, obj) == []
 
 
 def test_panels_list_colliders(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj, other = wobbler(tmp_path), collider()
     collider("Gone").hide_viewport = True
     for number in range(12):
@@ -779,7 +781,7 @@ def test_panels_list_colliders(load: Load, tmp_path: Path) -> None:
 
 
 def test_colliders_survive_reload(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     wobbler(tmp_path)
     collider(roughness=0.25)
     path = str(tmp_path / "saved.blend")
@@ -788,5 +790,5 @@ def test_colliders_survive_reload(load: Load, tmp_path: Path) -> None:
     assert load("dampsim_addon.scene.colliders").all_colliders() == []
     bpy.ops.wm.open_mainfile(filepath=path)
     obj, other = bpy.data.objects["Wobbler"], bpy.data.objects["Box"]
-    assert names(load, obj) == ["Box"]
+    assert obstacle_names(load, obj) == ["Box"]
     assert other.dampsim_collider.roughness == 0.25

@@ -9,15 +9,15 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import size, world
-from test_contact_motion import SEEN, triangles
+from scenes import size, world_vertices
+from test_contact_motion import VISIBLE_FRACTION, triangles
 
 pytestmark = [pytest.mark.bpy, pytest.mark.slow]
 Load = Callable[[str], ModuleType]
 SAMPLES = Path(__file__).parents[2] / "sample_blends"
 
 
-def free(obj: bpy.types.Object) -> np.ndarray:
+def unpinned_vertices(obj: bpy.types.Object) -> np.ndarray:
     """Return which vertices no pin holds, (v,) bool."""
     pins = obj.vertex_groups.get(obj.dampsim.pin_group)
     held = (
@@ -53,11 +53,14 @@ def test_sample_has_no_intersections(load: Load, name: str, last: int, touched: 
     cache = load("dampsim_addon.scene.caches").frame_cache(objects[0])
     assert any(len(one) for key, one in cache.read(touched).state.history.items() if key.endswith("\x1fcontacts"))
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
-    loose, faces = {obj: free(obj) for obj in objects}, {obj: triangles(obj) for obj in (*objects, *colliders)}
+    loose, faces = (
+        {obj: unpinned_vertices(obj) for obj in objects},
+        {obj: triangles(obj) for obj in (*objects, *colliders)},
+    )
     for half in range(2, 2 * last + 1):
-        there = {obj: world(obj, 0.5 * half) for obj in faces}
+        there = {obj: world_vertices(obj, 0.5 * half) for obj in faces}
         for obj in objects:
-            own, limit = there[obj], SEEN * size(there[obj])
+            own, limit = there[obj], VISIBLE_FRACTION * size(there[obj])
             for other in colliders:
                 if other.dampsim_collider.plane:
                     assert own[:, 2].min() > other.location.z - limit

@@ -9,8 +9,8 @@ from types import ModuleType, SimpleNamespace
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh, world
-from test_drawing import REDRAWS, redraw, sealed
+from scenes import new_scene, world_vertices
+from test_drawing import REDRAWS, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -35,7 +35,7 @@ def play(last: int) -> None:
 
 def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
     """Playback and bakes report the depth of an initial penetration."""
-    fresh(12)
+    new_scene(12)
     obj = ball(tmp_path, -0.1)
     play(12)
     session = live.find_session(obj)
@@ -45,9 +45,11 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points_inside} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    sentence = load("dampsim_addon.scene.shot_messages").report_messages(session.contact_report(obj), obj, bpy.context.scene)[0]
+    sentence = load("dampsim_addon.scene.shot_messages").report_messages(
+        session.contact_report(obj), obj, bpy.context.scene
+    )[0]
     assert sentence == f"{told}; they move out slowly"
-    with sealed():
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             redraw(load)
     obj.dampsim.target = "POINT_CACHE"
@@ -65,7 +67,7 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
 
 @pytest.mark.slow
 def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(16)
+    scene = new_scene(16)
     # So soft that it swings on its support for longer than a frame.
     obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
     play(16)
@@ -83,7 +85,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
 
 def test_rope_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
     """Playback and bakes report the stretch of a soft rope."""
-    scene = fresh(4)
+    scene = new_scene(4)
     mesh = bpy.data.meshes.new("Rope")
     mesh.from_pydata([(0.0, 0.0, -0.1 * k) for k in range(11)], [(k, k + 1) for k in range(10)], [])
     obj = bpy.data.objects.new("Rope", mesh)
@@ -108,7 +110,7 @@ def test_rope_stretch_is_reported(load: Load, live: ModuleType, tmp_path: Path) 
 def test_viewport_draws_support_forces(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = fresh(40)
+    scene = new_scene(40)
     obj = ball(tmp_path, 0.0, settle=6.0, bounce=0.0)
     obj.dampsim.show_contacts = True
     play(40)
@@ -128,7 +130,7 @@ def test_viewport_draws_support_forces(
     overlay.draw_in_scene()
     overlay.draw_labels()
     found = overlay.overlay_data(obj, scene).contacts
-    low = world(obj, 40)[:, 2].min()
+    low = world_vertices(obj, 40)[:, 2].min()
     assert len(found.points) >= 1
     np.testing.assert_allclose(found.points[:, 2], low, atol=2e-3)
     rises = found.lines[1::2] - found.lines[::2]
@@ -143,8 +145,8 @@ def test_viewport_draws_support_forces(
     assert [newtons(force) for force in (2.5e6, 999.0, 1.5, 0.0021)] == ["2.5 MN", "999 N", "1.5 N", "2.1 mN"]
     assert words in [word for given in put for word in given if isinstance(word, str)]
     once = len(put)
-    monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "pressing", None)
-    with sealed():
+    monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "body_contact_forces", None)
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()
             overlay.draw_labels()

@@ -10,7 +10,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import armature, fresh, wobbler
+from scenes import armature, new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -18,7 +18,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.mark.slow
 def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     # A long thin body bends far. With overshoot it would rest within half a frame without calibration.
     obj.scale, obj.dampsim.stiffness = (0.1, 0.1, 1.0), 3000.0
@@ -32,13 +32,13 @@ def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
     assert shown.curve.measured[0] == 1.0
     # The curve starts before the release by the time in which a stop would deflect it so far: Settle ln 2 / 5.99.
     assert shown.curve.frames[0] == pytest.approx(48.0 * obj.dampsim.calibration * 0.1157, rel=1e-3)
-    assert shown.curve.description.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
+    assert shown.curve.summary.startswith(f"At rest {shown.curve.rest:.1f} frames after the stop (set 48)")
     assert 0.5 < obj.dampsim.calibration < 2.0
     assert obj.dampsim.calibration != 1.0
 
 
 def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     scene.frame_set(7)
     work = load("dampsim_addon.jobs.calibrate").calibrate_settle(scene, bpy.context.view_layer, obj)
@@ -52,7 +52,7 @@ def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
 
 
 def test_calibrate_unpinned_body_is_refused(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
     with pytest.raises(RuntimeError, match=r"Wobbler: it is not completely held.*Choose a pin group"):
@@ -78,13 +78,13 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
     lowest = columns[rows == rows.min()].mean() / picture.WIDTH
     assert lowest == pytest.approx(frames[measured.argmin()] / 30.0, abs=0.03)
     # The legend is readable: its hues contrast with the paper.
-    for hue in (look.measured, look.dialled, look.end):
+    for hue in (look.measured, look.predicted, look.end):
         assert np.abs(np.array(hue) - look.background).max() > 0.4
     assert shown.summary in picture.curve_svg(shown, "Test")
 
 
 def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     snapshot = load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
@@ -98,7 +98,7 @@ def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
 
 
 def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     top = [v.index for v in obj.data.vertices if v.co.z > 0.3]
     for role, weight in (("settle_group", 0.5), ("stiffness_group", 0.2)):
@@ -115,7 +115,7 @@ def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
 
 
 def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
@@ -142,7 +142,7 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
 
 
 def test_viewport_shows_live_status(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_status")
     live.install()

@@ -8,13 +8,13 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, dump, fresh
+from scenes import LAST, dump, new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 KINDS = ["POLY", "BEZIER", "NURBS"]
 
 
-def curved(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
+def moving_curve(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
     """Return a moving curve object with two splines of 1 m along x."""
     data = bpy.data.curves.new("Cable", "CURVE")
     data.dimensions, data.bevel_depth = "3D", 0.02
@@ -42,7 +42,7 @@ def curved(kind: str, count: int = 6, **more: Any) -> bpy.types.Object:
     return obj
 
 
-def middle(curve: bpy.types.Object, frame: int) -> np.ndarray:
+def centre_line(curve: bpy.types.Object, frame: int) -> np.ndarray:
     """Return the evaluated centre line in world space, (v, 3) m."""
     bevel, curve.data.bevel_depth = curve.data.bevel_depth, 0.0
     bpy.context.scene.frame_set(frame)
@@ -54,7 +54,7 @@ def middle(curve: bpy.types.Object, frame: int) -> np.ndarray:
     return found
 
 
-def roped(curve: bpy.types.Object, cache: Path) -> bpy.types.Object:
+def add_curve_rope(curve: bpy.types.Object, cache: Path) -> bpy.types.Object:
     assert bpy.ops.dampsim.curve_rope() == {"FINISHED"}
     rope = bpy.context.object
     rope.dampsim.cache_folder, rope.dampsim.settle, rope.dampsim.target = str(cache), 12.0, "POINT_CACHE"
@@ -64,10 +64,10 @@ def roped(curve: bpy.types.Object, cache: Path) -> bpy.types.Object:
 @pytest.mark.parametrize("kind", KINDS)
 def test_curve_follows_baked_rope(load: Any, tmp_path: Path, kind: str) -> None:
     """The curve follows its baked rope, and Clear restores it."""
-    fresh()
-    curve = curved(kind)
-    plain = middle(curve, LAST)
-    rope = roped(curve, tmp_path)
+    new_scene()
+    curve = moving_curve(kind)
+    plain = centre_line(curve, LAST)
+    rope = add_curve_rope(curve, tmp_path)
     assert (rope.dampsim.kind, rope.dampsim.thickness) == ("ROPE", pytest.approx(40.0))
     assert len(rope.data.vertices) == len(plain)
     bpy.context.scene.frame_set(1)
@@ -76,20 +76,20 @@ def test_curve_follows_baked_rope(load: Any, tmp_path: Path, kind: str) -> None:
     cache = load("dampsim_addon.scene.caches").frame_cache(rope)
     length = 0.8
     for number in range(1, LAST + 1):
-        away = np.linalg.norm(middle(curve, number) - cache.read_shape(number, rope.name), axis=1)
+        away = np.linalg.norm(centre_line(curve, number) - cache.read_shape(number, rope.name), axis=1)
         # Six control points of a spline cannot follow every bend.
         assert away.max() < (1e-5 if kind == "POLY" else 0.03) * length
-    assert np.abs(middle(curve, LAST) - plain).max() > 0.05
+    assert np.abs(centre_line(curve, LAST) - plain).max() > 0.05
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert curve.data.shape_keys is None
-    np.testing.assert_allclose(middle(curve, LAST), plain, atol=1e-6)
+    np.testing.assert_allclose(centre_line(curve, LAST), plain, atol=1e-6)
     bpy.context.scene.frame_set(1)
     assert dump() == before
 
 
 def test_rope_pins_first_spline_points(tmp_path: Path) -> None:
-    fresh()
-    rope = roped(curved("BEZIER"), tmp_path)
+    new_scene()
+    rope = add_curve_rope(moving_curve("BEZIER"), tmp_path)
     held = [v.index for v in rope.data.vertices if any(g.weight == 1.0 for g in v.groups)]
     assert len(held) == 2
     assert all(abs(rope.data.vertices[k].co.x) < 1e-6 for k in held)
@@ -97,15 +97,15 @@ def test_rope_pins_first_spline_points(tmp_path: Path) -> None:
 
 def test_incompatible_curve_is_refused(tmp_path: Path) -> None:
     """A curve that cannot follow is refused before anything is simulated."""
-    fresh()
-    curve = curved("POLY")
-    rope = roped(curve, tmp_path)
+    new_scene()
+    curve = moving_curve("POLY")
+    rope = add_curve_rope(curve, tmp_path)
     curve.data.splines[0].points.add(1)
     with pytest.raises(RuntimeError, match="the points of its curve Cable have changed"):
         bpy.ops.dampsim.bake()
-    fresh()
-    curve = curved("POLY")
-    rope = roped(curve, tmp_path)
+    new_scene()
+    curve = moving_curve("POLY")
+    rope = add_curve_rope(curve, tmp_path)
     curve.shape_key_add(name="Mine")
     with pytest.raises(RuntimeError, match="its curve Cable already has shape keys"):
         bpy.ops.dampsim.bake()

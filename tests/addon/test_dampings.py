@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, fresh, size, wobbler, world
+from scenes import LAST, new_scene, size, wobbler, world_vertices
 from test_drawing import Context, Layout
 
 pytestmark = pytest.mark.bpy
@@ -18,7 +18,7 @@ Load = Callable[[str], ModuleType]
 
 @pytest.mark.slow
 def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     seen = {}
@@ -39,10 +39,10 @@ def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
 def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target: str) -> None:
-    scene = fresh(5)
+    scene = new_scene(5)
     obj = wobbler(tmp_path)
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
-    plain = {frame: world(obj, frame) for frame in range(1, 6)}
+    plain = {frame: world_vertices(obj, frame) for frame in range(1, 6)}
     live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
     standing = load("dampsim_addon.ui.live_status").live_status_text
     live.install()
@@ -65,12 +65,12 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
         obj.dampsim.damping_by = name
         assert bpy.ops.dampsim.bake() == {"FINISHED"}
         for frame, animated in plain.items():
-            np.testing.assert_allclose(world(obj, frame), animated, atol=2e-6 * size(animated))
+            np.testing.assert_allclose(world_vertices(obj, frame), animated, atol=2e-6 * size(animated))
 
 
 def test_unstable_integrator_message(tmp_path: Path) -> None:
     """The message about an unstable explicit integrator names the object and the substeps that it needs."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.damping_by, obj.dampsim.integrator = "DIRECT", "SYMPLECTIC_EULER"
     with pytest.raises(RuntimeError, match=r"Wobbler: frame \d+ could not be simulated.*needs about \d+ substeps"):
@@ -78,7 +78,7 @@ def test_unstable_integrator_message(tmp_path: Path) -> None:
     assert not obj.dampsim.baked
 
 
-def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
+def bake_last_surface(load: Load, obj: bpy.types.Object) -> np.ndarray:
     """Bake with the current settings; return the surface at the last frame, (v, 3) m."""
     for _ in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
@@ -87,7 +87,7 @@ def baked(load: Load, obj: bpy.types.Object) -> np.ndarray:
 
 @pytest.mark.slow
 def test_torque_schemes_bake_differently(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     group = obj.dampsim
     obj.vertex_groups.new(name="Top").add([v.index for v in obj.data.vertices if v.co.z > 0.5], 1.0, "REPLACE")
@@ -96,13 +96,13 @@ def test_torque_schemes_bake_differently(load: Load, tmp_path: Path) -> None:
     # Omit the scheme with a linear programme for each element and step, which takes minutes.
     for then in ("SAME", "RADII", "RIGID", "EDGES_PRINTED", "NONE"):
         group.torque_then = then
-        seen[then] = baked(load, obj)
+        seen[then] = bake_last_surface(load, obj)
     group.clusters, group.torque = "BODY", "RAYS"
-    seen["rays from the centre of mass"] = baked(load, obj)
+    seen["rays from the centre of mass"] = bake_last_surface(load, obj)
     group.centre_group = "Top"
-    seen["rays from the top"] = baked(load, obj)
+    seen["rays from the top"] = bake_last_surface(load, obj)
     group.torque = "NONE"
-    seen["no projection"] = baked(load, obj)
+    seen["no projection"] = bake_last_surface(load, obj)
     names = list(seen)
     for k, name in enumerate(names):
         for other in names[:k]:
@@ -111,17 +111,17 @@ def test_torque_schemes_bake_differently(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_spring_net_painted_centre(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     group = obj.dampsim
     group.kind, group.damping_by, group.gamma, group.torque = "SPRINGS", "DIRECT", 0.8, "RAYS"
     obj.vertex_groups.new(name="Top").add([v.index for v in obj.data.vertices if v.co.z > 0.5], 1.0, "REPLACE")
-    before = baked(load, obj)
+    before = bake_last_surface(load, obj)
     group.centre_group = "Top"
-    assert np.abs(baked(load, obj) - before).max() > 1e-6
+    assert np.abs(bake_last_surface(load, obj) - before).max() > 1e-6
 
 
-class Seen(Layout):
+class RecordingLayout(Layout):
     """Layout that records the names of properties in addition to the texts."""
 
     def __init__(self, names: list[str], texts: list[str]) -> None:
@@ -135,49 +135,49 @@ class Seen(Layout):
         self.names.append(name)
 
 
-def drawn(load: Load) -> tuple[set[str], str]:
+def draw_advanced_panel(load: Load) -> tuple[set[str], str]:
     """Draw the Advanced panel; return the names of its properties and its text."""
     names: list[str] = []
     texts: list[str] = []
     panel = load("dampsim_addon.ui.advanced_panel").DAMPSIM_PT_advanced
-    panel.draw(SimpleNamespace(layout=Seen(names, texts)), Context())
+    panel.draw(SimpleNamespace(layout=RecordingLayout(names, texts)), Context())
     return set(names), " ".join(texts)
 
 
 def test_panel_shows_effective_settings(load: Load, tmp_path: Path) -> None:
     """The panel shows only settings with an effect, and explains those without."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     group = obj.dampsim
     group.damping_by = "DIRECT"
-    assert not {"torque_then", "centre_group", "damp_current"} & drawn(load)[0]
+    assert not {"torque_then", "centre_group", "damp_current"} & draw_advanced_panel(load)[0]
     group.clusters = "BODY_THEN_RINGS"
-    assert {"torque", "torque_then"} <= drawn(load)[0]
+    assert {"torque", "torque_then"} <= draw_advanced_panel(load)[0]
     group.torque_then = "RAYS"
-    names, said = drawn(load)
+    names, said = draw_advanced_panel(load)
     assert "centre_group" in names
     assert "centre of mass" in said
     group.clusters = "BODY"
-    assert "centre_group" not in drawn(load)[0]
+    assert "centre_group" not in draw_advanced_panel(load)[0]
     group.torque = "NONE"
-    assert "slows turning" in drawn(load)[1]
+    assert "slows rotation" in draw_advanced_panel(load)[1]
     # A missing group stops the bake, so its property stays visible.
     group.centre_group = "Lost"
-    assert "centre_group" in drawn(load)[0]
+    assert "centre_group" in draw_advanced_panel(load)[0]
     group.centre_group = ""
     for damping in ("SPRING", "SPRING_WHOLE"):
         group.damping_by, group.damp_current = damping, True
         for integrator in load("core.integrators").INTEGRATORS:
             group.integrator = integrator.name
-            names, said = drawn(load)
+            names, said = draw_advanced_panel(load)
             assert ("damp_current" in names) == (not integrator.is_implicit)
-            assert ("Current Velocities changes nothing" in said) == integrator.is_implicit
+            assert ("Current Velocities has no effect" in said) == integrator.is_implicit
 
 
 @pytest.mark.slow
 def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path) -> None:
     """Current Velocities has no effect with an implicit integrator, as the panel states."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     group = obj.dampsim
     group.damping_by, group.gamma = "SPRING", 0.8
@@ -186,6 +186,6 @@ def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path
             continue
         group.integrator = integrator.name
         group.damp_current = False
-        before = baked(load, obj)
+        before = bake_last_surface(load, obj)
         group.damp_current = True
-        assert np.array_equal(baked(load, obj), before)
+        assert np.array_equal(bake_last_surface(load, obj), before)

@@ -11,7 +11,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import PACKAGE, fresh, wobbler, world
+from scenes import PACKAGE, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -25,7 +25,7 @@ def _uneven(obj: bpy.types.Object) -> None:
     obj.scale.x = 0.9
 
 
-def _gone(obj: bpy.types.Object) -> None:
+def _missing_group(obj: bpy.types.Object) -> None:
     obj.dampsim.settle_group = "Lost"
 
 
@@ -79,7 +79,7 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
-def _apart(obj: bpy.types.Object) -> None:
+def _separate_link(obj: bpy.types.Object) -> None:
     other = bpy.data.objects.new("Neighbour", obj.data)
     bpy.context.scene.collection.objects.link(other)
     other.dampsim.enabled = True
@@ -90,7 +90,7 @@ def _unlinked(obj: bpy.types.Object) -> None:
     obj.dampsim.links.add()
 
 
-def _lost(obj: bpy.types.Object) -> None:
+def _missing_file(obj: bpy.types.Object) -> None:
     obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/bake.pc2"
 
 
@@ -115,7 +115,7 @@ def _box(**marks: object) -> bpy.types.Object:
     return box
 
 
-def _begins_below(obj: bpy.types.Object) -> None:
+def _initially_below(obj: bpy.types.Object) -> None:
     _box(location=(0.0, 0.0, -0.3)).dampsim_collider.plane = True
     # Import late, because other tests reload the add-on.
     snapshot, overlaps = (
@@ -134,7 +134,7 @@ def _disabled(obj: bpy.types.Object) -> None:
 
 
 def _unbaked(obj: bpy.types.Object) -> None:
-    _apart(obj)
+    _separate_link(obj)
     obj.dampsim.links.clear()
     bpy.data.objects["Neighbour"].dampsim_collider.is_collider = True
 
@@ -143,16 +143,16 @@ def _flat(obj: bpy.types.Object) -> None:
     _box(scale=(1.0, 0.0, 1.0))
 
 
-def _each_other(obj: bpy.types.Object) -> None:
+def _contact_without_group(obj: bpy.types.Object) -> None:
     obj.dampsim.touch_together = True
 
 
-def _itself(obj: bpy.types.Object) -> None:
+def _weave_self_collision(obj: bpy.types.Object) -> None:
     obj.dampsim.kind = "WEAVE"
     obj.dampsim.touch_self = True
 
 
-def _unheeded(obj: bpy.types.Object) -> None:
+def _ignored_collider(obj: bpy.types.Object) -> None:
     _box()
     obj.dampsim.collide = False
 
@@ -169,7 +169,7 @@ def _unplaced(obj: bpy.types.Object) -> None:
 CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
-    "group": ("group", _gone, "Lost", True),
+    "group": ("group", _missing_group, "Lost", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),
@@ -179,25 +179,25 @@ CASES = {
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
     "coarse": ("coarse", _coarse, "20%", True),
-    "apart": ("apart", _apart, "Neighbour, which is not simulated with it", True),
+    "apart": ("apart", _separate_link, "Neighbour, which is not simulated with it", True),
     "link": ("link", _unlinked, "link is missing", True),
-    "file": ("file", _lost, "is missing", False),
+    "file": ("file", _missing_file, "is missing", False),
     "fields": ("fields", _textured, "no effect on it: the type Texture", False),
-    "inside": ("inside", _begins_below, "start below Box, by up to 0.4", True),
+    "inside": ("inside", _initially_below, "start below Box, by up to 0.4", True),
     "changes": ("changes", _building, "Build changes the topology of the collider Box", True),
     "hidden": ("hidden", _disabled, "Box is disabled in viewports", True),
     "unbaked": ("unbaked", _unbaked, "Neighbour is a collider, but it is simulated separately", True),
     "flat": ("flat", _flat, "collider Box has zero scale", False),
-    "nobody": ("nobody", _each_other, "nothing is simulated with it", True),
-    "joined": ("joined", _itself, "Weave can only collide with colliders", True),
-    "unheeded": ("unheeded", _unheeded, "It passes through Box", True),
+    "nobody": ("nobody", _contact_without_group, "nothing is simulated with it", True),
+    "joined": ("joined", _weave_self_collision, "Weave can only collide with colliders", True),
+    "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
     "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
 }
 
 
-def healthy(cache: Path) -> bpy.types.Object:
-    fresh()
+def object_without_findings(cache: Path) -> bpy.types.Object:
+    new_scene()
     obj = wobbler(cache)
     obj.scale = (0.7, 0.7, 0.7)
     bpy.context.view_layer.update()
@@ -208,7 +208,7 @@ def test_checks_have_cases(load: Load) -> None:
     assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.doctor").CHECKS)
 
 
-def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
+def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
     """Return the displayed vertices in world space at the first frame, (v, 3) m, and the number of faces."""
     bpy.context.scene.frame_set(1)
     evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
@@ -218,13 +218,13 @@ def seen(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # Each case with the number of a fix; two cases have a second one.
-WAYS = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
+FIXES_TO_TEST = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
 
 
-@pytest.mark.parametrize(("case", "way"), WAYS)
+@pytest.mark.parametrize(("case", "way"), FIXES_TO_TEST)
 def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: int) -> None:
     doctor = load("dampsim_addon.ui.doctor")
-    obj, scene = healthy(tmp_path), bpy.context.scene
+    obj, scene = object_without_findings(tmp_path), bpy.context.scene
     assert doctor.find_issues(obj, scene) == {}
     check, provoke, words, mendable = CASES[case]
     provoke(obj)
@@ -234,8 +234,8 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert words in found[check].text
     assert (found[check].fix is not None) == mendable
     assert bool(found[check].button_label) == mendable
-    assert len(found[check].fixes) == sum(known == case for known, _ in WAYS) * mendable
-    before, (points, faces) = world(obj, 4), seen(obj)
+    assert len(found[check].fixes) == sum(known == case for known, _ in FIXES_TO_TEST) * mendable
+    before, (points, faces) = world_vertices(obj, 4), displayed_geometry(obj)
     if mendable:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"FINISHED"}
         bpy.context.view_layer.update()
@@ -243,8 +243,8 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     else:
         assert bpy.ops.dampsim.mend(check=check, way=way) == {"CANCELLED"}
     # The fix preserves the animation and the output of the modifiers.
-    np.testing.assert_allclose(world(obj, 4), before, atol=1e-5)
-    now, faces_now = seen(obj)
+    np.testing.assert_allclose(world_vertices(obj, 4), before, atol=1e-5)
+    now, faces_now = displayed_geometry(obj)
     assert faces_now == faces
     assert len(now) == len(points)
     away = np.linalg.norm(points[:, None] - now[None], axis=2)
@@ -252,7 +252,7 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
 
 
 def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
-    obj = healthy(tmp_path)
+    obj = object_without_findings(tmp_path)
     other = bpy.data.objects.new("Twin", obj.data)
     bpy.context.scene.collection.objects.link(other)
     obj.scale.x = -0.5

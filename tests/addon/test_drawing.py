@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse.linalg
-from scenes import LAST, fresh, wobbler
+from scenes import LAST, new_scene, wobbler
 from test_baking import bake
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -58,7 +58,7 @@ class Context:
 
 
 @contextlib.contextmanager
-def sealed() -> Iterator[None]:
+def forbid_disk_and_factorisation() -> Iterator[None]:
     """Make disk access and matrix factorisations fail within the block. pytest needs the disk after it."""
 
     def refuse(*_: object, **__: object) -> NoReturn:
@@ -111,7 +111,7 @@ def redraw(load: Load) -> list[str]:
 
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE", ""])
 def test_panels_and_polls_avoid_disk(load: Load, live: ModuleType, target: str, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     if target:
         bake(obj, target)
@@ -126,7 +126,7 @@ def test_panels_and_polls_avoid_disk(load: Load, live: ModuleType, target: str, 
     # The first redraw creates the picture of the curve.
     redraw(load)
     began = time.perf_counter()
-    with sealed():
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             texts = redraw(load)
     print(f"{target or 'LIVE'}: {1e3 * (time.perf_counter() - began) / REDRAWS:.2f} ms for a redraw of all panels")
@@ -136,7 +136,7 @@ def test_panels_and_polls_avoid_disk(load: Load, live: ModuleType, target: str, 
 
 
 def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     scene.frame_end = 250
     obj = wobbler(tmp_path)
     for number in range(1, 11):
@@ -161,7 +161,7 @@ def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: 
 def test_viewport_computes_each_state_once(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     for name in ("show_rest", "show_cage", "show_pins", "show_worst"):
         setattr(obj.dampsim, name, True)
@@ -193,7 +193,7 @@ def test_viewport_computes_each_state_once(
     # The vertices nearest to the points of a link are searched once.
     monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest_vertices", None)
     began = time.perf_counter()
-    with sealed():
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()
             overlay.draw_labels()
@@ -210,7 +210,7 @@ def test_viewport_computes_each_state_once(
 
 
 def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     on_disk = load("dampsim_addon.scene.cache_status")
     bake(obj, "POINT_CACHE")
@@ -238,7 +238,7 @@ def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
 
 def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
     """A bake to an unknown target is shown, cannot be exported, and can be cleared."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.baked = "HOLOGRAM"
     assert "Baked: HOLOGRAM" in redraw(load)
@@ -251,14 +251,14 @@ def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
 
 
 def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     results = load("dampsim_addon.scene.results")
     bpy.ops.dampsim.ghost_add()
     bpy.ops.dampsim.compare()
     results.store_curve(obj, results.displayed_curve(obj) or object(), "test")
     assert results.ghosts_of(obj) is not None
-    fresh()
+    new_scene()
     assert not results._ghosts
     assert not results._curves
 

@@ -9,18 +9,18 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import KINDS, LAST, armature, dump, fresh, size, wobbler, world
-from test_baking import bake, furnished
+from scenes import KINDS, LAST, armature, dump, new_scene, size, wobbler, world_vertices
+from test_baking import bake, object_with_user_data
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 
-def rigged(cache: Path) -> bpy.types.Object:
-    return hung(wobbler(cache))
+def rigged_wobbler(cache: Path) -> bpy.types.Object:
+    return parent_to_rig(wobbler(cache))
 
 
-def hung(obj: bpy.types.Object) -> bpy.types.Object:
+def parent_to_rig(obj: bpy.types.Object) -> bpy.types.Object:
     """Parent the object to a moving rig, because glTF places a skinned mesh by its bones alone."""
     obj.animation_data_clear()
     rig = next((m.object for m in obj.modifiers if m.type == "ARMATURE"), None) or armature(obj)
@@ -31,19 +31,19 @@ def hung(obj: bpy.types.Object) -> bpy.types.Object:
     return obj
 
 
-def dressed(cache: Path) -> bpy.types.Object:
+def rigged_with_user_data(cache: Path) -> bpy.types.Object:
     """Return a rigged object with animated and driven shape keys of the user."""
-    return hung(furnished(cache))
+    return parent_to_rig(object_with_user_data(cache))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [wobbler, rigged, dressed])
+@pytest.mark.parametrize("make", [wobbler, rigged_wobbler, rigged_with_user_data])
 @pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.exports_morphs])
 def test_gltf_and_fbx_contain_bake(
     load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:
     """glTF and FBX files contain the bake, and their check leaves no data in the scene."""
-    scene = fresh()
+    scene = new_scene()
     obj = make(tmp_path / "cache")
     scene.frame_set(4)
     bake(obj, target)
@@ -62,7 +62,7 @@ def test_gltf_and_fbx_contain_bake(
 
 
 def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
     # Morphs cannot contain the effect of a later deforming modifier.
@@ -77,7 +77,7 @@ def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
      ("MDD", "cannot hold a bake to MDD Cache")],
 )  # fmt: skip
 def test_unexportable_bake_is_refused(load: Load, target: str, words: str, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path / "cache")
     if target:
         bake(obj, target)
@@ -95,20 +95,20 @@ def test_unexportable_bake_is_refused(load: Load, target: str, words: str, tmp_p
     [form for form, built in (("abc", bpy.app.build_options.alembic), ("usdc", bpy.app.build_options.usd)) if built],
 )
 def test_alembic_and_usd_contain_bake(form: str, target: str, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path / "cache")
     obj.modifiers.remove(obj.modifiers["Subdivision"])
     armature(obj)
     bake(obj, target)
     path = str(tmp_path / f"out.{form}")
-    played = {frame: world(obj, frame) for frame in (1, 6, LAST)}
+    played = {frame: world_vertices(obj, frame) for frame in (1, 6, LAST)}
     if form == "abc":
         bpy.ops.wm.alembic_export(filepath=path, start=1, end=LAST, selected=True, as_background_job=False)
     else:
         bpy.ops.wm.usd_export(filepath=path, selected_objects_only=True, export_animation=True, export_shapekeys=False,
                               export_armatures=False)  # fmt: skip
     fps = scene.render.fps
-    fresh()
+    new_scene()
     bpy.context.scene.render.fps = fps
     if form == "abc":
         bpy.ops.wm.alembic_import(filepath=path, as_background_job=False)
@@ -116,11 +116,11 @@ def test_alembic_and_usd_contain_bake(form: str, target: str, tmp_path: Path) ->
         bpy.ops.wm.usd_import(filepath=path)
     again = next(o for o in bpy.context.scene.objects if o.type == "MESH")
     for frame, points in played.items():
-        np.testing.assert_allclose(world(again, frame), points, atol=1e-5 * size(points))
+        np.testing.assert_allclose(world_vertices(again, frame), points, atol=1e-5 * size(points))
 
 
 def test_check_with_scaled_units(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     scene.unit_settings.scale_length = 0.01
     obj = wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
@@ -129,8 +129,8 @@ def test_check_with_scaled_units(load: Load, tmp_path: Path) -> None:
 
 
 def test_hidden_rig_is_refused(load: Load, tmp_path: Path) -> None:
-    fresh()
-    obj = rigged(tmp_path / "cache")
+    new_scene()
+    obj = rigged_wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
     obj.parent.hide_set(True)
     with pytest.raises(load("core.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"):

@@ -15,14 +15,14 @@ from typing import Any
 import bpy
 import farms
 import pytest
-from scenes import fresh, wobbler
+from scenes import new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 linux = pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc")
 
 
-def unit(folder: Path, file: Path, *more: str) -> list[str]:
+def unit_arguments(folder: Path, file: Path, *more: str) -> list[str]:
     """Open a file; return the arguments of a unit's command that writes into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     said = ["bake", "--skip-done", "--report", str(folder / "report.json"), "--output", str(folder / "out.blend")]
@@ -99,11 +99,11 @@ def test_shot_list_errors_are_reported(
 @pytest.mark.slow
 def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli = load("dampsim_addon.cli")
-    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
+    file, folder = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
     report = folder / "report.json"
 
     def did(*more: str) -> str:
-        arguments = unit(folder, file, *more)
+        arguments = unit_arguments(folder, file, *more)
         capsys.readouterr()
         assert cli.main(arguments) == cli.DONE
         said = capsys.readouterr().out
@@ -138,21 +138,21 @@ def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytes
 def test_report_measures_early_rest(load: Load, tmp_path: Path) -> None:
     api, found = load("dampsim_addon.api"), []
     for last in (30, 90):
-        fresh(last)
+        new_scene(last)
         obj = wobbler(tmp_path / str(last))
         obj.dampsim.settle = 8.0
         found.append(api.bake([obj], target="POINT_CACHE")[0])
     assert found[0].dialled_rest == found[1].dialled_rest == 8.0
     assert found[1].rest == pytest.approx(found[0].rest, abs=0.5)
     # A shot that moves until its end reports no rest.
-    fresh(9)
+    new_scene(9)
     result = api.bake([wobbler(tmp_path / "short")], target="POINT_CACHE")[0]
     assert (result.rest, result.dialled_rest, result.settling) == (None, None, "")
 
 
 def test_linked_library_is_input_file(load: Load, tmp_path: Path) -> None:
-    library = farms.shots(tmp_path / "shots", 1) / "sh001.blend"
-    fresh()
+    library = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend"
+    new_scene()
     wobbler("")
     with bpy.data.libraries.load(str(library), link=True) as (there, here):
         here.meshes = list(there.meshes)
@@ -168,7 +168,7 @@ def test_interrupted_sweep_continues(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
-    file, folder = farms.shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
+    file, folder = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
     said = ["sweep", "--set", "settle=6,9", "--pictures", "0", "--skip-done", "--report", str(tmp_path / "report.json")]
     measured, count = sweep._measure_variant, 0
 
@@ -204,9 +204,9 @@ def test_interrupted_sweep_continues(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stdin", "cancel", "parent", "reader"])
 def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
-    program, file = farms.blender(tmp_path), farms.shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
+    program, file = farms.blender(tmp_path), farms.create_shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
     folder = tmp_path / "unit"
-    arguments = unit(folder, file, "--cancel", str(tmp_path / "cancel"))
+    arguments = unit_arguments(folder, file, "--cancel", str(tmp_path / "cancel"))
     arguments += {"stdin": ["--until-stdin-closes"], "parent": ["--until-parent-ends"]}.get(how, [])
     command = [program, "--background", str(file), "--command", "dampsim", *arguments]
     if how == "parent":
@@ -227,7 +227,7 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
             else:
                 process.kill()
             code = process.wait(30)
-    farms.none_left(folder)
+    farms.wait_for_unit_processes(folder)
     kept = len(list(folder.rglob("*.frame")))
     assert 5 < kept < 3000
     assert list(folder.rglob("*.part")) == []
@@ -240,7 +240,7 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_failing_shot_fails_alone(tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.shots(tmp_path / "shots", 3, broken=(2,))
+    folder = farms.create_shots(tmp_path / "shots", 3, broken=(2,))
     (folder / "sh004.blend").write_bytes(b"no file of Blender's")
     arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
     code, said = farms.run(program, *arguments)
@@ -272,10 +272,10 @@ def test_failing_shot_fails_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["cancel file", "terminated"])
 def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.shots(tmp_path / "shots", 2, last=400)
+    folder = farms.create_shots(tmp_path / "shots", 2, last=400)
     arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
     command = farms.command(program, *arguments)
-    with farms.started(*command, said=tmp_path / "said.txt") as farm:
+    with farms.running_process(*command, said=tmp_path / "said.txt") as farm:
         farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 5)
         if how == "cancel file":
             (output / "cancel").touch()
@@ -285,7 +285,7 @@ def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
     said = (tmp_path / "said.txt").read_text()
     assert code == 1, said
     assert "run the same command again to continue" in said
-    farms.none_left(output)
+    farms.wait_for_unit_processes(output)
     if how == "cancel file":
         assert farms.run(program, *arguments)[0] == 2
         (output / "cancel").unlink()
@@ -296,7 +296,7 @@ def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
 
 def test_units_run_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli, output = load("dampsim_addon.cli"), tmp_path / "out"
-    folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
+    folder = farms.create_shots(tmp_path / "shots", 2, broken=(2,))
     arguments = ["farm", str(folder), "--output", str(output), "--target", "point_cache"]
     assert cli.main([*arguments, "--list"]) == cli.DONE
     assert "2: sh002: to do" in capsys.readouterr().out
@@ -314,7 +314,7 @@ def test_units_run_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_unusable_program_is_reported(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    cli, folder = load("dampsim_addon.cli"), farms.create_shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
     assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
     assert "--blender /nowhere/blender: the program does not exist" in capsys.readouterr().err
@@ -333,7 +333,7 @@ def test_dask_is_imported_lazily(load: Load, tmp_path: Path) -> None:
 def test_missing_dask_is_reported(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cli, folder = load("dampsim_addon.cli"), farms.shots(tmp_path / "shots", 1)
+    cli, folder = load("dampsim_addon.cli"), farms.create_shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--engine", "dask"]
     assert cli.main(arguments) == cli.FAILED
     assert "give --scheduler tcp://HOST:8786" in capsys.readouterr().err

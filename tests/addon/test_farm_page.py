@@ -14,14 +14,14 @@ from typing import Any
 import bpy
 import farms
 import pytest
-from scenes import fresh, wobbler
+from scenes import new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 MODEL, SCRIPT = farms.ROOT / "tests/farm/flamenco.js", farms.ROOT / "farm/dampsim_bake.js"
 
 
-def reported(folder: Path, label: str, **facts: Any) -> None:
+def write_report(folder: Path, label: str, **facts: Any) -> None:
     """Write a report in the format of a bake."""
     place = folder / label
     place.mkdir(parents=True)
@@ -46,15 +46,15 @@ def reported(folder: Path, label: str, **facts: Any) -> None:
 def gathered(load: Load, tmp_path: Path) -> Path:
     """Return the folder of a farm's page with every kind of result."""
     folder = tmp_path / "A night & <more>"
-    reported(folder, "sh010/settle=12", picture=True)
-    reported(folder, "sh020/settle=12", rest=19.0, picture=True, helped=3)
-    reported(folder, "sh030/settle=12", rest=None, overshoot=0.9)
-    reported(folder, "sh040/settle=12", dialled_rest=None, rest=None, overshoot=None, dialled_overshoot=None)
-    reported(folder, "sh050/settle=12", problem="Tail: the <pins> are gone & nothing holds it; choose a pin group.")
+    write_report(folder, "sh010/settle=12", picture=True)
+    write_report(folder, "sh020/settle=12", rest=19.0, picture=True, helped=3)
+    write_report(folder, "sh030/settle=12", rest=None, overshoot=0.9)
+    write_report(folder, "sh040/settle=12", dialled_rest=None, rest=None, overshoot=None, dialled_overshoot=None)
+    write_report(folder, "sh050/settle=12", problem="Tail: the <pins> are gone & nothing holds it; choose a pin group.")
     listed = [{"label": f"sh0{number}0 · settle 12", "folder": f"sh0{number}0/settle=12"} for number in range(1, 7)]
     (folder / "units.json").write_text(json.dumps(listed))
     # Left over from an earlier shot list.
-    reported(folder, "sh070/settle=12")
+    write_report(folder, "sh070/settle=12")
     load("dampsim_addon.farm.page").write_page(folder)
     return folder
 
@@ -85,7 +85,7 @@ def test_moved_page_finds_pictures(load: Load, gathered: Path) -> None:
 
 @pytest.mark.slow
 def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
-    chromium = farms.needed("chromium")
+    chromium = farms.require_program("chromium")
     out = os.environ.get("DAMPSIM_PICTURES")
     picture = (Path(out) if out else tmp_path) / "farm_page.png"
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
@@ -106,10 +106,10 @@ def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
     assert any(red < green < blue for red, green, blue in seen)
 
 
-def flamenco(*arguments: object) -> Any:
+def run_flamenco_model(*arguments: object) -> Any:
     """Run the model of Flamenco's manager on the job type; return its output."""
     done = subprocess.run(
-        [farms.needed("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
+        [farms.require_program("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -117,18 +117,20 @@ def flamenco(*arguments: object) -> Any:
     return json.loads(done.stdout)
 
 
-def compiled(folder: Path, **settings: Any) -> Any:
+def compile_job(folder: Path, **settings: Any) -> Any:
     """Return the tasks of a job submitted as by Flamenco's add-on."""
-    values: dict[str, Any] = {one["key"]: one["default"] for one in flamenco()["settings"] if "default" in one}
+    values: dict[str, Any] = {
+        one["key"]: one["default"] for one in run_flamenco_model()["settings"] if "default" in one
+    }
     values |= {"blendfile": "/s/sh010.flamenco.blend", "output_root": "/o", "output_path": "/o/night", **settings}
     folder.mkdir(exist_ok=True)
     (folder / "job.json").write_text(json.dumps({"name": "night", "settings": values}))
-    return flamenco(folder / "job.json")
+    return run_flamenco_model(folder / "job.json")
 
 
 def test_flamenco_tasks_per_unit(tmp_path: Path) -> None:
     """Flamenco gets a task for each shot, object and wedge, and one that gathers the reports."""
-    tasks = compiled(
+    tasks = compile_job(
         tmp_path,
         shots="/s/sh020.blend; /s/b/sh020.blend",
         all_objects="Tail\nEar, left",
@@ -148,20 +150,20 @@ def test_flamenco_tasks_per_unit(tmp_path: Path) -> None:
     assert [Path(place).parent.as_posix() for place in places] == [
         t["commands"][0]["parameters"]["path"] for t in tasks[:-1]
     ]
-    one = compiled(tmp_path, all_objects="Tail\nEar", split_objects=False)
+    one = compile_job(tmp_path, all_objects="Tail\nEar", split_objects=False)
     assert [task["name"] for task in one] == ["sh010 as_it_is", "gather"]
     assert "--object" not in one[0]["commands"][1]["parameters"]["args"]
     with pytest.raises(ValueError, match="'settle' is not a wedge; write NAME=VALUE,VALUE"):
-        compiled(tmp_path, wedges="settle")
+        compile_job(tmp_path, wedges="settle")
 
 
 def test_flamenco_finds_objects(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     wobbler("", "Tail")
     for name in ("Left", "Right"):
         wobbler("", name).dampsim.together = "0123456789abcdef"
     bpy.ops.mesh.primitive_cube_add()
-    expression = next(one["eval"] for one in flamenco()["settings"] if one["key"] == "all_objects")
+    expression = next(one["eval"] for one in run_flamenco_model()["settings"] if one["key"] == "all_objects")
     # Flamenco's add-on evaluates it in the same way.
     found = eval(expression, {}, {"C": bpy.context, "bpy": bpy})
     assert found.split("\n") in (["Left", "Tail"], ["Right", "Tail"])
@@ -170,8 +172,8 @@ def test_flamenco_finds_objects(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_flamenco_tasks_run(tmp_path: Path) -> None:
     program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.shots(tmp_path / "shots", 2, broken=(2,))
-    tasks = compiled(
+    folder = farms.create_shots(tmp_path / "shots", 2, broken=(2,))
+    tasks = compile_job(
         tmp_path / "job", blendfile=str(folder / "sh001.blend"), shots=str(folder / "sh002.blend"),
         all_objects="Wobbler", wedges="settle=6,9", target="point_cache", pictures=0, output_path=str(output),
     )  # fmt: skip

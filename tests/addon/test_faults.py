@@ -17,7 +17,7 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import FILES, LAST, PACKAGE, TARGETS, dump, fresh, wobbler
+from scenes import FILES, LAST, PACKAGE, TARGETS, dump, new_scene, wobbler
 from test_baking import bake
 
 pytestmark = pytest.mark.bpy
@@ -50,12 +50,12 @@ def command(folder: Path, path: Path, *arguments: str) -> list[str]:
     return [*program, "--", str(Path(__file__).parents[1]), PACKAGE, str(path), *arguments]
 
 
-def frames(cache: Path) -> dict[str, bytes]:
+def frame_files(cache: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in cache.rglob("frame_*.frame")}
 
 
-def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
-    scene = fresh(last)
+def save_scene(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
+    scene = new_scene(last)
     obj = wobbler(folder / "cache")
     obj.dampsim.resolution = resolution
     scene.frame_set(1)
@@ -67,14 +67,14 @@ def saved(folder: Path, last: int = LAST, resolution: int = 400) -> Path:
 @pytest.mark.slow
 @needs_linux
 def test_killed_bake_resumes_bitwise(tmp_path: Path) -> None:
-    path = saved(tmp_path, last=60)
+    path = save_scene(tmp_path, last=60)
     cache, out = tmp_path / "cache", tmp_path / "out.blend"
     arguments = command(tmp_path, path, "bake", "--target", "point_cache", "--output", str(out))
     began = time.monotonic()
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     whole = time.monotonic() - began
     assert done.returncode == 0, done.stdout + done.stderr
-    expected, played = frames(cache), next(cache.rglob("bake.pc2")).read_bytes()
+    expected, played = frame_files(cache), next(cache.rglob("bake.pc2")).read_bytes()
     assert len(expected) == 60
     shutil.rmtree(cache)
     out.unlink()
@@ -84,7 +84,7 @@ def test_killed_bake_resumes_bitwise(tmp_path: Path) -> None:
         time.sleep(dice.uniform(0.3 * whole, whole))
         process.send_signal(signal.SIGKILL)
         process.wait()
-        found = frames(cache)
+        found = frame_files(cache)
         reached.append(len(found))
         # Files with their final name are complete.
         assert all(expected[name] == content for name, content in found.items())
@@ -95,7 +95,7 @@ def test_killed_bake_resumes_bitwise(tmp_path: Path) -> None:
     assert max(reached) > 0
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert frames(cache) == expected
+    assert frame_files(cache) == expected
     assert next(cache.rglob("bake.pc2")).read_bytes() == played
     assert [p.name for p in cache.rglob("*") if p.name.endswith(".part")] == []
 
@@ -116,7 +116,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 @needs_linux
 @pytest.mark.parametrize("target", TARGETS)
 def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
-    fresh(60)
+    new_scene(60)
     obj = wobbler(disk)
     obj.dampsim.target = target
     before = dump()
@@ -142,23 +142,23 @@ def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: P
 @needs_linux
 @pytest.mark.parametrize("target", FILES)
 def test_full_disk_keeps_previous_bake(load: Load, target: str, disk: Path, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(disk)
     bake(obj, "SHAPE_KEYS")
-    before, kept = dump(), frames(disk)
+    before, kept = dump(), frame_files(disk)
     room = shutil.disk_usage(disk).free
     (disk / "filling").write_bytes(b"x" * (room - 16_000))
     obj.dampsim.target = target
     with pytest.raises(RuntimeError, match=r"Wobbler: .*cannot be written.*free some space"):
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == before
-    assert frames(disk) == kept
+    assert frame_files(disk) == kept
     assert obj.dampsim.baked == "SHAPE_KEYS"
 
 
 @needs_linux
 def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path / "cache")
     before = dump()
     steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, True)
@@ -177,10 +177,10 @@ def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "swapped", "gone"])
 def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "POINT_CACHE")
-    expected = frames(tmp_path)
+    expected = frame_files(tmp_path)
     paths = sorted(tmp_path.rglob("frame_*.frame"))
     hurt, content = paths[6], paths[6].read_bytes()
     if damage == "truncated":
@@ -198,7 +198,7 @@ def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> No
         # Frames after a gap are simulated again.
         assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
         bake(obj, "POINT_CACHE", resume=True)
-        assert frames(tmp_path) == expected
+        assert frame_files(tmp_path) == expected
         return
     assert load("dampsim_addon.api").info(obj).damaged == (7,)
     before = dump()
@@ -208,11 +208,11 @@ def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> No
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == before
     bake(obj, "POINT_CACHE", rebake=True, frame=7)
-    assert frames(tmp_path) == expected
+    assert frame_files(tmp_path) == expected
 
 
 def test_flipped_bit_is_detected(load: Load, tmp_path: Path) -> None:
-    fresh(2)
+    new_scene(2)
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
@@ -244,7 +244,7 @@ def test_flipped_bit_is_detected(load: Load, tmp_path: Path) -> None:
      if (t, d) != ("ALEMBIC", "truncated")],
 )  # fmt: skip
 def test_damaged_target_file_is_rebaked(load: Load, target: str, damage: str, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bake(obj, target)
     api = load("dampsim_addon.api")
@@ -270,7 +270,7 @@ def test_damaged_target_file_is_rebaked(load: Load, target: str, damage: str, tm
 @pytest.mark.slow
 @needs_linux
 def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> None:
-    path = saved(tmp_path)
+    path = save_scene(tmp_path)
     obj = bpy.context.object
     job = load("dampsim_addon.jobs.bake")
     # Close the bake after failures too, or every later test finds it running.
@@ -279,13 +279,13 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
             if step.text == "Simulating" and step.completed == 3:
                 break
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
-        known = frames(tmp_path / "cache")
+        known = frame_files(tmp_path / "cache")
         for what in ("bake", "clear"):
             other = subprocess.run(command(tmp_path, path, what), capture_output=True, text=True, check=False)
             assert other.returncode == 1, other.stdout + other.stderr
             assert "Wobbler: another Blender is writing to the cache" in other.stderr
             assert "Traceback" not in other.stderr
-            found = frames(tmp_path / "cache")
+            found = frame_files(tmp_path / "cache")
             assert {name: found.get(name) for name in known} == known
             # One more frame was being written.
             assert 3 <= len(known) <= len(found) <= 4
@@ -299,7 +299,7 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
 
 @needs_linux
 def test_read_only_folder_is_reported(tmp_path: Path) -> None:
-    path = saved(tmp_path)
+    path = save_scene(tmp_path)
     (tmp_path / "cache").mkdir()
     mount = ["mount", "--bind", "-o", "ro", str(tmp_path / "cache"), str(tmp_path / "cache")]
     if subprocess.run(mount, check=False).returncode:
@@ -319,7 +319,7 @@ def test_read_only_folder_is_reported(tmp_path: Path) -> None:
 def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     """Caches stay with their files through Save As, copies and renames."""
     caches, job = load("dampsim_addon.scene.caches"), load("dampsim_addon.jobs.bake")
-    fresh()
+    new_scene()
     obj = wobbler("//cache")
     shots = tmp_path / "shots"
     (shots / "old").mkdir(parents=True)
@@ -327,7 +327,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.save_as_mainfile(filepath=str(first))
     bake(obj, "POINT_CACHE")
     bpy.ops.wm.save_as_mainfile(filepath=str(first))
-    expected = frames(tmp_path / "cache")
+    expected = frame_files(tmp_path / "cache")
 
     # Saving a copy leaves this file unchanged, and the copy finds the frames.
     bpy.ops.wm.save_as_mainfile(filepath=str(shots / "old" / "copy.blend"), copy=True)
@@ -348,7 +348,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     bpy.ops.wm.open_mainfile(filepath=str(first))
     obj = bpy.context.object
-    assert frames(caches.cache_folder(obj)) == expected
+    assert frame_files(caches.cache_folder(obj)) == expected
     assert not load("dampsim_addon.api").info(obj).faults
     for path in (second, shots / "old" / "copy.blend"):
         bpy.ops.wm.open_mainfile(filepath=str(path))
@@ -361,7 +361,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     obj = bpy.context.object
     texts = [step.text for step in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)]
     assert (texts.count("Copying"), texts.count("Checking"), texts.count("Simulating")) == (LAST, LAST, 0)
-    assert frames(caches.cache_folder(obj)) == expected
+    assert frame_files(caches.cache_folder(obj)) == expected
     # After renames of the file and the object nothing is simulated again.
     bpy.ops.wm.save_as_mainfile(filepath=str(third))
     third.rename(shots / "renamed.blend")
@@ -372,7 +372,7 @@ def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     assert (texts.count("Copying"), texts.count("Simulating")) == (0, 0)
 
 
-def of_format(cache: Path, number: int) -> dict[str, bytes]:
+def set_cache_format(cache: Path, number: int) -> dict[str, bytes]:
     """Set the format number of a cache; return its files."""
     header = json.loads((cache / "header.json").read_text())["header"] | {"format": number}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
@@ -385,12 +385,12 @@ def of_format(cache: Path, number: int) -> dict[str, bytes]:
 def test_other_cache_version_is_reported(load: Load, tmp_path: Path, number: int, words: str) -> None:
     """A cache of another version of DampSim is reported as such and stays unchanged when the file is saved."""
     caches, api = load("dampsim_addon.scene.caches"), load("dampsim_addon.api")
-    fresh(4)
+    new_scene(4)
     obj = wobbler(tmp_path / "cache")
     # The caches of an unsaved file have no owner; saving assigns them.
     bake(obj, "POINT_CACHE")
     there = caches.cache_folder(obj)
-    before = of_format(there, number)
+    before = set_cache_format(there, number)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
     assert {path.name: path.read_bytes() for path in there.iterdir()} == before
     assert f"was made by {words}" in api.info(obj).problem
@@ -406,13 +406,13 @@ def test_other_cache_version_is_reported(load: Load, tmp_path: Path, number: int
 def test_save_as_beside_older_cache(load: Load, tmp_path: Path, resume: bool) -> None:
     """A file saved under another name bakes into its own cache if the first file's cache is of an older version."""
     caches = load("dampsim_addon.scene.caches")
-    fresh(4)
+    new_scene(4)
     obj = wobbler(tmp_path / "cache")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
     bake(obj, "POINT_CACHE")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))
     there = caches.cache_folder(obj)
-    before = of_format(there, 1)
+    before = set_cache_format(there, 1)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "second.blend"))
     bake(obj, "POINT_CACHE", resume=resume)
     assert caches.cache_folder(obj) != there

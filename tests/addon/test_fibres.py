@@ -10,8 +10,8 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import TARGETS, fresh, world
-from test_drawing import REDRAWS, redraw, sealed
+from scenes import TARGETS, new_scene, world_vertices
+from test_drawing import REDRAWS, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -56,17 +56,17 @@ def play(last: int = LAST) -> None:
 
 
 def length(obj: bpy.types.Object, frame: float) -> float:
-    return float(np.ptp(world(obj, frame)[:, 0]))
+    return float(np.ptp(world_vertices(obj, frame)[:, 0]))
 
 
 @pytest.mark.parametrize("along", [{}, {"fibres_along": "X"}, {"fibres_along": "PAINTED", "direction_group": "Level"}])
 def test_keyed_contraction_playback_equals_bake(
     load: Load, live: ModuleType, tmp_path: Path, along: dict[str, str]
 ) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = tongue(tmp_path, **along)
     play()
-    played = [world(obj, frame) for frame in (4, 6, LAST)]
+    played = [world_vertices(obj, frame) for frame in (4, 6, LAST)]
     kept = [kept.frame.state for kept in live.find_session(obj).frames]
     assert length(obj, 1) == pytest.approx(1.0, abs=1e-3)
     # The pins keep the width of its end. It is at rest Settle frames after the last key.
@@ -85,11 +85,13 @@ def test_keyed_contraction_playback_equals_bake(
             }
         for shape, frame in zip(played, (4, 6, LAST), strict=True):
             # The bound of compressed keys is a thousandth of the size; PC2 has single precision.
-            np.testing.assert_allclose(world(obj, frame), shape, atol=1e-6 if target == "POINT_CACHE" else 1.1e-3)
+            np.testing.assert_allclose(
+                world_vertices(obj, frame), shape, atol=1e-6 if target == "POINT_CACHE" else 1.1e-3
+            )
 
 
 def test_changed_key_is_simulated_again(live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     obj = tongue(tmp_path)
     play()
     session = live.find_session(obj)
@@ -102,7 +104,7 @@ def test_changed_key_is_simulated_again(live: ModuleType, tmp_path: Path) -> Non
 
 
 def test_fibres_from_selection(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = tongue(tmp_path, fibre_group="")
     assert bpy.ops.dampsim.fibres() == {"FINISHED"}
     weights = load("dampsim_addon.blender.vertex_groups").read_weights
@@ -124,7 +126,7 @@ def test_fibres_from_selection(load: Load, tmp_path: Path) -> None:
 
 
 def test_cloth_ignores_fibre_group(load: Load, tmp_path: Path) -> None:
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     obj = tongue(tmp_path)
     obj.dampsim.kind = "CLOTH"
     assert not load("dampsim_addon.ui.fibre_panel").DAMPSIM_PT_fibres.poll(bpy.context)
@@ -134,14 +136,14 @@ def test_cloth_ignores_fibre_group(load: Load, tmp_path: Path) -> None:
 
 
 def test_constant_direction_group_is_refused(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = tongue(tmp_path, fibres_along="PAINTED", direction_group="Fibres")
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem.startswith("Tongue: its Direction Group is nearly constant along its fibres; paint it from")
 
 
 def test_nan_contraction_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     obj = tongue(tmp_path)
     obj.dampsim.contraction = float("nan")
     obj.keyframe_insert("dampsim.contraction", frame=6)
@@ -155,7 +157,7 @@ def test_nan_contraction_is_reported(load: Load, live: ModuleType, tmp_path: Pat
 def test_contraction_display_avoids_disk(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     obj = tongue(tmp_path)
     assert [text for text in redraw(load) if text.startswith("Keyframe Contraction")]
     obj.dampsim.show_fibres = True
@@ -163,8 +165,8 @@ def test_contraction_display_avoids_disk(
     overlay, put = load("dampsim_addon.ui.overlay"), []
     found = overlay.overlay_data(obj, scene).fibres
     # The end is pinned; the free part is shorter by the keyed percentage.
-    assert found.words.endswith("% shorter on average")
-    assert 25.0 < float(found.words.split("%")[0]) < 31.0
+    assert found.label.endswith("% shorter on average")
+    assert 25.0 < float(found.label.split("%")[0]) < 31.0
     ways = found.points[1::2] - found.points[::2]
     assert (np.abs(ways[:, 0]) > 0.9 * np.linalg.norm(ways, axis=1)).mean() > 0.9
     state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
@@ -174,9 +176,9 @@ def test_contraction_display_avoids_disk(
     )  # fmt: skip
     monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_lines", "_points", "_text", "_colored"):
+    for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
-    with sealed():
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()
             texts = redraw(load)

@@ -12,7 +12,7 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, add, fresh, wobbler, world
+from scenes import LAST, add_simulation, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -61,7 +61,7 @@ def motion(obj: bpy.types.Object, frame: int) -> tuple[np.ndarray, np.ndarray]:
 
 def accelerations(load: Load, kind: str, start: tuple[float, float, float], **settings: Any) -> tuple[Any, Any]:
     """Return accelerations (n, 3) m/s^2 of Blender's particles in their first step, and ours at the same states."""
-    scene = fresh()
+    scene = new_scene()
     scene.use_gravity = False
     field, ball = effector(kind, **settings), particles(start)
     x, v = motion(ball, 1)
@@ -113,7 +113,7 @@ def test_turbulence_matches_blender_statistics(load: Load, size: float) -> None:
     blender, ours = [], []
     for place in range(12):
         # Sample another part of the pattern.
-        scene = fresh()
+        scene = new_scene()
         scene.use_gravity = False
         field, ball = effector("TURBULENCE", strength=3.0, size=size), particles((0.0, 0.0, 0.0))
         field.location.x += 7.3 * place
@@ -159,7 +159,7 @@ def frames(load: Load, obj: bpy.types.Object) -> list[Any]:
     return [cache.read(number) for number in cache.frame_numbers()]
 
 
-def places(found: list[Any]) -> list[bytes]:
+def position_bytes(found: list[Any]) -> list[bytes]:
     return [frame.state.positions.tobytes() for frame in found]
 
 
@@ -169,7 +169,7 @@ def flag(cache: Path) -> bpy.types.Object:
     obj = bpy.context.object
     group = obj.vertex_groups.new(name="Pin")
     group.add([v.index for v in obj.data.vertices if v.co.x < -0.45], 1.0, "REPLACE")
-    add(obj, cache, kind="SPRINGS", stiffness=100.0)
+    add_simulation(obj, cache, kind="SPRINGS", stiffness=100.0)
     return obj
 
 
@@ -181,11 +181,11 @@ def bar(cache: Path) -> bpy.types.Object:
         vertex.co.y, vertex.co.z = 0.15 * vertex.co.y, 0.15 * vertex.co.z
     group = obj.vertex_groups.new(name="Pin")
     group.add([v.index for v in obj.data.vertices if v.co.x < 0.0], 1.0, "REPLACE")
-    add(obj, cache, stiffness=2000.0, resolution=150)
+    add_simulation(obj, cache, stiffness=2000.0, resolution=150)
     return obj
 
 
-def blowing(strength: float = 6.0, **settings: Any) -> bpy.types.Object:
+def keyed_wind(strength: float = 6.0, **settings: Any) -> bpy.types.Object:
     """Return a wind along y that starts at frame 4."""
     bpy.ops.object.effector_add(type="WIND", rotation=(-np.pi / 2.0, 0.0, 0.0))
     obj = bpy.context.object
@@ -202,9 +202,9 @@ def blowing(strength: float = 6.0, **settings: Any) -> bpy.types.Object:
 def test_keyed_wind_playback_equals_bake(
     load: Load, live: ModuleType, tmp_path: Path, make: Callable[[Path], bpy.types.Object], noise: float
 ) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = make(tmp_path)
-    wind = blowing(noise=noise)
+    wind = keyed_wind(noise=noise)
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
     session = live.find_session(obj)
@@ -212,18 +212,18 @@ def test_keyed_wind_playback_equals_bake(
     played = [kept.frame for kept in session.frames]
     assert len(played) == session.verified == LAST
     made = frames(load, obj)
-    assert places(played) == places(made)
+    assert position_bytes(played) == position_bytes(made)
     assert [frame.inputs for frame in played] == [frame.inputs for frame in made]
     way = [frame.surface[:, 1].mean() - made[0].surface[:, 1].mean() for frame in made]
     # Before frame 4 only noise acts, which does not depend on the strength. Then it moves downwind.
     assert (max(map(abs, way[:3])) < 1e-5) == (noise == 0.0)
     assert way[-1] > 0.01
     bpy.data.objects.remove(wind)
-    assert (places(frames(load, obj))[:3] == places(made)[:3]) == (noise == 0.0)
+    assert (position_bytes(frames(load, obj))[:3] == position_bytes(made)[:3]) == (noise == 0.0)
 
 
 def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(24)
+    scene = new_scene(24)
     obj = bar(tmp_path)
     obj.dampsim.stiffness = 300.0
     for frame, value in ((9, -9.81), (10, 0.0)):
@@ -245,8 +245,8 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
         scene.frame_set(frame)
         assert measured.is_measurement_current(obj, scene)
     bake(obj)
-    hangs, rises = world(obj, 9)[:, 2].min(), world(obj, 24)[:, 2].min()
-    assert world(obj, 1)[:, 2].min() == pytest.approx(hangs, abs=1e-5)
+    hangs, rises = world_vertices(obj, 9)[:, 2].min(), world_vertices(obj, 24)[:, 2].min()
+    assert world_vertices(obj, 1)[:, 2].min() == pytest.approx(hangs, abs=1e-5)
     # As modelled, its lower side is at -0.075.
     assert hangs < -0.085
     assert rises == pytest.approx(-0.075, abs=2e-3)
@@ -255,10 +255,10 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
 
 @pytest.mark.slow
 def test_excluded_fields_change_nothing(load: Load, tmp_path: Path) -> None:
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = bar(tmp_path)
     before = frames(load, obj)
-    wind = blowing()
+    wind = keyed_wind()
     empty = bpy.data.collections.new("Nothing")
     scene.collection.children.link(empty)
 
@@ -293,9 +293,9 @@ def test_excluded_fields_change_nothing(load: Load, tmp_path: Path) -> None:
 
 
 def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = bar(tmp_path)
-    wind, calm = blowing(), effector("FORCE", strength=0.5)
+    wind, calm = keyed_wind(), effector("FORCE", strength=0.5)
     # Nearer, the attraction would have no static shape.
     calm.location = (0.0, 3.0, 0.0)
     for frame in range(1, 9):
@@ -342,9 +342,9 @@ def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: P
 
 def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Variants use the wind of the bake, and only the main thread reads it."""
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = bar(tmp_path)
-    blowing()
+    keyed_wind()
     made = frames(load, obj)
     obj.dampsim.baked = ""
     snapshot, threads = load("dampsim_addon.scene.scene_builder"), set()
@@ -361,14 +361,14 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
             except StopIteration as end:
                 simulation = end.value
                 break
-        assert places(list(simulation.frames())) == places(made)
+        assert position_bytes(list(simulation.frames())) == position_bytes(made)
     assert threads == {threading.main_thread()}
 
 
 def test_ghosts_and_calibration_in_wind(load: Load, tmp_path: Path) -> None:
-    fresh(6)
+    new_scene(6)
     obj = bar(tmp_path)
-    blowing()
+    keyed_wind()
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
     obj.dampsim.variants[0].settle = 3.0
@@ -388,7 +388,7 @@ def test_ghosts_and_calibration_in_wind(load: Load, tmp_path: Path) -> None:
 def test_unsupported_field_settings_are_reported(
     load: Load, tmp_path: Path, kind: str, settings: dict[str, Any], words: str
 ) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj = bar(tmp_path)
     findings = load("dampsim_addon.ui.doctor").find_issues
     assert "fields" not in findings(obj, scene)
@@ -404,7 +404,7 @@ def test_unsupported_field_settings_are_reported(
 
 
 def test_surface_and_particle_fields_reported(load: Load, tmp_path: Path) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj = bar(tmp_path)
     ball = particles((0.0, 0.0, 0.0))
     ball.name = "Ball"
@@ -416,13 +416,13 @@ def test_surface_and_particle_fields_reported(load: Load, tmp_path: Path) -> Non
     assert "fields" not in findings(obj, scene)
     ball.particle_systems[0].settings.force_field_1.type = "FORCE"
     bpy.context.view_layer.update()
-    assert "its particles do of Ball" in findings(obj, scene)["fields"].text
+    assert "force fields of its particles of Ball" in findings(obj, scene)["fields"].text
 
 
 def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
     import random
 
-    fresh(3)
+    new_scene(3)
     wobbler(tmp_path)
     fields = load("dampsim_addon.scene.force_fields")
     has_field = load("dampsim_addon.blender.fields").has_field

@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh, wobbler
+from scenes import new_scene, wobbler
 from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -31,13 +31,13 @@ def ball(size: float = 1.0, location: tuple[float, float, float] = (0.0, 0.0, 0.
     return obj
 
 
-def weight(obj: bpy.types.Object) -> np.ndarray:
+def pin_weights(obj: bpy.types.Object) -> np.ndarray:
     """Return the weights of the pin group, (v,)."""
     index = obj.vertex_groups[obj.dampsim.pin_group].index
     return np.array([next((g.weight for g in vertex.groups if g.group == index), 0.0) for vertex in obj.data.vertices])
 
 
-def rigged(*chains: list[str], branching: bool = False) -> bpy.types.Object:
+def bone_chains(*chains: list[str], branching: bool = False) -> bpy.types.Object:
     """Return an armature with chains of bones along x, 0.5 m each, the chains 1 m apart along y."""
     data = bpy.data.armatures.new("Rig")
     rig = bpy.data.objects.new("Rig", data)
@@ -55,9 +55,9 @@ def rigged(*chains: list[str], branching: bool = False) -> bpy.types.Object:
     return rig
 
 
-def snake(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
+def rigged_bar(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
     """Return a round bar along x and its rig with a bone for each 0.5 m and automatic weights."""
-    rig = rigged([f"bone{k}" for k in range(bones)])
+    rig = bone_chains([f"bone{k}" for k in range(bones)])
     bpy.ops.mesh.primitive_cylinder_add(vertices=12, radius=0.1, depth=1.0, location=(0.0, 0.0, 0.0))
     obj = bpy.context.object
     obj.name = "Snake"
@@ -76,7 +76,7 @@ def snake(bones: int) -> tuple[bpy.types.Object, bpy.types.Object]:
 
 def test_closed_mesh_uses_sag(load: Load) -> None:
     for size in (0.02, 3.0):
-        fresh()
+        new_scene()
         obj = ball(size)
         select(obj)
         assert bpy.ops.dampsim.add() == {"FINISHED"}
@@ -85,7 +85,7 @@ def test_closed_mesh_uses_sag(load: Load) -> None:
 
 def test_change_to_springs_uses_modulus(load: Load) -> None:
     """Springs use the modulus, because the sag of a net takes tens of static solves."""
-    fresh()
+    new_scene()
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
@@ -100,7 +100,7 @@ def test_change_to_springs_uses_modulus(load: Load) -> None:
 @pytest.mark.parametrize(("kind", "part"), [("CLOTH", 0.001), ("ROPE", 0.01)])
 def test_change_to_cloth_or_rope(load: Load, kind: str, part: float) -> None:
     """Cloth and ropes get a thickness in proportion to their size and use the modulus."""
-    fresh()
+    new_scene()
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
@@ -117,7 +117,7 @@ def test_change_to_cloth_or_rope(load: Load, kind: str, part: float) -> None:
 
 
 def test_add_reports_once(load: Load) -> None:
-    fresh()
+    new_scene()
     objects = [ball(), ball(location=(2.0, 0.0, 0.0))]
     bpy.ops.mesh.primitive_plane_add(location=(4.0, 0.0, 0.0))
     select(*objects, bpy.context.object)
@@ -131,7 +131,7 @@ def test_add_reports_once(load: Load) -> None:
 
 def test_small_holes_count_as_closed(load: Load) -> None:
     """A mesh with small holes, such as Suzanne's eye sockets, is a solid; a sleeve is cloth."""
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_monkey_add()
     monkey = bpy.context.object
     bpy.ops.mesh.primitive_cylinder_add(end_fill_type="NOTHING", radius=0.3, depth=2.0)
@@ -147,10 +147,10 @@ def test_small_holes_count_as_closed(load: Load) -> None:
 
 
 def test_tail_pins_at_first_bone(load: Load) -> None:
-    fresh()
-    obj, _ = snake(4)
+    new_scene()
+    obj, _ = rigged_bar(4)
     bpy.ops.dampsim.add()
-    found, x = weight(obj), np.array([v.co.x for v in obj.data.vertices])
+    found, x = pin_weights(obj), np.array([v.co.x for v in obj.data.vertices])
     assert found[x < 0.2].min() > 0.99
     assert found[x > 1.0].max() == 0.0
     assert "bone" in obj.dampsim.kind_note
@@ -158,23 +158,23 @@ def test_tail_pins_at_first_bone(load: Load) -> None:
 
 def test_bone_child_pins_near_bone(load: Load) -> None:
     """A belly in front of a spine is pinned where it is nearest to the bone."""
-    fresh()
-    rig = rigged(["spine"])
+    new_scene()
+    rig = bone_chains(["spine"])
     obj = ball(1.0, (0.25, 0.8, 0.0))
     obj.parent, obj.parent_type, obj.parent_bone = rig, "BONE", "spine"
     bpy.context.view_layer.update()
     obj.matrix_world.translation = (0.25, 0.8, 0.0)
     select(obj)
     bpy.ops.dampsim.add()
-    found = weight(obj)
+    found = pin_weights(obj)
     place = np.array([list(obj.matrix_world @ v.co) for v in obj.data.vertices])
     assert found[place[:, 1] < 0.4].min() > 0.9
     assert found[place[:, 1] > 0.9].max() == 0.0
 
 
 def test_branching_rig_pins_near_bones(load: Load) -> None:
-    fresh()
-    rig = rigged(["hips", "chest"], ["leg"], branching=True)
+    new_scene()
+    rig = bone_chains(["hips", "chest"], ["leg"], branching=True)
     obj = ball(2.0, (0.5, 0.5, 0.0))
     modifier = obj.modifiers.new("Armature", "ARMATURE")
     modifier.object = rig
@@ -183,15 +183,15 @@ def test_branching_rig_pins_near_bones(load: Load) -> None:
         obj.vertex_groups.new(name=name).add(np.flatnonzero(part).tolist(), 1.0, "REPLACE")
     select(obj)
     bpy.ops.dampsim.add()
-    found = weight(obj)
+    found = pin_weights(obj)
     far = np.abs(place[:, 2]) > 0.9
     assert found.max() == 1.0
     assert found[far].mean() < 0.2 < found[np.abs(place[:, 2]) < 0.2].mean()
 
 
 def test_separate_chains_pin_at_first_bones(load: Load) -> None:
-    fresh()
-    rig = rigged(["left", "left tip"], ["right", "right tip"])
+    new_scene()
+    rig = bone_chains(["left", "left tip"], ["right", "right tip"])
     obj = ball(2.0)
     x, y = (np.array([v.co[axis] for v in obj.data.vertices]) for axis in (0, 1))
     for name, part in (
@@ -202,45 +202,45 @@ def test_separate_chains_pin_at_first_bones(load: Load) -> None:
     obj.modifiers.new("Armature", "ARMATURE").object = rig
     select(obj)
     bpy.ops.dampsim.add()
-    np.testing.assert_array_equal(weight(obj), (x < 0).astype(float))
+    np.testing.assert_array_equal(pin_weights(obj), (x < 0).astype(float))
 
 
 def test_pin_group_precedes_bones(load: Load) -> None:
-    fresh()
-    obj, _ = snake(3)
+    new_scene()
+    obj, _ = rigged_bar(3)
     obj.vertex_groups.new(name="Goal").add([0], 1.0, "REPLACE")
     bpy.ops.dampsim.add()
     assert obj.dampsim.pin_group == "Goal"
 
 
-def drawn(load: Load) -> list[str]:
+def main_panel_texts(load: Load) -> list[str]:
     texts: list[str] = []
     load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 
 def test_unpinned_warning(load: Load) -> None:
-    fresh()
+    new_scene()
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
-    assert "Nothing is pinned, so it will fall" in drawn(load)
+    assert "Nothing is pinned, so it will fall" in main_panel_texts(load)
     assert not bpy.ops.dampsim.pin_bones.poll()
     bpy.ops.dampsim.let_fall()
-    assert "Nothing is pinned, so it will fall" not in drawn(load)
+    assert "Nothing is pinned, so it will fall" not in main_panel_texts(load)
     obj.dampsim.let_fall = False
     assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
-    assert "Nothing is pinned, so it will fall" not in drawn(load)
+    assert "Nothing is pinned, so it will fall" not in main_panel_texts(load)
 
 
 @pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
 def test_pin_selection_extends_pins(load: Load, mode: str) -> None:
-    fresh()
+    new_scene()
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
     bpy.ops.dampsim.pin_gradient(begin="Z", held=0.1, free=0.3)
-    before = weight(obj)
+    before = pin_weights(obj)
     for part in (obj.data.polygons, obj.data.edges):
         part.foreach_set("select", np.zeros(len(part), dtype=bool))
     low = np.array([v.co.z < -0.4 for v in obj.data.vertices])
@@ -250,7 +250,7 @@ def test_pin_selection_extends_pins(load: Load, mode: str) -> None:
         bpy.ops.object.mode_set(mode="EDIT")
     assert bpy.ops.dampsim.pin() == {"FINISHED"}
     bpy.ops.object.mode_set(mode="OBJECT")
-    np.testing.assert_allclose(weight(obj), np.maximum(before, low), atol=1e-6)
+    np.testing.assert_allclose(pin_weights(obj), np.maximum(before, low), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -265,7 +265,7 @@ def test_pin_selection_extends_pins(load: Load, mode: str) -> None:
     ],
 )
 def test_pin_gradient_directions(load: Load, begin: str, held: tuple[float, float, float]) -> None:
-    fresh()
+    new_scene()
     obj = ball()
     # Its local y axis points up.
     obj.rotation_euler[0] = np.pi / 2.0
@@ -275,56 +275,56 @@ def test_pin_gradient_directions(load: Load, begin: str, held: tuple[float, floa
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.pin_gradient(begin=begin, held=0.2, free=0.6) == {"FINISHED"}
     along = np.array([list(v.co) for v in obj.data.vertices]) @ np.array(held)
-    found = weight(obj)
+    found = pin_weights(obj)
     assert found[along > 0.47].min() == 1.0
     assert found[along < -0.3].max() == 0.0
     assert ((found > 0.1) & (found < 0.9)).any()
 
 
 def test_pin_gradient_along_bone(load: Load) -> None:
-    fresh()
-    obj, _ = snake(1)
+    new_scene()
+    obj, _ = rigged_bar(1)
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.pin_gradient(begin="BONE", held=0.2, free=0.8) == {"FINISHED"}
     x = np.array([v.co.x for v in obj.data.vertices])
-    found = weight(obj)
+    found = pin_weights(obj)
     assert found[x < 0.09].min() == 1.0
     assert found[x > 0.41].max() == 0.0
 
 
 def test_add_converts_text_and_linked_objects(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     bpy.ops.object.text_add()
     text = bpy.context.object
     text.data.extrude = 0.1
-    assert "is not a mesh" in " ".join(drawn(load))
+    assert "is not a mesh" in " ".join(main_panel_texts(load))
     assert bpy.ops.dampsim.convert_add() == {"FINISHED"}
     assert bpy.context.object.type == "MESH"
     assert bpy.context.object.dampsim.enabled
     # Blender creates the front, the sides and the back as separate parts.
     assert bpy.context.object.dampsim.kind == "SOLID"
-    fresh()
+    new_scene()
     ball()
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "props.blend"))
-    fresh()
+    new_scene()
     with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, into):
         into.objects = ["Ball"]
     linked = into.objects[0]
     bpy.context.scene.collection.objects.link(linked)
     select(linked)
     assert not bpy.ops.dampsim.add.poll()
-    assert "linked from another file" in " ".join(drawn(load))
+    assert "linked from another file" in " ".join(main_panel_texts(load))
     assert bpy.ops.dampsim.local_add() == {"FINISHED"}
     obj = bpy.context.object
     assert obj.library is None
     assert obj.data.library is None
     assert obj.dampsim.enabled
     bpy.ops.dampsim.pin_gradient()
-    assert weight(obj).max() == 1.0
+    assert pin_weights(obj).max() == 1.0
 
 
 def test_live_status_names_obstacle(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     standing = load("dampsim_addon.ui.live_status").live_status_text
     bpy.context.view_layer.update()
@@ -349,7 +349,7 @@ def test_live_status_names_obstacle(load: Load, live: ModuleType, tmp_path: Path
 
 @pytest.mark.parametrize(("keyed", "says"), [(False, "nothing moves"), (True, "6 of 6 frames")])
 def test_live_status_without_motion(load: Load, live: ModuleType, tmp_path: Path, keyed: bool, says: str) -> None:
-    scene = fresh(6)
+    scene = new_scene(6)
     obj = ball()
     select(obj)
     bpy.ops.dampsim.add()
@@ -364,7 +364,7 @@ def test_live_status_without_motion(load: Load, live: ModuleType, tmp_path: Path
 
 
 def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     presets = load("dampsim_addon.scene.presets")
     own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
@@ -389,7 +389,7 @@ def test_preset_sag_at_any_size(load: Load, tmp_path: Path) -> None:
     presets = load("dampsim_addon.scene.presets")
     path = next(path for path in presets.material_scripts() if path.stem == "jelly")
     for size in (0.05, 4.0):
-        fresh()
+        new_scene()
         obj = ball(size)
         select(obj)
         bpy.ops.dampsim.add()
@@ -401,29 +401,29 @@ def test_preset_sag_at_any_size(load: Load, tmp_path: Path) -> None:
 
 
 def test_keep_shape_reports_remaining_sag(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.keep_shape = True
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     # In percent: a ten-thousandth of the size.
     assert obj.dampsim.measured_sag < 0.01
-    assert not [text for text in drawn(load) if "of sag remains" in text]
+    assert not [text for text in main_panel_texts(load) if "of sag remains" in text]
     obj.dampsim.measured_sag = 1.5
-    assert "1.5% of sag remains" in " ".join(drawn(load))
+    assert "1.5% of sag remains" in " ".join(main_panel_texts(load))
     obj.dampsim.keep_shape = False
-    assert "of sag remains" not in " ".join(drawn(load))
+    assert "of sag remains" not in " ".join(main_panel_texts(load))
 
 
 def test_pin_gradient_on_flat_mesh(load: Load) -> None:
     """A gradient from the top pins one end of a horizontal sheet and frees the other."""
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=4, size=1.0)
     obj = bpy.context.object
     obj.scale.x = 3.0
     bpy.context.view_layer.update()
     bpy.ops.dampsim.add()
     assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
-    found = weight(obj)
+    found = pin_weights(obj)
     assert found.max() == 1.0
     assert found.min() == 0.0
 

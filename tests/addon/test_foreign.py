@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 import pytest
-from scenes import TARGETS, fresh, wobbler
+from scenes import TARGETS, new_scene, wobbler
 from test_drawing import redraw
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -35,7 +35,7 @@ def unreadable(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_bake_in_undecodable_folder(load: Load, unreadable: Path, target: str) -> None:
-    fresh(3)
+    new_scene(3)
     obj = wobbler("//cache")
     path = str(unreadable / "scene.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
@@ -51,7 +51,7 @@ def test_bake_in_undecodable_folder(load: Load, unreadable: Path, target: str) -
 
 
 def test_message_about_undecodable_folder(load: Load, unreadable: Path) -> None:
-    fresh(3)
+    new_scene(3)
     obj = wobbler(unreadable / "file" / "cache")
     (unreadable / "file").write_text("no folder")
     (result,) = load("dampsim_addon.api").bake([obj])
@@ -65,7 +65,7 @@ def test_message_about_undecodable_folder(load: Load, unreadable: Path) -> None:
 @pytest.mark.skipif(hasattr(os, "getuid") and os.getuid() != 0, reason="needs another user")
 def test_inaccessible_owner_keeps_cache(load: Load, tmp_path: Path) -> None:
     """A cache stays with an owner whose file is not accessible."""
-    fresh(3)
+    new_scene(3)
     (tmp_path / "private").mkdir()
     wobbler(tmp_path / "cache")
     owner = tmp_path / "private/scene.blend"
@@ -83,7 +83,7 @@ def test_inaccessible_owner_keeps_cache(load: Load, tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def stored(obj: bpy.types.Object) -> Any:
+def stored_properties(obj: bpy.types.Object) -> Any:
     """Return the properties as stored in the file."""
     system = getattr(obj, "bl_system_properties_get", None)
     return (system() if system else obj)["dampsim"]
@@ -92,9 +92,9 @@ def stored(obj: bpy.types.Object) -> Any:
 @pytest.mark.parametrize("name", [*CHOICES, "kind", "target"])
 def test_unknown_choice_is_reported(load: Load, tmp_path: Path, name: str) -> None:
     """An unknown choice of a newer version gives one message, and the panel still draws."""
-    scene = fresh(3)
+    scene = new_scene(3)
     obj, live = wobbler(tmp_path), load("dampsim_addon.live")
-    stored(obj)[name] = 77
+    stored_properties(obj)[name] = 77
     assert getattr(obj.dampsim, name) == ""
     (result,) = load("dampsim_addon.api").bake([obj])
     live.install()

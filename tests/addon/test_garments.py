@@ -12,7 +12,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh
+from scenes import new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.slow]
 Load = Callable[[str], ModuleType]
@@ -24,7 +24,7 @@ def primitive(name: str, **how: Any) -> bpy.types.Object:
     return bpy.context.object
 
 
-def edited(obj: bpy.types.Object, change: Callable[[Any], object]) -> bpy.types.Object:
+def edit_mesh(obj: bpy.types.Object, change: Callable[[Any], object]) -> bpy.types.Object:
     bm = bmesh.new()
     bm.from_mesh(obj.data)
     change(bm)
@@ -34,7 +34,7 @@ def edited(obj: bpy.types.Object, change: Callable[[Any], object]) -> bpy.types.
     return obj
 
 
-def drawn(vertices: Any, edges: Any, faces: Any = ()) -> bpy.types.Object:
+def mesh_from_data(vertices: Any, edges: Any, faces: Any = ()) -> bpy.types.Object:
     mesh = bpy.data.meshes.new("Drawn")
     mesh.from_pydata([tuple(map(float, one)) for one in vertices], list(edges), list(faces))
     obj = bpy.data.objects.new("Drawn", mesh)
@@ -46,37 +46,37 @@ def flag(across: int = 12) -> bpy.types.Object:
     return primitive("grid", x_subdivisions=across, y_subdivisions=8, size=1.0)
 
 
-def moved(obj: bpy.types.Object, place: Callable[[Any], None]) -> bpy.types.Object:
+def move_vertices(obj: bpy.types.Object, place: Callable[[Any], None]) -> bpy.types.Object:
     for vertex in obj.data.vertices:
         place(vertex.co)
     return obj
 
 
-def waved(co: Any) -> None:
+def wave(co: Any) -> None:
     co.z = 0.2 * math.cos(3.0 * co.x)
 
 
-def flat(part: float) -> Callable[[Any], None]:
+def flatten(part: float) -> Callable[[Any], None]:
     def press(co: Any) -> None:
         co.z *= part
 
     return press
 
 
-def slivers(co: Any) -> None:
+def make_slivers(co: Any) -> None:
     co.x = 4.0 * co.x**3 + 1e-4 * co.x
 
 
 def tube(sides: int = 16, radius: float = 0.1, cuts: int = 6, end: float | None = None) -> bpy.types.Object:
     obj = primitive("cone", vertices=sides, radius1=radius, radius2=end or radius, depth=0.6, end_fill_type="NOTHING")
     along = lambda bm: [e for e in bm.edges if abs(e.verts[0].co.z - e.verts[1].co.z) > 0.1]  # noqa: E731
-    return edited(obj, lambda bm: bmesh.ops.subdivide_edges(bm, edges=along(bm), cuts=cuts))
+    return edit_mesh(obj, lambda bm: bmesh.ops.subdivide_edges(bm, edges=along(bm), cuts=cuts))
 
 
 def box(size: float, cuts: int, part: float) -> bpy.types.Object:
     obj = primitive("cube", size=size)
-    edited(obj, lambda bm: bmesh.ops.subdivide_edges(bm, edges=bm.edges[:], cuts=cuts, use_grid_fill=True))
-    return moved(obj, flat(part))
+    edit_mesh(obj, lambda bm: bmesh.ops.subdivide_edges(bm, edges=bm.edges[:], cuts=cuts, use_grid_fill=True))
+    return move_vertices(obj, flatten(part))
 
 
 def shirt() -> bpy.types.Object:
@@ -98,24 +98,24 @@ def book() -> bpy.types.Object:
         new = [one for one in made if isinstance(one, bmesh.types.BMVert)]
         bmesh.ops.translate(bm, verts=new, vec=(0.0, 0.0, 0.5))
 
-    return edited(flag(), page)
+    return edit_mesh(flag(), page)
 
 
-def moebius(around: int = 36, across: int = 4) -> bpy.types.Object:
+def moebius(segments: int = 36, across: int = 4) -> bpy.types.Object:
     vertices, faces = [], []
-    for i in range(around):
-        turn = 2.0 * math.pi * i / around
+    for i in range(segments):
+        turn = 2.0 * math.pi * i / segments
         for j in range(across + 1):
             wide = 0.4 * (j / across - 0.5)
             radius = 1.0 + wide * math.cos(0.5 * turn)
             vertices.append((radius * math.cos(turn), radius * math.sin(turn), wide * math.sin(0.5 * turn)))
     row = across + 1
-    for i in range(around):
+    for i in range(segments):
         for j in range(across):
             a = i * row + j
-            ends = (a + 1 + row, a + row) if i < around - 1 else (across - j - 1, across - j)
+            ends = (a + 1 + row, a + row) if i < segments - 1 else (across - j - 1, across - j)
             faces.append((a, a + 1, *ends))
-    return drawn(vertices, (), faces)
+    return mesh_from_data(vertices, (), faces)
 
 
 def text() -> bpy.types.Object:
@@ -125,7 +125,7 @@ def text() -> bpy.types.Object:
     return bpy.context.object
 
 
-def loose(bm: Any) -> None:
+def add_loose_parts(bm: Any) -> None:
     bm.verts.new((0.3, 0.3, -0.3))
     bm.edges.new((bm.verts.new((0.2, 0.2, -0.2)), bm.verts.new((0.2, 0.2, -0.3))))
 
@@ -133,7 +133,7 @@ def loose(bm: Any) -> None:
 def circle(count: int, closed: bool) -> bpy.types.Object:
     turn = 2.0 * np.pi * np.arange(count) / count
     points = np.column_stack([np.cos(turn), np.sin(turn), 0.0 * turn])
-    return drawn(points, [(k, (k + 1) % count) for k in range(count if closed else count - 1)])
+    return mesh_from_data(points, [(k, (k + 1) % count) for k in range(count if closed else count - 1)])
 
 
 def twig() -> bpy.types.Object:
@@ -144,13 +144,13 @@ def twig() -> bpy.types.Object:
         way[2] = abs(way[2])
         vertices.append(vertices[start] + 0.1 * way / np.linalg.norm(way))
         edges.append((start, k))
-    return drawn(vertices, edges)
+    return mesh_from_data(vertices, edges)
 
 
 CLOTH: dict[str, Any] = {"kind": "CLOTH"}
-MADE: dict[str, tuple[Callable[[], bpy.types.Object], dict[str, Any]]] = {
+GARMENTS: dict[str, tuple[Callable[[], bpy.types.Object], dict[str, Any]]] = {
     "flag": (flag, {}),
-    "cape": (lambda: moved(flag(), waved), {}),
+    "cape": (lambda: move_vertices(flag(), wave), {}),
     "skirt": (
         lambda: primitive("cone", vertices=32, radius1=0.6, radius2=0.25, depth=0.7, end_fill_type="NOTHING"),
         {},
@@ -164,11 +164,11 @@ MADE: dict[str, tuple[Callable[[], bpy.types.Object], dict[str, Any]]] = {
     "moebius": (moebius, {}),
     "text": (text, {}),
     "mask": (lambda: primitive("monkey"), CLOTH),
-    "slivers": (lambda: moved(flag(), slivers), {}),
-    "split": (lambda: edited(flag(), lambda bm: bmesh.ops.split_edges(bm, edges=list(bm.edges)[::3])), {}),
-    "loose": (lambda: edited(flag(), loose), {}),
+    "slivers": (lambda: move_vertices(flag(), make_slivers), {}),
+    "split": (lambda: edit_mesh(flag(), lambda bm: bmesh.ops.split_edges(bm, edges=list(bm.edges)[::3])), {}),
+    "loose": (lambda: edit_mesh(flag(), add_loose_parts), {}),
     "leaf": (lambda: box(0.3, 5, 0.01), {}),
-    "cord": (lambda: drawn(np.linspace((0, 0, 0), (1, 0, 0), 31), [(k, k + 1) for k in range(30)]), {}),
+    "cord": (lambda: mesh_from_data(np.linspace((0, 0, 0), (1, 0, 0), 31), [(k, k + 1) for k in range(30)]), {}),
     "open loop": (lambda: circle(40, False), {}),
     "loop": (lambda: circle(40, True), {}),
     "twig": (twig, {}),
@@ -181,11 +181,11 @@ MADE: dict[str, tuple[Callable[[], bpy.types.Object], dict[str, Any]]] = {
 SLIVERS = pytest.mark.xfail(reason="text simulated as cloth can fail with an error when shaken", strict=False)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=SLIVERS if name == "text" else ()) for name in MADE])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=SLIVERS if name == "text" else ()) for name in GARMENTS])
 def test_edges_intact_after_shaking(load: Load, tmp_path: Path, name: str) -> None:
     """No edge grows by more than 5% of the garment's size in 100 frames."""
-    scene = fresh(FRAMES)
-    make, dials = MADE[name]
+    scene = new_scene(FRAMES)
+    make, dials = GARMENTS[name]
     obj = make()
     for other in bpy.context.selected_objects:
         other.select_set(False)

@@ -9,24 +9,24 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import armature, fresh, wobbler
+from scenes import armature, new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
 
-def played(scene: bpy.types.Scene, last: int) -> None:
+def play_to(scene: bpy.types.Scene, last: int) -> None:
     for number in range(scene.frame_start, last + 1):
         scene.frame_set(number)
 
 
 def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     going_on = load("dampsim_addon.ui.idle_resimulation")
     # Frames that were never played are not simulated while idle.
     assert going_on.outdated_groups(bpy.context) == []
-    played(scene, 8)
+    play_to(scene, 8)
     assert going_on.outdated_groups(bpy.context) == []
     obj.dampsim.settle = 15.0
     bpy.context.view_layer.update()
@@ -44,9 +44,9 @@ def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp
 @pytest.mark.parametrize("change", ["bake", "mode", "hidden", "switched off"])
 def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_path: Path, change: str) -> None:
     """No group waits that is baked, in Edit Mode, hidden or has Live switched off."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
-    played(scene, 3)
+    play_to(scene, 3)
     obj.dampsim.settle = 15.0
     if change == "bake":
         assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -62,7 +62,7 @@ def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_p
 
 def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None:
     """A keyframed value that was changed without a new key is reported: another frame would discard the change."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     rig = armature(obj)
     unkeyed = load("dampsim_addon.live.unkeyed_changes").object_with_unkeyed_change

@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Vector
-from scenes import LAST, add, armature, fresh, wobbler, world
+from scenes import LAST, add_simulation, armature, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -27,8 +27,8 @@ def _mesh(name: str, vertices: np.ndarray, edges: list[tuple[int, ...]], faces: 
     return obj
 
 
-def _pin(obj: bpy.types.Object, which: list[int]) -> None:
-    obj.vertex_groups.new(name="Pin").add(which, 1.0, "REPLACE")
+def _pin(obj: bpy.types.Object, indices: list[int]) -> None:
+    obj.vertex_groups.new(name="Pin").add(indices, 1.0, "REPLACE")
 
 
 def _sway(obj: bpy.types.Object, far: float) -> None:
@@ -86,15 +86,15 @@ def plate(name: str = "Plate", cuts: int = 5) -> bpy.types.Object:
     return obj
 
 
-def _kept(obj: bpy.types.Object, cache: object, **dials: object) -> bpy.types.Object:
+def _add_coarse(obj: bpy.types.Object, cache: object, **dials: object) -> bpy.types.Object:
     """Add an object to the simulation at a coarse resolution, with the cache in the folder of the test."""
-    add(obj, cache, **dials)
+    add_simulation(obj, cache, **dials)
     return obj
 
 
-def pair(cache: object) -> list[bpy.types.Object]:
+def touching_cubes(cache: object) -> list[bpy.types.Object]:
     """Two touching cubes that are simulated separately."""
-    return [_kept(cube(name, x), cache, resolution=100) for name, x in (("Left", 0.0), ("Right", 0.5))]
+    return [_add_coarse(cube(name, x), cache, resolution=100) for name, x in (("Left", 0.0), ("Right", 0.5))]
 
 
 def select(*objects: bpy.types.Object) -> None:
@@ -122,8 +122,8 @@ def members(load: Load, obj: bpy.types.Object) -> list[str]:
 @pytest.mark.parametrize(("make", "kind"), [(wire, "ROPE"), (grid, "CLOTH"), (cube, "SOLID"), (plate, "CLOTH")])
 def test_add_chooses_kind_by_mesh(tmp_path: Path, make: Callable[[], bpy.types.Object], kind: str) -> None:
     """Add notes its choice in the panel until the user changes the kind."""
-    fresh()
-    obj = _kept(make(), tmp_path)
+    new_scene()
+    obj = _add_coarse(make(), tmp_path)
     assert obj.dampsim.kind == kind
     assert {"ROPE": "ropes", "CLOTH": "cloth", "SOLID": "solid"}[kind] in obj.dampsim.kind_note
     obj.dampsim.kind = "SOLID"
@@ -132,9 +132,9 @@ def test_add_chooses_kind_by_mesh(tmp_path: Path, make: Callable[[], bpy.types.O
 
 @pytest.mark.parametrize("shape", ["wire", "grid", "cube", "rope", "cloth"])
 def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> None:
-    fresh()
+    new_scene()
     made = {"wire": wire, "grid": grid, "cube": cube, "rope": wire, "cloth": grid}[shape]()
-    obj = _kept(made, tmp_path)
+    obj = _add_coarse(made, tmp_path)
     if shape in ("rope", "cloth"):
         obj.dampsim.kind = shape.upper()
     if shape == "cube":
@@ -145,7 +145,7 @@ def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> N
     first, moved = cache.read_shape(1, obj.name), 0.0
     limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(first, axis=0))) + 1e-6
     for number in cache.frame_numbers():
-        played = world(obj, number)
+        played = world_vertices(obj, number)
         assert np.linalg.norm(played - cache.read_shape(number, obj.name), axis=1).max() < limit
         moved = max(moved, float(np.abs(played - first).max()))
     assert moved > 0.02
@@ -157,7 +157,7 @@ def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> N
 @pytest.mark.parametrize("make", [grid, wire, lambda: wire(0.03, name="Hair")], ids=["grid", "wire", "3 cm"])
 def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.types.Object], kind: str) -> None:
     """With the defaults, edges stretch by a fraction of a percent, and the sag is visible."""
-    scene = fresh()
+    scene = new_scene()
     obj = make()
     select(obj)
     # With the stiffness that Add chooses.
@@ -185,8 +185,8 @@ def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.typ
 
 @pytest.mark.slow
 def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     alone = []
     for obj in both:
         select(obj)
@@ -211,10 +211,10 @@ def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
 
 def test_command_line_bakes_group_once(load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The output and the report list each member of the group."""
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     join(*both)
-    _kept(cube("Alone", 3.0), tmp_path, resolution=100)
+    _add_coarse(cube("Alone", 3.0), tmp_path, resolution=100)
     path, report = tmp_path / "scene.blend", tmp_path / "report.json"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))
     assert load("dampsim_addon.cli").main(["bake", "--restart", "--report", str(report)]) == 0
@@ -228,9 +228,9 @@ def test_command_line_bakes_group_once(load: Load, tmp_path: Path, capfd: pytest
 
 def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
     """Joining and leaving a group keep the bakes and mark the cached frames as outdated."""
-    fresh()
-    both = pair(tmp_path)
-    third = _kept(cube("Third", 2.0), tmp_path, resolution=100)
+    new_scene()
+    both = touching_cubes(tmp_path)
+    third = _add_coarse(cube("Third", 2.0), tmp_path, resolution=100)
     known = load("dampsim_addon.scene.cache_status").known_status
     join(*both)
     bpy.ops.dampsim.bake()
@@ -256,9 +256,9 @@ def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
 
 def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
     """The joined group contains all members, and their cache status is refreshed."""
-    fresh()
+    new_scene()
     names = ("A", "B", "C", "D")
-    a, b, c, d = (_kept(cube(name, float(k)), tmp_path, resolution=100) for k, name in enumerate(names))
+    a, b, c, d = (_add_coarse(cube(name, float(k)), tmp_path, resolution=100) for k, name in enumerate(names))
     join(a, b)
     join(c, d)
     assert members(load, d) == ["C", "D"]
@@ -273,8 +273,8 @@ def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_clearing_group_removes_all_frames(load: Load, tmp_path: Path) -> None:
     """Frames that a member baked on its own before joining are removed too."""
-    fresh()
-    both = pair(tmp_path / "cache")
+    new_scene()
+    both = touching_cubes(tmp_path / "cache")
     select(both[0])
     bpy.ops.dampsim.bake()
     join(*both)
@@ -290,8 +290,8 @@ def test_clearing_group_removes_all_frames(load: Load, tmp_path: Path) -> None:
 
 def test_groups_survive_undo_and_rename(load: Load, tmp_path: Path) -> None:
     """A duplicate of a member belongs to the group too."""
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     bpy.ops.ed.undo_push(message="before")
     join(*both)
     bpy.ops.ed.undo_push(message="joined")
@@ -315,8 +315,8 @@ def test_groups_survive_undo_and_rename(load: Load, tmp_path: Path) -> None:
 
 
 def test_removed_member_leaves_its_group(load: Load, tmp_path: Path) -> None:
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     join(*both)
     assert bpy.ops.dampsim.remove() == {"FINISHED"}
     assert members(load, both[1]) == ["Right"]
@@ -324,8 +324,8 @@ def test_removed_member_leaves_its_group(load: Load, tmp_path: Path) -> None:
 
 
 def test_link_to_empty_drags_unpinned_body(load: Load, tmp_path: Path) -> None:
-    fresh()
-    obj = _kept(cube(), tmp_path, resolution=100)
+    new_scene()
+    obj = _add_coarse(cube(), tmp_path, resolution=100)
     obj.animation_data_clear()
     obj.location.y, obj.dampsim.pin_group = 0.0, ""
     bpy.ops.object.empty_add(location=(0.0, 0.0, 0.25))
@@ -348,13 +348,13 @@ def test_link_to_empty_drags_unpinned_body(load: Load, tmp_path: Path) -> None:
 
 
 def test_link_follows_bone(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     ball = wobbler(tmp_path, "Ball")
     rig = armature(ball)
     ball.dampsim.enabled = False
     # The transforms of the armature object and of the bone both count.
     rig.location, rig.rotation_euler = (0.3, -0.2, 0.1), (0.0, 0.2, 0.7)
-    obj = _kept(wire(1.0, 11), tmp_path)
+    obj = _add_coarse(wire(1.0, 11), tmp_path)
     obj.animation_data_clear()
     obj.location = (0.0, 0.0, 1.0)
     obj.vertex_groups["Pin"].remove([0])
@@ -378,8 +378,8 @@ def test_link_follows_bone(load: Load, tmp_path: Path) -> None:
 
 
 def test_weld_links_and_groups_neighbours(load: Load, tmp_path: Path) -> None:
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     both[1].dampsim.pin_group = ""
     select(*both)
     assert bpy.ops.dampsim.weld() == {"FINISHED"}
@@ -414,8 +414,8 @@ def test_weld_links_and_groups_neighbours(load: Load, tmp_path: Path) -> None:
 
 
 def test_weld_uses_coarser_mesh_points(tmp_path: Path) -> None:
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     bm = bmesh.new()
     bm.from_mesh(both[1].data)
     bmesh.ops.subdivide_edges(bm, edges=bm.edges[:], cuts=1, use_grid_fill=True)
@@ -432,8 +432,8 @@ def test_weld_uses_coarser_mesh_points(tmp_path: Path) -> None:
 
 
 def test_link_requires_common_group(load: Load, tmp_path: Path) -> None:
-    fresh()
-    both = pair(tmp_path)
+    new_scene()
+    both = touching_cubes(tmp_path)
     select(*both)
     assert bpy.ops.dampsim.link() == {"FINISHED"}
     assert members(load, both[0]) == ["Left", "Right"]
@@ -451,8 +451,8 @@ def test_link_requires_common_group(load: Load, tmp_path: Path) -> None:
 
 
 def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
-    both = pair(tmp_path)
+    scene = new_scene()
+    both = touching_cubes(tmp_path)
     join(*both)
     said = load("dampsim_addon.ui.live_status").live_status_text
     both[1].dampsim.live = False
@@ -465,8 +465,8 @@ def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Pa
 
 
 def test_group_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
-    both = pair(tmp_path)
+    scene = new_scene()
+    both = touching_cubes(tmp_path)
     select(*both)
     bpy.ops.dampsim.weld()
     for frame in range(1, LAST + 1):
@@ -483,8 +483,8 @@ def test_group_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) ->
 
 
 def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh()
-    both = pair(tmp_path)
+    scene = new_scene()
+    both = touching_cubes(tmp_path)
     select(*both)
     bpy.ops.dampsim.weld()
     drawing = load("dampsim_addon.ui.link_drawing")
@@ -505,7 +505,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     assert found.segments.shape == (8, 3)
     # The two ends of a weld coincide while the bodies swing.
     assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 1e-3
-    surface = world(owner, LAST)
+    surface = world_vertices(owner, LAST)
     assert np.linalg.norm(surface[:, None] - found.points[None], axis=2).min(axis=0).max() < 1e-3
     owner.dampsim.show_links = False
     assert not list(drawing.link_overlays(owner, bpy.context.view_layer))
@@ -513,8 +513,8 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
 
 @pytest.mark.slow
 def test_dampings_support_or_refuse_springs(load: Load, tmp_path: Path) -> None:
-    fresh(6)
-    obj = _kept(grid(5), tmp_path)
+    new_scene(6)
+    obj = _add_coarse(grid(5), tmp_path)
     for method in load("core.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         if method.name == "TRADITIONAL":

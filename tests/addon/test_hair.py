@@ -8,12 +8,12 @@ from typing import Any
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, fresh
+from scenes import LAST, new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 
 
-def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:
+def hair_patch(strands: int = 40, count: int = 6) -> bpy.types.Object:
     """Upright hair strands of 0.3 m on a patch, with keyframed sway."""
     data = bpy.data.hair_curves.new("Hair")
     data.add_curves([count] * strands)
@@ -32,7 +32,7 @@ def haired(strands: int = 40, count: int = 6) -> bpy.types.Object:
     return obj
 
 
-def shown(hair: bpy.types.Object, frame: int) -> np.ndarray:
+def evaluated_points(hair: bpy.types.Object, frame: int) -> np.ndarray:
     """Return the evaluated points (p, 3) of a frame in world space."""
     bpy.context.scene.frame_set(frame)
     data = hair.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
@@ -42,7 +42,7 @@ def shown(hair: bpy.types.Object, frame: int) -> np.ndarray:
     return np.asarray(found.reshape(-1, 3) @ matrix[:3, :3].T + matrix[:3, 3])
 
 
-def guided(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.types.Object:
+def add_guides(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.types.Object:
     assert bpy.ops.dampsim.hair(guides=guides) == {"FINISHED"}
     wire = bpy.context.object
     wire.dampsim.cache_folder, wire.dampsim.settle, wire.dampsim.target = str(cache), 12.0, "POINT_CACHE"
@@ -51,12 +51,12 @@ def guided(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.types.Ob
 
 def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     """Clear restores the hair."""
-    fresh()
-    hair = haired()
-    plain = {number: shown(hair, number) for number in (1, LAST)}
-    wire = guided(hair, tmp_path)
+    new_scene()
+    hair = hair_patch()
+    plain = {number: evaluated_points(hair, number) for number in (1, LAST)}
+    wire = add_guides(hair, tmp_path)
     assert (wire.dampsim.kind, len(wire.data.vertices)) == ("ROPE", 30)
-    np.testing.assert_allclose(shown(hair, LAST), plain[LAST], atol=1e-6)
+    np.testing.assert_allclose(evaluated_points(hair, LAST), plain[LAST], atol=1e-6)
     bpy.context.scene.frame_set(1)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     cache = load("dampsim_addon.scene.caches").frame_cache(wire)
@@ -64,7 +64,7 @@ def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     rows = (strands.starts[strands.select_guides(5)][:, None] + np.arange(6)).ravel()
     moved = 0.0
     for number in range(1, LAST + 1):
-        there, wanted = shown(hair, number), cache.read_shape(number, wire.name)
+        there, wanted = evaluated_points(hair, number), cache.read_shape(number, wire.name)
         np.testing.assert_allclose(there[rows], wanted, atol=2e-6)
         if number in plain:
             away = (there - plain[number]).reshape(40, 6, 3)
@@ -72,17 +72,17 @@ def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
             moved = max(moved, float(np.linalg.norm(away[:, -1], axis=1).min()))
     assert moved > 1e-3
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    np.testing.assert_allclose(shown(hair, LAST), plain[LAST], atol=1e-6)
+    np.testing.assert_allclose(evaluated_points(hair, LAST), plain[LAST], atol=1e-6)
 
 
 def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     live = load("dampsim_addon.live")
     live.install()
     try:
-        hair = haired()
-        wire = guided(hair, tmp_path)
-        played = [shown(hair, number) for number in range(1, LAST + 1)]
+        hair = hair_patch()
+        wire = add_guides(hair, tmp_path)
+        played = [evaluated_points(hair, number) for number in range(1, LAST + 1)]
         strands = load("dampsim_addon.blender.hair").Strands.from_curves(hair.data)
         rows = (strands.starts[strands.select_guides(5)][:, None] + np.arange(6)).ravel()
         kept = [one.frame.shapes[wire.name] for one in live.find_session(wire).frames]
@@ -107,9 +107,9 @@ def test_many_guides_give_a_warning(load: Any) -> None:
 
 def test_guide_distribution_and_refusals(load: Any, tmp_path: Path) -> None:
     """Guides are spread evenly; hair that has no strands, or follows guides already, is refused."""
-    fresh()
-    hair = haired(1)
-    guided(hair, tmp_path)
+    new_scene()
+    hair = hair_patch(1)
+    add_guides(hair, tmp_path)
     bpy.context.view_layer.objects.active = hair
     with pytest.raises(RuntimeError, match="Hair: it already follows guides"):
         bpy.ops.dampsim.hair()

@@ -9,7 +9,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import LAST, add, armature, fresh
+from scenes import LAST, add_simulation, armature, new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -24,7 +24,7 @@ def cube(cache: Path, name: str, x: float, **dials: object) -> bpy.types.Object:
     for frame, y in ((1, 0.0), (3, 0.0), (6, 0.2)):
         obj.location.y = y
         obj.keyframe_insert("location", frame=frame)
-    add(obj, cache, resolution=100, **dials)
+    add_simulation(obj, cache, resolution=100, **dials)
     return obj
 
 
@@ -36,7 +36,7 @@ def select(*objects: bpy.types.Object) -> None:
     bpy.context.view_layer.objects.active = objects[0]
 
 
-def drawn(load: Load, *objects: bpy.types.Object) -> list[object]:
+def drawn_links(load: Load, *objects: bpy.types.Object) -> list[object]:
     drawing = load("dampsim_addon.ui.link_drawing")
     return [link for obj in objects for link in drawing.link_overlays(obj, bpy.context.view_layer)]
 
@@ -44,7 +44,7 @@ def drawn(load: Load, *objects: bpy.types.Object) -> list[object]:
 @pytest.mark.parametrize("baked", [False, True])
 def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: Path, baked: bool) -> None:
     """Links are drawn at the welds although Bevel changes the vertex indices, as Skin does in the sample bridge."""
-    scene = fresh()
+    scene = new_scene()
     both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.5))]
     select(*both)
     assert bpy.ops.dampsim.weld() == {"FINISHED"}
@@ -54,7 +54,7 @@ def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: P
         assert bpy.ops.dampsim.bake() == {"FINISHED"}
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    (found,) = drawn(load, *both)
+    (found,) = drawn_links(load, *both)
     assert np.linalg.norm(found.segments[::2] - found.segments[1::2], axis=1).max() < 2e-3
     # The links follow the sway.
     assert found.points[:, 1].mean() > 0.15
@@ -64,7 +64,7 @@ def test_links_drawn_at_bevelled_welds(load: Load, live: ModuleType, tmp_path: P
 
 def test_links_to_objects_without_surface(load: Load, tmp_path: Path) -> None:
     """A line connects the link to an empty or to the middle of a bone."""
-    fresh()
+    new_scene()
     obj = cube(tmp_path, "Box", 0.0)
     rig = armature(obj)
     obj.modifiers.clear()
@@ -76,7 +76,7 @@ def test_links_to_objects_without_surface(load: Load, tmp_path: Path) -> None:
     named = {link.other: link.bone for link in obj.dampsim.links}
     # A link to an armature uses its active bone.
     assert named == {rig: rig.data.bones[0].name, empty: ""}
-    by_end = {tuple(np.round(link.ties[1], 4)): link for link in drawn(load, obj)}
+    by_end = {tuple(np.round(link.ties[1], 4)): link for link in drawn_links(load, obj)}
     bone = rig.pose.bones[0]
     middle = rig.matrix_world @ (0.5 * (bone.head + bone.tail))
     assert set(by_end) == {(0.0, 0.0, 2.0), tuple(np.round(middle, 4).tolist())}
@@ -90,7 +90,7 @@ def test_links_to_objects_without_surface(load: Load, tmp_path: Path) -> None:
 
 
 def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     both = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6))]
     for obj in both:
         bpy.ops.object.empty_add()
@@ -109,7 +109,7 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
 
 
 def test_long_name_lists_are_counted(load: Load) -> None:
-    fresh()
+    new_scene()
     named = load("dampsim_addon.scene.groups").format_names
     objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
     assert named(objects[:3]) == "Part 1, Part 2, Part 3"
@@ -117,7 +117,7 @@ def test_long_name_lists_are_counted(load: Load) -> None:
 
 
 def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
     operators = load("dampsim_addon.ui.group_operators")
     select(*three[:2])
@@ -134,7 +134,7 @@ def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
 
 
 def test_fixed_link_list_keeps_active_link(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = cube(tmp_path, "Box", 0.0)
     empties = []
     for _ in range(3):
@@ -152,10 +152,10 @@ def test_fixed_link_list_keeps_active_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("mode", ["OBJECT", "EDIT"])
 def test_pin_operator_adds_selected_vertices(tmp_path: Path, mode: str) -> None:
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=3, y_subdivisions=3)
     obj = bpy.context.object
-    add(obj, tmp_path, pin_group="")
+    add_simulation(obj, tmp_path, pin_group="")
     # A new primitive is selected as a whole.
     obj.data.vertices.foreach_set("select", [True] * len(obj.data.vertices))
     with pytest.raises(RuntimeError, match="all vertices are selected"):

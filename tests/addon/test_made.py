@@ -11,16 +11,16 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import FILES, ROUNDING, add, dump, fresh, size
-from test_live import frames, play, standing
-from test_panel import drawn
+from scenes import FILES, ROUNDING, add_simulation, dump, new_scene, size
+from test_live import frame_status, live_frames, play
+from test_panel import panel_labels
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 LAST = 8
 
 
-def half(cache: Path, *stack: str, name: str = "Head", **dials: object) -> bpy.types.Object:
+def half_ball(cache: Path, *stack: str, name: str = "Head", **dials: object) -> bpy.types.Object:
     """Half a ball at x ≥ 0 with modifiers; an Armature gets a rig whose bone turns."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=10)
     obj = bpy.context.object
@@ -50,7 +50,7 @@ def half(cache: Path, *stack: str, name: str = "Head", **dials: object) -> bpy.t
     for frame, place in ((1, 0.0), (3, 0.0), (5, 0.4)):
         obj.location.y = place
         obj.keyframe_insert("location", frame=frame)
-    add(obj, cache, target="POINT_CACHE", **dials)
+    add_simulation(obj, cache, target="POINT_CACHE", **dials)
     return obj
 
 
@@ -70,7 +70,7 @@ def _rig() -> bpy.types.Object:
     return rig
 
 
-def seen(obj: bpy.types.Object, frame: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def evaluated_geometry(obj: bpy.types.Object, frame: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Return the evaluated vertices (v, 3) in object space and the edges (e, 2)."""
     if frame is not None:
         bpy.context.scene.frame_set(frame)
@@ -88,7 +88,7 @@ def open_edges(obj: bpy.types.Object) -> int:
     return int((np.bincount(sides) == 1).sum())
 
 
-def apart(points: np.ndarray, others: np.ndarray) -> float:
+def hausdorff_distance(points: np.ndarray, others: np.ndarray) -> float:
     """Return the Hausdorff distance of two sets of points."""
     away = np.linalg.norm(points[:, None] - others[None], axis=2)
     return float(max(away.min(axis=0).max(), away.min(axis=1).max()))
@@ -114,18 +114,18 @@ def test_generated_vertices_live_equals_bake(
     load: Load, live: ModuleType, tmp_path: Path, stack: tuple[str, ...]
 ) -> None:
     """A mirrored body stays closed while it plays."""
-    fresh(LAST)
-    obj = half(tmp_path, *stack)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, *stack)
     obj.dampsim.live = False
-    plain = [seen(obj, frame)[0] for frame in range(1, LAST + 1)]
+    plain = [evaluated_geometry(obj, frame)[0] for frame in range(1, LAST + 1)]
     obj.dampsim.live = True
-    edges = seen(obj, 1)[1]
+    edges = evaluated_geometry(obj, 1)[1]
     play(last=LAST)
     assert live.find_session(obj).problem == ""
-    assert [standing(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    assert [frame_status(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     shown = []
     for frame in range(1, LAST + 1):
-        points, now = seen(obj, frame)
+        points, now = evaluated_geometry(obj, frame)
         np.testing.assert_array_equal(now, edges)
         shown.append(points)
     if "MIRROR" in stack:
@@ -134,12 +134,12 @@ def test_generated_vertices_live_equals_bake(
         longest = [np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1).max() for p in shown]
         assert max(longest) < 1.5 * np.linalg.norm(plain[0][edges[:, 0]] - plain[0][edges[:, 1]], axis=1).max()
     assert max(np.abs(one - other).max() for one, other in zip(shown, plain, strict=True)) > 1e-3
-    played = [frame.surface for frame in frames(live, obj)]
+    played = [frame.surface for frame in live_frames(live, obj)]
     bake(obj, "POINT_CACHE")
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for frame in range(1, LAST + 1):
         assert np.float32(cache.read(frame).surface).tobytes() == np.float32(played[frame - 1]).tobytes()
-        now = seen(obj, frame)[0]
+        now = evaluated_geometry(obj, frame)[0]
         # The conversion to object space and back rounds.
         assert np.abs(now - shown[frame - 1]).max() <= ROUNDING * size(now)
 
@@ -147,8 +147,8 @@ def test_generated_vertices_live_equals_bake(
 @pytest.mark.slow
 @pytest.mark.parametrize("target", FILES)
 def test_generated_vertices_in_file_targets(load: Load, tmp_path: Path, target: str) -> None:
-    fresh(LAST)
-    obj = half(tmp_path / "cache", "MIRROR", "SUBSURF", "ARMATURE")
+    new_scene(LAST)
+    obj = half_ball(tmp_path / "cache", "MIRROR", "SUBSURF", "ARMATURE")
     bake(obj, target)
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     surfaces = {frame: cache.read(frame).surface for frame in range(1, LAST + 1)}
@@ -156,7 +156,7 @@ def test_generated_vertices_in_file_targets(load: Load, tmp_path: Path, target: 
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
     obj = bpy.data.objects["Head"]
     for frame, surface in surfaces.items():
-        points, _ = seen(obj, frame)
+        points, _ = evaluated_geometry(obj, frame)
         matrix = np.array(obj.matrix_world)
         assert np.abs(points @ matrix[:3, :3].T + matrix[:3, 3] - surface).max() <= ROUNDING * size(surface)
         assert open_edges(obj) == 0
@@ -166,14 +166,14 @@ def test_generated_vertices_in_file_targets(load: Load, tmp_path: Path, target: 
 
 
 def test_mirrored_halves_sway_together(live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(6)
+    scene = new_scene(6)
     scene.gravity = (9.81, 0.0, 0.0)
-    obj = half(tmp_path, "MIRROR")
+    obj = half_ball(tmp_path, "MIRROR")
     obj.dampsim.live = False
-    rest, _ = seen(obj, 6)
+    rest, _ = evaluated_geometry(obj, 6)
     obj.dampsim.live = True
     play(last=6)
-    moved = (seen(obj, 6)[0] - rest)[:, 0]
+    moved = (evaluated_geometry(obj, 6)[0] - rest)[:, 0]
     upper = rest[:, 2] > 0.5
     left, right = moved[upper & (rest[:, 0] < -0.3)].mean(), moved[upper & (rest[:, 0] > 0.3)].mean()
     assert min(left, right) > 1e-3
@@ -182,8 +182,8 @@ def test_mirrored_halves_sway_together(live: ModuleType, tmp_path: Path) -> None
 
 
 def test_mirrored_vertex_group_weights(load: Load, tmp_path: Path) -> None:
-    scene = fresh(2)
-    obj = half(tmp_path, "MIRROR")
+    scene = new_scene(2)
+    obj = half_ball(tmp_path, "MIRROR")
     obj.vertex_groups["Pin"].name = "Pin.L"
     obj.vertex_groups.new(name="Pin.R")
     sampling = load("dampsim_addon.blender.sampler")
@@ -203,7 +203,7 @@ def test_mirrored_vertex_group_weights(load: Load, tmp_path: Path) -> None:
     np.testing.assert_array_equal(left[low & (np.abs(sides) < 1e-6)], 0.5)
 
 
-def _keyed_shapes(obj: bpy.types.Object) -> None:
+def _add_animated_keys(obj: bpy.types.Object) -> None:
     """Add two shape keys next to the basis, one driven, one keyframed."""
     obj.shape_key_add(name="Basis", from_mix=False)
     for name, axis in (("Tall", 2), ("Wide", 0)):
@@ -219,11 +219,11 @@ def _keyed_shapes(obj: bpy.types.Object) -> None:
         wide.keyframe_insert("value", frame=frame)
 
 
-def _look(obj: bpy.types.Object) -> list[np.ndarray]:
+def _appearance(obj: bpy.types.Object) -> list[np.ndarray]:
     """Return the evaluated vertices, edge midpoints and UV corners of three frames."""
     found = []
     for frame in (1, 5, LAST):
-        points, edges = seen(obj, frame)
+        points, edges = evaluated_geometry(obj, frame)
         mesh = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
         corners = np.array([loop.vertex_index for loop in mesh.loops])
         texture = np.array([texel.uv[:] for texel in mesh.uv_layers.active.data])
@@ -235,13 +235,13 @@ def _look(obj: bpy.types.Object) -> list[np.ndarray]:
 @pytest.mark.parametrize("keyed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_apply_mirror_keeps_appearance(load: Load, tmp_path: Path, keyed: bool) -> None:
     """Shape keys are refused before anything is simulated."""
-    fresh(LAST)
-    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
     if keyed:
-        _keyed_shapes(obj)
+        _add_animated_keys(obj)
     obj.vertex_groups["Pin"].name = obj.dampsim.pin_group = "Pin.L"
     obj.vertex_groups.new(name="Pin.R")
-    looked, before = _look(obj), dump()
+    looked, before = _appearance(obj), dump()
     obj.dampsim.target = "SHAPE_KEYS"
     with pytest.raises(RuntimeError, match="Head: shape keys cannot move vertices that Mirror creates; apply it or"):
         bpy.ops.dampsim.bake()
@@ -252,10 +252,10 @@ def test_apply_mirror_keeps_appearance(load: Load, tmp_path: Path, keyed: bool) 
     assert "the other half becomes real vertices. The look does not change" in text
     assert bpy.ops.dampsim.mend(check="keys") == {"FINISHED"}
     assert [modifier.type for modifier in obj.modifiers] == ["SUBSURF", "ARMATURE"]
-    for one, other in zip(looked, _look(obj), strict=True):
+    for one, other in zip(looked, _appearance(obj), strict=True):
         assert one.shape == other.shape
         # Rounded to single precision twice.
-        assert apart(one, other) < 1e-6 * size(looked[0])
+        assert hausdorff_distance(one, other) < 1e-6 * size(looked[0])
     if keyed:
         keys = obj.data.shape_keys
         assert [(key.name, key.slider_max) for key in keys.key_blocks] == [("Basis", 1.0), ("Tall", 2.0), ("Wide", 2.0)]
@@ -276,8 +276,8 @@ def _finding(load: Load, obj: bpy.types.Object, check: str) -> tuple[str, list]:
 
 
 def test_apply_offered_only_without_side_effects(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "ARMATURE", "MIRROR", live=False)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "ARMATURE", "MIRROR", live=False)
     obj.dampsim.target = "SHAPE_KEYS"
     assert [way.button_label for way in _finding(load, obj, "keys")[1]] == ["Bake to PC2 Cache"]
     obj.modifiers.move(1, 0)
@@ -306,9 +306,9 @@ def test_apply_offered_only_without_side_effects(load: Load, tmp_path: Path) -> 
 
 
 def test_apply_refused_for_incompatible_keys(tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "MIRROR", live=False)
-    _keyed_shapes(obj)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", live=False)
+    _add_animated_keys(obj)
     for point in obj.data.shape_keys.key_blocks["Tall"].points:
         point.co.x += 0.1
     obj.dampsim.target = "SHAPE_KEYS"
@@ -323,8 +323,8 @@ def test_apply_refused_for_incompatible_keys(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_subdivision_above_armature_with_keys(live: ModuleType, tmp_path: Path) -> None:
     """The bake ignores the subdivision, and Live reports that it cannot display the shape."""
-    fresh(LAST)
-    obj = half(tmp_path, "SUBSURF", "ARMATURE")
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "SUBSURF", "ARMATURE")
     obj.dampsim.target = "SHAPE_KEYS"
     play(last=2)
     assert live.find_session(obj).problem.startswith("Head: modifier Subsurf is above Armature, so the shape")
@@ -335,8 +335,8 @@ def test_subdivision_above_armature_with_keys(live: ModuleType, tmp_path: Path) 
 
 @pytest.mark.parametrize("played", [True, False])
 def test_changing_vertex_count_is_refused(live: ModuleType, tmp_path: Path, played: bool) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "ARMATURE", "MIRROR")
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "ARMATURE", "MIRROR")
     turning = obj.modifiers["Armature"].object.pose.bones["Bone"]
     # The seam opens, so that merged vertices separate.
     for frame, angle in ((1, 0.0), (2, 0.5)):
@@ -357,19 +357,19 @@ def test_changing_vertex_count_is_refused(live: ModuleType, tmp_path: Path, play
 @pytest.mark.slow
 def test_live_after_undo_and_modifier_changes(live: ModuleType, tmp_path: Path) -> None:
     """Saving, duplicates and a new modifier keep valid frames too."""
-    scene = fresh(LAST)
-    obj = half(tmp_path / "cache", "MIRROR", "SUBSURF", "ARMATURE")
+    scene = new_scene(LAST)
+    obj = half_ball(tmp_path / "cache", "MIRROR", "SUBSURF", "ARMATURE")
     play(last=LAST)
-    shown = seen(obj, 5)[0]
+    shown = evaluated_geometry(obj, 5)[0]
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
-    np.testing.assert_array_equal(seen(obj)[0], shown)
+    np.testing.assert_array_equal(evaluated_geometry(obj)[0], shown)
     bpy.ops.ed.undo_push(message="One")
     scene.frame_set(7)
     bpy.ops.ed.undo_push(message="Two")
     bpy.ops.ed.undo()
     obj = bpy.data.objects["Head"]
     assert bpy.context.scene.frame_current == 5
-    np.testing.assert_array_equal(seen(obj)[0], shown)
+    np.testing.assert_array_equal(evaluated_geometry(obj)[0], shown)
     # After undo to another subdivision level the vertices differ from the simulated ones.
     obj.modifiers["Subsurf"].levels = 2
     bpy.ops.ed.undo_push(message="Three")
@@ -385,58 +385,60 @@ def test_live_after_undo_and_modifier_changes(live: ModuleType, tmp_path: Path) 
     bpy.context.view_layer.update()
     play(last=LAST)
     assert [m.name for m in obj.modifiers][-2:] == ["Smoother", "DampSim Live"]
-    assert [standing(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    assert [frame_status(live, obj, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
     bpy.ops.object.select_all(action="DESELECT")
     obj.select_set(True)
     bpy.ops.object.duplicate()
     copy = bpy.context.object
     assert copy != obj
     play(last=LAST)
-    assert [standing(live, copy, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
-    np.testing.assert_array_equal(seen(copy, 5)[0], seen(obj, 5)[0])
+    assert [frame_status(live, copy, frame) for frame in range(1, LAST + 1)] == ["VALID"] * LAST
+    np.testing.assert_array_equal(evaluated_geometry(copy, 5)[0], evaluated_geometry(obj, 5)[0])
     obj.modifiers.remove(obj.modifiers["Mirror"])
     bpy.context.view_layer.update()
     play(last=LAST)
-    assert live.find_session(obj).problem.startswith("Head: the mesh is open") or standing(live, obj, LAST) == "VALID"
+    assert (
+        live.find_session(obj).problem.startswith("Head: the mesh is open") or frame_status(live, obj, LAST) == "VALID"
+    )
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
     obj = bpy.data.objects["Head"]
     assert [m.type for m in obj.modifiers] == ["MIRROR", "SUBSURF", "ARMATURE"]
     play(last=LAST)
-    np.testing.assert_array_equal(seen(obj, 5)[0], shown)
+    np.testing.assert_array_equal(evaluated_geometry(obj, 5)[0], shown)
 
 
 def test_open_solid_suggests_apply_solidify(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=6)
     obj = bpy.context.object
     obj.vertex_groups.new(name="Pin").add([0, 1, 2], 1.0, "REPLACE")
     obj.modifiers.new("Solidify", "SOLIDIFY").thickness = 0.3
-    add(obj, tmp_path, kind="SOLID", target="POINT_CACHE")
+    add_simulation(obj, tmp_path, kind="SOLID", target="POINT_CACHE")
     with pytest.raises(
         RuntimeError, match="the mesh is open and encloses no volume; apply Solidify, or choose Springs"
     ):
         bpy.ops.dampsim.bake()
     text, ways = _finding(load, obj, "solidify")
-    assert "choose Springs, or apply Solidify" in text
-    looked, _ = seen(obj, 1)
-    assert [way.button for way in ways] == ["Apply Solidify"]
+    assert "Choose Springs, or apply Solidify" in text
+    looked, _ = evaluated_geometry(obj, 1)
+    assert [way.button_label for way in ways] == ["Apply Solidify"]
     assert bpy.ops.dampsim.mend(check="solidify") == {"FINISHED"}
-    np.testing.assert_allclose(seen(obj, 1)[0], looked, atol=1e-7)
+    np.testing.assert_allclose(evaluated_geometry(obj, 1)[0], looked, atol=1e-7)
     bake(obj, "POINT_CACHE")
 
 
 def test_add_uses_evaluated_mesh(tmp_path: Path) -> None:
-    fresh()
-    assert half(tmp_path, "MIRROR").dampsim.kind == "SOLID"
-    assert half(tmp_path, name="Open").dampsim.kind == "CLOTH"
+    new_scene()
+    assert half_ball(tmp_path, "MIRROR").dampsim.kind == "SOLID"
+    assert half_ball(tmp_path, name="Open").dampsim.kind == "CLOTH"
 
 
 @pytest.mark.slow
 def test_link_on_mirrored_half(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE")
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", "SUBSURF", "ARMATURE")
     obj.dampsim.live = False
-    rest, _ = seen(obj, 1)
+    rest, _ = evaluated_geometry(obj, 1)
     spot = rest[np.linalg.norm(rest - (-0.9, 0.0, 0.4), axis=1).argmin()]
     bpy.ops.object.empty_add(location=spot)
     empty = bpy.context.object
@@ -453,9 +455,9 @@ def test_link_on_mirrored_half(load: Load, live: ModuleType, tmp_path: Path) -> 
         empty.keyframe_insert("location", frame=frame)
     obj.dampsim.live = True
     play(last=LAST)
-    assert standing(live, obj, LAST) == "VALID"
+    assert frame_status(live, obj, LAST) == "VALID"
     (link,) = load("dampsim_addon.ui.link_drawing").link_overlays(obj, bpy.context.view_layer)
-    points, _ = seen(obj)
+    points, _ = evaluated_geometry(obj)
     world = points @ np.array(obj.matrix_world)[:3, :3].T + np.array(obj.matrix_world)[:3, 3]
     # It is at a vertex generated by Mirror and Subdivision, whose index exceeds those of the mesh.
     assert np.linalg.norm(world - link.points[0], axis=1).min() < 1e-5
@@ -463,17 +465,17 @@ def test_link_on_mirrored_half(load: Load, live: ModuleType, tmp_path: Path) -> 
 
 
 def test_panel_fix_tips_and_vertex_count(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
     count = load("dampsim_addon.ui.bake_panel").baked_vertex_count
-    whole = len(seen(obj, 1)[0])
+    whole = len(evaluated_geometry(obj, 1)[0])
     assert count(obj, bpy.context.view_layer) == (whole, True)
     obj.modifiers.new("Behind", "SUBSURF")
-    most = len(seen(obj, 1)[0])
+    most = len(evaluated_geometry(obj, 1)[0])
     assert most > 2 * whole
     assert count(obj, bpy.context.view_layer) == (most, False)
     obj.dampsim.target = "SHAPE_KEYS"
-    texts = drawn(load, "DAMPSIM_PT_bake")
+    texts = panel_labels(load, "DAMPSIM_PT_bake")
     assert {"Apply Mirror", "Bake to PC2 Cache"} <= set(texts)
     ways = _finding(load, obj, "keys")[1]
     assert "does not change" in ways[0].tooltip
@@ -481,8 +483,8 @@ def test_panel_fix_tips_and_vertex_count(load: Load, tmp_path: Path) -> None:
 
 
 def test_changed_modifiers_outdate_file_bake(load: Load, tmp_path: Path) -> None:
-    scene = fresh(LAST)
-    obj = half(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
+    scene = new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", "SUBSURF", "ARMATURE", live=False)
     bake(obj, "POINT_CACHE")
     changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
     assert changed(obj, scene) == []
@@ -493,18 +495,18 @@ def test_changed_modifiers_outdate_file_bake(load: Load, tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_unmerged_seam_stays_closed(live: ModuleType, tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = half(tmp_path, "MIRROR", "ARMATURE", live=False)
+    new_scene(LAST)
+    obj = half_ball(tmp_path, "MIRROR", "ARMATURE", live=False)
     obj.modifiers["Mirror"].use_mirror_merge = False
-    rest, _ = seen(obj, 1)
+    rest, _ = evaluated_geometry(obj, 1)
     near = np.linalg.norm(rest[:, None] - rest[None], axis=2) < 1e-6
     one, other = np.nonzero(np.triu(near, 1))
     assert len(one) > 10
     obj.dampsim.live = True
     play(last=LAST)
-    assert standing(live, obj, LAST) == "VALID"
+    assert frame_status(live, obj, LAST) == "VALID"
     for frame in range(1, LAST + 1):
-        points, _ = seen(obj, frame)
+        points, _ = evaluated_geometry(obj, frame)
         # Both vertices are embedded in the same tetrahedra; the rest is single precision.
         assert np.linalg.norm(points[one] - points[other], axis=1).max() < 1e-5
 
@@ -522,7 +524,7 @@ def test_unmerged_seam_stays_closed(live: ModuleType, tmp_path: Path) -> None:
     ],
 )
 def test_position_of_live_modifier(load: Load, stack: tuple[str, ...], place: int) -> None:
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_cube_add()
     obj = bpy.context.object
     for kind in stack:

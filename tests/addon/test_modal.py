@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import bpy
 import pytest
-from scenes import fresh
+from scenes import new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -22,7 +22,7 @@ def test_esc_report_of_each_operator(load: Load) -> None:
         if hasattr(job, "bl_idname"):
             jobs.append(job)
     assert len(jobs) == 6
-    fresh()
+    new_scene()
     for job in jobs:
         _, ended = job.completion_messages(SimpleNamespace(_exported=()), bpy.context)
         assert ("nothing was changed" in ended) == (job.ended_by_esc == "stops and changes nothing"), job

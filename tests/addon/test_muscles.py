@@ -13,13 +13,13 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import TARGETS, dump, fresh, world
-from test_drawing import Context, Layout, redraw, sealed
+from scenes import TARGETS, dump, new_scene, world_vertices
+from test_drawing import Context, Layout, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 LAST = 30
-OF = "\x1f"
+MEMORY_SEPARATOR = "\x1f"
 # A roof over two pairs of feet, m; the muscle pulls the feet together.
 POINTS = [(0, 0, 0), (0, 0.4, 0), (0.8, 0, 0), (0.8, 0.4, 0), (0.4, 0, 0.3), (0.4, 0.4, 0.3)]
 BONES = [(0, 1), (2, 3), (4, 5), *((foot, top) for foot in range(4) for top in (4, 5))]
@@ -74,7 +74,7 @@ def looper(cache: Path, **dials: object) -> bpy.types.Object:
     return obj
 
 
-def seen(panel: Any) -> list[str]:
+def panel_texts(panel: Any) -> list[str]:
     """Return the texts that a panel draws."""
     texts: list[str] = []
     panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
@@ -92,7 +92,7 @@ def edges_of(load: Load, obj: bpy.types.Object, name: str) -> list[tuple[int, in
 
 
 def test_muscle_edges_survive_mesh_edits(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = looper(tmp_path)
     first, second = obj.dampsim.muscles
     assert first.attribute != second.attribute
@@ -119,26 +119,26 @@ def test_muscle_edges_survive_mesh_edits(load: Load, tmp_path: Path) -> None:
 
 def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
     """Ropes have keyed muscles; a search for walks requires Springs."""
-    fresh(LAST)
+    new_scene(LAST)
     obj = looper(tmp_path, kind="ROPE")
     assert load("dampsim_addon.ui.muscle_panel").DAMPSIM_PT_muscles.poll(bpy.context)
     obj.dampsim.muscles[0].force = "ON"
     api = load("dampsim_addon.api")
     api.bake([obj])
-    far = [np.linalg.norm(world(obj, LAST)[a] - world(obj, LAST)[b]) for a, b in PULL]
+    far = [np.linalg.norm(world_vertices(obj, LAST)[a] - world_vertices(obj, LAST)[b]) for a, b in PULL]
     before = [np.linalg.norm(np.subtract(POINTS[a], POINTS[b])) for a, b in PULL]
     # The muscle pulls weakly against braces; its ends come closer.
     assert np.sum(far) < 0.97 * np.sum(before)
-    with pytest.raises(RuntimeError, match="with Springs alone"):
+    with pytest.raises(RuntimeError, match="only Springs can search for a walk"):
         bpy.ops.dampsim.find_walk()
     # Its own panel and the main panel keep the message after the report.
     panels = load("dampsim_addon.ui.main_panel")
     for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
-        assert "with Springs alone" in " ".join(seen(panel))
+        assert "only Springs can search for a walk" in " ".join(panel_texts(panel))
 
 
 def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = looper(tmp_path)
     group = obj.dampsim
     while group.sensors:
@@ -150,13 +150,15 @@ def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    on = np.array([cache.read(number).state.history[f"Looper{OF}muscles"][:, 0] for number in range(2, LAST + 1)])
+    on = np.array(
+        [cache.read(number).state.history[f"Looper{MEMORY_SEPARATOR}muscles"][:, 0] for number in range(2, LAST + 1)]
+    )
     assert on[:, 0].any()
     assert not on[:, 1].any()
 
 
 def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     group = looper(tmp_path).dampsim
     for value in (0.25, -0.75):
         assert bpy.ops.dampsim.muscle_add(what="SENSOR") == {"FINISHED"}
@@ -177,10 +179,10 @@ def test_weights_stay_with_their_sensors(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    fresh(LAST)
+    new_scene(LAST)
     obj = looper(tmp_path)
     play()
-    played = [world(obj, frame) for frame in (8, 16, LAST)]
+    played = [world_vertices(obj, frame) for frame in (8, 16, LAST)]
     kept = [kept.frame.state for kept in live.find_session(obj).frames]
     assert played[-1][:, 0].mean() - np.mean([p[0] for p in POINTS]) > 0.05
     api = load("dampsim_addon.api")
@@ -196,13 +198,13 @@ def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: 
             assert all(there.history[key].tobytes() == state.history[key].tobytes() for key in state.history)
         for shape, frame in zip(played, (8, 16, LAST), strict=True):
             # The error bound of the compressed target is 1/1000 of the size.
-            np.testing.assert_allclose(world(obj, frame), shape, atol=1.1e-3)
-    states = [state.history[f"Looper{OF}muscles"][0, 0] for state in kept[1:]]
+            np.testing.assert_allclose(world_vertices(obj, frame), shape, atol=1.1e-3)
+    states = [state.history[f"Looper{MEMORY_SEPARATOR}muscles"][0, 0] for state in kept[1:]]
     assert {0.0, 1.0} == set(states)
 
 
 def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(16)
+    scene = new_scene(16)
     obj = looper(tmp_path)
     group = obj.dampsim
     for sensor in group.sensors:
@@ -212,13 +214,15 @@ def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) 
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
     play(16)
-    on = [kept.frame.state.history[f"Looper{OF}muscles"][0, 0] for kept in live.find_session(obj).frames[1:]]
+    on = [
+        kept.frame.state.history[f"Looper{MEMORY_SEPARATOR}muscles"][0, 0] for kept in live.find_session(obj).frames[1:]
+    ]
     # From frame 11 on, the sensor, which never reads 1, releases it after a delay of three frames.
     assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
 
 
 def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = looper(tmp_path)
     target = bpy.data.objects.new("Target", None)
     scene.collection.objects.link(target)
@@ -237,7 +241,7 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
         scene.frame_set(frame.number)
         there = np.array(target.matrix_world.translation)
         feet = frame.shapes["Looper"][:2].mean(axis=0)
-        found = frame.state.history[f"Looper{OF}sensors"]
+        found = frame.state.history[f"Looper{MEMORY_SEPARATOR}sensors"]
         # Shapes are in single precision.
         assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
     assert found[2] > 0.0
@@ -249,15 +253,15 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
     frame = live.find_session(obj).frames[7].frame
     feet = frame.shapes["Looper"][:2].mean(axis=0)
     there = np.linalg.norm(feet - np.array([-5.0, 0.0, 0.0]))
-    assert frame.state.history[f"Looper{OF}sensors"][1] == pytest.approx(there, abs=1e-5)
+    assert frame.state.history[f"Looper{MEMORY_SEPARATOR}sensors"][1] == pytest.approx(there, abs=1e-5)
 
 
 def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_path: Path) -> None:
     """Drawing the panel reads cached values only."""
-    scene = fresh(12)
+    scene = new_scene(12)
     obj = looper(tmp_path)
     play(12)
-    with sealed():
+    with forbid_disk_and_factorisation():
         redraw(load)
     panel, context = load("dampsim_addon.ui.muscle_panel"), bpy.context
     frames = live.find_session(obj).frames
@@ -265,8 +269,8 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
         scene.frame_set(number)
         on, values = panel.displayed_values(obj, context)
         memory = frames[number - 1].frame.state.history
-        assert on == [bool(row[0]) for row in memory[f"Looper{OF}muscles"]]
-        assert values == memory[f"Looper{OF}sensors"].tolist()
+        assert on == [bool(row[0]) for row in memory[f"Looper{MEMORY_SEPARATOR}muscles"]]
+        assert values == memory[f"Looper{MEMORY_SEPARATOR}sensors"].tolist()
     sensor = obj.dampsim.sensors[0]
     assert panel.sensor_text(sensor, 0.789) == "78.9%"
     assert not panel.is_sensor_on(sensor, 0.789)
@@ -274,7 +278,7 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
 
 
 def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = looper(tmp_path)
     play(8)
     session = live.find_session(obj)
@@ -289,7 +293,7 @@ def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: 
 
 
 def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
-    scene = fresh(8)
+    scene = new_scene(8)
     obj = looper(tmp_path)
     scene.render.fps = 48
     take, sampler = (
@@ -307,7 +311,7 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
 
 
 def test_muscle_without_edges_is_reported(load: Load, tmp_path: Path) -> None:
-    fresh(8)
+    new_scene(8)
     obj = looper(tmp_path)
     obj.dampsim.muscles[1].attribute = "gone"
     (result,) = load("dampsim_addon.api").bake([obj])
@@ -356,7 +360,7 @@ def edit(obj: bpy.types.Object, target: bpy.types.Object, chance: Random) -> str
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
-    scene, chance = fresh(10), Random(seed)
+    scene, chance = new_scene(10), Random(seed)
     obj = looper(tmp_path)
     target = bpy.data.objects.new("Target", None)
     scene.collection.objects.link(target)
@@ -397,7 +401,7 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
 
 
 def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> None:
-    scene = fresh(12)
+    scene = new_scene(12)
     obj = looper(tmp_path)
     group = obj.dampsim
     for frame, force in ((1, "OFF"), (5, "ON"), (9, "OFF")):
@@ -421,13 +425,13 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     cache = load("dampsim_addon.scene.caches").frame_cache(obj)
     for frame in runs[1]:
         assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
-    forced = [frame.state.history[f"Looper{OF}muscles"][1, 0] for frame in runs[1][1:]]
+    forced = [frame.state.history[f"Looper{MEMORY_SEPARATOR}muscles"][1, 0] for frame in runs[1][1:]]
     assert forced == [0.0] * 3 + [1.0] * 4 + [0.0] * 4
 
 
 @pytest.mark.slow
 def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None:
-    scene = fresh(73)
+    scene = new_scene(73)
     obj = looper(tmp_path)
     group = obj.dampsim
     group.walk_seconds = 3.0
@@ -448,14 +452,14 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # The main panel shows it while the panel Muscles is closed.
     main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
-    assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(seen(main))
+    assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(panel_texts(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
-    assert "The best walks" not in " ".join(seen(main))
+    assert "The best walks" not in " ".join(panel_texts(main))
     assert [muscle.weights[0].weight for muscle in group.muscles] != before
     group.target = "POINT_CACHE"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
-    came = world(obj, 73)[:, 0].mean() - world(obj, 1)[:, 0].mean()
+    came = world_vertices(obj, 73)[:, 0].mean() - world_vertices(obj, 1)[:, 0].mean()
     # Files and mesh use single precision.
     assert came == pytest.approx(found[0].distance, abs=1e-4)
     # With another sensor, the walk no longer fits.
@@ -464,21 +468,21 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
         bpy.ops.dampsim.use_walk()
 
 
-def given_walks(obj: bpy.types.Object) -> None:
+def add_walks(obj: bpy.types.Object) -> None:
     """Add three walks with different delays and thresholds, as a search lists them."""
     for number, (delay, threshold) in enumerate(((2, 1.0), (5, 1.0), (3, 0.5)), 1):
         walk = obj.dampsim.walks.add()
         walk.name = f"0.{number}0 m in 1 s"
         one = {"weights": [2.0], "threshold": threshold, "delay": delay, "fps": 24.0}
-        walk.muscle_values = json.dumps([one] * len(obj.dampsim.muscles))
+        walk.numbers = json.dumps([one] * len(obj.dampsim.muscles))
 
 
 @pytest.mark.slow
 def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     """Ghosts of walks stand in lanes next to each other; using a walk removes them."""
-    scene = fresh(LAST)
+    scene = new_scene(LAST)
     obj = looper(tmp_path, target="POINT_CACHE")
-    given_walks(obj)
+    add_walks(obj)
     results, drawing = load("dampsim_addon.scene.results"), load("dampsim_addon.ui.ghost_drawing")
     obj.dampsim.walks[1].shown = False
     scene.frame_set(1)
@@ -508,9 +512,9 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
 
 
 def test_walk_ghosts_hide_and_refuse(load: Load, tmp_path: Path) -> None:
-    fresh(4)
+    new_scene(4)
     obj = looper(tmp_path)
-    given_walks(obj)
+    add_walks(obj)
     results = load("dampsim_addon.scene.results")
     assert not bpy.ops.dampsim.hide_walks.poll()
     assert bpy.ops.dampsim.show_walks() == {"FINISHED"}
@@ -529,7 +533,7 @@ def test_walk_ghosts_hide_and_refuse(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_walk_command_saves_found_walks(load: Load, tmp_path: Path) -> None:
-    fresh(49)
+    new_scene(49)
     looper(tmp_path)
     path = tmp_path / "walker.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(path))

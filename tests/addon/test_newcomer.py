@@ -13,33 +13,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scenes import KINDS, fresh, wobbler
+from scenes import KINDS, new_scene, wobbler
 from test_drawing import Context, Layout, panels
 
-from newcomer import copy_with_news
+from newcomer import copy_with_additions
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 
 
-class Properties(Layout):
+class PropertyRecorder(Layout):
     """Layout that records the names of its properties."""
 
     def prop(self, _: object, name: str, **__: object) -> None:
         self.texts.append(name)
 
 
-def drawn(load: Load) -> set[str]:
+def drawn_properties(load: Load) -> set[str]:
     """Return the names of the properties in all panels."""
     names: list[str] = []
     for panel in panels(load):
-        panel.draw(SimpleNamespace(layout=Properties(names)), Context())
+        panel.draw(SimpleNamespace(layout=PropertyRecorder(names)), Context())
     return set(names)
 
 
-def drawn_with_a_meaning(load: Load, obj: Any) -> set[str]:
+def drawn_effective_properties(load: Load, obj: Any) -> set[str]:
     """Return the names of the properties in all panels; assert that each parameter has an effect there."""
-    parameters, now = load("core.scene.parameters").PARAMETERS, drawn(load)
+    parameters, now = load("core.scene.parameters").PARAMETERS, drawn_properties(load)
     for name in now & set(parameters):
         assert parameters[name].has_effect(lambda other: getattr(obj.dampsim, other))
     return now
@@ -47,7 +47,7 @@ def drawn_with_a_meaning(load: Load, obj: Any) -> set[str]:
 
 def test_panels_show_all_parameters(load: Load, tmp_path: Path) -> None:
     """Panels draw each parameter where it has an effect, and nowhere else."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     parameters = load("core.scene.parameters").PARAMETERS
     found = set()
@@ -56,12 +56,12 @@ def test_panels_show_all_parameters(load: Load, tmp_path: Path) -> None:
         for name, parameter in parameters.items():
             for choice in parameter.choices:
                 setattr(obj.dampsim, name, choice.name)
-                found |= drawn_with_a_meaning(load, obj)
+                found |= drawn_effective_properties(load, obj)
             # A parameter may depend on two choices.
             conditions = (parameter.visible_if, parameter.also_visible_if) if parameter.also_visible_if else ()
             for other, value, *_ in conditions:
                 setattr(obj.dampsim, other, value)
-            found |= drawn_with_a_meaning(load, obj)
+            found |= drawn_effective_properties(load, obj)
             for other in (name, *(condition[0] for condition in conditions)):
                 setattr(obj.dampsim, other, parameters[other].default)
     assert set(parameters) <= found
@@ -90,9 +90,9 @@ sys.path[:0] = ["tests", "tests/addon"]
 import conftest, bpy, dampsim, importlib
 dampsim.register()
 import numpy as np
-from scenes import dump, fresh, wobbler
+from scenes import dump, new_scene, wobbler
 load = lambda name: importlib.import_module(f"dampsim.dampsim_addon.{name}")
-fresh()
+new_scene()
 obj = wobbler(sys.argv[1] + "/cache")
 group, cli = obj.dampsim, load("cli")
 has = lambda name: [item.identifier for item in group.bl_rna.properties[name].enum_items]
@@ -150,14 +150,19 @@ dampsim.unregister()
 print("found")
 """
 # Tests of the copy that must include the additions.
-FOUND = {
+TESTS_OF_COPY = {
     "test_newcomer.py": [
         "test_panels_show_all_parameters",
         "test_docs_table_lists_all_targets",
     ],
     "test_baking.py": [
         f"test_bake_and_clear_restore_user_data[{case}]"
-        for case in ("wobbler-INCREMENTS", "furnished-INCREMENTS", "wobbler-SHOT_FILE", "shared-SHOT_FILE")
+        for case in (
+            "wobbler-INCREMENTS",
+            "object_with_user_data-INCREMENTS",
+            "wobbler-SHOT_FILE",
+            "object_with_shared_mesh-SHOT_FILE",
+        )
     ],
     "test_refusals.py": [],
 }
@@ -168,7 +173,7 @@ def test_additions_work_throughout_the_addon(tmp_path: Path) -> None:
     """Additions to a copy of the project appear in panels, commands and bakes, and Clear removes their bakes."""
     if os.environ.get("DAMPSIM_INSTALLED"):
         pytest.skip("the zip has no sources to copy")
-    copy_with_news(tmp_path)
+    copy_with_additions(tmp_path)
     settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def call(*command: str) -> str:
@@ -178,8 +183,8 @@ def test_additions_work_throughout_the_addon(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
-    files = [f"tests/addon/{name}" for name in FOUND]
-    tests = {name for names in FOUND.values() for name in names}
+    files = [f"tests/addon/{name}" for name in TESTS_OF_COPY]
+    tests = {name for names in TESTS_OF_COPY.values() for name in names}
     said = call(
         "-m", "pytest", "-v", "-p", "no:cacheprovider", *files, "-m", "not slow",
         "-k", "(SHOT_FILE or INCREMENTS or panel or table) and not export",

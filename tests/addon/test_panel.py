@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import bpy
 import pytest
-from scenes import armature, fresh, wobbler
+from scenes import armature, new_scene, wobbler
 from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -37,7 +37,7 @@ def test_panel_substeps_match_simulation(
     load: Load, tmp_path: Path, settle: float, calibration: float, painted: bool
 ) -> None:
     """The panel reports the attainable overshoot and the substeps of the simulation."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.calibration = settle, 70.0, calibration
     if painted:
@@ -54,7 +54,7 @@ def test_panel_substeps_match_simulation(
 
 
 def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
     assert "known after" in in_force(obj, scene)
@@ -62,7 +62,7 @@ def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None
     made = simulation(load, obj)
     settings = load("dampsim_addon.scene.properties").read_settings(obj)
     found, count = made.law_coefficients((settings,))[0], made.substeps(obj.name, settings).count
-    assert f"τ {found.inertia_time:.3g} s, κ {found.kappa:.3g}, " in in_force(obj, scene)
+    assert f"inertia time τ {found.inertia_time:.3g} s, velocity kept κ {found.kappa:.3g}, " in in_force(obj, scene)
     assert in_force(obj, scene).endswith(f"{count} substeps")
 
 
@@ -117,7 +117,7 @@ def _dial(obj: bpy.types.Object) -> None:
 def test_edits_hide_outdated_measurements(
     load: Load, tmp_path: Path, change: Callable[[bpy.types.Object], None]
 ) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     obj.animation_data_clear()
     if change is _pose:
@@ -140,7 +140,7 @@ def test_edits_hide_outdated_measurements(
 
 def test_measurements_of_falling_body(load: Load, tmp_path: Path) -> None:
     """A falling body has coefficients but no measured modulus."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
@@ -150,17 +150,17 @@ def test_measurements_of_falling_body(load: Load, tmp_path: Path) -> None:
 
 
 def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.bounce = 0.0
 
-    def told() -> list[str]:
+    def warnings() -> list[str]:
         texts: list[str] = []
         load("dampsim_addon.ui.bake_panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
         return [text[:10] for text in texts if "violent" in text]
 
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    assert (obj.dampsim.baked_helped, told()) == (0, [])
+    assert (obj.dampsim.baked_helped, warnings()) == (0, [])
     stepper = load("core.stepping.step").Stepper
     usual = stepper.step
 
@@ -171,96 +171,96 @@ def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(stepper, "step", helped)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert obj.dampsim.baked_helped == 3
-    assert told() == ["In 3 steps"]
+    assert warnings() == ["In 3 steps"]
     # A bake that reuses these frames from the cache repeats the report.
     monkeypatch.undo()
     obj.dampsim.baked_helped = 0
     assert load("dampsim_addon.api").bake([obj])[0].helped == 3
 
 
-def advanced(load: Load) -> list[str]:
+def advanced_labels(load: Load) -> list[str]:
     """Return the labels of the panel Advanced."""
-    return drawn(load, "DAMPSIM_PT_advanced")
+    return panel_labels(load, "DAMPSIM_PT_advanced")
 
 
-def drawn(load: Load, panel: str) -> list[str]:
+def panel_labels(load: Load, panel: str) -> list[str]:
     texts: list[str] = []
     getattr(load("dampsim_addon.ui.main_panel"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 
 def test_first_mode_law_in_panels(load: Load, tmp_path: Path) -> None:
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    assert "Whip" in advanced(load)
-    assert ", θ " in in_force(obj, scene)
+    assert "Whip" in advanced_labels(load)
+    assert ", implicit force θ " in in_force(obj, scene)
     obj.dampsim.damping_by = "FIRST_MODE"
-    assert "Whip" not in advanced(load)
-    assert {"Settle", "frames", "Bounce"} <= set(drawn(load, "DAMPSIM_PT_main"))
-    assert ", γ " in in_force(obj, scene)
+    assert "Whip" not in advanced_labels(load)
+    assert {"Settle", "frames", "Bounce"} <= set(panel_labels(load, "DAMPSIM_PT_main"))
+    assert ", removed γ " in in_force(obj, scene)
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    text = " ".join(drawn(load, "DAMPSIM_PT_curve"))
+    text = " ".join(panel_labels(load, "DAMPSIM_PT_curve"))
     assert "frames after the release" in text
     assert "stop" not in text
 
 
 def test_reference_motion_shown_where_effective(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
 
-    def shown() -> list[str]:
-        texts = advanced(load)
+    def reference_labels() -> list[str]:
+        texts = advanced_labels(load)
         assert not any("carrier" in text.lower() for text in texts)
         return [text for text in texts if text.lower().startswith("reference motion")]
 
     both = ["Reference Motion", "Reference motion: the pins"]
-    assert shown() == both
+    assert reference_labels() == both
     for name in ("TAU_KAPPA", "TAU_GAMMA"):
         obj.dampsim.damping_by = name
-        assert shown() == both
+        assert reference_labels() == both
     for method in load("core.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         for integrator in load("core.integrators").INTEGRATORS:
             obj.dampsim.integrator = integrator.name
             obj.dampsim.follow_through = 1.0
-            assert shown() == []
+            assert reference_labels() == []
             obj.dampsim.follow_through = 0.5
-            assert shown() == (both if integrator.supports_follow_through else [])
+            assert reference_labels() == (both if integrator.supports_follow_through else [])
     # Keyframes may change Follow-through from 1.
     obj.dampsim.integrator, obj.dampsim.follow_through = "BACKWARD_EULER", 1.0
     obj.dampsim.keyframe_insert("follow_through", frame=1)
-    assert shown() == both
+    assert reference_labels() == both
     obj.dampsim.damping_by = "DIALS"
     obj.dampsim.carrier = "NONE"
-    assert shown() == both[:1]
+    assert reference_labels() == both[:1]
     # An unpinned body has no reference motion.
     obj.dampsim.pin_group = ""
-    assert shown() == []
+    assert reference_labels() == []
 
 
 def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
-    scene = fresh(6)
+    scene = new_scene(6)
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
 
-    def said() -> str:
+    def bake_text() -> str:
         texts: list[str] = []
         bpy.types.DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
         found = " ".join(texts)
         return found[found.index("Baked: ") :]
 
     assert changed(obj, scene) == []
-    assert "Out of date" not in said()
+    assert "Out of date" not in bake_text()
     # The wavelength has no effect with Settle and Bounce.
     obj.dampsim.wavelength = 0.3
     obj.dampsim.settle = 20.0
     assert changed(obj, scene) == ["Settle 8, now 20"]
-    assert "Out of date: Settle 8, now 20" in said()
-    assert "Bake Again" in said()
+    assert "Out of date: Settle 8, now 20" in bake_text()
+    assert "Bake Again" in bake_text()
     obj.dampsim.keyframe_insert("bounce", frame=1)
     obj.dampsim.pin_group, scene.gravity.z, scene.render.fps, scene.frame_end = "", -1.0, 30, 5
     assert changed(obj, scene) == [
@@ -281,7 +281,7 @@ def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
 
 
 def test_group_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
-    scene = fresh(4)
+    scene = new_scene(4)
     first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
     load("dampsim_addon.scene.groups").join_group([first, second])
     for obj in (first, second):
@@ -341,7 +341,7 @@ def test_bake_lists_changed_scene_inputs(
     load: Load, tmp_path: Path, edit: Callable[[bpy.types.Object, bpy.types.Object], None], words: str
 ) -> None:
     """The list names changed keyframes, poses, weights, modifiers and constraints."""
-    scene = fresh(4)
+    scene = new_scene(4)
     obj = wobbler(tmp_path / "cache")
     rig = armature(obj)
     obj.modifiers.new("Bend", "SIMPLE_DEFORM").angle = 0.1
@@ -369,7 +369,7 @@ def test_bake_lists_changed_scene_inputs(
 
 def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
     """A copy is outdated only once it differs from the original."""
-    scene = fresh(4)
+    scene = new_scene(4)
     obj = wobbler(tmp_path / "cache")
     # Constraints and drivers are identified with the name of their owner.
     obj.constraints.new("LIMIT_SCALE").name = "Limit"
@@ -396,7 +396,7 @@ def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
 
 def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
     """Renamed rigs, targets, colliders and fields keep the bake; later changes are listed by the new names."""
-    scene = fresh(4)
+    scene = new_scene(4)
     obj = wobbler(tmp_path / "cache")
     rig, names = armature(obj), ("Target", "Pole", "Holder", "Crate", "Barrel", "Wind")
     others = {name: bpy.data.objects.new(name, None) for name in names[:3]}
@@ -449,7 +449,7 @@ def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
 
 def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
     """Replacing a constraint target or a collider is not a rename."""
-    scene = fresh(4)
+    scene = new_scene(4)
     obj = wobbler(tmp_path / "cache")
     rig = armature(obj)
     twins = [bpy.data.objects.new(name, None) for name in ("Left", "Right", "Far")]
@@ -468,26 +468,26 @@ def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     outdated = load("dampsim_addon.scene.bake_changes")
 
-    def told() -> list[str]:
+    def changes() -> list[str]:
         bpy.context.view_layer.update()
         outdated.refresh_digests(obj)
         found: list[str] = outdated.changes_since_bake(obj, scene)
         return found
 
-    assert told() == []
+    assert changes() == []
     # Two equal targets are distinguished by their names while both exist.
     both[0].target, both[1].target = twins[1], twins[0]
-    assert told() == ["constraint Copy Location of Rig", "constraint Copy Location.001 of Rig"]
+    assert changes() == ["constraint Copy Location of Rig", "constraint Copy Location.001 of Rig"]
     both[0].target, both[1].target = twins[0], twins[2]
-    assert told() != []
+    assert changes() != []
     # An existing object is not a rename of the deleted one.
     bpy.data.objects.remove(twins[1])
-    assert told() == ["place of Far"]
+    assert changes() == ["place of Far"]
     both[1].target = twins[0]
     bpy.data.objects.remove(twins[2])
-    assert told() != []
+    assert changes() != []
     other = bpy.data.objects.new("Other", mesh)
     scene.collection.objects.link(other)
     other.location.z, other.dampsim_collider.is_collider = -6.0, True
     bpy.data.objects.remove(crate)
-    assert "the movement of collider Other" in told()
+    assert "the movement of collider Other" in changes()

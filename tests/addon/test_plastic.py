@@ -11,15 +11,15 @@ import bpy
 import numpy as np
 import pytest
 import test_contact_samples
-from scenes import TARGETS, fresh, world
-from test_drawing import REDRAWS, redraw, sealed
+from scenes import TARGETS, new_scene, world_vertices
+from test_drawing import REDRAWS, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 LAST = 40
 
 
-def dented(cache: Path, **dials: object) -> bpy.types.Object:
+def dented_ball(cache: Path, **dials: object) -> bpy.types.Object:
     """A ball of clay, dented from above by a smaller ball that retreats by frame 20."""
     bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.1, location=(0.0, 0.0, 0.0))
     obj = bpy.context.object
@@ -47,19 +47,19 @@ def play(last: int = LAST) -> None:
         bpy.context.scene.frame_set(frame)
 
 
-def depth(obj: bpy.types.Object, frame: float = LAST) -> float:
+def dent_depth(obj: bpy.types.Object, frame: float = LAST) -> float:
     """Return the depth of the dent, m."""
-    return 0.1 - float(world(obj, frame)[:, 2].max())
+    return 0.1 - float(world_vertices(obj, frame)[:, 2].max())
 
 
 @pytest.mark.slow
 def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    fresh(LAST)
-    obj = dented(tmp_path)
+    new_scene(LAST)
+    obj = dented_ball(tmp_path)
     play()
-    played = [world(obj, frame) for frame in (10, 16, 30, LAST)]
+    played = [world_vertices(obj, frame) for frame in (10, 16, 30, LAST)]
     kept = [kept.frame.state for kept in live.find_session(obj).frames]
-    assert depth(obj) > 0.01
+    assert dent_depth(obj) > 0.01
     api = load("dampsim_addon.api")
     for name in TARGETS:
         (result,) = api.bake([obj], target=name)
@@ -72,23 +72,23 @@ def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Pa
             assert all(there.history[key].tobytes() == state.history[key].tobytes() for key in state.history)
         for shape, frame in zip(played, (10, 16, 30, LAST), strict=True):
             # The error bound of the compressed target is 1/1000 of the size; single precision errs less.
-            np.testing.assert_allclose(world(obj, frame), shape, atol=4e-4)
+            np.testing.assert_allclose(world_vertices(obj, frame), shape, atol=4e-4)
         api.clear([obj])
 
 
 @pytest.mark.slow
 def test_changed_yield_outdates_frames(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(12)
-    obj = dented(tmp_path, resolution=150)
+    scene = new_scene(12)
+    obj = dented_ball(tmp_path, resolution=150)
     play(12)
     session = live.find_session(obj)
     assert session.frame_status(obj, scene, 12) is live.FrameStatus.VALID
-    before = world(obj, 12)
+    before = world_vertices(obj, 12)
     obj.dampsim.plastic_yield = 9.0
     assert session.frame_status(obj, scene, 12) is live.FrameStatus.STALE
     play(12)
     assert session.frame_status(obj, scene, 12) is live.FrameStatus.VALID
-    assert np.abs(world(obj, 12) - before).max() > 1e-5
+    assert np.abs(world_vertices(obj, 12) - before).max() > 1e-5
     obj.dampsim.target = "POINT_CACHE"
     api = load("dampsim_addon.api")
     api.bake([obj])
@@ -98,26 +98,26 @@ def test_changed_yield_outdates_frames(load: Load, live: ModuleType, tmp_path: P
 
 @pytest.mark.slow
 def test_plastic_reset_restores_modelled_shape(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    scene = fresh(50)
-    obj = dented(tmp_path)
+    scene = new_scene(50)
+    obj = dented_ball(tmp_path)
     play(34)
-    assert depth(obj, 34) > 0.01
+    assert dent_depth(obj, 34) > 0.01
     scene.frame_set(34)
     assert bpy.ops.dampsim.plastic_reset() == {"FINISHED"}
     bags = load("dampsim_addon.blender.animation").channelbags(obj)
     keys = [curve for bag in bags for curve in bag.fcurves if curve.data_path == "dampsim.plastic_reset"]
     assert [tuple(one.co) for one in keys[0].keyframe_points] == [(33.0, 0.0), (34.0, 1.0), (42.0, 0.0)]
     play(50)
-    assert depth(obj, 33) > 0.01
-    assert abs(depth(obj, 46)) < 2e-4
-    assert abs(depth(obj, 50)) < 1e-4
+    assert dent_depth(obj, 33) > 0.01
+    assert abs(dent_depth(obj, 46)) < 2e-4
+    assert abs(dent_depth(obj, 50)) < 1e-4
 
 
 def test_overlay_colours_plastic_strain(
     load: Load, live: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scene = fresh(24)
-    obj = dented(tmp_path, resolution=150)
+    scene = new_scene(24)
+    obj = dented_ball(tmp_path, resolution=150)
     obj.dampsim.show_flow = True
     overlay, put = load("dampsim_addon.ui.overlay"), []
     state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
@@ -138,32 +138,32 @@ def test_overlay_colours_plastic_strain(
         .strains
     )
     # The strain is largest under the tool and zero at the other end; the colour follows it.
-    vertices = world(obj, 1)
+    vertices = world_vertices(obj, 1)
     assert vertices[int(strains.argmax()), 2] > 0.05
     assert strains[vertices[:, 2] < -0.08].max() == 0.0
     assert int(found.colors[:, 1].argmin()) == int(strains.argmax())
     assert found.colors[strains == 0.0, 3].max() == 0.0
     assert found.label.startswith("plastic strain up to ")
-    assert 5.0 < float(found.words.split()[-1].rstrip("%")) < 100.0
-    outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world(obj, 24), axis=1)
+    assert 5.0 < float(found.label.split()[-1].rstrip("%")) < 100.0
+    outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world_vertices(obj, 24), axis=1)
     assert 0.0 < np.median(outside) < 0.01 * 0.2
     monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_lines", "_points", "_text", "_colored"):
+    for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
     monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "flowed_at", None)
-    with sealed():
+    with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()
             overlay.draw_labels()
-    assert found.words in [word for given in put for word in given if isinstance(word, str)]
+    assert found.label in [word for given in put for word in given if isinstance(word, str)]
     assert any(given[-1] == "TRIS" and len(given[2]) for given in put)
 
 
 def test_panel_reports_plastic_strain(load: Load, live: ModuleType, tmp_path: Path) -> None:
     """The panel also warns of an energy that collapses."""
-    fresh(16)
-    obj = dented(tmp_path, resolution=150)
+    new_scene(16)
+    obj = dented_ball(tmp_path, resolution=150)
     play(16)
     assert [text for text in redraw(load) if text.startswith("At this frame: plastic strain up to")]
     warned = "Saint Venant-Kirchhoff collapses"
@@ -179,8 +179,8 @@ def test_panel_reports_plastic_strain(load: Load, live: ModuleType, tmp_path: Pa
 
 
 def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
-    fresh(8)
-    obj = dented(tmp_path)
+    new_scene(8)
+    obj = dented_ball(tmp_path)
     presets = load("dampsim_addon.scene.presets")
     own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
     yields: dict[str, Any] = {}
@@ -202,8 +202,8 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
 
 
 def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:
-    fresh(8)
-    obj = dented(tmp_path)
+    new_scene(8)
+    obj = dented_ball(tmp_path)
     poll = load("dampsim_addon.ui.plastic_panel").DAMPSIM_PT_plastic.poll
     assert poll(bpy.context)
     obj.dampsim.kind = "ROPE"

@@ -10,7 +10,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import TARGETS, add, armature, dump, fresh, wobbler, world
+from scenes import TARGETS, add_simulation, armature, dump, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -61,11 +61,11 @@ def stretched_time(obj: bpy.types.Object) -> None:
     bpy.context.scene.render.frame_map_new = 200
 
 
-def no_place_yet(obj: bpy.types.Object) -> None:
+def unsaved_file(obj: bpy.types.Object) -> None:
     obj.dampsim.cache_folder = "//cache"
 
 
-def keys_in_the_way(obj: bpy.types.Object) -> None:
+def own_shape_keys(obj: bpy.types.Object) -> None:
     obj.shape_key_add(name="Basis")
     obj.dampsim.target = "ABSOLUTE_KEYS"
 
@@ -94,8 +94,8 @@ CASES = {
     solo_track: "Wobbler: a solo NLA track of its shape keys would mute the bake",
     pinned_key: "Wobbler: Solo Active Shape Key is on",
     stretched_time: "Wobbler: Time Stretching is on",
-    no_place_yet: "Wobbler: its cache folder is relative to the .blend file, which is unsaved; save it first",
-    keys_in_the_way: "Wobbler: absolute shape keys cannot be combined with its own shape keys; bake to another",
+    unsaved_file: "Wobbler: its cache folder is relative to the .blend file, which is unsaved; save it first",
+    own_shape_keys: "Wobbler: absolute shape keys cannot be combined with its own shape keys; bake to another",
     absolute_keys: "Wobbler: its shape keys are absolute",
     hidden: "Wobbler: the object is hidden. Show it in the outliner",
     edit_mode: "Wobbler: leave Edit Mode before baking",
@@ -105,7 +105,7 @@ CASES = {
 @pytest.mark.parametrize("spoil", CASES, ids=lambda f: f.__name__)
 def test_wrong_use_leaves_scene_unchanged(spoil: Callable[[bpy.types.Object], None], tmp_path: Path) -> None:
     """The error is one line, and no cache is written."""
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     spoil(obj)
     before = repr(dump())
@@ -119,20 +119,21 @@ def test_wrong_use_leaves_scene_unchanged(spoil: Callable[[bpy.types.Object], No
 
 
 def test_linked_mesh_needs_point_cache(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_uv_sphere_add(segments=12, ring_count=8)
     bpy.context.object.data.name = "Borrowed"
     library = tmp_path / "library.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(library))
-    fresh()
+    new_scene()
     with bpy.data.libraries.load(str(library), link=True) as (_, wanted):
         wanted.meshes = ["Borrowed"]
     obj = bpy.data.objects.new("Borrower", wanted.meshes[0])
     bpy.context.scene.collection.objects.link(obj)
-    add(obj, tmp_path / "cache", pin_group="")
+    add_simulation(obj, tmp_path / "cache", pin_group="")
     before = dump()
     with pytest.raises(
-        RuntimeError, match="Borrower: its mesh is linked and would lose shape keys; bake to a point cache"
+        RuntimeError,
+        match="Borrower: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make it local",
     ):
         bpy.ops.dampsim.bake()
     assert dump() == before
@@ -141,13 +142,15 @@ def test_linked_mesh_needs_point_cache(tmp_path: Path) -> None:
 
 
 def test_bake_stops_at_zero_scale(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     for frame, scale in ((5, 0.5), (9, -0.5)):
         obj.scale.x = scale
         obj.keyframe_insert("scale", frame=frame)
     before = dump()
-    with pytest.raises(RuntimeError, match=r"Wobbler: its scale is zero along an axis at frame 7; set a scale above"):
+    with pytest.raises(
+        RuntimeError, match=r"Wobbler: its scale is zero along an axis at frame 7\. Set a scale above zero"
+    ):
         bpy.ops.dampsim.bake()
     assert dump() == before
     assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
@@ -155,7 +158,7 @@ def test_bake_stops_at_zero_scale(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a read-only folder")
 def test_read_only_cache_folder_is_named(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.cache_folder = "/proc/self/nowhere"
     before = dump()
@@ -166,7 +169,7 @@ def test_read_only_cache_folder_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(bpy.app.build_options.alembic, reason="this Blender has Alembic")
 def test_missing_alembic_is_reported(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.target = "ALEMBIC"
     before = dump()
@@ -176,7 +179,7 @@ def test_missing_alembic_is_reported(tmp_path: Path) -> None:
 
 
 def test_curve_modifier_refused_for_keys(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     bpy.ops.curve.primitive_bezier_curve_add()
     curve = bpy.context.object
@@ -193,7 +196,7 @@ def test_curve_modifier_refused_for_keys(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     array = obj.modifiers.new("Array", "ARRAY")
     obj.modifiers.move(len(obj.modifiers) - 1, 0)
@@ -205,12 +208,12 @@ def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) 
 
 
 def test_library_override_bakes_to_point_cache(tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path / "cache")
     obj.modifiers.remove(obj.modifiers["Subdivision"])
     armature(obj)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "library.blend"))
-    fresh()
+    new_scene()
     with bpy.data.libraries.load(str(tmp_path / "library.blend"), link=True) as (_, wanted):
         wanted.objects = ["Wobbler", "Rig"]
     for linked in wanted.objects:
@@ -219,19 +222,19 @@ def test_library_override_bakes_to_point_cache(tmp_path: Path) -> None:
     assert obj.override_library is not None
     bpy.context.view_layer.objects.active = obj
     obj.select_set(True)
-    plain = world(obj, 7)
+    plain = world_vertices(obj, 7)
     before = dump()
     with pytest.raises(RuntimeError, match="Wobbler: its mesh is linked and would lose shape keys"):
         bpy.ops.dampsim.bake()
     assert dump() == before
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    played = world(obj, 7)
+    played = world_vertices(obj, 7)
     assert np.abs(played - plain).max() > 0.01
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "shot.blend"))
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "shot.blend"))
     obj = bpy.context.scene.objects["Wobbler"]
-    np.testing.assert_allclose(world(obj, 7), played, atol=1e-6)
+    np.testing.assert_allclose(world_vertices(obj, 7), played, atol=1e-6)
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert [modifier.name for modifier in obj.modifiers] == ["Armature"]

@@ -57,7 +57,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     first = simulation.first_frame()
     # The swing of a region is its speed times this factor, whatever its stiffness.
     speed = min(
-        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) / thrown(law)
+        SWING * float(np.ptp(system.rest[r.free], axis=0).max()) / swing_per_speed(law)
         for r, law in zip(system.regions, laws, strict=True)
     )
     moving = np.tile(speed * DIRECTION, (len(system.rest), 1))
@@ -79,6 +79,6 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
         assert -along[peak:].min() == pytest.approx(settings.overshoot, abs=0.05)
 
 
-def thrown(law: Any) -> float:
+def swing_per_speed(law: Any) -> float:
     """Return the swing after a stop from 1 m/s, m."""
     return float(np.exp(-law.decay * law.time_to_peak) * np.sin(law.frequency * law.time_to_peak) / law.frequency)

@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 import pytest
-from scenes import fresh, wobbler
+from scenes import new_scene, wobbler
 from test_drawing import redraw
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -21,28 +21,30 @@ Load = Callable[[str], ModuleType]
 STEPS = 60
 
 
-def ours() -> list[bpy.types.Object]:
+def simulated_objects() -> list[bpy.types.Object]:
     return [obj for obj in bpy.data.objects if obj.type == "MESH" and obj.dampsim.enabled]
 
 
-def shared(obj: bpy.types.Object) -> set[bpy.types.Object]:
+def expected_members(obj: bpy.types.Object) -> set[bpy.types.Object]:
     """Return the group of an object by a search through all objects."""
     mark, scenes = obj.dampsim.together, set(obj.users_scene)
     return {obj} | {
-        other for other in ours() if mark and other.dampsim.together == mark and scenes & set(other.users_scene)
+        other
+        for other in simulated_objects()
+        if mark and other.dampsim.together == mark and scenes & set(other.users_scene)
     }
 
 
 def assert_known(load: Load) -> None:
     objects, groups = load("dampsim_addon.scene.objects"), load("dampsim_addon.scene.groups")
-    assert objects.all_simulated() == ours()
+    assert objects.all_simulated() == simulated_objects()
     for scene in bpy.data.scenes:
-        assert objects.simulated_in_scene(scene) == [obj for obj in scene.objects if obj in ours()]
-    for obj in ours():
-        assert set(groups.group_of(obj).members) == shared(obj)
+        assert objects.simulated_in_scene(scene) == [obj for obj in scene.objects if obj in simulated_objects()]
+    for obj in simulated_objects():
+        assert set(groups.group_of(obj).members) == expected_members(obj)
 
 
-class Artist:
+class RandomUser:
     """Random edits of the objects of a file, by operators or as a script does."""
 
     def __init__(self, seed: int, library: Path) -> None:
@@ -183,7 +185,7 @@ class Artist:
         bpy.context.scene.frame_set(self.random.randrange(1, 9))
 
     def act(self) -> str:
-        names = [name for name, value in vars(Artist).items() if name[0] != "_" and name not in ("any", "act")]
+        names = [name for name, value in vars(RandomUser).items() if name[0] != "_" and name not in ("any", "act")]
         name = self.random.choice(names)
         getattr(self, name)()
         return name
@@ -191,14 +193,14 @@ class Artist:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_registry_after_random_file_edits(load: Load, tmp_path: Path, seed: int) -> None:
-    fresh()
+    new_scene()
     made = bpy.data.objects.new("FromLibrary", bpy.data.meshes.new("FromLibrary"))
     made.dampsim.enabled = True
     bpy.data.libraries.write(str(tmp_path / "library.blend"), {made})
-    fresh()
+    new_scene()
     bpy.context.preferences.edit.use_global_undo = True
-    artist, done = Artist(seed, tmp_path / "library.blend"), []
-    with handlers(load):
+    artist, done = RandomUser(seed, tmp_path / "library.blend"), []
+    with installed_handlers(load):
         for _ in range(STEPS):
             done.append(artist.act())
             # Sometimes the registry is not queried for a while.
@@ -211,7 +213,7 @@ def test_registry_after_random_file_edits(load: Load, tmp_path: Path, seed: int)
 
 @pytest.mark.parametrize("evaluate", ["frame_set", "evaluated_depsgraph_get", "update"])
 def test_poll_sees_objects_linked_by_script(load: Load, tmp_path: Path, evaluate: str) -> None:
-    scene = fresh(3)
+    scene = new_scene(3)
     obj = wobbler(tmp_path)
     scene.collection.objects.unlink(obj)
     bpy.context.view_layer.update()
@@ -229,7 +231,7 @@ def test_poll_sees_objects_linked_by_script(load: Load, tmp_path: Path, evaluate
 
 
 @contextlib.contextmanager
-def handlers(load: Load) -> Iterator[None]:
+def installed_handlers(load: Load) -> Iterator[None]:
     live = load("dampsim_addon.live")
     live.install()
     try:
@@ -239,7 +241,7 @@ def handlers(load: Load) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def counted(load: Load) -> Iterator[list[int]]:
+def count_lines(load: Load) -> Iterator[list[int]]:
     """Count the executed lines of DampSim, including each repetition in a loop."""
     folder, steps = str(Path(load("").__file__ or "").parent) + os.sep, [0]
 
@@ -258,22 +260,22 @@ def counted(load: Load) -> Iterator[list[int]]:
         sys.settrace(before)
 
 
-def crowd(number: int) -> None:
+def add_crowd(number: int) -> None:
     mesh = bpy.data.meshes.new("Crowd")
     for place in range(number):
         bpy.context.scene.collection.objects.link(bpy.data.objects.new(f"A{place:05d}", mesh if place % 2 else None))
     bpy.context.view_layer.update()
 
 
-def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]:
+def lines_per_event(load: Load, number: int, cache: Path, grouped: bool) -> dict[str, int]:
     """Return the executed lines per event in a scene with this number of other objects."""
-    scene = fresh(3)
-    objects = [wobbler(cache, name) for name in ("Wobbler", "Other")] if together is not None else []
+    scene = new_scene(3)
+    objects = [wobbler(cache, name) for name in ("Wobbler", "Other")] if grouped is not None else []
     for obj in objects:
         obj.dampsim.live = False
-    if together:
+    if grouped:
         load("dampsim_addon.scene.groups").join_group(objects)
-    crowd(number)
+    add_crowd(number)
     scene.frame_set(2)
     context, found = bpy.context, {}
 
@@ -302,16 +304,16 @@ def cost(load: Load, number: int, cache: Path, together: bool) -> dict[str, int]
         redraw(load)
         acts["a redraw"] = lambda: redraw(load)
     for name, act in acts.items():
-        with counted(load) as steps:
+        with count_lines(load) as steps:
             act()
         found[name] = steps[0]
     return found
 
 
-@pytest.mark.parametrize("together", [False, True])
-def test_cost_independent_of_unrelated_objects(load: Load, tmp_path: Path, together: bool) -> None:
+@pytest.mark.parametrize("grouped", [False, True])
+def test_cost_independent_of_unrelated_objects(load: Load, tmp_path: Path, grouped: bool) -> None:
     """Frames, edits and redraws run as many lines with 100 as with 400 other objects."""
-    with handlers(load):
-        few, many = (cost(load, number, tmp_path, together) for number in (100, 400))
+    with installed_handlers(load):
+        few, many = (lines_per_event(load, number, tmp_path, grouped) for number in (100, 400))
     assert few == many
     assert all(few.values())

@@ -13,7 +13,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import KINDS, TARGETS, size, world
+from scenes import KINDS, TARGETS, size, world_vertices
 from test_baking import bake
 
 pytestmark = [pytest.mark.bpy, pytest.mark.slow, pytest.mark.versions]
@@ -39,7 +39,7 @@ for path in paths:
 """
 
 
-def read(paths: list[Path], name: str, folder: Path) -> list[np.ndarray]:
+def read_without_addon(paths: list[Path], name: str, folder: Path) -> list[np.ndarray]:
     """Return the world-space vertices at all frames and half-frames, played without the add-on."""
     script = folder / "read.py"
     script.write_text(READER)
@@ -51,7 +51,7 @@ def read(paths: list[Path], name: str, folder: Path) -> list[np.ndarray]:
     return [np.load(f"{path}.npy") for path in paths]
 
 
-def halfway(obj: bpy.types.Object) -> list[np.ndarray]:
+def half_frame_vertices(obj: bpy.types.Object) -> list[np.ndarray]:
     """Return the expected vertices at half-frames: the mean of two shapes, deformed by the modifiers at that time.
 
     The object has a bake to one key per frame, whose shapes are used and then cleared.
@@ -69,7 +69,7 @@ def halfway(obj: bpy.types.Object) -> list[np.ndarray]:
         place = number - scene.frame_start
         obj.data.vertices.foreach_set("co", (0.5 * (shapes[place] + shapes[place + 1])).astype(np.float32))
         obj.data.update()
-        found.append(world(obj, number + 0.5))
+        found.append(world_vertices(obj, number + 0.5))
     return found
 
 
@@ -102,10 +102,10 @@ def test_bakes_play_without_the_addon(load: Load, name: str, tmp_path: Path) -> 
             shutil.copy(file, kept)
     cache = frame_cache(obj)
     surfaces = [cache.read(number).surface for number in range(scene.frame_start, scene.frame_end + 1)]
-    between = halfway(obj)
+    between = half_frame_vertices(obj)
     shutil.copytree(kept, cache.folder)
     length = size(surfaces[0])
-    for target, motion in zip(paths, read(list(paths.values()), obj.name, tmp_path), strict=True):
+    for target, motion in zip(paths, read_without_addon(list(paths.values()), obj.name, tmp_path), strict=True):
         limit = (0.001 if target == "SHAPE_KEYS" else EXACT) * length
         for which, expected in (("frames", surfaces), ("half-frames", between)):
             got = motion[int(which != "frames") :: 2]

@@ -10,16 +10,16 @@ from types import ModuleType
 
 import bpy
 import pytest
-from scenes import fresh, wobbler
+from scenes import new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 DAY = 24 * 3600.0
 
 
-def baked(load: Load, path: Path | None) -> Path:
+def baked_cache(load: Load, path: Path | None) -> Path:
     """Bake an object of a saved or unsaved file and return its cache in DampSim's default folder."""
-    fresh(2)
+    new_scene(2)
     obj = wobbler("")
     if path is not None:
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
@@ -29,7 +29,7 @@ def baked(load: Load, path: Path | None) -> Path:
     return folder
 
 
-def older(folder: Path, age: float) -> None:
+def set_age(folder: Path, age: float) -> None:
     for path in (folder, *folder.iterdir()):
         os.utime(path, (time.time() - age,) * 2)
 
@@ -38,16 +38,16 @@ def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypa
     own = tmp_path / "own"
     for name in ("scene.caches", "jobs.cache_cleanup"):
         monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_cache_folder", lambda: own)
-    kept, gone = baked(load, tmp_path / "kept.blend"), baked(load, tmp_path / "gone.blend")
-    away = baked(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
-    young, old = baked(load, None), baked(load, None)
-    busy = baked(load, tmp_path / "busy.blend")
-    at_hand = baked(load, None)
+    kept, gone = baked_cache(load, tmp_path / "kept.blend"), baked_cache(load, tmp_path / "gone.blend")
+    away = baked_cache(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
+    young, old = baked_cache(load, None), baked_cache(load, None)
+    busy = baked_cache(load, tmp_path / "busy.blend")
+    at_hand = baked_cache(load, None)
     (tmp_path / "gone.blend").unlink()
     (tmp_path / "busy.blend").unlink()
     (tmp_path / "drive").rename(tmp_path / "taken")
     for folder in (kept, away, old, at_hand):
-        older(folder, 2 * DAY)
+        set_age(folder, 2 * DAY)
     (own / "notes").mkdir()
     (gone / "mine.txt").write_text("the artist's")
     cli, cache = load("dampsim_addon.cli"), load("core.frames.cache").FrameCache(busy, "Busy")

@@ -12,15 +12,15 @@ import bpy
 import numpy as np
 import pytest
 from mathutils import Matrix
-from scenes import LAST, add, armature, dump, fresh, wobbler
+from scenes import LAST, add_simulation, armature, dump, new_scene, wobbler
 from test_groups import cube, grid, wire
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-OTHER = {"settle": 5.0, "bounce": 70.0, "follow_through": 0.4, "stiffness": 60.0}
+OTHER_DIALS = {"settle": 5.0, "bounce": 70.0, "follow_through": 0.4, "stiffness": 60.0}
 
 
-def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
+def bake_surfaces(load: Load, obj: bpy.types.Object) -> np.ndarray:
     job = load("dampsim_addon.jobs.bake")
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
@@ -30,7 +30,7 @@ def bake(load: Load, obj: bpy.types.Object) -> np.ndarray:
     return made
 
 
-def dial(obj: bpy.types.Object, values: dict[str, float]) -> None:
+def set_dials(obj: bpy.types.Object, values: dict[str, float]) -> None:
     for name, value in values.items():
         setattr(obj.dampsim, name, value)
 
@@ -38,17 +38,17 @@ def dial(obj: bpy.types.Object, values: dict[str, float]) -> None:
 @pytest.mark.slow
 def test_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     """Picking a ghost sets its dials on the object."""
-    scene = fresh()
+    scene = new_scene()
     obj = wobbler(tmp_path)
     armature(obj)
     ghosts = load("dampsim_addon.scene.results")
     obj.dampsim.keyframe_insert("settle", frame=1)
-    own = {name: getattr(obj.dampsim, name) for name in OTHER}
+    own = {name: getattr(obj.dampsim, name) for name in OTHER_DIALS}
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
     obj.animation_data.action.layers[0].strips[0].channelbags[0].fcurves.clear()
-    dial(obj, OTHER)
+    set_dials(obj, OTHER_DIALS)
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
-    dial(obj, {"settle": 33.0})
+    set_dials(obj, {"settle": 33.0})
     armature_free = dump()
     scene.frame_set(3)
     assert bpy.ops.dampsim.compare() == {"FINISHED"}
@@ -59,12 +59,12 @@ def test_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     assert "Bounce 70 %" in shown.labels[1]
     scene.frame_set(1)
     assert dump() == armature_free
-    for number, dials in enumerate((own, OTHER)):
-        dial(obj, dials)
-        assert shown.surfaces[number].tobytes() == bake(load, obj).tobytes()
-    dial(obj, own)
+    for number, dials in enumerate((own, OTHER_DIALS)):
+        set_dials(obj, dials)
+        assert shown.surfaces[number].tobytes() == bake_surfaces(load, obj).tobytes()
+    set_dials(obj, own)
     assert bpy.ops.dampsim.ghost_pick(number=1) == {"FINISHED"}
-    assert {name: getattr(obj.dampsim, name) for name in OTHER} == pytest.approx(OTHER)
+    assert {name: getattr(obj.dampsim, name) for name in OTHER_DIALS} == pytest.approx(OTHER_DIALS)
     assert len(obj.dampsim.variants) == 0
     assert ghosts.ghosts_of(obj) is None
 
@@ -97,9 +97,9 @@ def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Obj
     return batches
 
 
-def compared(obj: bpy.types.Object, cache: Path, **dials: Any) -> None:
+def compare_two_ghosts(obj: bpy.types.Object, cache: Path, **dials: Any) -> None:
     """Add an object to the simulation and compare two ghosts of it."""
-    add(obj, cache, resolution=100, **dials)
+    add_simulation(obj, cache, resolution=100, **dials)
     for settle in (5.0, 10.0):
         obj.dampsim.settle = settle
         assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -123,10 +123,10 @@ def net() -> bpy.types.Object:
 def test_ghosts_of_wires_draw_edges(
     load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, make: Callable[[], bpy.types.Object]
 ) -> None:
-    scene = fresh(5)
+    scene = new_scene(5)
     obj = make()
     edges = np.array([tuple(edge.vertices) for edge in obj.data.edges])
-    compared(obj, tmp_path)
+    compare_two_ghosts(obj, tmp_path)
     shown = load("dampsim_addon.scene.results").ghosts_of(obj)
     for frame in (1, 4):
         scene.frame_set(frame)
@@ -143,8 +143,8 @@ def test_ghosts_of_wires_draw_edges(
 
 
 def test_ghosts_draw_faces_and_loose_edges(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fresh(3)
-    compared(solid := cube(), tmp_path)
+    new_scene(3)
+    compare_two_ghosts(solid := cube(), tmp_path)
     batches = drawn_ghosts(load, monkeypatch, solid)
     assert [one.sort for one in batches] == ["TRIS", "TRIS"]
     assert all(one.pos.shape == (8, 3) and one.indices.shape == (12, 3) for one in batches)
@@ -155,24 +155,24 @@ def test_ghosts_draw_faces_and_loose_edges(load: Load, monkeypatch: pytest.Monke
     sheet.data.edges.add(1)
     sheet.data.edges[-1].vertices = (0, fringe)
     sheet.data.update()
-    compared(sheet, tmp_path, kind="SPRINGS")
+    compare_two_ghosts(sheet, tmp_path, kind="SPRINGS")
     batches = drawn_ghosts(load, monkeypatch, sheet)
     assert [one.sort for one in batches] == ["TRIS", "LINES"] * 2
     assert all(one.pos.shape == (2, 3) for one in batches[1::2])
 
 
 def test_ghost_spacing_of_end_on_wire(load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    fresh(2)
+    new_scene(2)
     obj = wire()
     obj.rotation_euler.y = -np.pi / 2
-    compared(obj, tmp_path)
+    compare_two_ghosts(obj, tmp_path)
     first, second = (one.pos[0, 0] for one in drawn_ghosts(load, monkeypatch, obj))
     assert first > 0.1
     assert second > first + 0.1
 
 
 def test_ghost_limit_and_removal(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     for settle in (5.0, 6.0, 7.0, 8.0):
         obj.dampsim.settle = settle
@@ -184,7 +184,7 @@ def test_ghost_limit_and_removal(load: Load, tmp_path: Path) -> None:
 
 
 def test_scene_edit_outdates_ghosts(load: Load, tmp_path: Path) -> None:
-    fresh()
+    new_scene()
     obj = wobbler(tmp_path)
     live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.scene.results")
     live.install()
@@ -201,8 +201,8 @@ def test_scene_edit_outdates_ghosts(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def shot(tmp_path: Path) -> bpy.types.Object:
-    scene = fresh()
+def camera_scene(tmp_path: Path) -> bpy.types.Object:
+    scene = new_scene()
     obj = wobbler(tmp_path / "cache")
     data = bpy.data.cameras.new("Camera")
     camera = bpy.data.objects.new("Camera", data)
@@ -216,17 +216,17 @@ def shot(tmp_path: Path) -> bpy.types.Object:
 
 @pytest.mark.slow
 def test_sweep_measures_all_combinations(
-    load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    load: Load, camera_scene: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The scene stays unchanged."""
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
     bpy.context.scene.render.resolution_x = bpy.context.scene.render.resolution_y = 64
     before = dump()
-    dials = {name: getattr(shot.dampsim, name) for name in OTHER}
+    dials = {name: getattr(camera_scene.dampsim, name) for name in OTHER_DIALS}
     assert (
         cli.main(["sweep", "--set", "settle=5,9", "--set", "bounce=0,60", "--pictures", "2", "--output", str(out)]) == 0
     )
-    assert {name: getattr(shot.dampsim, name) for name in OTHER} == dials
+    assert {name: getattr(camera_scene.dampsim, name) for name in OTHER_DIALS} == dials
     bpy.context.scene.frame_set(1)
     assert dump() == before
     with (out / "sweep.csv").open(encoding="utf-8") as file:
@@ -255,7 +255,7 @@ def test_sweep_measures_all_combinations(
 
 @pytest.mark.slow
 def test_sweep_over_laws_and_whip(
-    load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    load: Load, camera_scene: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
     sets = ["--set", "damping_by=DIALS,FIRST_MODE", "--set", "whip=1.05,2", "--pictures", "0"]
@@ -271,15 +271,15 @@ def test_sweep_over_laws_and_whip(
 
 
 def test_sweep_reports_failed_combination(
-    load: Load, shot: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    load: Load, camera_scene: bpy.types.Object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     cli, out = load("dampsim_addon.cli"), tmp_path / "sweep"
-    shot.dampsim.poisson = 0.2
+    camera_scene.dampsim.poisson = 0.2
     arguments = ["sweep", "--set", "damping_by=TRADITIONAL,DIALS", "--pictures", "0", "--output", str(out)]
     assert cli.main([*arguments, "--frames", f"1:{LAST - 4}"]) == 1
     with (out / "sweep.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert "raise it to 1/3" in rows[0]["problem"]
+    assert "Raise it to 1/3" in rows[0]["problem"]
     assert rows[1]["problem"] == ""
     assert float(rows[1]["rest_frames"]) > 1.0
 
@@ -296,7 +296,7 @@ def test_sweep_reports_failed_combination(
 def test_invalid_sweep_writes_nothing(
     load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], code: int, words: str
 ) -> None:
-    fresh()
+    new_scene()
     wobbler(tmp_path / "cache")
     out = tmp_path / "sweep"
     assert load("dampsim_addon.cli").main(["sweep", *arguments, "--output", str(out)]) == code

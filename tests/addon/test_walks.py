@@ -17,14 +17,14 @@ from zlib import crc32
 import bpy
 import numpy as np
 import pytest
-from edits import bodies, random_edit, shot
+from edits import bodies, create_shot, random_edit
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 # 40 sequences of 25 edits are 1,000 edits.
-WALKS, EDITS = 40, 25
+SEQUENCES, EDITS = 40, 25
 # Least frames that a sequence compares: with fewer, its edits led to refusals only.
-FEW = 10
+MIN_COMPARED = 10
 
 
 @pytest.fixture
@@ -58,24 +58,24 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class ValidFrame:
     """A frame marked valid. group: names of the members; locals: their local vertices by name."""
 
     group: tuple[str, ...]
     number: int
-    kept: Any
+    live_frame: Any
     locals: dict[str, bytes]
 
 
 @dataclass
-class Walk:
+class EditSequence:
     """A random sequence of edits. said: log of the edits.  compared: number of compared frames."""
 
     load: Load
     live: ModuleType
     folder: Path
     seed: int
-    said: list[str] = field(default_factory=list)
+    log: list[str] = field(default_factory=list)
     compared: int = 0
 
     def __post_init__(self) -> None:
@@ -84,7 +84,7 @@ class Walk:
 
     def go(self, edits: int) -> None:
         """Make this number of edits, and check after every one to five."""
-        shot(self.folder / "cache", self.chance)
+        create_shot(self.folder / "cache", self.chance)
         bpy.context.view_layer.update()
         bpy.ops.ed.undo_push(message="start")
         self.scrub()
@@ -106,11 +106,11 @@ class Walk:
     def undo(self, why: str) -> None:
         # There may be nothing to undo after a file is opened.
         if bpy.ops.ed.undo.poll():
-            self.done(why)
+            self.record(why)
             bpy.ops.ed.undo()
 
-    def done(self, what: str) -> None:
-        self.said.append(what)
+    def record(self, entry: str) -> None:
+        self.log.append(entry)
 
     def edit(self) -> None:
         turn = self.chance.random()
@@ -118,17 +118,17 @@ class Walk:
             self.undo("undo")
         elif turn < 0.09:
             if bpy.ops.ed.redo.poll():
-                self.done("redo")
+                self.record("redo")
                 bpy.ops.ed.redo()
         elif turn < 0.10:
-            self.done("save and open")
+            self.record("save and open")
             path = self.folder / "walk.blend"
             bpy.ops.wm.save_as_mainfile(filepath=str(path))
             self.check(self.claims(), "saving")
             bpy.ops.wm.open_mainfile(filepath=str(path))
             bpy.ops.ed.undo_push(message="opened")
         else:
-            self.done(random_edit(self.chance))
+            self.record(random_edit(self.chance))
             bpy.ops.ed.undo_push(message="edit")
 
     def scrub(self) -> None:
@@ -142,11 +142,11 @@ class Walk:
             frames = list(range(begin, last + 1))
         else:
             frames = [self.chance.randrange(first, last + 1) for _ in range(self.chance.randrange(1, 4))]
-        self.done(f"  frames {frames}")
+        self.record(f"  frames {frames}")
         for frame in frames:
             scene.frame_set(frame)
 
-    def claims(self) -> list[Shown]:
+    def claims(self) -> list[ValidFrame]:
         """Return all frames that are marked valid now."""
         scene, found = bpy.context.scene, []
         for group in self.groups.groups_of(scene.objects):
@@ -158,12 +158,12 @@ class Walk:
                 if session.frame_status(obj, scene, number) is self.live.FrameStatus.VALID:
                     kept = session.frames[number - scene.frame_start]
                     locals_ = {one.name: kept.local_vertices[one.session_uid].tobytes() for one in group.members}
-                    found.append(Shown(tuple(one.name for one in group.members), number, kept, locals_))
+                    found.append(ValidFrame(tuple(one.name for one in group.members), number, kept, locals_))
         return found
 
-    def check(self, before: list[Shown], when: str) -> bool:
+    def check(self, earlier: list[ValidFrame], when: str) -> bool:
         """Compare the frames marked valid before and now with the truth; return whether there are any."""
-        claims = {"before": before, "after": self.claims()}
+        claims = {"before": earlier, "after": self.claims()}
         there = {group for shown in claims.values() for group in {one.group for one in shown}}
         truths = {names: self.truth(names) for names in sorted(there)}
         for moment, shown in claims.items():
@@ -174,7 +174,9 @@ class Walk:
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """Return the frames and local vertices of a fresh simulation, and the message of an error that ends it."""
         snapshot, simulation = self.load("dampsim_addon.scene.scene_builder"), self.load("core.simulation.simulation")
-        sorts = [self.load(f"dampsim_addon.scene.{name}")._index for name in ("force_fields", "colliders", "woven_yarns")]
+        sorts = [
+            self.load(f"dampsim_addon.scene.{name}")._index for name in ("force_fields", "colliders", "woven_yarns")
+        ]
         affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
         known = [(one._known_uids, dict(one._matches)) for one in sorts]
         for one in sorts:
@@ -202,7 +204,7 @@ class Walk:
                 one._known_uids, one._matches = everything, yes
         return found, ""
 
-    def compare(self, one: Shown, truth: tuple[dict[int, Any], str], when: str) -> None:
+    def compare(self, one: ValidFrame, truth: tuple[dict[int, Any], str], when: str) -> None:
         frames, problem = truth
         self.compared += 1
         wrong = ""
@@ -210,29 +212,29 @@ class Walk:
             wrong = f"is none: {problem}"
         else:
             frame, locals_ = frames[one.number]
-            if one.kept.frame.state.positions.tobytes() != frame.state.positions.tobytes():
-                ours, theirs = one.kept.frame.state.positions, frame.state.positions
+            if one.live_frame.frame.state.positions.tobytes() != frame.state.positions.tobytes():
+                ours, theirs = one.live_frame.frame.state.positions, frame.state.positions
                 off = np.abs(ours - theirs).max() if ours.shape == theirs.shape else np.nan
                 wrong = f"has other nodes, by {off:.3g} m"
-            elif one.kept.frame.state.velocities.tobytes() != frame.state.velocities.tobytes():
+            elif one.live_frame.frame.state.velocities.tobytes() != frame.state.velocities.tobytes():
                 wrong = "has other velocities"
-            elif sorted(one.kept.frame.inputs.values()) != sorted(frame.inputs.values()):
+            elif sorted(one.live_frame.frame.inputs.values()) != sorted(frame.inputs.values()):
                 wrong = "has other inputs"
             elif one.locals != locals_:
                 wrong = "is shown elsewhere"
         if wrong:
-            done = "\n".join(self.said)
+            done = "\n".join(self.log)
             pytest.fail(f"seed {self.seed}: frame {one.number} of {one.group}, {when}, {wrong}\n{done}", pytrace=False)
 
 
-def walks() -> list[Any]:
+def seeds() -> list[Any]:
     """Return the seeds; all but the first one are marked as slow."""
-    return [pytest.param(seed, marks=pytest.mark.slow if seed else (), id=f"seed{seed}") for seed in range(WALKS)]
+    return [pytest.param(seed, marks=pytest.mark.slow if seed else (), id=f"seed{seed}") for seed in range(SEQUENCES)]
 
 
-@pytest.mark.parametrize("seed", walks())
+@pytest.mark.parametrize("seed", seeds())
 def test_valid_frames_equal_fresh_simulation(load: Load, live: ModuleType, tmp_path: Path, seed: int) -> None:
-    walk = Walk(load, live, tmp_path, seed)
+    walk = EditSequence(load, live, tmp_path, seed)
     walk.go(EDITS)
     assert bodies()
-    assert walk.compared >= FEW, "\n".join(walk.said)
+    assert walk.compared >= MIN_COMPARED, "\n".join(walk.log)

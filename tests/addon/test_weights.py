@@ -9,13 +9,13 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import fresh
+from scenes import new_scene
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
 
 
-def one_by_one(obj: bpy.types.Object, name: str) -> np.ndarray:
+def weights_by_loop(obj: bpy.types.Object, name: str) -> np.ndarray:
     found = np.zeros(len(obj.data.vertices))
     index = obj.vertex_groups[name].index
     for vertex in obj.data.vertices:
@@ -26,7 +26,7 @@ def one_by_one(obj: bpy.types.Object, name: str) -> np.ndarray:
 
 
 def test_bulk_weights_equal_vertex_loop(load: Load) -> None:
-    fresh()
+    new_scene()
     bpy.ops.mesh.primitive_grid_add(x_subdivisions=250, y_subdivisions=200)
     obj, random = bpy.context.object, np.random.default_rng(3)
     read = load("dampsim_addon.blender.vertex_groups").read_weights
@@ -39,7 +39,7 @@ def test_bulk_weights_equal_vertex_loop(load: Load) -> None:
             obj.vertex_groups[name].add([int(vertex)], float(random.random()), "REPLACE")
     wanted = ["Pin", "Settle", "Stiffness", "Empty"]
     began = time.perf_counter()
-    expected = [one_by_one(obj, name) for name in wanted]
+    expected = [weights_by_loop(obj, name) for name in wanted]
     between = time.perf_counter()
     found = read(obj, wanted)
     took = time.perf_counter() - between

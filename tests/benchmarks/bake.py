@@ -91,7 +91,7 @@ def soft_body(frames: int, contact: bool) -> Iterator[None]:
     settings.use_goal, settings.vertex_group_goal = True, "Pin"
     settings.goal_min, settings.goal_max, settings.goal_default = 0.0, 1.0, 1.0
     settings.use_edges, settings.pull, settings.push = True, 0.99, 0.99
-    return played(scene, obj, frames)
+    return play_frames(scene, obj, frames)
 
 
 def cloth(frames: int, contact: bool) -> Iterator[None]:
@@ -100,10 +100,10 @@ def cloth(frames: int, contact: bool) -> Iterator[None]:
     settings = obj.modifiers.new("Cloth", "CLOTH").settings
     settings.vertex_group_mass = "Pin"
     settings.use_internal_springs = True
-    return played(scene, obj, frames)
+    return play_frames(scene, obj, frames)
 
 
-def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterator[None]:
+def play_frames(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterator[None]:
     layer = scene.view_layers[0]
     for frame in range(1, frames + 1):
         scene.frame_set(frame)
@@ -114,7 +114,7 @@ def played(scene: bpy.types.Scene, obj: bpy.types.Object, frames: int) -> Iterat
         yield
 
 
-def damped(frames: int, contact: bool, accuracy: str, collide: bool = True) -> Iterator[None]:
+def bake_dampsim(frames: int, contact: bool, accuracy: str, collide: bool = True) -> Iterator[None]:
     from dampsim.dampsim_addon.jobs import bake as job
 
     name = f"DampSim {accuracy.lower()}" + ("" if collide else ", no contact")
@@ -141,13 +141,13 @@ def main() -> None:
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     makers: dict[str, Callable[[int, bool], Iterator[None]]] = {
-        "DampSim, baking": lambda *what: damped(*what, "BAKE"),
-        "DampSim, preview": lambda *what: damped(*what, "PREVIEW"),
+        "DampSim, baking": lambda *what: bake_dampsim(*what, "BAKE"),
+        "DampSim, preview": lambda *what: bake_dampsim(*what, "PREVIEW"),
         "Soft Body, edges 0.99": soft_body,
         "Cloth, internal springs": cloth,
     }
     if options.contact:
-        makers["DampSim, baking, no contact"] = lambda *what: damped(*what, "BAKE", collide=False)
+        makers["DampSim, baking, no contact"] = lambda *what: bake_dampsim(*what, "BAKE", collide=False)
     medians: dict[str, list[float]] = {name: [] for name in makers}
     for repeat in range(options.repeats):
         print(f"repeat {repeat + 1} of {options.repeats}", flush=True)

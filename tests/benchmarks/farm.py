@@ -30,11 +30,11 @@ LAST = 48
 
 
 def shots(folder: Path, count: int, tetrahedra: int) -> None:
-    from scenes import fresh, wobbler
+    from scenes import new_scene, wobbler
 
     folder.mkdir(parents=True)
     for number in range(count):
-        fresh(LAST)
+        new_scene(LAST)
         obj = wobbler("")
         obj.modifiers.clear()
         bpy.ops.object.modifier_add(type="SUBSURF")
@@ -62,7 +62,7 @@ def farm(blender: str, folder: Path, output: Path, workers: int, target: str) ->
     return time.perf_counter() - began, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def growth(blender: str, folder: Path, counts: list[int]) -> None:
+def time_shot_counts(blender: str, folder: Path, counts: list[int]) -> None:
     print(f"\n| shots of {LAST} frames, 400 tetrahedra | workers | s | CPU s | CPU s again, all done | MB on disk |")
     print("|---|---|---|---|---|---|")
     for count in counts:
@@ -77,7 +77,7 @@ def growth(blender: str, folder: Path, counts: list[int]) -> None:
             shutil.rmtree(output)
 
 
-def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
+def time_body_sizes(blender: str, folder: Path, sizes: list[int]) -> None:
     heads = ("tetrahedra asked for", "target", "CPU s in all", "ms a frame", "kB a frame in the cache", "MB baked")
     print("\n| " + " | ".join((*heads, "MB .blend")) + " |\n|---|---|---|---|---|---|---|")
     for tetrahedra in sizes:
@@ -97,7 +97,7 @@ def bodies(blender: str, folder: Path, sizes: list[int]) -> None:
             shutil.rmtree(output)
 
 
-def many(folder: Path, count: int) -> None:
+def time_large_farm(folder: Path, count: int) -> None:
     """Time the page and the job queue of a large farm with synthetic reports."""
     from dampsim.dampsim_addon.farm import job_queue, page, report_file
     from dampsim.dampsim_addon.farm import shots as lists
@@ -148,9 +148,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         blender = options.blender or farms.blender(folder)
-        growth(blender, folder, options.shots)
-        bodies(blender, folder, options.tetrahedra)
-        many(folder, 10_000)
+        time_shot_counts(blender, folder, options.shots)
+        time_body_sizes(blender, folder, options.tetrahedra)
+        time_large_farm(folder, 10_000)
 
 
 if __name__ == "__main__":

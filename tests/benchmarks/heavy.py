@@ -60,8 +60,8 @@ BODIES: dict[str, tuple[tuple[float, float, float], float, float, float]] = {
 }
 
 
-def measured(name: str, tets: int, frames: int, bounce: float, exact: bool) -> None:
-    from builders import still
+def measure_body(name: str, tets: int, frames: int, bounce: float, exact: bool) -> None:
+    from builders import static_body
     from dampsim.core.geometry.surface import Surface
     from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
@@ -75,7 +75,7 @@ def measured(name: str, tets: int, frames: int, bounce: float, exact: bool) -> N
 
     pins = (vertices[:, 2] < height).astype(float)
     surface = Surface(name.title(), vertices, triangles)
-    body = still(surface, pins, shaken, resolution=tets, stiffness=young, bounce=bounce, poisson=poisson)
+    body = static_body(surface, pins, shaken, resolution=tets, stiffness=young, bounce=bounce, poisson=poisson)
     if name == "painted":
         # The stiffness at the top is 1/100 of that at the pins.
         body = replace(body, stiffness_map=np.clip(0.75 - 0.75 * vertices[:, 2], 0.0, 1.0))
@@ -123,7 +123,7 @@ def main() -> None:
 
             step.build_preconditioner = lambda matrix, places: factorisation.factorise(matrix)
             modes._smallest_by_iteration = lambda block, root, places: None
-        measured(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
+        measure_body(options.bodies[0], options.tets[0], options.frames, options.bounce[0], options.exact)
         return
     more = [name for name, wanted in (("--superlu", options.superlu), ("--exact", options.exact)) if wanted]
     for name, tets, bounce in product(options.bodies, options.tets, options.bounce):

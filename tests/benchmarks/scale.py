@@ -31,7 +31,7 @@ EVENTS = {
 }
 
 
-def seconds(act: Callable[[], object]) -> float:
+def median_seconds(act: Callable[[], object]) -> float:
     act()
     found = []
     for _ in range(REPEATS):
@@ -41,7 +41,7 @@ def seconds(act: Callable[[], object]) -> float:
     return float(np.median(found))
 
 
-def handled(*names: str) -> Callable[[], None]:
+def call_handlers(*names: str) -> Callable[[], None]:
     """Return a function that calls DampSim's handlers of the named lists."""
     scene, depsgraph = bpy.context.scene, bpy.context.evaluated_depsgraph_get()
     there = [handler for name in names for handler in getattr(bpy.app.handlers, name)]
@@ -54,12 +54,12 @@ def handled(*names: str) -> Callable[[], None]:
     return run
 
 
-def asking() -> None:
+def loop_over_objects() -> None:
     """Loop over all objects of the scene, as a reference."""
     [obj for obj in bpy.context.scene.objects if obj.type == "MESH" and obj.dampsim.enabled]
 
 
-def build(objects: int, ours: int, together: bool) -> list[bpy.types.Object]:
+def build(objects: int, ours: int, grouped: bool) -> list[bpy.types.Object]:
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     scene, mesh, found = bpy.context.scene, bpy.data.meshes.new("Crowd"), []
     for _ in range(ours):
@@ -71,7 +71,7 @@ def build(objects: int, ours: int, together: bool) -> list[bpy.types.Object]:
     for place in range(objects):
         obj = bpy.data.objects.new(f"Crowd{place:05d}", mesh if place % 2 else None)
         scene.collection.objects.link(obj)
-    if together:
+    if grouped:
         from dampsim.dampsim_addon.scene.groups import join_group
 
         join_group(found)
@@ -98,9 +98,9 @@ def main() -> None:
         build(options.objects, ours, together)
         live.install()
         print(f"{options.objects} objects, {ours} simulated{' together' if together else ''}")
-        whole = seconds(asking)
+        whole = median_seconds(loop_over_objects)
         for what, names in EVENTS.items():
-            took = seconds(handled(*names))
+            took = median_seconds(call_handlers(*names))
             print(f"  {what:16s} {1e3 * took:6.2f} ms, {took / whole:.2f} times asking each object")
         live.uninstall()
     obj = build(options.objects, 10, True)[0]
@@ -108,13 +108,13 @@ def main() -> None:
         obj.dampsim.cache_folder, obj.dampsim.cache_id = folder, "0123456789abcdef"
         place = frame_cache(obj).folder
         place.mkdir(parents=True)
-        bare = seconds(lambda: redraw(load))
+        bare = median_seconds(lambda: redraw(load))
         for frame in range(options.frames):
             (place / f"frame_{frame:06d}.frame").touch()
         began = time.perf_counter()
         refresh_status(obj)
         print(f"{options.frames} cached frames: {1e3 * (time.perf_counter() - began):.0f} ms to look once")
-        took = seconds(lambda: redraw(load))
+        took = median_seconds(lambda: redraw(load))
         print(f"  a redraw of all panels {1e3 * took:.2f} ms, {took / bare:.2f} times one without frames")
     dampsim.unregister()
 

@@ -28,7 +28,7 @@ import numpy as np  # noqa: E402
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 from builders import scene as scene_for  # noqa: E402
-from builders import still  # noqa: E402
+from builders import static_body  # noqa: E402
 from dampsim.core.bodies.cloth import FABRICS  # noqa: E402
 from dampsim.core.simulation.simulation import Simulation  # noqa: E402
 from shapes import sheet  # noqa: E402
@@ -37,7 +37,7 @@ Points = Callable[[], np.ndarray]
 """Function that returns the vertices (v, 3), called outside of the timed section."""
 
 
-def made(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+def sheet_scene(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
     scene = bpy.data.scenes.new(name)
     scene.frame_start, scene.frame_end = 1, frames
     flat = sheet(side)
@@ -50,7 +50,7 @@ def made(side: int, name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.
     return scene, obj
 
 
-def stretch(side: int, points: np.ndarray) -> float:
+def largest_strain(side: int, points: np.ndarray) -> float:
     """Return the largest strain of an edge."""
     flat = sheet(side)
     pairs = np.concatenate([flat.triangles[:, [k, k - 1]] for k in range(3)])
@@ -58,8 +58,8 @@ def stretch(side: int, points: np.ndarray) -> float:
     return float((now / before).max() - 1.0)
 
 
-def blenders(side: int, frames: int) -> Iterator[Points]:
-    scene, obj = made(side, "Cloth", frames)
+def blender_cloth(side: int, frames: int) -> Iterator[Points]:
+    scene, obj = sheet_scene(side, "Cloth", frames)
     obj.modifiers.new("Cloth", "CLOTH").settings.vertex_group_mass = "Pin"
     for frame in range(1, frames + 1):
         scene.frame_set(frame)
@@ -69,11 +69,11 @@ def blenders(side: int, frames: int) -> Iterator[Points]:
         yield lambda flat=flat: flat.reshape(-1, 3).astype(float)
 
 
-def ours(side: int, frames: int, detail: int, fabric: str) -> Iterator[Points]:
+def dampsim_cloth(side: int, frames: int, detail: int, fabric: str) -> Iterator[Points]:
     from dampsim.dampsim_addon.jobs import bake as job
     from dampsim.dampsim_addon.scene.caches import frame_cache
 
-    scene, obj = made(side, f"DampSim {detail} {fabric}", frames)
+    scene, obj = sheet_scene(side, f"DampSim {detail} {fabric}", frames)
     group = obj.dampsim
     group.enabled, group.pin_group, group.kind, group.start_settled = True, "Pin", "CLOTH", False
     for name, value in FABRICS[fabric].items():
@@ -88,7 +88,7 @@ def errors(side: int, frames: int) -> list[float]:
     """Return per frame the largest vertex error over the largest motion, relative to a step solved to rounding."""
     flat = sheet(side)
     pins = (flat.vertices[:, 0] < 1e-9).astype(float)
-    body = still(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"])
+    body = static_body(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"])
     rough, tight = (
         Simulation(scene_for(replace(body, settings=replace(body.settings, accuracy=one)), last=frames))
         for one in ("BAKE", "TIGHT")
@@ -117,11 +117,11 @@ def main() -> None:
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     n = options.frames
     makers: dict[str, Callable[[int], Iterator[Points]]] = {
-        "Blender's Cloth": lambda side: blenders(side, n),
+        "Blender's Cloth": lambda side: blender_cloth(side, n),
     }
     for fabric in options.fabrics:
-        makers[f"{fabric.lower()}, Detail 2,000"] = lambda side, fabric=fabric: ours(side, n, 2000, fabric)
-        makers[f"{fabric.lower()}, every vertex"] = lambda side, fabric=fabric: ours(side, n, 200000, fabric)
+        makers[f"{fabric.lower()}, Detail 2,000"] = lambda side, fabric=fabric: dampsim_cloth(side, n, 2000, fabric)
+        makers[f"{fabric.lower()}, every vertex"] = lambda side, fabric=fabric: dampsim_cloth(side, n, 200000, fabric)
     for side in options.sides:
         running = {name: make(side) for name, make in makers.items()}
         for steps in running.values():
@@ -135,7 +135,7 @@ def main() -> None:
                 points = next(steps)
                 spent[name].append(time.perf_counter() - began)
                 worked[name].append(time.process_time() - work)
-                worst[name] = max(worst[name], stretch(side, points()))
+                worst[name] = max(worst[name], largest_strain(side, points()))
         base, own = statistics.median(spent["Blender's Cloth"]), sum(spent["Blender's Cloth"])
         busy, all_busy = statistics.median(worked["Blender's Cloth"]), sum(worked["Blender's Cloth"])
         print(f"{side * side} vertices, bpy {bpy.app.version_string}, {n} frames")

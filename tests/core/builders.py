@@ -18,7 +18,7 @@ from shapes import sheet, tube
 DOWN = np.array([0.0, 0.0, -9.81])
 
 
-def gridded(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:
+def gridded_box(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:
     """Return a box whose sides are grids of squares; no two sides share vertices."""
     low, high = np.array(list(low), dtype=float), np.array(list(high), dtype=float)
     ticks = [np.linspace(a, b, max(round((b - a) / spacing), 1) + 1) for a, b in zip(low, high, strict=True)]
@@ -38,7 +38,7 @@ def gridded(name: str, low: Iterable[float], high: Iterable[float], spacing: flo
     return Surface(name, np.concatenate(vertices), np.concatenate(triangles).astype(np.int64))
 
 
-def still(surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any) -> Body:
+def static_body(surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any) -> Body:
     """Return a body whose animation does not move it. more: settings, and fields of Body."""
     fields = {name: more.pop(name) for name in list(more) if name in Body.__dataclass_fields__}
     weights = np.zeros(len(surface.vertices)) if pins is None else pins
@@ -47,9 +47,9 @@ def still(surface: Surface, pins: np.ndarray | None = None, motion: Motion | Non
 
 def bar(name: str, low: float, high: float, pinned: bool, **more: Any) -> Body:
     """Return a part of a bar along x, 0.1 m thick; if pinned, by its low end."""
-    surface = gridded(name, (low, 0.0, 0.0), (high, 0.1, 0.1), 0.05)
+    surface = gridded_box(name, (low, 0.0, 0.0), (high, 0.1, 0.1), 0.05)
     pins = (surface.vertices[:, 0] < low + 1e-6).astype(float) if pinned else None
-    return still(surface, pins, **{"stiffness": 300.0, "settle": 24.0, "bounce": 30.0, **more})
+    return static_body(surface, pins, **{"stiffness": 300.0, "settle": 24.0, "bounce": 30.0, **more})
 
 
 def weld(name: str, first: str, second: str, x: float, stiffness: float | None = None) -> tuple[Link, ...]:
@@ -68,7 +68,7 @@ def wire_cube(name: str = "Cube", **more: Any) -> Body:
     edges = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if np.abs(v[i] - v[j]).sum() == 1])
     surface = Surface(name, v, np.zeros((0, 3), dtype=np.int64))
     pins = more.pop("pins", (v[:, 2] > 0.5).astype(float))
-    return still(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
+    return static_body(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
 
 
 def net(count: int = 9, name: str = "Net", **more: Any) -> Body:
@@ -79,16 +79,16 @@ def net(count: int = 9, name: str = "Net", **more: Any) -> Body:
         [np.stack([k[:-1].ravel(), k[1:].ravel()], 1), np.stack([k[:, :-1].ravel(), k[:, 1:].ravel()], 1)]
     )
     pins = more.pop("pins", (surface.vertices[:, 0] < 1e-9).astype(float))
-    return still(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
+    return static_body(surface, pins, kind="SPRINGS", edges=edges, **{"stiffness": 1e5, **more})
 
 
-def strutted(name: str = "Strutted", **more: Any) -> Body:
+def strutted_rod(name: str = "Strutted", **more: Any) -> Body:
     """Return a rod along x, 1 m long, pinned at its end and filled with springs."""
     surface = tube(1.0, 0.12, 16, 12)
     surface = Surface(name, surface.vertices[:, [2, 1, 0]] * np.array([1.0, -1.0, 1.0]), surface.triangles)
     pins = more.pop("pins", (surface.vertices[:, 0] < 0.06).astype(float))
     dials = {"kind": "SPRINGS", "struts": "VOLUME", "resolution": 400, "stiffness": 500.0, **more}
-    return still(surface, pins, **dials)
+    return static_body(surface, pins, **dials)
 
 
 def wire(name: str, points: np.ndarray, pinned: Iterable[int] = (0,), **more: Any) -> Body:
@@ -96,13 +96,13 @@ def wire(name: str, points: np.ndarray, pinned: Iterable[int] = (0,), **more: An
     k = np.arange(len(points))
     pins = np.isin(k, list(pinned)).astype(float)
     surface = Surface(name, np.asarray(points, dtype=float), np.zeros((0, 3), dtype=np.int64))
-    return still(surface, pins, kind="SPRINGS", edges=np.stack([k[:-1], k[1:]], 1), **{"stiffness": 1e5, **more})
+    return static_body(surface, pins, kind="SPRINGS", edges=np.stack([k[:-1], k[1:]], 1), **{"stiffness": 1e5, **more})
 
 
 def scene(*bodies: Body, fps: float = 24.0, last: int = 12, gravity: np.ndarray = DOWN, **more: Any) -> Scene:
     return Scene(bodies, fps, gravity, 1, last, **more)
 
 
-def fixed_frame(name: str, vertices: np.ndarray) -> Anchor:
+def fixed_anchor(name: str, vertices: np.ndarray) -> Anchor:
     """Return an anchor that does not move."""
     return Anchor(name, vertices, lambda frame: vertices)

@@ -14,34 +14,36 @@ from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.system import System
 
 # Relative tolerance: sums of a few hundred products lose two or three of sixteen digits.
-CLOSE = 1e-10
+RELATIVE_TOLERANCE = 1e-10
 
 
 POISSON, DENSITY = 0.37, 900.0
 
 
-ACTING = {method.name: method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities}
+VELOCITY_METHODS = {method.name: method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities}
 
 
-PUSHING = {method.name: method for method in DAMPINGS if method.matrix is not Damping.matrix}
+MATRIX_METHODS = {method.name: method for method in DAMPINGS if method.matrix is not Damping.matrix}
 
 
-def same(found: np.ndarray, wanted: np.ndarray, close: float = CLOSE) -> None:
+def assert_close(found: np.ndarray, wanted: np.ndarray, close: float = RELATIVE_TOLERANCE) -> None:
     found = np.asarray(found.toarray() if isinstance(found, csr_matrix) else found)
     assert found.shape == wanted.shape
     assert np.abs(found - wanted).max() <= close * np.abs(wanted).max()
 
 
-def made(name: str, system: System, stiffness: float = 1.0, eigenvalue: float = 90.0, **dials: object) -> Damping:
+def make_damping(
+    name: str, system: System, stiffness: float = 1.0, eigenvalue: float = 90.0, **dials: object
+) -> Damping:
     """Return a damping method on a block of 1e5 Pa. stiffness: factor on this modulus."""
     values = Settings(damping_by=name, poisson=POISSON, **dials).as_dict()  # type: ignore[arg-type]
-    method = {**ACTING, **PUSHING}[name]
+    method = {**VELOCITY_METHODS, **MATRIX_METHODS}[name]
     chosen = {key: values[key] for key in method.parameters}
     material = ElasticMaterial(1e5 * stiffness, POISSON, DENSITY)
     return method(DampedBody(system.blocks[0], chosen, material, eigenvalue, stiffness))
 
 
-def deformed(system: System, count: int = 3, size: float = 0.06) -> list[np.ndarray]:
+def deformed_positions(system: System, count: int = 3, size: float = 0.06) -> list[np.ndarray]:
     """Return randomly rotated and deformed positions (n, 3); some of the elements are inverted."""
     rng = np.random.default_rng(4)
     found = []
@@ -57,7 +59,7 @@ def solid(model: str) -> System:
     return bar((2, 1, 1), clamped=False, material=ElasticMaterial(1e5, POISSON, DENSITY), model=kind)
 
 
-def chain() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def spring_chain() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return nodes, edges, rest lengths and W of a few springs, some of them compressed."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal((5, 3))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from builders import DOWN, still
+from builders import DOWN, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
@@ -70,10 +70,10 @@ def looper(
         "stiffness": 5000.0, "thickness": 30.0, "settle": 6.0, "bounce": 0.0, "front": "PLUS_X", "friction": 0.15,
         "friction_back": 0.9, "start_settled": False, "substeps": 2, "controller": Controller(muscles, sensors),
     }  # fmt: skip
-    return still(surface, kind="SPRINGS", edges=np.array(edges), **{**dials, **more})
+    return static_body(surface, kind="SPRINGS", edges=np.array(edges), **{**dials, **more})
 
 
-def walk(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Collider | None = None) -> Scene:
+def walk_scene(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Collider | None = None) -> Scene:
     return Scene((body,), fps, DOWN, 1, 1 + round(seconds * fps), colliders=(floor or plane(),))
 
 
@@ -81,11 +81,11 @@ def frames(scene: Scene) -> list[Frame]:
     return list(Simulation(scene).frames())
 
 
-def way(found: list[Frame]) -> float:
+def distance_walked(found: list[Frame]) -> float:
     """Return the distance that the centre moved along x, m."""
     return float((found[-1].surface - found[0].surface).mean(axis=0)[0])
 
 
-def other(body: Body, **dials: Any) -> Body:
+def with_settings(body: Body, **dials: Any) -> Body:
     """Return the body with changed settings."""
     return replace(body, settings=replace(body.settings, **dials))

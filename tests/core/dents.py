@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from builders import DOWN, scene, still, strutted, wire
+from builders import DOWN, scene, static_body, strutted_rod, wire
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
@@ -18,10 +18,10 @@ from dampsim.core.simulation.simulation import Simulation
 from grounds import collider
 from shapes import sphere, tube
 
-NOTHING = np.zeros(3)
-RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))
+ZERO_GRAVITY = np.zeros(3)
+FRAME_RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))
 """Frame rates and substeps at which a dent must be equal."""
-ON_FRAMES = (0.0, 1.0 / 3.0, 5.0 / 6.0, 1.0)
+KEYS_ON_FRAMES = (0.0, 1.0 / 3.0, 5.0 / 6.0, 1.0)
 """Keys, s, on whole frames at all of RATES, unlike the default keys at 0.25 and 0.75 s."""
 CLAY: dict[str, Any] = {"plastic_yield": 5.0}
 
@@ -33,7 +33,7 @@ def volume(points: np.ndarray, triangles: np.ndarray) -> float:
 
 
 @dataclass(frozen=True)
-class Pressed:
+class PressedBall:
     """A ball of 20 cm that a smaller ball presses from one side for half a second; its other side is pinned.
 
     settle: s.  deep: fraction of the radius.  keys: times of touchdown, full depth, begin of retraction and its end, s.
@@ -42,18 +42,18 @@ class Pressed:
     fps: float = 24.0
     substeps: int = 1
     direction: tuple[float, float, float] = (0.0, 0.0, 1.0)
-    deep: float = 0.35
+    relative_depth: float = 0.35
     settle: float = 0.5
     vertices: int = 400
     keys: tuple[float, float, float, float] = (0.0, 0.25, 0.75, 1.0)
 
     @property
-    def away(self) -> float:
+    def contact_end(self) -> float:
         """Return the time of the end of contact, s."""
         return self.keys[-1]
 
     @property
-    def along(self) -> np.ndarray:
+    def unit_direction(self) -> np.ndarray:
         found = np.array(self.direction)
         return found / np.linalg.norm(found)
 
@@ -63,9 +63,9 @@ class Pressed:
 
     def body(self, **dials: Any) -> Body:
         surface = self.surface()
-        pins = (surface.vertices @ self.along < -0.05).astype(float)
+        pins = (surface.vertices @ self.unit_direction < -0.05).astype(float)
         given = {"stiffness": 50.0, "bounce": 0.0, "resolution": 600, "friction": 0.3, **CLAY, **dials}
-        return still(surface, pins, settle=self.settle * self.fps, substeps=self.substeps, **given)
+        return static_body(surface, pins, settle=self.settle * self.fps, substeps=self.substeps, **given)
 
     def scene(self, calm: float = 3.0, body: Body | None = None, **dials: Any) -> Scene:
         """Return the scene. calm: number of Settle times after the release."""
@@ -74,15 +74,15 @@ class Pressed:
 
         def path(frame: float) -> np.ndarray:
             part = np.interp((frame - 1.0) / self.fps, self.keys, [0.0, 1.0, 1.0, -0.5])
-            return self.along * (0.14 - part * self.deep * 0.1)
+            return self.unit_direction * (0.14 - part * self.relative_depth * 0.1)
 
-        last = 1 + round((self.away + calm * self.settle) * self.fps)
+        last = 1 + round((self.contact_end + calm * self.settle) * self.fps)
         made = body or self.body(**dials)
-        return scene(made, fps=self.fps, last=last, gravity=NOTHING, colliders=(collider(tool, path),))
+        return scene(made, fps=self.fps, last=last, gravity=ZERO_GRAVITY, colliders=(collider(tool, path),))
 
     def depth(self, surface: np.ndarray) -> float:
         """Return the depth of the dent, m."""
-        return float(((self.surface().vertices - surface) @ self.along).max())
+        return float(((self.surface().vertices - surface) @ self.unit_direction).max())
 
 
 def last_frame(given: Scene) -> tuple[Simulation, Frame]:
@@ -91,7 +91,7 @@ def last_frame(given: Scene) -> tuple[Simulation, Frame]:
     return simulation, frame
 
 
-def carded(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> Scene:
+def card_scene(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> Scene:
     """Return a clamped card, with gravity, that a rod bends down by more than 90 degrees.
 
     turn: rotation about z, degrees.
@@ -116,14 +116,14 @@ def carded(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dial
         "plastic_yield": 0.5, **dials,
     }  # fmt: skip
     pins = (flat[:, 0] < 0.037).astype(float)
-    body = still(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
+    body = static_body(Surface("Card", flat @ R.T, faces), pins, kind="CLOTH", settle=fps, substeps=substeps, **given)
     tool = collider(Surface("Rod", across @ R.T, rod.triangles), path)
     return scene(body, fps=fps, last=1 + round(4.0 * fps), colliders=(tool,))
 
 
-def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
+def card_bend(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials: Any) -> float:
     """Return the permanent bend of the card of `card_scene`, degrees."""
-    made = carded(fps, substeps, count, turn, **dials)
+    made = card_scene(fps, substeps, count, turn, **dials)
     _, frame = last_frame(made)
     R = Rotation.from_euler("z", turn, degrees=True).as_matrix()
     flat = made.bodies[0].surface.vertices @ R
@@ -131,7 +131,7 @@ def card(fps: float, substeps: int, count: int = 11, turn: float = 0.0, **dials:
     return float(-np.degrees(np.arctan2(end[2], end[0] - 0.036)))
 
 
-def pulled_wire(fps: float, substeps: int, **dials: Any) -> Scene:
+def pulled_wire_scene(fps: float, substeps: int, **dials: Any) -> Scene:
     """Return a wire of 1 m that is pulled to 1.5 m for half a second."""
     points = np.linspace([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], 9)
 
@@ -143,15 +143,15 @@ def pulled_wire(fps: float, substeps: int, **dials: Any) -> Scene:
     return scene(replace(body, motion=motion), fps=fps, last=1 + round(3.0 * fps), gravity=DOWN)
 
 
-def stretched_wire(fps: float, substeps: int, **dials: Any) -> float:
+def stretched_wire_length(fps: float, substeps: int, **dials: Any) -> float:
     """Return the final length of the wire of `pulled_wire_scene`, m."""
-    _, frame = last_frame(pulled_wire(fps, substeps, **dials))
+    _, frame = last_frame(pulled_wire_scene(fps, substeps, **dials))
     return float(np.linalg.norm(np.diff(frame.surface, axis=0), axis=1).sum())
 
 
-def pressed_frame(fps: float, substeps: int, **dials: Any) -> Scene:
+def pressed_rod_scene(fps: float, substeps: int, **dials: Any) -> Scene:
     """Return a rod filled with springs that a ball presses down."""
-    body = strutted(settle=fps, bounce=0.0, substeps=substeps, **{"plastic_yield": 3.0, **dials})
+    body = strutted_rod(settle=fps, bounce=0.0, substeps=substeps, **{"plastic_yield": 3.0, **dials})
     ball = sphere(200)
 
     def path(frame: float) -> np.ndarray:
@@ -159,18 +159,18 @@ def pressed_frame(fps: float, substeps: int, **dials: Any) -> Scene:
         return np.array([0.85, 0.0, 0.24 - 0.6 * part])
 
     tool = collider(Surface("Tool", 0.1 * ball.vertices, ball.triangles), path)
-    return scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=NOTHING, colliders=(tool,))
+    return scene(body, fps=fps, last=1 + round(4.0 * fps), gravity=ZERO_GRAVITY, colliders=(tool,))
 
 
-def bent_frame(fps: float, substeps: int, **dials: Any) -> float:
+def rod_deflection(fps: float, substeps: int, **dials: Any) -> float:
     """Return the permanent deflection of the end of the rod of `pressed_rod_scene`, m."""
-    made = pressed_frame(fps, substeps, **dials)
+    made = pressed_rod_scene(fps, substeps, **dials)
     _, frame = last_frame(made)
     rest = made.bodies[0].surface.vertices
     return float((rest - frame.surface)[rest[:, 0] > 0.99, 2].mean())
 
 
-def spread(values: Iterable[float]) -> float:
+def relative_spread(values: Iterable[float]) -> float:
     """Return the relative excess of the largest value over the smallest."""
     found = list(values)
     return max(found) / min(found) - 1.0

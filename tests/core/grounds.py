@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from builders import gridded, still
+from builders import gridded_box, static_body
 from dampsim.core.geometry.intersections import depth_inside
 from dampsim.core.geometry.proximity import Triangles
 from dampsim.core.geometry.surface import Surface
@@ -21,17 +21,17 @@ Path = Callable[[float], np.ndarray]
 """Translation at a frame, (3,) m."""
 
 
-def still_path(frame: float) -> np.ndarray:
+def zero_path(frame: float) -> np.ndarray:
     return np.zeros(3)
 
 
-def plane(height: float = 0.0, path: Path = still_path, **dials: float) -> Collider:
+def plane(height: float = 0.0, path: Path = zero_path, **dials: float) -> Collider:
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
     kept, none = ColliderSettings(**dials), np.zeros((0, 3), dtype=np.int64)
     return Collider("Floor", there + path(1.0), none, lambda frame: there + path(frame), lambda frame: kept, True)
 
 
-def collider(surface: Surface, path: Path = still_path) -> Collider:
+def collider(surface: Surface, path: Path = zero_path) -> Collider:
     """Return a mesh collider that moves without rotation."""
     return Collider(
         surface.name, surface.vertices + path(1.0), surface.triangles, lambda frame: surface.vertices + path(frame)
@@ -41,19 +41,19 @@ def collider(surface: Surface, path: Path = still_path) -> Collider:
 def block(name: str = "Block", low: Iterable[float] = (-0.1, -0.1, 0.0), size: float = 0.2, **more: Any) -> Body:
     """Return a cube of 1000 kg/m^3 that starts in its modelled shape."""
     low = np.array(list(low), dtype=float)
-    surface = gridded(name, low, low + size, more.pop("spacing", 0.25 * size))
+    surface = gridded_box(name, low, low + size, more.pop("spacing", 0.25 * size))
     dials = {"stiffness": 100.0, "settle": 12.0, "bounce": 0.0, "resolution": 150, "density": 1000.0}
-    return still(surface, **{**dials, "start_settled": False, **more})
+    return static_body(surface, **{**dials, "start_settled": False, **more})
 
 
-def turned(surface: Surface, degrees: Iterable[float], centre: Iterable[float]) -> Surface:
+def rotate_surface(surface: Surface, degrees: Iterable[float], centre: Iterable[float]) -> Surface:
     """Return a surface rotated about its middle, which is moved to a place."""
     turn = Rotation.from_euler("xyz", list(degrees), degrees=True)
     middle = 0.5 * (surface.vertices.min(axis=0) + surface.vertices.max(axis=0))
     return Surface(surface.name, turn.apply(surface.vertices - middle) + np.array(list(centre)), surface.triangles)
 
 
-def waves(count: int, size: float, high: float, long: float) -> Surface:
+def wave_sheet(count: int, size: float, high: float, long: float) -> Surface:
     """Return an open square sheet of waves around z = 0, with count by count vertices."""
     line = np.linspace(-0.5 * size, 0.5 * size, count)
     x, y = (one.ravel() for one in np.meshgrid(line, line, indexing="ij"))
@@ -64,7 +64,7 @@ def waves(count: int, size: float, high: float, long: float) -> Surface:
     return Surface("Waves", vertices, triangles)
 
 
-def sunk(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> float:
+def max_depth_inside(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> float:
     """Return the largest depth of points inside a closed surface, m."""
     triangles = weld_coincident(vertices, triangles)
     return float(depth_inside(points, Triangles(vertices, triangles)).max(initial=0.0))

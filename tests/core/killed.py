@@ -14,7 +14,7 @@ from dampsim.core.simulation.simulation import Simulation
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def bytes_of(folder: Path, given: Scene) -> dict[str, bytes]:
+def frame_bytes_of_bake(folder: Path, given: Scene) -> dict[str, bytes]:
     """Finish the bake of a scene in a folder, and return the bytes of its frame files by name."""
     for _ in bake(Simulation(given), FrameCache(folder, given.name)):
         pass

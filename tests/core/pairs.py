@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.geometry.intersections import intersecting_edges, penetration_depth
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.collider import Collider
@@ -24,7 +24,7 @@ def floor(height: float = 0.0, name: str = "Floor", **dials: float) -> Collider:
     return Collider(name, there, np.zeros((0, 3), dtype=np.int64), lambda frame: there, lambda frame: kept, True)
 
 
-def _ears(outline: np.ndarray) -> list[tuple[int, int, int]]:
+def _triangulate_polygon(outline: np.ndarray) -> list[tuple[int, int, int]]:
     """Triangulate a counter-clockwise polygon (k, 2) by ear clipping."""
     left, found = list(range(len(outline))), []
 
@@ -44,12 +44,12 @@ def _ears(outline: np.ndarray) -> list[tuple[int, int, int]]:
     return [*found, (left[0], left[1], left[2])]
 
 
-def extruded(name: str, outline: np.ndarray, height: float) -> Surface:
+def extrude_polygon(name: str, outline: np.ndarray, height: float) -> Surface:
     """Extrude a counter-clockwise polygon (k, 2) to a closed surface."""
     count = len(outline)
     flat = np.column_stack([outline, np.zeros(count)])
     vertices = np.concatenate([flat, flat + np.array([0.0, 0.0, height])])
-    caps = np.array(_ears(outline))
+    caps = np.array(_triangulate_polygon(outline))
     k = np.arange(count)
     following = (k + 1) % count
     sides = [np.stack([k, following, following + count], 1), np.stack([k, following + count, k + count], 1)]
@@ -69,7 +69,7 @@ def icosphere(parts: int) -> Surface:
     return ball
 
 
-def _round(rng: np.random.Generator, top: float) -> Surface:
+def _random_frustum(rng: np.random.Generator, top: float) -> Surface:
     sides = int(rng.integers(5, 14))
     angle = 2.0 * np.pi * np.arange(sides) / sides
     circle = np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
@@ -77,7 +77,7 @@ def _round(rng: np.random.Generator, top: float) -> Surface:
     return _hull("Round", np.concatenate([circle, upper]) * [1.0, 1.0, rng.uniform(0.6, 2.5)])
 
 
-def _points(rng: np.random.Generator) -> Surface:
+def _random_hull(rng: np.random.Generator) -> Surface:
     points = rng.normal(size=(int(rng.integers(6, 40)), 3))
     hull = _hull("Points", points)
     used, triangles = np.unique(hull.triangles, return_inverse=True)
@@ -90,17 +90,17 @@ def _tetrahedron(rng: np.random.Generator) -> Surface:
 
 
 CONVEX: dict[str, Callable[[np.random.Generator], Surface]] = {
-    "points": _points,
+    "points": _random_hull,
     "box": lambda rng: box(tuple(rng.uniform(0.25, 1.0, 3))),
-    "cone": lambda rng: _round(rng, 0.0),
-    "cylinder": lambda rng: _round(rng, 1.0),
+    "cone": lambda rng: _random_frustum(rng, 0.0),
+    "cylinder": lambda rng: _random_frustum(rng, 1.0),
     "ball": lambda rng: icosphere(int(rng.integers(0, 3))),
     "tetrahedron": _tetrahedron,
 }
 
 
 def _letter(rng: np.random.Generator, outline: list[tuple[float, float]]) -> Surface:
-    return extruded("Letter", np.array(outline), rng.uniform(0.3, 1.5))
+    return extrude_polygon("Letter", np.array(outline), rng.uniform(0.3, 1.5))
 
 
 def _l(rng: np.random.Generator) -> Surface:
@@ -157,7 +157,7 @@ class Pair:
     """Scene of two bodies above a floor, the lower one first.  what: description of the two shapes."""
 
     scene: Scene
-    what: str
+    description: str
 
     @property
     def sizes(self) -> tuple[float, ...]:
@@ -183,7 +183,7 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
         points += [*aside, height - points[:, 2].min() + drop[-1] + 0.012]
         height = float(points[:, 2].max())
         bodies.append(
-            still(
+            static_body(
                 replace(made, name=name, vertices=points),
                 stiffness=float(10.0 ** rng.uniform(np.log10(20.0), 3.0)),
                 settle=float(rng.uniform(6.0, 48.0)),
@@ -197,7 +197,7 @@ def random_pair(seed: int, concave: bool, last: int = 73) -> Pair:
     return Pair(made, f"{seed} {kinds[0]} under {kinds[1]} of {sizes} m, falling {drop[0]:.2f}/{drop[1]:.2f} m")
 
 
-def shaken(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
+def perturb_pair(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
     """Return the pair with randomly perturbed vertices; variant 0 is unchanged.
 
     amount: standard deviation relative to each body's size. In difficult contacts, rounding decides the course of
@@ -210,24 +210,24 @@ def shaken(pair: Pair, variant: int, amount: float = 1e-12) -> Pair:
         points = body.surface.vertices
         moved = replace(body.surface, vertices=points + amount * size * rng.normal(size=points.shape))
         bodies.append(replace(body, surface=moved, motion=lambda frame, there=moved.vertices: there))
-    return Pair(replace(pair.scene, bodies=tuple(bodies)), f"{pair.what}, shaken {variant}")
+    return Pair(replace(pair.scene, bodies=tuple(bodies)), f"{pair.description}, shaken {variant}")
 
 
-def depth_in_floor(shape: np.ndarray, height: float = 0.0) -> float:
+def floor_penetration(shape: np.ndarray, height: float = 0.0) -> float:
     """Return how far the vertices are below a floor at a height, m."""
     return max(float(height - shape[:, 2].min()), 0.0)
 
 
-def visible_depth(pair: Pair, shapes: dict[str, np.ndarray]) -> float:
+def relative_penetration(pair: Pair, shapes: dict[str, np.ndarray]) -> float:
     """Return the deepest penetration of the bodies or the floor, relative to the size of a body."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]
     found = [penetration_depth(a, faces[0], b, faces[1]) / min(pair.sizes)]
-    found += [depth_in_floor(shape) / size for shape, size in zip((a, b), pair.sizes, strict=True)]
+    found += [floor_penetration(shape) / size for shape, size in zip((a, b), pair.sizes, strict=True)]
     return max(found)
 
 
-def crosses(pair: Pair, shapes: dict[str, np.ndarray]) -> bool:
+def has_intersection(pair: Pair, shapes: dict[str, np.ndarray]) -> bool:
     """Return whether an edge of either body intersects a triangle of the other."""
     a, b = (shapes[body.name] for body in pair.scene.bodies)
     faces = [body.surface.triangles for body in pair.scene.bodies]

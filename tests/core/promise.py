@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from builders import still
+from builders import static_body
 from dampsim.core.energies import DeadLoad
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.rigid_motion import fit_rigid_motion, rigid_mode_basis
@@ -31,16 +31,16 @@ from dampsim.core.system.state import State
 from dampsim.core.system.system import System
 from dampsim.core.system.term import Potential, StiffnessScaling
 
-NOTHING = np.zeros(3)
+ZERO_GRAVITY = np.zeros(3)
 Load = Callable[[System], np.ndarray]
 """Load before a release: forces (n, 3) N on the nodes of a system, up to a factor."""
 # Number of frames in which the animation moves before it stops.
-_MOVING = 4
+_MOTION_FRAMES = 4
 # Duration of a measurement, relative to Settle.
-_WATCHED = 1.5
+_SETTLE_TIMES = 1.5
 # Caches: tetrahedra take half of a run's time and deflections almost as much; neither depends on the dials.
 _ASSEMBLIES: Memo[Assembly] = Memo(24)
-_PULLS: Memo[State] = Memo(200)
+_DEFLECTIONS: Memo[State] = Memo(200)
 
 
 @dataclass(frozen=True)
@@ -73,44 +73,48 @@ class Outcome:
         )
 
 
-def held_at(surface: Surface, part: float, axis: int = 0) -> np.ndarray:
+def pins_at_end(surface: Surface, part: float, axis: int = 0) -> np.ndarray:
     """Return pin weights (v,) of the vertices within a fraction of the size from the lower end of an axis."""
     x = surface.vertices[:, axis]
     return np.asarray(x <= x.min() + part * np.ptp(surface.vertices, axis=0).max() + 1e-9, dtype=float)
 
 
-def simulated(body: Body, fps: float, last: int, gravity: np.ndarray = NOTHING) -> Simulation:
+def make_simulation(body: Body, fps: float, last: int, gravity: np.ndarray = ZERO_GRAVITY) -> Simulation:
     scene = Scene((body,), fps, gravity, 1, last)
     return Simulation(scene, _ASSEMBLIES.get(model_fingerprint(scene), lambda: build_assembly(scene)))
 
 
-def stop(body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING) -> Outcome:
+def outcome_after_stop(
+    body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = ZERO_GRAVITY
+) -> Outcome:
     """Move a body along a steady rigid motion, stop it, and return the outcome.
 
     way: positions (v, 3) m of the surface by time in s, beginning at the rest shape.
     """
-    ways, iterations, count = after_stop(body, way, fps, gravity)
+    ways, iterations, count = displacements_after_stop(body, way, fps, gravity)
     return Outcome.of(ways, iterations, count)
 
 
-def after_stop(
-    body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = NOTHING
+def displacements_after_stop(
+    body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = ZERO_GRAVITY
 ) -> tuple[np.ndarray, list[int], int]:
     """Return displacements (k, v, 3) m from rest after a stop, the iterations, and the substeps per frame."""
     settle = body.settings.settle
-    moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOVING) / fps))
-    simulation = simulated(moving, fps, 1 + _MOVING + int(_WATCHED * settle) + 6, gravity)
+    moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOTION_FRAMES) / fps))
+    simulation = make_simulation(moving, fps, 1 + _MOTION_FRAMES + int(_SETTLE_TIMES * settle) + 6, gravity)
     first = simulation.first_frame()
     # Start in steady motion, so that only the stop deforms the body.
-    nodes = _going(simulation, first, way, fps)
+    nodes = _moving_state(simulation, first, way, fps)
     frames = list(simulation.frames(replace(first, state=nodes)))
-    shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOVING])
-    end = simulation.shapes(_hanging(simulation, way(_MOVING / fps)), simulation.sample_frame(1 + _MOVING).samples[-1])
+    shapes = np.array([frame.shapes[body.name] for frame in frames if frame.number >= 1 + _MOTION_FRAMES])
+    end = simulation.shapes(
+        _hanging_state(simulation, way(_MOTION_FRAMES / fps)), simulation.sample_frame(1 + _MOTION_FRAMES).samples[-1]
+    )
     counts = [frame.iterations for frame in frames]
     return shapes - end[body.name], counts, simulation.substeps(body.name, body.settings).count
 
 
-def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarray], fps: float) -> State:
+def _moving_state(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarray], fps: float) -> State:
     """Return the first frame's state with the velocities of a rigid motion."""
     sub = simulation.dials.max_substeps(tuple(one.settings for one in simulation.scene.bodies))
     h = 1.0 / (fps * sub)
@@ -121,20 +125,20 @@ def _going(simulation: Simulation, first: Frame, way: Callable[[float], np.ndarr
     return replace(first.state, velocities=velocity, reference=velocity.copy())
 
 
-def _hanging(simulation: Simulation, surface: np.ndarray) -> State:
+def _hanging_state(simulation: Simulation, surface: np.ndarray) -> State:
     animated = replace(simulation.sample_frame(1).samples[-1], bodies=(surface,))
     return simulation.statics.solve_equilibrium(0, animated, simulation.stiffness_factors(0))
 
 
-def released(body: Body, load: Load, part: float, fps: float) -> Outcome:
+def outcome_after_release(body: Body, load: Load, part: float, fps: float) -> Outcome:
     """Deflect a body until its surface has moved by a fraction of its size, release it, and return the outcome."""
-    simulation = simulated(body, fps, 1 + int(_WATCHED * body.settings.settle) + 6)
+    simulation = make_simulation(body, fps, 1 + int(_SETTLE_TIMES * body.settings.settle) + 6)
     force = load(simulation.islands[0].system)
     mark = f"{model_fingerprint(simulation.scene)} {part} {simulation.stiffness_factors(0)}".encode() + force.tobytes()
-    return _let_go(simulation, _PULLS.get(mark, lambda: _pulled(simulation, force, part)))
+    return _release(simulation, _DEFLECTIONS.get(mark, lambda: _deflected_state(simulation, force, part)))
 
 
-def _pulled(simulation: Simulation, force: np.ndarray, part: float) -> State:
+def _deflected_state(simulation: Simulation, force: np.ndarray, part: float) -> State:
     (body,), first, island = simulation.scene.bodies, simulation.first_frame(), simulation.islands[0]
     animated, factors = simulation.sample_frame(1).samples[-1], simulation.stiffness_factors(0)
     inputs, rest = simulation.pose_evaluator.stationary_inputs(island, animated), first.shapes[body.name]
@@ -151,7 +155,7 @@ def _pulled(simulation: Simulation, force: np.ndarray, part: float) -> State:
     return State.at_rest(state.positions)
 
 
-def _let_go(simulation: Simulation, state: State) -> Outcome:
+def _release(simulation: Simulation, state: State) -> Outcome:
     """Return the outcome of a release from a state; of a free body without its rigid motion."""
     (body,), first = simulation.scene.bodies, simulation.first_frame()
     shape = simulation.shapes(state, simulation.sample_frame(1).samples[-1])
@@ -159,23 +163,23 @@ def _let_go(simulation: Simulation, state: State) -> Outcome:
     shapes = np.array([one[body.name] for one in (shape, *(frame.shapes for frame in frames))])
     rest = first.shapes[body.name]
     if not simulation.is_constrained(body.name):
-        shapes = np.array([beside(rest, one) for one in shapes])
+        shapes = np.array([without_rigid_motion(rest, one) for one in shapes])
     counts = [frame.iterations for frame in frames]
     return Outcome.of(shapes - rest, counts, simulation.substeps(body.name, body.settings).count)
 
 
-def beside(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
+def without_rigid_motion(rest: np.ndarray, shape: np.ndarray) -> np.ndarray:
     """Return a shape (v, 3) m without its best-fit rigid motion from the rest shape."""
     turn, shift = fit_rigid_motion(rest, shape)
     return np.asarray((shape - shift) @ turn)
 
 
-def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outcome:
+def outcome_after_bending(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outcome:
     """Bend a free body at random until its surface has moved by a fraction of its size, and release it.
 
     The load is quadratic in the rest positions and balanced in the rest shape.
     """
-    simulation = simulated(body, fps, 1 + int(_WATCHED * body.settings.settle) + 6)
+    simulation = make_simulation(body, fps, 1 + int(_SETTLE_TIMES * body.settings.settle) + 6)
     system, size = simulation.islands[0].system, body.surface.size
     offset = system.rest - system.mass @ system.rest / system.mass.sum()
     offset = offset / np.abs(offset).max()
@@ -190,18 +194,18 @@ def bent(body: Body, rng: np.random.Generator, part: float, fps: float) -> Outco
     def found() -> State:
         strength, state = system.regions[0].eigenvalue * part * size, State.at_rest(system.rest)
         for _ in range(12):
-            state = State.at_rest(_balanced(system, state.positions, strength * load, momenta))
+            state = State.at_rest(_equilibrium_positions(system, state.positions, strength * load, momenta))
             shape = simulation.shapes(state, animated)[body.name]
-            reached = float(np.linalg.norm(beside(rest, shape) - rest, axis=1).max())
+            reached = float(np.linalg.norm(without_rigid_motion(rest, shape) - rest, axis=1).max())
             if abs(reached / (part * size) - 1.0) < 1e-2:
                 break
             strength *= float(np.clip(part * size / reached, 0.3, 2.0))
         return state
 
-    return _let_go(simulation, _PULLS.get(mark, found))
+    return _release(simulation, _DEFLECTIONS.get(mark, found))
 
 
-def _balanced(system: System, x: np.ndarray, load: np.ndarray, momenta: np.ndarray) -> np.ndarray:
+def _equilibrium_positions(system: System, x: np.ndarray, load: np.ndarray, momenta: np.ndarray) -> np.ndarray:
     """Return equilibrium positions (n, 3) m under a load (3n,) N, with springs on the rigid modes M R (3n, 6)."""
     eigenvalue, factors = system.regions[0].eigenvalue, np.ones(1)
     for _ in range(30):
@@ -217,29 +221,29 @@ def _balanced(system: System, x: np.ndarray, load: np.ndarray, momenta: np.ndarr
     return x
 
 
-def direction(rng: np.random.Generator) -> np.ndarray:
+def random_direction(rng: np.random.Generator) -> np.ndarray:
     """Return a random unit vector (3,)."""
     vector = rng.standard_normal(3)
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def along(way: np.ndarray) -> Load:
+def load_along(way: np.ndarray) -> Load:
     """Return a load proportional to mass along a direction (3,)."""
     return lambda system: system.mass[:, None] * way
 
 
-def in_first_mode(system: System) -> np.ndarray:
+def first_mode_load(system: System) -> np.ndarray:
     """Return a load that deflects a body into its first mode only."""
     still = without_gravity(system)
     stiffness = system.tangent(still.state, still.factors)
     return system.mass[:, None] * region_first_mode(still, system.regions[0], stiffness)
 
 
-def poke(rng: np.random.Generator, surface: Surface) -> Load:
+def local_load(rng: np.random.Generator, surface: Surface) -> Load:
     """Return a random local load around a vertex away from the pins, with a radius of a tenth of the size."""
-    far = np.flatnonzero(held_at(surface, 0.3) == 0.0)
+    far = np.flatnonzero(pins_at_end(surface, 0.3) == 0.0)
     vertex = surface.vertices[rng.choice(far)]
-    way = direction(rng)
+    way = random_direction(rng)
 
     def load(system: System) -> np.ndarray:
         distance = np.linalg.norm(system.rest - vertex, axis=1) / (0.1 * surface.size)
@@ -248,17 +252,19 @@ def poke(rng: np.random.Generator, surface: Surface) -> Load:
     return load
 
 
-def straight(surface: Surface, velocity: np.ndarray) -> Callable[[float], np.ndarray]:
+def translation_motion(surface: Surface, velocity: np.ndarray) -> Callable[[float], np.ndarray]:
     """Return the motion of a translation before a stop. velocity: (3,) m/s."""
     return lambda time: surface.vertices + time * velocity
 
 
-def turning(surface: Surface, spin: np.ndarray) -> Callable[[float], np.ndarray]:
+def rotation_motion(surface: Surface, spin: np.ndarray) -> Callable[[float], np.ndarray]:
     """Return the motion of a rotation about the pinned end before a stop. spin: (3,) rad/s."""
-    centre = surface.vertices[held_at(surface, 0.05) > 0.0].mean(axis=0)
+    centre = surface.vertices[pins_at_end(surface, 0.05) > 0.0].mean(axis=0)
     return lambda time: (surface.vertices - centre) @ Rotation.from_rotvec(time * spin).as_matrix().T + centre
 
 
-def made(surface: Surface, part: float, **dials: Any) -> Body:
+def pinned_body(surface: Surface, part: float, **dials: Any) -> Body:
     """Return a body that is pinned at its lower end along x."""
-    return still(surface, held_at(surface, part), **{"resolution": 400, "poisson": 0.4, "stiffness": 100.0, **dials})
+    return static_body(
+        surface, pins_at_end(surface, part), **{"resolution": 400, "poisson": 0.4, "stiffness": 100.0, **dials}
+    )

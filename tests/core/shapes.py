@@ -89,7 +89,7 @@ SHAPES: dict[str, Surface] = {
 }
 
 
-def swept(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, flat: float = 1.0) -> Surface:
+def sweep_circles(name: str, points: np.ndarray, radii: np.ndarray, sides: int = 12, flat: float = 1.0) -> Surface:
     """Return a closed tube of circles (k,) m around a curve (k, 3) m in the plane y = 0. flat: height over width."""
     way = np.gradient(points, axis=0)
     way /= np.linalg.norm(way, axis=1, keepdims=True)
@@ -118,13 +118,13 @@ def horn() -> Surface:
     """Return a tapering quarter circle with a radius of 1 m."""
     angle = np.linspace(0.0, 0.5 * np.pi, 17)
     points = np.stack([np.sin(angle), 0.0 * angle, 1.0 - np.cos(angle)], axis=1)
-    return swept("Horn", points, 0.16 - 0.07 * angle)
+    return sweep_circles("Horn", points, 0.16 - 0.07 * angle)
 
 
 def ear() -> Surface:
     """Return a leaf, three times as wide as thick."""
     t = np.linspace(0.0, 1.0, 15)
-    return swept(
+    return sweep_circles(
         "Ear", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.06 + 0.2 * np.sin(np.pi * t**0.8) * (1 - 0.4 * t), flat=0.35
     )
 
@@ -133,20 +133,20 @@ def dumbbell() -> Surface:
     """Return a heavy ball on a stalk."""
     t = np.linspace(0.0, 1.0, 23)
     ball = np.sqrt(np.maximum(0.22**2 - (t - 0.76) ** 2, 0.0))
-    return swept("Dumbbell", np.stack([t, 0.0 * t, 0.0 * t], 1), np.maximum(ball, 0.08 - 0.05 * (t > 0.9)))
+    return sweep_circles("Dumbbell", np.stack([t, 0.0 * t, 0.0 * t], 1), np.maximum(ball, 0.08 - 0.05 * (t > 0.9)))
 
 
 def horseshoe() -> Surface:
     """Return half a ring, for pins at one end."""
     angle = np.linspace(0.0, np.pi, 21)
     points = 0.5 * np.stack([1.0 - np.cos(angle), 0.0 * angle, np.sin(angle)], axis=1)
-    return swept("Horseshoe", points, np.full(21, 0.11))
+    return sweep_circles("Horseshoe", points, np.full(21, 0.11))
 
 
 def belly() -> Surface:
     """Return a wide dome, for pins on its whole base."""
     t = np.linspace(0.0, 1.0, 11)
-    return swept(
+    return sweep_circles(
         "Belly", np.stack([0.5 * t, 0.0 * t, 0.0 * t], 1), 0.02 + 0.55 * np.sqrt(np.maximum(1.0 - t**2, 0.0)), 16
     )
 
@@ -154,11 +154,11 @@ def belly() -> Surface:
 def tail() -> Surface:
     """Return a tail of 1 m, a quarter as thick at its end as at its root."""
     t = np.linspace(0.0, 1.0, 21)
-    return swept("Tail", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.1 - 0.075 * t)
+    return sweep_circles("Tail", np.stack([t, 0.0 * t, 0.0 * t], 1), 0.1 - 0.075 * t)
 
 
 def lump() -> Surface:
     """Return a ball with a slight waist."""
     angle = np.linspace(0.05, np.pi - 0.05, 13)
     points = np.stack([0.3 * (1.0 - np.cos(angle)), 0.0 * angle, 0.0 * angle], 1)
-    return swept("Lump", points, 0.3 * np.sin(angle) * (1.0 + 0.15 * np.cos(3.0 * angle)))
+    return sweep_circles("Lump", points, 0.3 * np.sin(angle) * (1.0 + 0.15 * np.cos(3.0 * angle)))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
@@ -21,44 +21,46 @@ def flag(count: int, name: str = "Flag", **more: object) -> Body:
     flat = sheet(count).vertices
     surface = Surface(name, np.column_stack([flat[:, 0], flat[:, 2], -flat[:, 1]]), sheet(count).triangles)
     pins = more.pop("pins", (surface.vertices[:, 2] > -1e-9).astype(float))
-    return still(surface, pins, kind="CLOTH", **{**FABRICS["Cotton"], **more})  # type: ignore[arg-type]
+    return static_body(surface, pins, kind="CLOTH", **{**FABRICS["Cotton"], **more})  # type: ignore[arg-type]
 
 
-def line(name: str, points: np.ndarray, pinned: int, **more: object) -> Body:
+def rope_through(name: str, points: np.ndarray, pinned: int, **more: object) -> Body:
     """Return a rope through points (v, 3) m. pinned: number of pinned points, from the first on."""
     k = np.arange(len(points))
     surface = Surface(name, points, np.zeros((0, 3), dtype=np.int64))
-    return still(surface, (k < pinned).astype(float), kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
+    return static_body(surface, (k < pinned).astype(float), kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
 
 
 def rope(nodes: int = 21, **more: object) -> Body:
     """Return a rope of 1 m that hangs from its upper end."""
     z = -np.linspace(0.0, 1.0, nodes)
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, **more}
-    return line("Rope", np.column_stack([0.0 * z, 0.0 * z, z]), 1, **dials)
+    return rope_through("Rope", np.column_stack([0.0 * z, 0.0 * z, z]), 1, **dials)
 
 
 def tail(nodes: int = 21, **more: object) -> Body:
     """Return a tail of 0.5 m along x, clamped at its first edge."""
     x = 0.5 * np.arange(-1, nodes) / (nodes - 1)
-    return line("Tail", np.column_stack([x, 0.0 * x, 0.0 * x]), 2, **{"thickness": 20.0, "density": 500.0, **more})
+    return rope_through(
+        "Tail", np.column_stack([x, 0.0 * x, 0.0 * x]), 2, **{"thickness": 20.0, "density": 500.0, **more}
+    )
 
 
 @dataclass(frozen=True)
-class Rest:
+class ReleaseResult:
     """Result of a release test.
 
     settled: Settle time in frames, counted from the stop that the law assumes.  substeps: per frame.
     iterations: mean per frame.  eigenvalue: lambda_1 in 1/s^2.
     """
 
-    settled: float
+    settle_frames: float
     substeps: int
     iterations: float
     eigenvalue: float
 
 
-def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
+def run_release(body: Body, degrees: float, fps: float, frames: int) -> ReleaseResult:
     """Rotate a hanging body by degrees about the x axis, release it and measure when it rests.
 
     The pins of the body lie on the x axis.
@@ -80,4 +82,4 @@ def let_go(body: Body, degrees: float, fps: float, frames: int) -> Rest:
     (law,) = controls.laws
     value = island.system.effective_eigenvalue(island.system.regions[0], simulation.stiffness_factors(0))
     count = simulation.dials.substeps(0, body.settings).count
-    return Rest(last + part + law.time_to_peak * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]
+    return ReleaseResult(last + part + law.time_to_peak * fps, count, float(np.mean(iterations)), value)  # type: ignore[attr-defined]

@@ -25,7 +25,7 @@ LAYERS = {
 }  # fmt: skip
 
 
-def imported(path: Path) -> set[str]:
+def imported_packages(path: Path) -> set[str]:
     """Return the top-level names of absolute imports, and "." if there is a relative one."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -64,7 +64,7 @@ def _layer(module: str) -> tuple[str, int]:
     return package, LAYERS[package].index(rest.partition(".")[0]) if rest else len(LAYERS[package])
 
 
-def circles(imports: set[tuple[str, str]]) -> set[str]:
+def modules_in_cycles(imports: set[tuple[str, str]]) -> set[str]:
     """Return the modules that take part in import cycles."""
     left = {module for pair in imports for module in pair}
     while True:
@@ -88,12 +88,12 @@ def test_imports_follow_layers_without_cycles() -> None:
         or (_layer(importer)[0] == _layer(target)[0] and _layer(importer)[1] < _layer(target)[1])
     }
     assert up == set()
-    assert circles(imports) == set()
+    assert modules_in_cycles(imports) == set()
 
 
 @pytest.mark.parametrize("path", CORE, ids=lambda p: str(p.relative_to(ROOT)))
 def test_core_imports_numpy_and_scipy_only(path: Path) -> None:
-    assert imported(path) <= STANDARD | {".", "numpy", "scipy"}
+    assert imported_packages(path) <= STANDARD | {".", "numpy", "scipy"}
 
 
 @pytest.mark.parametrize("path", ADDON, ids=lambda p: str(p.relative_to(ROOT)))
@@ -101,12 +101,12 @@ def test_addon_imports_blender_and_numpy_only(path: Path) -> None:
     blender = {"bl_operators", "blf", "bmesh", "bpy", "bpy_extras", "gpu", "gpu_extras", "mathutils"}
     if path.parent.name == "farm":
         # The farm runs in any Python. Dask is optional, so it is imported inside functions.
-        assert imported(path) <= STANDARD | {".", "distributed"}
+        assert imported_packages(path) <= STANDARD | {".", "distributed"}
         top = ast.parse(path.read_text(encoding="utf-8")).body
         named = [alias.name for node in top if isinstance(node, ast.Import) for alias in node.names]
         assert "distributed" not in [*named, *(node.module for node in top if isinstance(node, ast.ImportFrom))]
         return
-    assert imported(path) <= STANDARD | {".", "numpy"} | blender
+    assert imported_packages(path) <= STANDARD | {".", "numpy"} | blender
 
 
 def test_core_imports_without_blender() -> None:

@@ -38,7 +38,7 @@ DOWN = np.array([0.0, 0.0, -9.81])
 LAST = 30
 
 
-def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
+def swaying_bar(last: int = LAST, **dials: float | str | bool) -> Scene:
     """Return a scene with a bar that is pinned at one end and shaken sideways."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
@@ -50,20 +50,20 @@ def swaying(last: int = LAST, **dials: float | str | bool) -> Scene:
     return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
 
 
-def run(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
+def run_bake(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
     for _ in bake(Simulation(scene), FrameCache(folder, "Bar"), **options):
         pass
-    return contents(folder)
+    return file_contents(folder)
 
 
-def contents(folder: Path) -> list[bytes]:
+def file_contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
 def test_fallback_count_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The count of fallback steps goes on where a stopped bake left it."""
     # Without overshoot a frame is one step.
-    simulation, cache = Simulation(swaying(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
+    simulation, cache = Simulation(swaying_bar(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
     simulation.first_frame()
     usual = Stepper.step
     helps = iter([(0, 1), (3, 1), (0, 2), (2, 4), (0, 1)])
@@ -84,7 +84,7 @@ def test_fallback_count_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.
 
 def test_pinned_vertices_follow_animation_exactly() -> None:
     """Pinned vertices stay on their animation; free vertices swing away from it."""
-    scene = swaying()
+    scene = swaying_bar()
     (body,) = scene.bodies
     pinned = body.pins == 1.0
     way = []
@@ -97,7 +97,7 @@ def test_pinned_vertices_follow_animation_exactly() -> None:
 
 def test_shot_starts_at_static_equilibrium() -> None:
     rest = box().vertices
-    frames = list(Simulation(with_body(swaying(), motion=lambda frame: rest)).frames())
+    frames = list(Simulation(with_body(swaying_bar(), motion=lambda frame: rest)).frames())
     assert np.abs(frames[0].surface - rest).max() > 1e-3
     # The static solver's residual is a thousandth of its last small step.
     assert np.abs(frames[-1].surface - frames[0].surface).max() < 1e-6
@@ -169,13 +169,13 @@ def test_pinned_middle_separates_regions() -> None:
 
 @pytest.mark.slow
 def test_stopped_bake_resumes_bit_identically(tmp_path: Path) -> None:
-    whole = run(swaying(), tmp_path / "whole")
-    steps = bake(Simulation(swaying()), FrameCache(tmp_path / "parts", "Bar"))
+    whole = run_bake(swaying_bar(), tmp_path / "whole")
+    steps = bake(Simulation(swaying_bar()), FrameCache(tmp_path / "parts", "Bar"))
     for progress in steps:
         if progress.done == 11:
             break
     steps.close()
-    assert run(swaying(), tmp_path / "parts") == whole
+    assert run_bake(swaying_bar(), tmp_path / "parts") == whole
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ def test_killed_bake_resumes_bit_identically(tmp_path: Path) -> None:
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
         "import time, test_bake as t\n"
-        "for p in t.bake(t.Simulation(t.swaying()), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
+        "for p in t.bake(t.Simulation(t.swaying_bar()), t.FrameCache(Path(sys.argv[1]), 'Bar')):\n"
         "    print(p.done, flush=True); time.sleep(0.02)"
     )
     folder = tmp_path / "killed"
@@ -196,12 +196,12 @@ def test_killed_bake_resumes_bit_identically(tmp_path: Path) -> None:
         process.kill()  # SIGKILL leaves no time for cleanup.
     done = len(FrameCache(folder, "Bar").frame_numbers())
     assert 9 <= done < LAST
-    assert run(swaying(), folder) == run(swaying(), tmp_path / "whole")
+    assert run_bake(swaying_bar(), folder) == run_bake(swaying_bar(), tmp_path / "whole")
 
 
 def test_background_writer_flushes_before_reporting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reported frame is on the disk, and the next frame is simulated during its flush."""
-    simulation, cache = Simulation(swaying(last=6)), FrameCache(tmp_path, "Bar")
+    simulation, cache = Simulation(swaying_bar(last=6)), FrameCache(tmp_path, "Bar")
     flush, ahead, asked, flushed = os.fsync, threading.Event(), [0], [0]
     plain = simulation.step
 
@@ -226,7 +226,7 @@ def test_background_writer_flushes_before_reporting(tmp_path: Path, monkeypatch:
             assert cache.frame_numbers()[: progress.done] == list(range(1, progress.done + 1))
     assert (asked[0], flushed[0]) == (5, 6)
     monkeypatch.undo()
-    assert contents(tmp_path) == run(swaying(last=6), tmp_path / "at once")
+    assert file_contents(tmp_path) == run_bake(swaying_bar(last=6), tmp_path / "at once")
 
 
 def test_background_write_error_keeps_earlier_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,16 +244,16 @@ def test_background_write_error_keeps_earlier_frames(tmp_path: Path, monkeypatch
     monkeypatch.setattr(os, "fsync", refusing)
     cache = FrameCache(tmp_path, "Bar")
     with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written \(No space left"):
-        told.extend(bake(Simulation(swaying(last=8)), cache))
+        told.extend(bake(Simulation(swaying_bar(last=8)), cache))
     assert told[-1].done == 3
     assert cache.frame_numbers() == [1, 2, 3]
     monkeypatch.undo()
-    assert run(swaying(last=8), tmp_path) == run(swaying(last=8), tmp_path / "whole")
+    assert run_bake(swaying_bar(last=8), tmp_path) == run_bake(swaying_bar(last=8), tmp_path / "whole")
 
 
 def test_closed_bake_finishes_pending_write(tmp_path: Path) -> None:
     cache = FrameCache(tmp_path, "Bar")
-    steps = bake(Simulation(swaying(last=8)), cache)
+    steps = bake(Simulation(swaying_bar(last=8)), cache)
     for progress in steps:
         if progress.done == 4 and progress.stage == "Simulating":
             break
@@ -264,29 +264,29 @@ def test_closed_bake_finishes_pending_write(tmp_path: Path) -> None:
 
 
 def test_longer_range_keeps_baked_frames(tmp_path: Path) -> None:
-    short = run(swaying(last=10), tmp_path / "a")
+    short = run_bake(swaying_bar(last=10), tmp_path / "a")
     first = (tmp_path / "a" / "frame_000003.frame").stat().st_mtime_ns
-    longer = run(swaying(last=15), tmp_path / "a")
+    longer = run_bake(swaying_bar(last=15), tmp_path / "a")
     assert (tmp_path / "a" / "frame_000003.frame").stat().st_mtime_ns == first
     assert set(short) < set(longer)
 
 
 def test_resume_refused_after_change(tmp_path: Path) -> None:
     """A bake of changed inputs does not resume, and leaves the cache unchanged."""
-    before = run(swaying(last=8), tmp_path)
+    before = run_bake(swaying_bar(last=8), tmp_path)
     with pytest.raises(StaleCacheError, match=r"Bar: Settle \(12, now 13\) changed since the last bake"):
-        run(swaying(last=12, settle=13.0), tmp_path)
-    moved, motion = swaying(last=12), swaying().bodies[0].motion
+        run_bake(swaying_bar(last=12, settle=13.0), tmp_path)
+    moved, motion = swaying_bar(last=12), swaying_bar().bodies[0].motion
     moved = with_body(moved, motion=lambda frame: motion(frame) + (0.1 if frame == 5.0 else 0.0))
     with pytest.raises(StaleCacheError, match="animation or dials at frame 5 changed"):
-        run(moved, tmp_path)
-    assert contents(tmp_path) == before
+        run_bake(moved, tmp_path)
+    assert file_contents(tmp_path) == before
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_damaged_frame_raises_cache_error(tmp_path: Path, damage: str) -> None:
-    run(swaying(last=6), tmp_path)
+    run_bake(swaying_bar(last=6), tmp_path)
     path = tmp_path / "frame_000004.frame"
     data = bytearray(path.read_bytes())
     if damage == "cut":
@@ -297,10 +297,10 @@ def test_damaged_frame_raises_cache_error(tmp_path: Path, damage: str) -> None:
         data = bytearray()
     path.write_bytes(data)
     with pytest.raises(CacheError, match="Bar: frame 4 of the cache"):
-        run(swaying(last=8), tmp_path)
+        run_bake(swaying_bar(last=8), tmp_path)
 
 
-def rewritten(folder: Path, number: int, **changes: object) -> None:
+def rewrite_frame(folder: Path, number: int, **changes: object) -> None:
     """Replace a frame of the cache by a changed one with valid checksums."""
     cache = FrameCache(folder, "Bar")
     cache.append(replace(cache.read(number), **changes))
@@ -310,7 +310,7 @@ def rewritten(folder: Path, number: int, **changes: object) -> None:
 @pytest.mark.parametrize("wrong", ["fewer nodes", "more vertices", "another body", "no body"])
 def test_resume_rejects_mismatched_frame(tmp_path: Path, wrong: str) -> None:
     """The error names the frame, the cache stays, and a bake from that frame repairs it."""
-    run(swaying(last=6), tmp_path)
+    run_bake(swaying_bar(last=6), tmp_path)
     frame = FrameCache(tmp_path, "Bar").read(4)
     (name,), state, surface = frame.shapes, frame.state, frame.surface
     changes: dict[str, dict[str, object]] = {
@@ -326,28 +326,28 @@ def test_resume_rejects_mismatched_frame(tmp_path: Path, wrong: str) -> None:
         "another body": {"shapes": {"Ear": surface}},
         "no body": {"shapes": {}},
     }
-    rewritten(tmp_path, 4, **changes[wrong])
-    before = contents(tmp_path)
+    rewrite_frame(tmp_path, 4, **changes[wrong])
+    before = file_contents(tmp_path)
     with pytest.raises(CacheError, match=r"Bar: frame 4 of the cache in .* is damaged or gone; re-bake from frame 4\."):
-        run(swaying(last=8), tmp_path)
-    assert contents(tmp_path) == before
-    for _ in bake(Simulation(swaying(last=8)), FrameCache(tmp_path, "Bar"), start=4):
+        run_bake(swaying_bar(last=8), tmp_path)
+    assert file_contents(tmp_path) == before
+    for _ in bake(Simulation(swaying_bar(last=8)), FrameCache(tmp_path, "Bar"), start=4):
         pass
-    assert contents(tmp_path) == run(swaying(last=8), tmp_path / "whole")
+    assert file_contents(tmp_path) == run_bake(swaying_bar(last=8), tmp_path / "whole")
 
 
 def test_newer_cache_refused_and_kept(tmp_path: Path) -> None:
-    run(swaying(last=6), tmp_path)
+    run_bake(swaying_bar(last=6), tmp_path)
     header = json.loads((tmp_path / "header.json").read_text(encoding="utf-8"))["header"] | {"format": 3}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (tmp_path / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
-    before = contents(tmp_path)
+    before = file_contents(tmp_path)
     with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by a newer DampSim; update DampSim"):
-        run(swaying(last=8), tmp_path)
-    assert contents(tmp_path) == before
+        run_bake(swaying_bar(last=8), tmp_path)
+    assert file_contents(tmp_path) == before
 
 
-def aged(folder: Path, made_from: dict[str, object]) -> None:
+def write_old_cache(folder: Path, made_from: dict[str, object]) -> None:
     """Write a cache in the format of DampSim 1."""
     header = {"inputs": made_from, "owner": ""}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
@@ -360,9 +360,9 @@ def aged(folder: Path, made_from: dict[str, object]) -> None:
 @pytest.mark.parametrize("start", [None, 3])
 @pytest.mark.parametrize("same", [False, True])
 def test_older_cache_refused_but_clearable(tmp_path: Path, same: bool, start: int | None) -> None:
-    folder, scene = tmp_path / "old", swaying(last=6)
-    aged(folder, cache_inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
-    before = contents(folder)
+    folder, scene = tmp_path / "old", swaying_bar(last=6)
+    write_old_cache(folder, cache_inputs(scene) if same else {"Settle": 12.0, "the frame rate": 24.0})
+    before = file_contents(folder)
     cache = FrameCache(folder, "Bar")
     header = cache.header()
     assert header is not None
@@ -370,18 +370,20 @@ def test_older_cache_refused_but_clearable(tmp_path: Path, same: bool, start: in
     assert cache.frame_numbers() == []
     with pytest.raises(StaleCacheError, match=r"Bar: the cache in .* was made by an older DampSim; clear it or bake"):
         list(bake(Simulation(scene), cache, start=start))
-    assert contents(folder) == before
+    assert file_contents(folder) == before
     cache.clear()
     assert not folder.exists()
 
 
 def test_restart_replaces_older_cache(tmp_path: Path) -> None:
-    aged(tmp_path / "old", {"Settle": 12.0})
-    assert run(swaying(last=6), tmp_path / "old", restart=True) == run(swaying(last=6), tmp_path / "new")
+    write_old_cache(tmp_path / "old", {"Settle": 12.0})
+    assert run_bake(swaying_bar(last=6), tmp_path / "old", restart=True) == run_bake(
+        swaying_bar(last=6), tmp_path / "new"
+    )
 
 
 def test_constant_keyframed_settings_change_nothing() -> None:
-    scene = swaying(last=12, bounce=40.0)
+    scene = swaying_bar(last=12, bounce=40.0)
     keyed = with_body(scene, settings_by_frame=lambda frame: scene.bodies[0].settings)
     plain, same = list(Simulation(scene).frames()), list(Simulation(keyed).frames())
     assert [f.state.positions.tobytes() for f in plain] == [f.state.positions.tobytes() for f in same]
@@ -389,7 +391,7 @@ def test_constant_keyframed_settings_change_nothing() -> None:
 
 def test_keyframed_stiffness_reaches_final_sag() -> None:
     def hanging(stiffness: float) -> Scene:
-        scene = swaying(last=40, stiffness=stiffness, bounce=0.0, accuracy="TIGHT")
+        scene = swaying_bar(last=40, stiffness=stiffness, bounce=0.0, accuracy="TIGHT")
         return with_body(scene, motion=lambda frame: scene.bodies[0].surface.vertices)
 
     def stiffening(frame: float) -> Settings:
@@ -406,7 +408,7 @@ def test_keyframed_stiffness_reaches_final_sag() -> None:
 
 
 def test_keyframed_settle_applies_from_its_keyframe() -> None:
-    scene = swaying(last=60, settle=200.0, bounce=0.0, start_settled=False)
+    scene = swaying_bar(last=60, settle=200.0, bounce=0.0, start_settled=False)
     (body,) = scene.bodies
     scene = with_body(scene, motion=lambda frame: body.surface.vertices)
     slow = body.settings
@@ -423,25 +425,25 @@ def test_keyframed_settle_applies_from_its_keyframe() -> None:
 @pytest.mark.skipif(os.name == "nt" or not Path("/proc/self").exists(), reason="needs /proc, which nobody can write to")
 def test_unwritable_cache_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(CacheError, match=r"Bar: the cache folder .* cannot be written"):
-        run(swaying(), Path("/proc/self/dampsim"))
+        run_bake(swaying_bar(), Path("/proc/self/dampsim"))
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
     with pytest.raises(CacheError, match=r"Bar: the cache"):
-        run(swaying(), blocked)
+        run_bake(swaying_bar(), blocked)
     assert blocked.read_text() == "in the way"
 
 
 @pytest.mark.parametrize(
     ("scene", "words"),
     [
-        (replace(swaying(), fps=0.0), "Box: the frame rate is 0"),
-        (replace(swaying(), last=0), "Box: the frame range 1 to 0 is empty"),
+        (replace(swaying_bar(), fps=0.0), "Box: the frame rate is 0"),
+        (replace(swaying_bar(), last=0), "Box: the frame range 1 to 0 is empty"),
         (
-            with_body(swaying(), motion=lambda frame: np.zeros((5, 3))),
+            with_body(swaying_bar(), motion=lambda frame: np.zeros((5, 3))),
             "Box: the mesh has 5 vertices at frame 1 instead of 8",
         ),
         (
-            with_body(swaying(), motion=lambda frame: np.full((8, 3), np.nan)),
+            with_body(swaying_bar(), motion=lambda frame: np.full((8, 3), np.nan)),
             "Box: the animation gives vertices no valid position",
         ),
     ],
@@ -455,13 +457,13 @@ def test_invalid_scene_error_states_reason(scene: Scene, words: str) -> None:
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 def test_failed_simulation_names_frame() -> None:
     rest = box().vertices
-    wild = with_body(swaying(), motion=lambda frame: rest * (1.0 if frame < 3.0 else 1e8))
+    wild = with_body(swaying_bar(), motion=lambda frame: rest * (1.0 if frame < 3.0 else 1e8))
     with pytest.raises(DampSimError, match=r"Box: frame \d+ could not be simulated"):
         list(Simulation(wild).frames())
 
 
 def test_frame_times_exact_with_substeps() -> None:
-    frames = list(Simulation(swaying(substeps=3)).frames())
+    frames = list(Simulation(swaying_bar(substeps=3)).frames())
     assert [f.state.time for f in frames] == [f.number / 24.0 for f in frames]
 
 
@@ -484,7 +486,7 @@ def test_stiffness_for_sag_within_reach(most: float, power: float, guess: float)
 
 @pytest.mark.parametrize("sag", [0.2, 1.0, 5.0])
 def test_measured_sag_matches_setting(sag: float) -> None:
-    scene = swaying(last=1, stiffness_by="SAG", sag=sag)
+    scene = swaying_bar(last=1, stiffness_by="SAG", sag=sag)
     frame = next(Simulation(scene).frames())
     (body,) = scene.bodies
     measured = np.linalg.norm(frame.surface - body.motion(1.0), axis=1).max() / body.surface.size
@@ -494,7 +496,7 @@ def test_measured_sag_matches_setting(sag: float) -> None:
 def test_preparation_reports_its_stages() -> None:
     told: list[str] = []
     Simulation(
-        with_body(swaying(), settings=replace(swaying().bodies[0].settings, keep_shape=True)),
+        with_body(swaying_bar(), settings=replace(swaying_bar().bodies[0].settings, keep_shape=True)),
         report_progress=told.append,
     )
     assert told == [
@@ -506,7 +508,7 @@ def test_preparation_reports_its_stages() -> None:
 
 
 def test_fully_pinned_body_follows_animation() -> None:
-    scene = with_body(swaying(last=5), pins=np.ones(8))
+    scene = with_body(swaying_bar(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():
         np.testing.assert_allclose(frame.surface, scene.bodies[0].motion(frame.number), atol=1e-12)
 
@@ -515,6 +517,6 @@ def test_fully_pinned_body_follows_animation() -> None:
 @pytest.mark.parametrize("settle", [1.0, 2.0, 5.0])
 def test_extreme_settings_stay_bounded(settle: float) -> None:
     """With the shortest Settle times and 90% Bounce, the body stays within 1 m of its animation."""
-    scene = swaying(settle=settle, bounce=90.0)
+    scene = swaying_bar(settle=settle, bounce=90.0)
     frames = list(Simulation(scene).frames())
     assert max(np.abs(f.surface - scene.bodies[0].motion(f.number)).max() for f in frames) < 1.0

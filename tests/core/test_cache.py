@@ -22,9 +22,9 @@ from dampsim.core.system.state import State
 
 NUMBER = 2
 # Bytes before the head: the magic, the head's length and its checksum.
-BEFORE = len(_MAGIC) + 8 + 32
+PREAMBLE_SIZE = len(_MAGIC) + 8 + 32
 # Limits of time, s, and memory, bytes, of each check. The frames have about a kilobyte.
-SOON, LITTLE = 10.0, 2_000_000
+TIME_LIMIT, MEMORY_LIMIT = 10.0, 2_000_000
 posix = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
 
@@ -43,7 +43,7 @@ def cache(tmp_path: Path) -> FrameCache:
 
 
 @pytest.fixture(autouse=True)
-def soon() -> Iterator[None]:
+def time_limit() -> Iterator[None]:
     """Fail a test that exceeds the time limit."""
     if not hasattr(signal, "setitimer"):
         yield
@@ -53,43 +53,49 @@ def soon() -> Iterator[None]:
         raise AssertionError("it hangs")
 
     before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SOON)
+    signal.setitimer(signal.ITIMER_REAL, TIME_LIMIT)
     yield
     signal.setitimer(signal.ITIMER_REAL, 0.0)
     signal.signal(signal.SIGALRM, before)
 
 
-def refused(ask: Callable[[], object], words: str) -> None:
+def assert_refused(ask: Callable[[], object], words: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(CacheError, match=words):
             ask()
-        assert tracemalloc.get_traced_memory()[1] < LITTLE
+        assert tracemalloc.get_traced_memory()[1] < MEMORY_LIMIT
     finally:
         tracemalloc.stop()
 
 
-def refused_frame(cache: FrameCache) -> None:
-    refused(lambda: cache.read(NUMBER), f"Cape: frame {NUMBER} of the cache in .* is damaged or gone")
+def assert_frame_refused(cache: FrameCache) -> None:
+    assert_refused(lambda: cache.read(NUMBER), f"Cape: frame {NUMBER} of the cache in .* is damaged or gone")
 
 
-def refused_header(cache: FrameCache) -> None:
-    refused(cache.header, r"Cape: the cache in .* cannot be read")
+def assert_header_refused(cache: FrameCache) -> None:
+    assert_refused(cache.header, r"Cape: the cache in .* cannot be read")
 
 
 def frame_file(cache: FrameCache) -> Path:
     return cache.folder / f"frame_{NUMBER:06d}.frame"
 
 
-def headed(content: bytes, head: bytes) -> bytes:
+def with_head(content: bytes, head: bytes) -> bytes:
     """Return a frame's bytes with another head and the checksum of that head."""
     length = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
-    return _MAGIC + len(head).to_bytes(8, "little") + hashlib.sha256(head).digest() + head + content[BEFORE + length :]
+    return (
+        _MAGIC
+        + len(head).to_bytes(8, "little")
+        + hashlib.sha256(head).digest()
+        + head
+        + content[PREAMBLE_SIZE + length :]
+    )
 
 
-def head_of(content: bytes) -> Any:
+def frame_head(content: bytes) -> Any:
     length = int.from_bytes(content[len(_MAGIC) : len(_MAGIC) + 8], "little")
-    return json.loads(content[BEFORE : BEFORE + length])
+    return json.loads(content[PREAMBLE_SIZE : PREAMBLE_SIZE + length])
 
 
 def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
@@ -115,25 +121,27 @@ def test_shape_of_missing_body_raises(cache: FrameCache) -> None:
         cache.read_shape(NUMBER, "Ear")
 
 
-def endless(path: Path) -> None:
+def link_to_endless_device(path: Path) -> None:
     path.symlink_to("/dev/zero")
 
 
 @posix
 @pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
-@pytest.mark.parametrize("made", [getattr(os, "mkfifo", None), os.mkdir, endless], ids=["pipe", "folder", "endless"])
+@pytest.mark.parametrize(
+    "made", [getattr(os, "mkfifo", None), os.mkdir, link_to_endless_device], ids=["pipe", "folder", "endless"]
+)
 def test_special_files_refused_immediately(cache: FrameCache, made: Callable[[Path], None], name: str) -> None:
     """Named pipes, folders and endless devices in place of files neither block nor fill the memory."""
     (cache.folder / name).unlink()
     made(cache.folder / name)
     if name == "header.json":
-        refused_header(cache)
-        refused(cache.take_ownership, "Cape: the cache in")
+        assert_header_refused(cache)
+        assert_refused(cache.take_ownership, "Cape: the cache in")
     else:
-        refused_frame(cache)
-        refused(lambda: cache.read_shape(NUMBER, "Tail"), "Cape: frame 2 of the cache")
+        assert_frame_refused(cache)
+        assert_refused(lambda: cache.read_shape(NUMBER, "Tail"), "Cape: frame 2 of the cache")
         copy = FrameCache(cache.folder.parent / "copy", "Cape")
-        refused(lambda: list(copy.copy_from(cache)), "Cape: ")
+        assert_refused(lambda: list(copy.copy_from(cache)), "Cape: ")
 
 
 @posix
@@ -200,19 +208,19 @@ def test_huge_frame_head_is_not_read(cache: FrameCache, length: int, size: int) 
     if size:
         # A sparse file takes no disk space.
         os.truncate(frame_file(cache), size)
-    refused_frame(cache)
+    assert_frame_refused(cache)
 
 
 def test_huge_header_is_not_read(cache: FrameCache) -> None:
     os.truncate(cache.folder / "header.json", 2**34)
-    refused_header(cache)
+    assert_header_refused(cache)
 
 
 def test_older_frame_without_fallback_count(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
-    head = head_of(content)
+    head = frame_head(content)
     del head["facts"]["helped"]
-    frame_file(cache).write_bytes(headed(content, json.dumps(head).encode()))
+    frame_file(cache).write_bytes(with_head(content, json.dumps(head).encode()))
     assert cache.read(NUMBER).fallback_count == 0
 
 
@@ -240,7 +248,7 @@ FACTS: dict[str, tuple[Any, ...]] = {
 }
 
 
-def changed(where: Callable[..., Any], key: str, value: Any) -> Callable[..., Any]:
+def set_value(where: Callable[..., Any], key: str, value: Any) -> Callable[..., Any]:
     def change(head: Any) -> Any:
         where(head)[key] = value
         return head
@@ -248,8 +256,8 @@ def changed(where: Callable[..., Any], key: str, value: Any) -> Callable[..., An
     return change
 
 
-WRONG: dict[str, Callable[..., Any]] = {
-    f"{key} {value!s:.24}": changed(where, key, value)
+WRONG_HEADS: dict[str, Callable[..., Any]] = {
+    f"{key} {value!s:.24}": set_value(where, key, value)
     for where, values in (
         (lambda head: head["arrays"]["positions"], ENTRY),
         (lambda head: head, HEAD),
@@ -260,18 +268,18 @@ WRONG: dict[str, Callable[..., Any]] = {
 } | {"a list": lambda head: [head], "a number": lambda head: 5, "nothing": lambda head: None}
 
 
-@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("name", WRONG_HEADS)
 def test_malicious_frame_head_is_refused(cache: FrameCache, name: str) -> None:
     """A frame head with wrong values is refused although its checksum is right."""
     content = frame_file(cache).read_bytes()
-    frame_file(cache).write_bytes(headed(content, json.dumps(WRONG[name](head_of(content))).encode()))
-    refused_frame(cache)
+    frame_file(cache).write_bytes(with_head(content, json.dumps(WRONG_HEADS[name](frame_head(content))).encode()))
+    assert_frame_refused(cache)
 
 
 @pytest.mark.parametrize("head", [b"", b"{", b"\xff", b"[" * 10**4, b'{"facts":' * 10**4, b"9" * 5000], ids=range(6))
 def test_invalid_json_frame_head_is_refused(cache: FrameCache, head: bytes) -> None:
-    frame_file(cache).write_bytes(headed(frame_file(cache).read_bytes(), head))
-    refused_frame(cache)
+    frame_file(cache).write_bytes(with_head(frame_file(cache).read_bytes(), head))
+    assert_frame_refused(cache)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +305,7 @@ def test_malformed_header_is_refused(cache: FrameCache, header: object) -> None:
     """A header with wrong values is refused although its checksum is right."""
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
-    refused_header(cache)
+    assert_header_refused(cache)
 
 
 @pytest.mark.parametrize(
@@ -305,7 +313,7 @@ def test_malformed_header_is_refused(cache: FrameCache, header: object) -> None:
 )
 def test_invalid_json_header_is_refused(cache: FrameCache, text: str) -> None:
     (cache.folder / "header.json").write_text(text, encoding="utf-8")
-    refused_header(cache)
+    assert_header_refused(cache)
 
 
 @pytest.mark.slow
@@ -314,7 +322,7 @@ def test_largest_parsed_json_memory_is_bounded(cache: FrameCache, name: str) -> 
     """The largest JSON text that is parsed, of the values that need most memory per character."""
     text = b"[" + b"{}," * 1_333_000 + b"{}]"
     path = cache.folder / name
-    path.write_bytes(text if name == "header.json" else headed(path.read_bytes(), text))
+    path.write_bytes(text if name == "header.json" else with_head(path.read_bytes(), text))
     tracemalloc.start()
     try:
         with pytest.raises(CacheError, match="Cape: "):
@@ -328,7 +336,7 @@ def test_largest_parsed_json_memory_is_bounded(cache: FrameCache, name: str) -> 
 OLDER = r"Cape: the cache in .* was made by an older DampSim; clear it or bake again\.$"
 NEWER = r"Cape: the cache in .* was made by a newer DampSim; update DampSim to use it, or clear it or bake again\.$"
 # Headers of other DampSim versions, without their checksums.
-OTHERS: dict[str, tuple[dict[str, object], str]] = {
+OTHER_VERSIONS: dict[str, tuple[dict[str, object], str]] = {
     "first": ({"inputs": {}, "owner": ""}, OLDER),
     "older": ({"format": 1, "inputs": {}, "owner": ""}, OLDER),
     "newer": ({"format": 3, "inputs": {}, "owner": ""}, NEWER),
@@ -336,9 +344,9 @@ OTHERS: dict[str, tuple[dict[str, object], str]] = {
 }
 
 
-def of_another(cache: FrameCache, name: str) -> str:
+def write_other_version(cache: FrameCache, name: str) -> str:
     """Make the cache one of another DampSim version; return the expected message."""
-    header, words = OTHERS[name]
+    header, words = OTHER_VERSIONS[name]
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
     return words
@@ -348,10 +356,10 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", OTHER_VERSIONS)
 def test_other_version_cache_claim_and_copy(cache: FrameCache, name: str, tmp_path: Path) -> None:
     """A cache of another DampSim version is neither claimed nor copied, and stays recognisable."""
-    words = of_another(cache, name)
+    words = write_other_version(cache, name)
     before = contents(cache.folder)
     for one in (cache, FrameCache(cache.folder, "Cape", "/shots/cape.blend")):
         with pytest.raises(StaleCacheError, match=words):
@@ -376,11 +384,11 @@ def test_non_integer_cache_format_is_damage(cache: FrameCache, version: object) 
     header = {"format": version, "inputs": {}, "owner": ""}
     check = hashlib.sha256(json.dumps(header, sort_keys=True).encode()).hexdigest()
     (cache.folder / "header.json").write_text(json.dumps({"header": header, "sha256": check}), encoding="utf-8")
-    refused_header(cache)
+    assert_header_refused(cache)
 
 
 # Wrong shapes of arrays, with as many numbers as the file has.
-UNLIKE = {
+WRONG_SHAPES = {
     "positions": ([6], [1, 6], [6, 1], [1, 2, 3], [3, 2], [2, 3, 1], [1, 3], []),
     "velocities": ([6], [1, 3]),
     "reference": ([6], [1, 3]),
@@ -388,11 +396,13 @@ UNLIKE = {
 }
 
 
-@pytest.mark.parametrize(("name", "shape"), [(name, shape) for name, shapes in UNLIKE.items() for shape in shapes])
+@pytest.mark.parametrize(
+    ("name", "shape"), [(name, shape) for name, shapes in WRONG_SHAPES.items() for shape in shapes]
+)
 def test_wrong_array_shape_is_refused(cache: FrameCache, name: str, shape: list[int]) -> None:
     """An array of a wrong shape is refused although its checksum is right."""
     content = frame_file(cache).read_bytes()
-    head = head_of(content)
+    head = frame_head(content)
     entry = head["arrays"][name]
     wide = 8 if entry["kind"] == "<f8" else 4
     start = (
@@ -402,11 +412,13 @@ def test_wrong_array_shape_is_refused(cache: FrameCache, name: str, shape: list[
     )
     part = content[start : start + int(np.prod(shape)) * wide]
     entry |= {"shape": shape, "sum": hashlib.sha256(part).hexdigest()}
-    frame_file(cache).write_bytes(headed(content, json.dumps(head).encode()))
+    frame_file(cache).write_bytes(with_head(content, json.dumps(head).encode()))
     before = contents(cache.folder)
-    refused_frame(cache)
+    assert_frame_refused(cache)
     if name.startswith("shape/"):
-        refused(lambda: cache.read_shape(NUMBER, "Cape"), "Cape: frame 2 of the cache in .* re-bake from frame 2")
+        assert_refused(
+            lambda: cache.read_shape(NUMBER, "Cape"), "Cape: frame 2 of the cache in .* re-bake from frame 2"
+        )
     assert contents(cache.folder) == before
 
 

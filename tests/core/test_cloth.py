@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 from swinging import flag
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS, POISSON, ClothKind
 from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.bodies.rope import RopeKind, consecutive_edges
@@ -54,7 +54,7 @@ def strip(segments: int, length: float = 0.3, width: float = 0.05, **more: Any) 
     k = (np.arange(segments + 1)[:, None] * 3 + np.arange(2)).ravel()
     faces = np.concatenate([np.stack([k, k + 3, k + 4], 1), np.stack([k, k + 4, k + 1], 1)])
     surface = Surface("Strip", np.column_stack([a.ravel(), b.ravel(), 0.0 * a.ravel()]), faces)
-    return still(surface, (surface.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", **{**CARD, **more})
+    return static_body(surface, (surface.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", **{**CARD, **more})
 
 
 def rod(nodes: int, length: float = 0.3, clamped: bool = True, **more: Any) -> Body:
@@ -64,20 +64,20 @@ def rod(nodes: int, length: float = 0.3, clamped: bool = True, **more: Any) -> B
     surface = Surface("Rod", np.column_stack([x, 0.0 * x, 0.0 * x]), np.zeros((0, 3), dtype=np.int64))
     k = np.arange(len(x))
     pins = more.pop("pins", (x < 1e-9).astype(float))
-    return still(surface, pins, kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
+    return static_body(surface, pins, kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), **more)
 
 
-def built(body: Body) -> BodyDiscretization:
+def build_block(body: Body) -> BodyDiscretization:
     return (ClothKind if body.kind == "CLOTH" else RopeKind).build(body).block
 
 
-def hung(body: Body) -> np.ndarray:
+def hanging_positions(body: Body) -> np.ndarray:
     return Simulation(scene(body, last=1)).first_frame().state.positions
 
 
 def frequency(body: Body) -> float:
     """Return the frequency of the first mode at rest, rad/s."""
-    block = built(body)
+    block = build_block(body)
     free, factor = np.flatnonzero(~block.is_fixed), body.settings.young / BASE_YOUNG
     return float(np.sqrt(factor * smallest_eigenvalue(block.stiffness_at_rest(False), block.mass, free, 0)))
 
@@ -98,7 +98,7 @@ def test_fabric_presets_have_documented_rigidity(name: str, wanted: float) -> No
 @pytest.mark.parametrize(("segments", "close"), [(10, 0.012), (20, 0.003), (40, 0.0008)])
 def test_clamped_strip_matches_beam(segments: int, close: float) -> None:
     """With Poisson's ratio 0, B is a beam's E t^3/12 per width; the error falls with the square of the segments."""
-    block, length = built(strip(segments)), 0.3
+    block, length = build_block(strip(segments)), 0.3
     free = np.flatnonzero(~block.is_fixed)
     bending = ShellBending(block.rest, block.groups[0], 1.0, block.is_fixed, 0.0)
     assert bending.coordinate_hessian is not None
@@ -113,7 +113,7 @@ def test_clamped_strip_matches_beam(segments: int, close: float) -> None:
 
 def test_strip_sag_between_beam_and_plate() -> None:
     body = strip(10)
-    found = hung(replace(body, settings=replace(body.settings, gravity_weight=1e-3)))
+    found = hanging_positions(replace(body, settings=replace(body.settings, gravity_weight=1e-3)))
     load, bending = body.settings.density * 1e-3, rigidity(body)
     ratio = -found[-3:, 2].mean() / (9.81e-3 * load * 0.3**4 / (8.0 * bending))
     # The ratio of a beam's to a plate's rigidity is 1 - nu^2. Ten segments add 1%.
@@ -126,7 +126,7 @@ def test_clamped_rod_matches_beam(nodes: int, close: float) -> None:
     body = rod(nodes, thickness=3.0, stiffness=1e6, density=1000.0, gravity_weight=1e-3)
     length, load = 0.3, 1000.0 * np.pi * 9e-6 / 4.0
     theory = 9.81e-3 * load * length**4 / (8.0 * rigidity(body))
-    assert -hung(body)[-1, 2] / theory == pytest.approx(1.0, abs=close)
+    assert -hanging_positions(body)[-1, 2] / theory == pytest.approx(1.0, abs=close)
     assert frequency(body) == pytest.approx(1.8751**2 * np.sqrt(rigidity(body) / load) / length**2, rel=close)
 
 
@@ -134,7 +134,7 @@ def test_clamped_rod_matches_beam(nodes: int, close: float) -> None:
 def test_large_rod_deflection_matches_elastica(segments: int, close: float) -> None:
     """A dead tip load of 10 E I/L^2: tables of the elastica give a drop of 0.8106 and a reach of 0.4450."""
     body = rod(segments + 1, length=1.0, thickness=10.0, stiffness=1e7)
-    block, load = built(body), np.zeros((segments + 2, 3))
+    block, load = build_block(body), np.zeros((segments + 2, 3))
     load[-1, 2] = -10.0 * rigidity(body)
     loaded = replace(block, terms=(*block.terms, Potential(DeadLoad(load), StiffnessScaling.FIXED)))
     system = assemble_system((loaded,), np.zeros(3), None)
@@ -153,13 +153,13 @@ def test_rope_between_pins_is_catenary(nodes: int) -> None:
     s = np.linspace(0.0, 1.0, nodes)
     points = np.column_stack([span * s, 0.0 * s, -0.3 * (1.0 - np.abs(2.0 * s - 1.0))])
     k = np.arange(nodes)
-    body = still(
+    body = static_body(
         Surface("Chain", points, np.zeros((0, 3), dtype=np.int64)), np.isin(k, [0, nodes - 1]).astype(float),
         kind="ROPE", edges=np.stack([k[:-1], k[1:]], 1), thickness=2.0, stiffness=1e6, bending=0.0,
     )  # fmt: skip
     c = brentq(lambda c: 2.0 * c * np.sinh(0.5 * span / c) - 1.0, 0.05, 5.0)
     # The exact sag is 0.26544 m; the chain has straight links.
-    assert -hung(body)[:, 2].min() == pytest.approx(c * (np.cosh(0.5 * span / c) - 1.0), rel=2e-3)
+    assert -hanging_positions(body)[:, 2].min() == pytest.approx(c * (np.cosh(0.5 * span / c) - 1.0), rel=2e-3)
 
 
 @pytest.mark.parametrize("angle", [0.0, 30.0, 45.0, 90.0])
@@ -177,14 +177,14 @@ def test_sheet_bending_is_isotropic(angle: float) -> None:
 
 def test_cotton_stretch_under_own_weight() -> None:
     """With one step per frame; the mean tension is half of the weight: rho g L^2/(2 E t), 0.2%."""
-    low = -hung(flag(17, **FABRICS["Cotton"]))[:, 2].min() - 1.0
+    low = -hanging_positions(flag(17, **FABRICS["Cotton"]))[:, 2].min() - 1.0
     assert low == pytest.approx(0.2 * 9.81 / (2.0 * 500.0), rel=0.02)
 
 
 def test_falling_cotton_edge_stretch_bounded() -> None:
     """Below 1% with one substep at 24 frames per second; 0.73% at 10,000 vertices, docs/validation/speed.md."""
     flat = sheet(17)
-    body = still(
+    body = static_body(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, **FABRICS["Cotton"]
     )
     pairs = np.concatenate([flat.triangles[:, [k, k - 1]] for k in range(3)])
@@ -197,16 +197,17 @@ def test_falling_cotton_edge_stretch_bounded() -> None:
 def test_curved_rest_shape_has_no_force() -> None:
     flat = sheet(9)
     bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
-    body = still(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
+    body = static_body(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
     gradient = sum(
-        term.energy_for(built(body).stationary_inputs(), {}).value_gradient(bent)[1] for term in built(body).terms
+        term.energy_for(build_block(body).stationary_inputs(), {}).value_gradient(bent)[1]
+        for term in build_block(body).terms
     )
     assert np.abs(gradient).max() < 1e-9
 
 
 def test_shrink_shortens_rest_lengths() -> None:
     for body in (flag(5, shrink=10.0), rod(6, shrink=10.0, pins=np.zeros(7))):
-        block = built(body)
+        block = build_block(body)
         value = sum(energy.value_gradient(0.9 * block.rest)[0] for energy in block.energies)
         assert abs(value) < 1e-12
         assert block.elastic_energy(block.rest) > 1e-4
@@ -217,7 +218,7 @@ def test_pressurised_ball_matches_laplace() -> None:
     ball = sphere(400)
     pins = np.zeros(400)
     pins[0] = 1.0
-    body = still(ball, pins, kind="CLOTH", pressure=20.0, thickness=1.0, stiffness=2000.0, gravity_weight=0.0)
+    body = static_body(ball, pins, kind="CLOTH", pressure=20.0, thickness=1.0, stiffness=2000.0, gravity_weight=0.0)
     x = Simulation(scene(body, last=60)).first_frame().state.positions
     volume = np.einsum(
         "ij,ij->", *(x[ball.triangles[:, 0]], np.cross(x[ball.triangles[:, 1]], x[ball.triangles[:, 2]]))
@@ -237,7 +238,7 @@ def test_invalid_cloth_errors_state_fix() -> None:
         ClothKind.build(flag(4, pressure=1.0))
     line = Surface("Line", np.eye(3) * np.array([[1.0], [2.0], [3.0]]) @ np.ones((3, 3)), np.array([[0, 1, 2]]))
     with pytest.raises(MeshError, match="Line: all faces are thinner than a hair; choose Rope or Springs"):
-        ClothKind.build(still(line, kind="CLOTH"))
+        ClothKind.build(static_body(line, kind="CLOTH"))
 
 
 def test_duplicate_and_loose_cloth_vertices() -> None:
@@ -246,7 +247,7 @@ def test_duplicate_and_loose_cloth_vertices() -> None:
     doubled = np.concatenate([flat.vertices, flat.vertices[[4]], [[5.0, 5.0, 5.0]]])
     faces = flat.triangles.copy()
     faces[-1][faces[-1] == 4] = 9
-    model = ClothKind.build(still(Surface("Seam", doubled, faces), kind="CLOTH"))
+    model = ClothKind.build(static_body(Surface("Seam", doubled, faces), kind="CLOTH"))
     assert len(model.block.rest) == 9
     moved = model.block.rest + np.arange(9)[:, None] * 0.1
     shown = model.skin(moved, doubled)

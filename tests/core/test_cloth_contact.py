@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from swinging import line
-from test_contact_reports import last, plane, table
+from swinging import rope_through
+from test_contact_reports import last_frame, plane, table
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces
@@ -25,7 +25,7 @@ def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
     """Return a level square metre of cotton, centred on the z axis."""
     flat = sheet(count)
     points = flat.vertices - flat.vertices.mean(axis=0) + [0.0, 0.0, height]
-    return still(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **FABRICS["Cotton"])  # type: ignore[arg-type]
+    return static_body(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **FABRICS["Cotton"])  # type: ignore[arg-type]
 
 
 def cord(count: int, height: float, kind: str = "ROPE") -> Body:
@@ -33,7 +33,7 @@ def cord(count: int, height: float, kind: str = "ROPE") -> Body:
     x = np.linspace(-0.5, 0.5, count)
     points = np.column_stack([x, 0.0 * x + 0.01, 0.0 * x + height])
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, "settle": 12.0}
-    return replace(line("Rope", points, 0, **dials), kind=kind)
+    return replace(rope_through("Rope", points, 0, **dials), kind=kind)
 
 
 def ball(radius: float) -> Collider:
@@ -45,7 +45,7 @@ def ball(radius: float) -> Collider:
 
 @pytest.mark.parametrize("body", [cloth(9, 0.05), cord(21, 0.05), cord(21, 0.05, "SPRINGS")], ids=lambda one: one.kind)
 def test_resting_sheet_transmits_its_weight(body: Body) -> None:
-    simulation, frame = last(scene(body, last=30, colliders=(plane(0.0),)))
+    simulation, frame = last_frame(scene(body, last=30, colliders=(plane(0.0),)))
     name = body.surface.name
     weight = float(simulation.system_of(name).mass.sum()) * 9.81
     found = body_contact_forces(simulation, frame, name)
@@ -88,12 +88,12 @@ def test_draped_cloth_stays_outside_obstacle(body: Body, obstacle: Collider) -> 
     assert low < -0.15
 
 
-def pushed(substeps: int, count: int) -> float:
+def curtain_stretch(substeps: int, count: int) -> float:
     """Return the largest relative stretch of a curtain's edges while a ball is pushed into it."""
     flat = sheet(count)
     points = np.column_stack([flat.vertices[:, 0], 0.0 * flat.vertices[:, 0], flat.vertices[:, 1]]) - [0.5, 0.0, 0.5]
     pins = (points[:, 2] > points[:, 2].max() - 1e-9).astype(float)
-    curtain = still(
+    curtain = static_body(
         Surface("Curtain", points, flat.triangles), pins, kind="CLOTH",
         substeps=substeps, detail=1000, **FABRICS["Cotton"],
     )  # fmt: skip
@@ -122,7 +122,7 @@ def test_impact_stretch_with_long_steps(count: int) -> None:
     """An impact stretches cloth with one step per frame less than 2.5 times as far as with eight."""
     # With 21 vertices per side the factor was four before steps with much tunnelling were halved. A taut pull is not
     # halved: with 15 vertices the factor is two.
-    assert pushed(1, count) < 2.5 * pushed(8, count)
+    assert curtain_stretch(1, count) < 2.5 * curtain_stretch(8, count)
 
 
 @pytest.mark.slow
@@ -133,8 +133,8 @@ def test_cloth_over_sharp_edges_both_sides(up: bool) -> None:
     turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
     points = (flat.vertices - flat.vertices.mean(axis=0)) @ turn + np.array([0.0, 0.0, 0.05])
     surface = Surface("Cloth", points, flat.triangles if up else flat.triangles[:, ::-1])
-    body = still(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
-    crate = gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
+    body = static_body(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
+    crate = gridded_box("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
     obstacle = Collider("Crate", crate.vertices, crate.triangles, lambda frame: crate.vertices)
     inner = np.array([(i, j, 8 - i - j) for i in range(9) for j in range(9 - i)]) / 8.0
     for frame in Simulation(scene(body, last=24, colliders=(obstacle,))).frames():
@@ -150,7 +150,7 @@ def test_strip_dropped_on_its_end() -> None:
     flat, _, triangles = grid(25, 4)
     x, y = 0.03 * flat[:, 1], 0.03 * flat[:, 0]
     surface = Surface("Strip", np.column_stack([x, 0.02 * np.sin(9.0 * y + 3.0 * x), y + 0.02]), triangles)
-    body = still(surface, kind="CLOTH", settle=12.0, touch_self=True, **FABRICS["Cotton"])  # type: ignore[arg-type]
+    body = static_body(surface, kind="CLOTH", settle=12.0, touch_self=True, **FABRICS["Cotton"])  # type: ignore[arg-type]
     # It lies from frame 9 on.
     for frame in Simulation(scene(body, last=16, colliders=(plane(0.0),))).frames():
         heights = frame.shapes["Strip"][:, 2]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from swinging import flag
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.bodies.sheet_wrap import SheetWrap
@@ -70,7 +70,7 @@ def test_decimated_sheet_matches_dense_sheet() -> None:
     shapes = []
     for detail in (120, 5000):
         turned = Surface("Flag", np.column_stack([rest[:, 0], -rest[:, 2], 0.0 * rest[:, 0]]), body.surface.triangles)
-        swung = still(
+        swung = static_body(
             turned, body.pins, kind="CLOTH", **{**FABRICS["Cotton"], "detail": detail, "start_settled": False}
         )
         *_, frame = Simulation(scene(swung, last=8)).frames()

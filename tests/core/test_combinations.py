@@ -40,7 +40,9 @@ def scene(settings: Settings, last: int = 10) -> Scene:
     return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
 
 
-def played(method: type[Damping], integrator: type[Integrator], dials: dict[str, float], **more: object) -> list[Frame]:
+def simulate(
+    method: type[Damping], integrator: type[Integrator], dials: dict[str, float], **more: object
+) -> list[Frame]:
     settings = Settings(
         stiffness=3000.0, resolution=200, damping_by=method.name, integrator=integrator.name,
         **dials, **more,  # type: ignore[arg-type]
@@ -55,11 +57,11 @@ def test_damping_reduces_motion_every_integrator(method: type[Damping], integrat
     """Each damping reduces the motion with each implicit integrator; explicit ones state the substeps they need."""
     if not integrator.is_implicit:
         with pytest.raises(StepError, match="An explicit integrator needs about"):
-            played(method, integrator, DAMPED, substeps=8)
+            simulate(method, integrator, DAMPED, substeps=8)
         return
     left = []
     for dials in (DAMPED, PLAIN):
-        frames = played(method, integrator, dials, substeps=8)
+        frames = simulate(method, integrator, dials, substeps=8)
         assert all(np.isfinite(frame.surface).all() for frame in frames)
         left.append(sum(float((frame.state.velocities**2).sum()) for frame in frames[6:]))
     assert left[0] < left[1]
@@ -70,7 +72,7 @@ def test_explicit_integrator_with_requested_substeps() -> None:
     method = next(one for one in DAMPINGS if one.name == "DIRECT")
     explicit = next(one for one in INTEGRATORS if one.name == "SYMPLECTIC_EULER")
     with pytest.raises(StepError, match=r"needs about \d+ substeps") as raised:
-        played(method, explicit, soft, substeps=1)
+        simulate(method, explicit, soft, substeps=1)
     needed = int(str(raised.value).split("needs about ")[1].split()[0])
     settings = Settings(
         stiffness=3000.0 * (50.0 / needed) ** 2, resolution=200, damping_by=method.name, integrator=explicit.name,
@@ -133,7 +135,7 @@ def test_visible_parameters_are_those_read(method: type[Damping]) -> None:
     assert shown == {*method.parameters, "integrator"}
 
 
-def all_pinned(**dials: object) -> Scene:
+def pinned_box(**dials: object) -> Scene:
     """Return a scene with a box that its pins move and rotate."""
     surface = box()
 
@@ -145,7 +147,7 @@ def all_pinned(**dials: object) -> Scene:
     return Scene((Body(surface, np.ones(len(surface.vertices)), settings, motion),), 24.0, DOWN, 1, 4)
 
 
-def follows_its_pins(made: Scene) -> None:
+def assert_follows_pins(made: Scene) -> None:
     simulation = Simulation(made)
     for frame in simulation.frames():
         # Surfaces are stored in single precision.
@@ -165,7 +167,7 @@ CHOICES: dict[str, list[dict[str, object]]] = {
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_fully_pinned_body_every_method(method: type[Damping], integrator: type[Integrator]) -> None:
     for more in ({}, *CHOICES.get(method.name, [])):
-        follows_its_pins(all_pinned(damping_by=method.name, integrator=integrator.name, **DAMPED, **more))
+        assert_follows_pins(pinned_box(damping_by=method.name, integrator=integrator.name, **DAMPED, **more))
 
 
 @pytest.mark.parametrize(
@@ -181,13 +183,13 @@ def test_fully_pinned_body_every_method(method: type[Damping], integrator: type[
     ids=str,
 )
 def test_fully_pinned_body_every_setting(dials: dict[str, object]) -> None:
-    follows_its_pins(all_pinned(**dials))
+    assert_follows_pins(pinned_box(**dials))
 
 
 def test_calibration_refuses_fully_pinned_body() -> None:
-    (body,) = all_pinned().bodies
+    (body,) = pinned_box().bodies
     with pytest.raises(PinError, match=r"Box: it is completely pinned, .*\. Leave a part of it unpinned\."):
-        list(calibrate(Simulation(all_pinned()), body.name, 0.1))
+        list(calibrate(Simulation(pinned_box()), body.name, 0.1))
     held, free = (bar(name, low, low + 0.5, False, resolution=150) for name, low in (("Held", 0.0), ("Free", 0.5)))
     held = replace(held, pins=np.ones(len(held.pins)))
     both = Simulation(linked(held, free, last=2, links=weld("Weld", "Held", "Free", 0.5)))

@@ -10,7 +10,7 @@ from dampsim.core.frames.compression import compress_motion
 FRAMES, VERTICES = 60, 400
 
 
-def swing(modes: int) -> np.ndarray:
+def decaying_motion(modes: int) -> np.ndarray:
     """Return displacements (f, v, 3) of so many decaying shapes, each with its own frequency."""
     rng = np.random.default_rng(3)
     shapes = rng.normal(size=(modes, VERTICES, 3)) / np.arange(1, modes + 1)[:, None, None]
@@ -19,7 +19,7 @@ def swing(modes: int) -> np.ndarray:
     return np.einsum("fk,kvi->fvi", np.array(weights).T, shapes).astype(np.float32)
 
 
-def played(found: object, frames: int) -> np.ndarray:
+def reconstruct(found: object, frames: int) -> np.ndarray:
     return np.array([found.displacements(frame) for frame in range(frames)])
 
 
@@ -27,9 +27,9 @@ def played(found: object, frames: int) -> np.ndarray:
 @pytest.mark.parametrize("modes", [1, 5, 30])
 def test_compression_error_within_bound(modes: int, bound: float) -> None:
     """No vertex is off by more than the bound, and weights lie in [0, 1]."""
-    moves = swing(modes)
+    moves = decaying_motion(modes)
     found = compress_motion(moves, bound)
-    assert np.linalg.norm(played(found, FRAMES) - moves, axis=2).max() <= bound
+    assert np.linalg.norm(reconstruct(found, FRAMES) - moves, axis=2).max() <= bound
     assert found.weights.min(initial=0.0) >= 0.0
     assert found.weights.max(initial=0.0) <= 1.0 + 1e-12
     # A sum of so many shapes needs at most as many.
@@ -37,7 +37,7 @@ def test_compression_error_within_bound(modes: int, bound: float) -> None:
 
 
 def test_compression_uses_fewest_shapes() -> None:
-    moves, bound = swing(30), 0.3
+    moves, bound = decaying_motion(30), 0.3
     found = compress_motion(moves, bound)
     kept = len(found.shapes)
     assert 2 < kept < 30
@@ -52,12 +52,12 @@ def test_motionless_frames_need_no_shape(frames: int) -> None:
     still = np.tile(np.random.default_rng(1).normal(size=(1, VERTICES, 3)), (frames, 1, 1)).astype(np.float32)
     found = compress_motion(still, 1e-5)
     assert found.shapes.shape == (0, VERTICES, 3)
-    np.testing.assert_allclose(played(found, frames), still, atol=1e-6)
+    np.testing.assert_allclose(reconstruct(found, frames), still, atol=1e-6)
 
 
 def test_subframes_interpolate_linearly() -> None:
     """Linear weights give linear motion, so sub-frames are as accurate as frames."""
-    moves = swing(5)
+    moves = decaying_motion(5)
     found = compress_motion(moves, 1e-3)
     between = found.offset + np.tensordot(0.5 * (found.weights[3] + found.weights[4]), found.shapes, 1)
     assert np.linalg.norm(between - 0.5 * (moves[3] + moves[4]), axis=1).max() <= 1e-3

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import DOWN, gridded, scene, still
+from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.surface import Surface
@@ -18,7 +18,7 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.stepping.deformation_history import without_history
 from dampsim.core.system.state import KEY_SEPARATOR
-from grounds import block, collider, plane, waves
+from grounds import block, collider, plane, wave_sheet
 from promise import Outcome
 
 SIZE = 0.2 * 3**0.5
@@ -26,7 +26,7 @@ SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
 
-def frames_of(made: Any) -> tuple[Simulation, list[Frame]]:
+def simulate(made: Any) -> tuple[Simulation, list[Frame]]:
     simulation = Simulation(made)
     return simulation, list(simulation.frames())
 
@@ -37,20 +37,20 @@ def drift(simulation: Simulation, frames: list[Frame]) -> np.ndarray:
     return np.array([mass @ one.state.velocities / mass.sum() for one in frames])
 
 
-def pressed(frame: Frame) -> bool:
+def has_active_contact(frame: Frame) -> bool:
     return any(key.endswith(f"{KEY_SEPARATOR}contacts") and len(kept) for key, kept in frame.state.history.items())
 
 
-def on_slope(friction: float, seconds: float, substeps: int, **more: Any) -> tuple[Simulation, list[Frame]]:
+def block_on_slope(friction: float, seconds: float, substeps: int, **more: Any) -> tuple[Simulation, list[Frame]]:
     """Return the simulation of a block on a slope of 1 in 2 along x, made by rotating gravity."""
     pull = 9.81 * np.array([np.sin(np.arctan(0.5)), 0.0, -np.cos(np.arctan(0.5))])
     body = block(low=(0, 0, 0.95 * R), friction=friction, substeps=substeps, **more)
-    return frames_of(scene(body, last=round(24 * seconds) + 1, gravity=pull, colliders=(plane(),)))
+    return simulate(scene(body, last=round(24 * seconds) + 1, gravity=pull, colliders=(plane(),)))
 
 
-def crept(seconds: float, substeps: int, **more: Any) -> tuple[float, float]:
+def slope_creep(seconds: float, substeps: int, **more: Any) -> tuple[float, float]:
     """Return the motion of a sticking block on a slope in the second half of the time, and in all of it, m."""
-    simulation, frames = on_slope(0.6, seconds, substeps, **more)
+    simulation, frames = block_on_slope(0.6, seconds, substeps, **more)
     system = simulation.islands[0].system
     first, last = (
         system.mass @ one.state.positions / system.mass.sum() for one in (frames[len(frames) // 2], frames[-1])
@@ -58,9 +58,9 @@ def crept(seconds: float, substeps: int, **more: Any) -> tuple[float, float]:
     return float(np.abs(last - first).max()), float(np.abs(frames[-1].surface - frames[0].surface).max())
 
 
-def slid(substeps: int, **more: Any) -> float:
+def slide_ratio(substeps: int, **more: Any) -> float:
     """Return a sliding block's acceleration on a slope over Coulomb's."""
-    simulation, frames = on_slope(0.3, 3.0, substeps, **more)
+    simulation, frames = block_on_slope(0.3, 3.0, substeps, **more)
     v = drift(simulation, frames)[:, 0]
     wanted = 9.81 * (np.sin(np.arctan(0.5)) - 0.3 * np.cos(np.arctan(0.5)))
     return float((v[-1] - v[36]) / (36 / 24.0) / wanted)
@@ -77,7 +77,7 @@ def slid(substeps: int, **more: Any) -> float:
     ],
 )
 def test_sticking_block_on_slope_without_creep(seconds: float, substeps: int, more: dict[str, float]) -> None:
-    creep, way = crept(seconds, substeps, **more)
+    creep, way = slope_creep(seconds, substeps, **more)
     # Leaning decays within the Settle time; slow and bouncy blocks are not yet at rest to better than 1e-4 m.
     assert creep < (1e-4 if more else 1e-8)
     assert way < 0.1 * SIZE
@@ -92,32 +92,32 @@ def test_sticking_block_on_slope_without_creep(seconds: float, substeps: int, mo
     ],
 )
 def test_sliding_acceleration_matches_coulomb(substeps: int, more: dict[str, float]) -> None:
-    assert slid(substeps, **more) == pytest.approx(1.0, rel=0.01)
+    assert slide_ratio(substeps, **more) == pytest.approx(1.0, rel=0.01)
 
 
-def rest(friction: float, height: float, frames: int = 300, **more: Any) -> np.ndarray:
+def rest_shape(friction: float, height: float, frames: int = 300, **more: Any) -> np.ndarray:
     """Return the surface of a block at the end, (v, 3) m."""
-    _, found = frames_of(scene(block(low=(0, 0, height), friction=friction, **more), last=frames, colliders=(plane(),)))
+    _, found = simulate(scene(block(low=(0, 0, height), friction=friction, **more), last=frames, colliders=(plane(),)))
     return found[-1].surface
 
 
-def stretched(part: float, **more: Any) -> np.ndarray:
+def shape_on_growing_ground(part: float, **more: Any) -> np.ndarray:
     """Return the surface of a block, (v, 3) m, after the ground below it grew or shrank by a fraction.
 
     All of its foot slides on the ground.
     """
-    sheet = waves(9, 0.6, 0.0, 1.0)
+    sheet = wave_sheet(9, 0.6, 0.0, 1.0)
 
     def there(frame: float) -> np.ndarray:
         grown = 1.0 + part * min(max(frame - 5.0, 0.0), 20.0) / 20.0
         return sheet.vertices * np.array([grown, grown, 1.0])
 
     body = block(low=(-0.1, -0.1, 0.95 * R), friction=0.5, settle=6.0, start_settled=True, **more)
-    _, frames = frames_of(scene(body, last=80, colliders=(Collider("Ground", there(1.0), sheet.triangles, there),)))
+    _, frames = simulate(scene(body, last=80, colliders=(Collider("Ground", there(1.0), sheet.triangles, there),)))
     return frames[-1].surface
 
 
-def apart(one: np.ndarray, other: np.ndarray) -> float:
+def aligned_distance(one: np.ndarray, other: np.ndarray) -> float:
     """Return the largest distance of two surfaces after rigid alignment, relative to the size."""
     turn, shift = fit_rigid_motion(one, other)
     return float(np.abs(one @ turn.T + shift - other).max()) / SIZE
@@ -126,11 +126,11 @@ def apart(one: np.ndarray, other: np.ndarray) -> float:
 @pytest.mark.slow
 def test_frictionless_rest_shape_is_unique() -> None:
     """Without friction the shape at rest does not depend on Settle, Bounce, substeps or the drop height."""
-    shape = rest(0.0, 0.95 * R, settle=6.0)
+    shape = rest_shape(0.0, 0.95 * R, settle=6.0)
     for more in ({"settle": 48.0}, {"settle": 24.0, "bounce": 50.0}, {"settle": 12.0, "substeps": 4}):
         # The residual of a motion that decays to a hundredth within the Settle time.
-        assert apart(rest(0.0, 0.95 * R, **more), shape) < 1e-6
-        assert apart(rest(0.0, 0.1, 400, **more), shape) < 1e-6
+        assert aligned_distance(rest_shape(0.0, 0.95 * R, **more), shape) < 1e-6
+        assert aligned_distance(rest_shape(0.0, 0.1, 400, **more), shape) < 1e-6
 
 
 @pytest.mark.slow
@@ -146,14 +146,14 @@ def test_frictionless_rest_shape_is_unique() -> None:
 )
 def test_rest_shape_within_friction_bounds(height: float, more: dict[str, float]) -> None:
     """The shape at rest lies within the range that Coulomb friction can hold."""
-    outwards, inwards = stretched(0.1), stretched(-0.1)
-    held = apart(outwards, inwards)
+    outwards, inwards = shape_on_growing_ground(0.1), shape_on_growing_ground(-0.1)
+    held = aligned_distance(outwards, inwards)
     assert held > 2e-3
-    shape, placed = rest(0.5, height, 400, **more), rest(0.5, 0.95 * R, settle=6.0)
-    assert apart(shape, placed) < 1.05 * held
+    shape, placed = rest_shape(0.5, height, 400, **more), rest_shape(0.5, 0.95 * R, settle=6.0)
+    assert aligned_distance(shape, placed) < 1.05 * held
     # A placed block hardly slides; a bouncy one slides by a fifteenth of the distance that friction could hold.
     if height < R:
-        assert apart(shape, placed) < (3e-4 if more.get("bounce") else 1e-4)
+        assert aligned_distance(shape, placed) < (3e-4 if more.get("bounce") else 1e-4)
 
 
 @pytest.mark.parametrize("high", [0.95 * R, 0.0])
@@ -162,7 +162,7 @@ def test_rest_shape_within_friction_bounds(height: float, more: dict[str, float]
 )
 def test_touching_body_starts_at_rest(high: float, more: dict[str, float]) -> None:
     body = block(low=(0, 0, high), stiffness=30.0, start_settled=True, **more)
-    _, frames = frames_of(scene(body, last=30, colliders=(plane(),)))
+    _, frames = simulate(scene(body, last=30, colliders=(plane(),)))
     # Its weight compresses it by more than 1%.
     assert np.ptp(frames[0].surface[:, 2]) < 0.2 - 0.01 * SIZE
     assert max(np.abs(one.surface - frames[0].surface).max() for one in frames) < 1e-6 * SIZE
@@ -171,7 +171,7 @@ def test_touching_body_starts_at_rest(high: float, more: dict[str, float]) -> No
 @pytest.mark.slow
 def test_unstable_or_penetrating_start_stays_modelled() -> None:
     """A body that would tip over, or starts inside a collider, starts in its modelled shape."""
-    edge = gridded("Table", (-0.5, -0.5, -0.3), (0.0, 0.5, 0.0), 0.1)
+    edge = gridded_box("Table", (-0.5, -0.5, -0.3), (0.0, 0.5, 0.0), 0.1)
     for body, under in (
         # Three quarters of it overhang the edge.
         (block(low=(-0.05, -0.1, 0.95 * R), start_settled=True), collider(edge)),
@@ -184,9 +184,9 @@ def test_unstable_or_penetrating_start_stays_modelled() -> None:
 @pytest.mark.slow
 def test_sag_stiffness_ignores_floor() -> None:
     """The stiffness for a given Sag does not depend on a floor that the body reaches."""
-    bar = gridded("Bar", (0.0, 0.0, 0.0), (0.5, 0.1, 0.1), 0.05)
+    bar = gridded_box("Bar", (0.0, 0.0, 0.0), (0.5, 0.1, 0.1), 0.05)
     pins = (bar.vertices[:, 0] < 1e-6).astype(float)
-    body = still(bar, pins, stiffness_by="SAG", sag=10.0)
+    body = static_body(bar, pins, stiffness_by="SAG", sag=10.0)
     made = [Simulation(scene(body, last=3, colliders=some)) for some in ((), (plane(-0.02),))]
     assert made[0].stiffness_factors(0) == pytest.approx(made[1].stiffness_factors(0), rel=1e-12)
     low = [one.first_frame().surface[:, 2].min() for one in made]
@@ -196,7 +196,7 @@ def test_sag_stiffness_ignores_floor() -> None:
 
 
 def test_resting_block_stays_still_cheaply() -> None:
-    _, frames = frames_of(scene(block(low=(0, 0, 0.95 * R)), last=110, colliders=(plane(),)))
+    _, frames = simulate(scene(block(low=(0, 0, 0.95 * R)), last=110, colliders=(plane(),)))
     speeds = np.array([np.linalg.norm(one.state.velocities, axis=1).max() for one in frames])
     assert speeds[48:].max() < 5e-9
     assert np.mean([one.iterations for one in frames[1:]]) <= 8.0
@@ -223,21 +223,21 @@ def test_resting_block_without_history_stays() -> None:
 @pytest.mark.parametrize("low", [3.0 * R, 0.01])
 def test_contact_found_within_first_step(low: float) -> None:
     # Gravity alone moves it by 17 mm in the first step.
-    _, frames = frames_of(scene(block(low=(0, 0, low)), last=12, colliders=(plane(),)))
+    _, frames = simulate(scene(block(low=(0, 0, low)), last=12, colliders=(plane(),)))
     assert min(one.surface[:, 2].min() for one in frames) > 0.0
     assert sum(one.fallback_count for one in frames) == 0
 
 
-def height(spacing: float) -> float:
+def rest_height(spacing: float) -> float:
     """Return the height at which the centre of a soft block rests, m."""
     body = block(low=(0, 0, 0.95 * R), stiffness=20.0, spacing=spacing)
-    simulation, frames = frames_of(scene(body, last=48, colliders=(plane(),)))
+    simulation, frames = simulate(scene(body, last=48, colliders=(plane(),)))
     mass = simulation.islands[0].system.mass
     return float(mass @ frames[-1].state.positions[:, 2] / mass.sum())
 
 
 def test_coarse_cube_rests_like_fine_cube() -> None:
-    assert height(0.2) == pytest.approx(height(0.05), abs=0.1 * R)
+    assert rest_height(0.2) == pytest.approx(rest_height(0.05), abs=0.1 * R)
 
 
 def rebound(height: float, bounce: float, settle: float, fps: float) -> tuple[float, float, float]:
@@ -246,12 +246,12 @@ def rebound(height: float, bounce: float, settle: float, fps: float) -> tuple[fl
     settle: in 24ths of a second. Each frame is one step.
     """
     body = block(low=(-0.1, -0.1, height), bounce=bounce, settle=settle * fps / 24.0)
-    simulation, frames = frames_of(scene(body, last=round(1.2 * fps), fps=fps, colliders=(plane(),)))
+    simulation, frames = simulate(scene(body, last=round(1.2 * fps), fps=fps, colliders=(plane(),)))
     assert simulation.substeps("Block", body.settings).count == 1
     v = drift(simulation, frames)[:, 2]
-    landed = next(k for k, one in enumerate(frames) if pressed(one))
+    landed = next(k for k, one in enumerate(frames) if has_active_contact(one))
     speed = -v[landed - 1]
-    off = next((k for k in range(landed, len(frames)) if not pressed(frames[k])), None)
+    off = next((k for k in range(landed, len(frames)) if not has_active_contact(frames[k])), None)
     out = 0.0 if off is None else v[off] + 9.81 / fps
     deepest = -min(float(one.surface[:, 2].min()) for one in frames)
     return float(out / speed), float(np.abs(v[landed:]).max() / speed), deepest / SIZE
@@ -296,12 +296,12 @@ def spikes(places: list[tuple[float, float]]) -> Surface:
 def test_block_on_spikes_comes_to_rest() -> None:
     body = block(low=(-0.1, -0.1, 0.002), stiffness=20.0)
     under = collider(spikes([(-0.06, -0.06), (0.06, -0.06), (0.0, 0.07)]))
-    _, frames = frames_of(scene(body, last=70, colliders=(under,)))
+    _, frames = simulate(scene(body, last=70, colliders=(under,)))
     assert np.linalg.norm(frames[-1].state.velocities, axis=1).max() < 1e-4
     assert abs(frames[-1].surface[:, 2].mean() - 0.1) < 0.02
 
 
-def ride(
+def ride_and_stop(
     direction: np.ndarray, settle: float, weight: float = 1.0, surface: Surface | None = None, **more: Any
 ) -> tuple[Simulation, list[Frame]]:
     """Return a block on rough ground that moves at a constant velocity, m/s, and stops: the frames after the stop.
@@ -318,14 +318,14 @@ def ride(
         low, size = surface.vertices.min(axis=0), float(np.linalg.norm(np.ptp(surface.vertices, axis=0)))
         # Nearly at the height at which it rests.
         placed = Surface("Block", surface.vertices - low + [0.0, 0.0, 0.95 * 0.005 * size], surface.triangles)
-        body = still(placed, None, **vars(body.settings))
+        body = static_body(placed, None, **vars(body.settings))
     last = stop + round(2.0 * settle) + 20
     ground = (plane(path=path),)
-    simulation, frames = frames_of(scene(body, last=last, gravity=weight * DOWN, colliders=ground))
+    simulation, frames = simulate(scene(body, last=last, gravity=weight * DOWN, colliders=ground))
     return simulation, frames[stop - 1 :]
 
 
-def told(simulation: Simulation, frames: list[Frame]) -> float:
+def reported_rest_time(simulation: Simulation, frames: list[Frame]) -> float:
     """Return the earliest rest time that the panel reports, frames."""
     return (
         24.0
@@ -355,7 +355,7 @@ def outcome(frames: list[Frame]) -> Outcome:
     "direction", [(0.3, 0.0, 0.0), (0.0, 0.0, -0.3), pytest.param((0.2, 0.2, 0.0), marks=pytest.mark.slow)]
 )
 def test_settle_after_moving_ground_stops(settle: float, more: dict[str, float], direction: tuple[float, ...]) -> None:
-    found = outcome(ride(np.array(direction), settle, **more)[1])
+    found = outcome(ride_and_stop(np.array(direction), settle, **more)[1])
     # A stop that lifts parts of the foot loses energy at once, unlike a foot pressed flat, as below.
     assert -max(1.0, 0.05 * settle) < found.rest - settle < 1.0
     assert found.overshoot < 0.02
@@ -364,7 +364,7 @@ def test_settle_after_moving_ground_stops(settle: float, more: dict[str, float],
 @pytest.mark.slow
 @pytest.mark.parametrize("direction", [(0.3, 0.0, 0.0), (0.2, 0.2, 0.0)])
 def test_long_settle_when_pressed_flat(direction: tuple[float, ...]) -> None:
-    found = outcome(ride(np.array(direction), 48.0, 3.0)[1])
+    found = outcome(ride_and_stop(np.array(direction), 48.0, 3.0)[1])
     assert found.rest == pytest.approx(48.0, abs=1.0)
     assert found.overshoot < 0.02
 
@@ -373,7 +373,7 @@ def test_long_settle_when_pressed_flat(direction: tuple[float, ...]) -> None:
 def test_settle_of_soft_leaning_block() -> None:
     # A stop in one of the random directions of docs/validation/contact.md.
     way = np.array([0.2976, 0.0199, -0.0317])
-    rests = [outcome(ride(way, 48.0, 3.0, stiffness=stiffness)[1]).rest for stiffness in (200.0, 50.0)]
+    rests = [outcome(ride_and_stop(way, 48.0, 3.0, stiffness=stiffness)[1]).rest for stiffness in (200.0, 50.0)]
     # With an undamped moment of the weight softer blocks would rest one and a half frames later.
     assert abs(rests[1] - rests[0]) < 0.8
     assert rests == pytest.approx([48.0, 48.0], abs=1.3)
@@ -385,15 +385,15 @@ def test_soft_heavy_block_comes_to_rest(settle: float, stiffness: float) -> None
     # The lean grows long after touchdown as the block sinks in. Support modes taken at touchdown would let it swing by
     # mm/s for ever.
     body = block(low=(-0.1, -0.1, 0.95 * R), settle=settle, stiffness=stiffness, friction=5.0)
-    _, frames = frames_of(scene(body, last=180, gravity=3.0 * DOWN, colliders=(plane(),)))
+    _, frames = simulate(scene(body, last=180, gravity=3.0 * DOWN, colliders=(plane(),)))
     assert np.abs(frames[-1].state.velocities).max() < 1e-5
 
 
 @pytest.mark.parametrize("stiffness", [40.0, pytest.param(100.0, marks=pytest.mark.slow)])
 def test_earliest_rest_time_is_reported(stiffness: float) -> None:
     """A body on a support too soft for its Settle time rests when the report says."""
-    simulation, frames = ride(np.array([0.3, 0.0, 0.0]), 6.0, stiffness=stiffness)
+    simulation, frames = ride_and_stop(np.array([0.3, 0.0, 0.0]), 6.0, stiffness=stiffness)
     found = outcome(frames)
-    assert found.rest == pytest.approx(max(told(simulation, frames), 6.0), abs=1.0)
+    assert found.rest == pytest.approx(max(reported_rest_time(simulation, frames), 6.0), abs=1.0)
     # It does not overshoot, as it would by a tenth on an undamped soft support.
     assert found.overshoot < 0.01

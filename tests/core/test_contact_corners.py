@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
@@ -15,36 +15,38 @@ from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactS
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sheet
-from touchables import R, Step, Thing
+from touchables import DetectionStep, DetectionSurface, R
 
 FLAT = sheet(21)
-NEW = ContactHistory()
-NEAR = 0.8 * R
+NO_HISTORY = ContactHistory()
+GAP = 0.8 * R
 
 
-def flipped(surface: Surface) -> Surface:
+def flip_triangles(surface: Surface) -> Surface:
     return Surface(surface.name, surface.vertices, surface.triangles[:, ::-1])
 
 
-def folded(points: np.ndarray) -> np.ndarray:
+def fold_sheet(points: np.ndarray) -> np.ndarray:
     """Fold a sheet of one metre: its half x > 0.55 lies flat above the other one, at a small gap."""
     x, y, z = points.T
     over = x > 0.55
-    return np.column_stack([np.where(over, 1.0 - x, x), y, np.where(over, NEAR, z)])
+    return np.column_stack([np.where(over, 1.0 - x, x), y, np.where(over, GAP, z)])
 
 
-@pytest.mark.parametrize("surface", [FLAT, flipped(FLAT)], ids=["fronts", "backs"])
+@pytest.mark.parametrize("surface", [FLAT, flip_triangles(FLAT)], ids=["fronts", "backs"])
 def test_folded_sheet_self_contact_both_sides(surface: Surface) -> None:
     turn = Rotation.from_rotvec([0.4, -0.2, 0.7])
     rest = surface.vertices
-    points = turn.apply(folded(rest))
-    rows = Step([Thing(replace_vertices(surface, points), rest=rest)], facing=(), own=(0,)).rows()
+    points = turn.apply(fold_sheet(rest))
+    rows = DetectionStep(
+        [DetectionSurface(replace_vertices(surface, points), rest=rest)], pairs=(), self_colliding=(0,)
+    ).detect()
     which = rows.key[:, 2]
     # Away from the fold, near which both halves are neighbours in the rest shape.
     mine = np.flatnonzero(rest[which, 0] > 0.6)
     assert set(which[mine]) == set(np.flatnonzero(rest[:, 0] > 0.6))
     np.testing.assert_allclose(turn.inv().apply(rows.normal[mine]), np.tile([0.0, 0.0, 1.0], (len(mine), 1)), atol=1e-9)
-    np.testing.assert_allclose(np.einsum("ki,ki->k", rows.normal, rows.stick_anchor)[mine], NEAR, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("ki,ki->k", rows.normal, rows.stick_anchor)[mine], GAP, atol=1e-9)
     others = np.flatnonzero(rest[which, 0] < 0.4)
     assert set(which[others]) == set(np.flatnonzero(rest[:, 0] < 0.4))
     np.testing.assert_allclose(rows.normal[others] @ turn.apply([0.0, 0.0, 1.0]), -1.0, atol=1e-9)
@@ -54,8 +56,10 @@ def test_sheet_edge_on_itself_makes_contact() -> None:
     rest = FLAT.vertices
     x, y = rest[:, :2].T
     # The part beyond 0.6 stands upright over x = 0.3, with its first row less than r above the rest.
-    points = np.where((x > 0.62)[:, None], np.column_stack([0.31 + 0.0 * x, y, x - 0.65 + NEAR]), rest)
-    rows = Step([Thing(replace_vertices(FLAT, points), rest=rest)], facing=(), own=(0,)).rows()
+    points = np.where((x > 0.62)[:, None], np.column_stack([0.31 + 0.0 * x, y, x - 0.65 + GAP]), rest)
+    rows = DetectionStep(
+        [DetectionSurface(replace_vertices(FLAT, points), rest=rest)], pairs=(), self_colliding=(0,)
+    ).detect()
     lowest = np.flatnonzero(np.abs(x - 0.65) < 1e-9)
     mine = np.flatnonzero(np.isin(rows.key[:, 2], lowest))
     assert set(rows.key[mine, 2]) == set(lowest)
@@ -66,7 +70,7 @@ def replace_vertices(surface: Surface, points: np.ndarray) -> Surface:
     return Surface(surface.name, points, surface.triangles)
 
 
-def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: int = 0) -> ContactSet:
+def plane_contacts(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: int = 0) -> ContactSet:
     """Return a point's contacts with planes of normals (k, 3) through places (k, 3) m."""
     k = len(normals)
     return ContactSet(
@@ -76,53 +80,64 @@ def of_planes(normals: np.ndarray, places: np.ndarray, kinds: list[int], point: 
 
 
 # The sides of a groove along y, and the position of a point in contact with both.
-SIDES = np.array([[0.8, 0.0, 0.6], [-0.8, 0.0, 0.6]])
-DEEP = np.array([0.0, 0.0, 0.7 * R / 0.6])
+GROOVE_NORMALS = np.array([[0.8, 0.0, 0.6], [-0.8, 0.0, 0.6]])
+GROOVE_POINT = np.array([0.0, 0.0, 0.7 * R / 0.6])
 
 
-def side(k: int, sign: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+def groove_plane(k: int, sign: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
     """Return a plane of the groove and the closest place on it; sign -1 makes a ridge of the groove."""
-    normal = SIDES[k] * [1.0, 1.0, sign]
-    return normal[None], (DEEP - 0.7 * R * normal)[None]
+    normal = GROOVE_NORMALS[k] * [1.0, 1.0, sign]
+    return normal[None], (GROOVE_POINT - 0.7 * R * normal)[None]
 
 
 def test_groove_keeps_both_contact_planes() -> None:
     """The previous plane of a groove stays while it presses, beside the newly detected one."""
-    first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
-    both = keep_corner_contacts(first, second, DEEP[None], NEW)
+    first, second = (plane_contacts(*groove_plane(k), [POINT]) for k in (0, 1))
+    both = keep_corner_contacts(first, second, GROOVE_POINT[None], NO_HISTORY)
     assert len(both) == 2
     kinds = {tuple(np.round(n, 3)): kind for n, kind in zip(both.normal, both.key[:, 1], strict=True)}
     assert set(kinds.values()) == {POINT, CORNER_KINDS[0]}
     # Whichever side is detected next, each keeps its key.
     for again in (first, second):
-        found = keep_corner_contacts(both, again, DEEP[None], NEW)
+        found = keep_corner_contacts(both, again, GROOVE_POINT[None], NO_HISTORY)
         assert {tuple(np.round(n, 3)): kind for n, kind in zip(found.normal, found.key[:, 1], strict=True)} == kinds
 
 
 def test_corner_contacts_are_dropped() -> None:
     """Open contacts, edge contacts, equal planes, other points and ridges keep no second plane."""
-    first, second = (of_planes(*side(k), [POINT]) for k in (0, 1))
+    first, second = (plane_contacts(*groove_plane(k), [POINT]) for k in (0, 1))
     # A contact that opened; an edge contact; the same side; another point.
-    away = DEEP + 0.5 * R * SIDES[0]
+    away = GROOVE_POINT + 0.5 * R * GROOVE_NORMALS[0]
     assert (
         len(
             keep_corner_contacts(
-                first, of_planes(SIDES[1:], (away - 0.7 * R * SIDES[1])[None], [POINT]), away[None], NEW
+                first,
+                plane_contacts(GROOVE_NORMALS[1:], (away - 0.7 * R * GROOVE_NORMALS[1])[None], [POINT]),
+                away[None],
+                NO_HISTORY,
             )
         )
         == 1
     )
-    assert len(keep_corner_contacts(of_planes(*side(0), [EDGE]), second, DEEP[None], NEW)) == 1
-    assert len(keep_corner_contacts(first, first, DEEP[None], NEW)) == 1
-    assert len(keep_corner_contacts(first, of_planes(*side(1), [POINT], 5), DEEP[None], NEW)) == 1
+    assert (
+        len(keep_corner_contacts(plane_contacts(*groove_plane(0), [EDGE]), second, GROOVE_POINT[None], NO_HISTORY)) == 1
+    )
+    assert len(keep_corner_contacts(first, first, GROOVE_POINT[None], NO_HISTORY)) == 1
+    assert (
+        len(keep_corner_contacts(first, plane_contacts(*groove_plane(1), [POINT], 5), GROOVE_POINT[None], NO_HISTORY))
+        == 1
+    )
     # The place on each side of a ridge lies behind the other side.
-    ridge = [of_planes(np.array([n]), (DEEP + c)[None], [POINT]) for n, c in zip(SIDES, RIDGE, strict=True)]
-    assert all(ContactPotential(one, np.zeros(1)).forces_at(DEEP[None]).gap[0] < 0.0 for one in ridge)
-    assert len(keep_corner_contacts(*ridge, DEEP[None], NEW)) == 1
+    ridge = [
+        plane_contacts(np.array([n]), (GROOVE_POINT + c)[None], [POINT])
+        for n, c in zip(GROOVE_NORMALS, RIDGE_OFFSETS, strict=True)
+    ]
+    assert all(ContactPotential(one, np.zeros(1)).forces_at(GROOVE_POINT[None]).gap[0] < 0.0 for one in ridge)
+    assert len(keep_corner_contacts(*ridge, GROOVE_POINT[None], NO_HISTORY)) == 1
 
 
 # Offsets to places on both sides of a ridge, both of which press.
-RIDGE = np.array([[0.6 * R, 0.0, -1.0 * R], [-0.6 * R, 0.0, -1.0 * R]])
+RIDGE_OFFSETS = np.array([[0.6 * R, 0.0, -1.0 * R], [-0.6 * R, 0.0, -1.0 * R]])
 
 
 @pytest.mark.slow
@@ -140,7 +155,8 @@ def test_crumpled_flag_comes_to_rest() -> None:
     pins = (flag.vertices[:, 0] < 1e-9).astype(float)
     dials = {**FABRICS["Cotton"], "touch_self": True, "start_settled": False, "settle": 24.0}
     shapes = [
-        frame.shapes["Flag"] for frame in Simulation(scene(still(flag, pins, kind="CLOTH", **dials), last=100)).frames()
+        frame.shapes["Flag"]
+        for frame in Simulation(scene(static_body(flag, pins, kind="CLOTH", **dials), last=100)).frames()
     ]
     late = [np.linalg.norm(b - a, axis=1).max() for a, b in zip(shapes[-8:-1], shapes[-7:], strict=True)]
     # A hopping sheet would move by the contact distance, 7 mm.
@@ -151,7 +167,7 @@ def test_thread_contact_kept_near_corner() -> None:
     """Detection finds one of two edges that meet in a corner; the other contact stays while it presses."""
 
     def of_edge(feature: int, place: np.ndarray, kind: int = EDGE) -> ContactSet:
-        return of_planes(np.array([[0.0, 0.0, 1.0]]), place[None], [kind], feature)
+        return plane_contacts(np.array([[0.0, 0.0, 1.0]]), place[None], [kind], feature)
 
     at, threads = np.array([[0.0, 0.0, 0.5 * R]]), frozenset({0})
     known, found = of_edge(1, np.zeros(3)), of_edge(2, np.array([R, 0.0, 0.0]))

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from builders import gridded
+from builders import gridded_box
 from dampsim.core.contact.contact_history import EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
 from shapes import _hull, box, sheet
-from touchables import H, R, Step, Thing, cloud, moved, obstacle, plane
+from touchables import DetectionStep, DetectionSurface, H, R, collider_surface, plane_collider, point_cloud, translate
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
 
-def first_of(rows: ContactSet) -> np.ndarray:
+def point_indices(rows: ContactSet) -> np.ndarray:
     """Return the index of a cloud's point for each contact of points."""
     return rows.key[:, 2] // 3
 
@@ -29,11 +29,11 @@ def test_plane_contacts_near_and_below() -> None:
     local = np.column_stack([rng.uniform(-3.0, 3.0, (len(heights), 2)), heights])
     ground = turn.apply(FLAT * [0.5, 2.0, 1.0] + [0.2, 0.1, 0.0])
     way = np.array([0.01, -0.02, 0.03])
-    step = Step([Thing(cloud(turn.apply(local))), plane(ground - way, ground)])
-    rows = step.rows()
-    assert set(first_of(rows)) == {0, 1, 2, 3, 4, 5}
+    step = DetectionStep([DetectionSurface(point_cloud(turn.apply(local))), plane_collider(ground - way, ground)])
+    rows = step.detect()
+    assert set(point_indices(rows)) == {0, 1, 2, 3, 4, 5}
     np.testing.assert_allclose(rows.normal, np.tile(turn.apply([0.0, 0.0, 1.0]), (len(rows), 1)), atol=1e-12)
-    np.testing.assert_allclose(step.heights(rows), heights[first_of(rows)], atol=1e-6)
+    np.testing.assert_allclose(step.heights(rows), heights[point_indices(rows)], atol=1e-6)
     np.testing.assert_allclose(rows.kinematic_drift, np.tile(-way, (len(rows), 1)), atol=1e-12)
 
 
@@ -50,10 +50,15 @@ def test_closest_point_near_closed_surface() -> None:
     closest[inside] = deepest[inside]
     distance = np.linalg.norm(points - closest, axis=1)
     outside = points + 0.05
-    step = Step([Thing(cloud(outside), cloud(points).vertices), obstacle(gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25))])
-    rows = step.rows()
+    step = DetectionStep(
+        [
+            DetectionSurface(point_cloud(outside), point_cloud(points).vertices),
+            collider_surface(gridded_box("Cube", (0, 0, 0), (1, 1, 1), 0.25)),
+        ]
+    )
+    rows = step.detect()
     points_only = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
-    which = first_of(points_only)
+    which = point_indices(points_only)
     wanted = np.flatnonzero((~inside & (distance < 1.99 * R)) | (inside & (depth < 1.99 * R)))
     assert set(wanted) <= set(which)
     some = np.isin(which, wanted) & (points_only.key[:, 2] % 3 == 0)
@@ -68,17 +73,17 @@ def test_closest_point_near_closed_surface() -> None:
 @pytest.mark.parametrize("closed", [True, False])
 def test_ccd_body_through_plate(side: float, closed: bool) -> None:
     """A body that tunnels through a plate within a step touches the side that it came from."""
-    body = gridded("Cube", (-0.1, -0.1, 0.05), (0.1, 0.1, 0.25), 0.05)
+    body = gridded_box("Cube", (-0.1, -0.1, 0.05), (0.1, 0.1, 0.25), 0.05)
     body = Surface("Cube", body.vertices * [1.0, 1.0, side], body.triangles if side > 0.0 else body.triangles[:, ::-1])
     # 40 m/s, through a plate of 2 cm or through a sheet without thickness.
     end = body.vertices - [0.0, 0.0, side * 40.0 * H]
     if closed:
-        plate = gridded("Plate", (-1.0, -1.0, -0.01), (1.0, 1.0, 0.01), 0.2)
+        plate = gridded_box("Plate", (-1.0, -1.0, -0.01), (1.0, 1.0, 0.01), 0.2)
     else:
         plate = sheet(9)
         plate = Surface("Sheet", 2.0 * plate.vertices - [1.0, 1.0, 0.0], plate.triangles)
-    step = Step([Thing(body, end), obstacle(plate)])
-    rows = step.rows()
+    step = DetectionStep([DetectionSurface(body, end), collider_surface(plate)])
+    rows = step.detect()
     rows = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
     # For a closed plate, the points on the front of the body.
     front = np.flatnonzero(np.abs(body.vertices[:, 2]) < 0.05 + 1e-9) if closed else np.arange(len(body.vertices))
@@ -89,10 +94,15 @@ def test_ccd_body_through_plate(side: float, closed: bool) -> None:
 
 
 def test_ccd_plate_through_body() -> None:
-    body, plate = gridded("Cube", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.2), 0.05), sheet(9)
+    body, plate = gridded_box("Cube", (-0.1, -0.1, 0.0), (0.1, 0.1, 0.2), 0.05), sheet(9)
     start = 2.0 * plate.vertices - [1.0, 1.0, 0.05]
-    step = Step([Thing(body), obstacle(Surface("Sheet", start, plate.triangles), start + np.array([0.0, 0.0, 1.5]))])
-    rows = step.rows()
+    step = DetectionStep(
+        [
+            DetectionSurface(body),
+            collider_surface(Surface("Sheet", start, plate.triangles), start + np.array([0.0, 0.0, 1.5])),
+        ]
+    )
+    rows = step.detect()
     rows = rows.select((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0))
     assert set(rows.key[:, 2]) == step.points(0)
     np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
@@ -105,10 +115,10 @@ def test_open_sheet_both_sides_and_border() -> None:
     points = np.array(
         [[0.5, 0.4, 0.5 * R], [0.5, 0.4, -0.5 * R], [1.0 + R, 0.4, 0.0], [0.5, -R, R], [0.5, 0.5, 3.0 * R]]
     )
-    step = Step([Thing(cloud(points)), obstacle(plate)])
-    rows = step.rows()
+    step = DetectionStep([DetectionSurface(point_cloud(points)), collider_surface(plate)])
+    rows = step.detect()
     rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
-    assert list(first_of(rows)) == [0, 1, 2, 3]
+    assert list(point_indices(rows)) == [0, 1, 2, 3]
     slant = np.sqrt(0.5)
     wanted = [[0.0, 0.0, 1.0], [0.0, 0.0, -1.0], [1.0, 0.0, 0.0], [0.0, -slant, slant]]
     np.testing.assert_allclose(rows.normal, wanted, atol=1e-4)
@@ -118,9 +128,11 @@ def test_open_sheet_both_sides_and_border() -> None:
 @pytest.mark.parametrize("pressed", [True, False])
 def test_contact_history_restores_sheet_side(pressed: bool) -> None:
     """A point that was pressed slightly through an open sheet is pushed back to its side."""
-    point = cloud(np.array([[0.5, 0.4, -0.3 * R]]))
+    point = point_cloud(np.array([[0.5, 0.4, -0.3 * R]]))
     memory = ContactHistory.of(np.array([[0, POINT, 0, 1]]), np.zeros((1, 3)), np.ones(1), np.array([0.3 * R]))
-    rows = Step([Thing(point), obstacle(sheet(5))], memory=memory if pressed else ContactHistory()).rows()
+    rows = DetectionStep(
+        [DetectionSurface(point), collider_surface(sheet(5))], history=memory if pressed else ContactHistory()
+    ).detect()
     (up,) = rows.normal[(rows.key[:, 0] == 0) & (rows.key[:, 2] == 0), 2]
     assert up == pytest.approx(1.0 if pressed else -1.0)
 
@@ -142,8 +154,10 @@ def bar(name: str, axis: int, low: float) -> Surface:
 def test_crossing_edges_make_contact(before: float, after: float, met: bool) -> None:
     """Crossing edges touch where no vertex is near."""
     upper, lower = bar("Upper", 0, before), bar("Lower", 1, -0.2)
-    step = Step([Thing(upper, moved(upper, 0.0, 0.0, after - before).vertices), Thing(lower)])
-    rows = step.rows()
+    step = DetectionStep(
+        [DetectionSurface(upper, translate(upper, 0.0, 0.0, after - before).vertices), DetectionSurface(lower)]
+    )
+    rows = step.detect()
     assert len(rows) == met
     if met:
         assert rows.key[0, 1] == EDGE
@@ -154,41 +168,50 @@ def test_crossing_edges_make_contact(before: float, after: float, met: bool) -> 
 def test_passing_edges_make_no_contact() -> None:
     # Side by side, 5 cm apart, then down by more than their height.
     upper, lower = bar("Upper", 0, 5.0 * R), bar("Lower", 1, -0.2)
-    aside = moved(upper, 1.15, 0.0, 0.0)
-    step = Step([Thing(aside, moved(aside, 0.0, 0.0, -30.0 * R).vertices), Thing(lower)])
-    assert not (step.rows().key[:, 1] == EDGE).any()
+    aside = translate(upper, 1.15, 0.0, 0.0)
+    step = DetectionStep(
+        [DetectionSurface(aside, translate(aside, 0.0, 0.0, -30.0 * R).vertices), DetectionSurface(lower)]
+    )
+    assert not (step.detect().key[:, 1] == EDGE).any()
     # Or from farther away to a place below the other one: it was lower before it arrived there.
-    rows = Step([Thing(moved(upper, 2.0, 0.0, 0.0), moved(upper, 0.0, 0.0, -14.0 * R).vertices), Thing(lower)]).rows()
+    rows = DetectionStep(
+        [
+            DetectionSurface(translate(upper, 2.0, 0.0, 0.0), translate(upper, 0.0, 0.0, -14.0 * R).vertices),
+            DetectionSurface(lower),
+        ]
+    ).detect()
     assert not ((rows.key[:, 1] == EDGE) & (rows.normal[:, 2] > 0.99)).any()
 
 
 def test_ccd_oblique_path_past_border() -> None:
     """A point on an oblique path past the border touches the face that its path went through."""
-    plate = gridded("Plate", (-1.0, -1.0, -0.02), (1.0, 1.0, 0.0), 0.2)
+    plate = gridded_box("Plate", (-1.0, -1.0, -0.02), (1.0, 1.0, 0.0), 0.2)
     points = np.array([[0.2, 0.1, 0.3], [0.5, -0.3, 0.1], [-0.4, 0.7, 0.2]])
     way = np.array([1.5, 0.1, -1.0])
-    step = Step([Thing(cloud(points), cloud(points + way).vertices), obstacle(plate)])
-    rows = step.rows()
+    step = DetectionStep(
+        [DetectionSurface(point_cloud(points), point_cloud(points + way).vertices), collider_surface(plate)]
+    )
+    rows = step.detect()
     rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT) & (rows.key[:, 2] % 3 == 0))
     # The last point passes the border above the plate.
     through = points[:, 0] + points[:, 2] / 1.0 * 1.5 < 1.0
-    assert list(first_of(rows)) == list(np.flatnonzero(through))
+    assert list(point_indices(rows)) == list(np.flatnonzero(through))
     np.testing.assert_allclose(rows.normal, np.tile([0.0, 0.0, 1.0], (len(rows), 1)), atol=1e-9)
     np.testing.assert_allclose(step.heights(rows), (points + way)[through, 2], atol=1e-6)
 
 
 def test_self_contact_of_facing_parts() -> None:
     """Parts of a surface touch if they face each other and were not close in the rest shape."""
-    one = gridded("Both", (0.0, 0.0, 0.0), (0.2, 0.2, 0.1), 0.05)
-    apart = moved(one, 0.0, 0.0, 0.2)
+    one = gridded_box("Both", (0.0, 0.0, 0.0), (0.2, 0.2, 0.1), 0.05)
+    apart = translate(one, 0.0, 0.0, 0.2)
     count = len(one.vertices)
     both = Surface(
         "Both", np.concatenate([one.vertices, apart.vertices]), np.concatenate([one.triangles, one.triangles + count])
     )
     end = both.vertices.copy()
     end[count:, 2] -= 0.1 - 0.5 * R
-    step = Step([Thing(both, end)], facing=(), own=(0,))
-    rows = step.rows()
+    step = DetectionStep([DetectionSurface(both, end)], pairs=(), self_colliding=(0,))
+    rows = step.detect()
     # The top of the lower part and the bottom of the upper one, with their rims, but no sides.
     z = both.vertices[rows.key[:, 2], 2]
     assert set(np.round(z, 6)) == {0.1, 0.2}
@@ -197,25 +220,25 @@ def test_self_contact_of_facing_parts() -> None:
     np.testing.assert_allclose(step.heights(rows), 0.5 * R, atol=1e-9)
     # Parts that are as close in the rest shape do not touch.
     near = Surface("Both", end, both.triangles)
-    assert len(Step([Thing(near)], facing=(), own=(0,)).rows()) == 0
+    assert len(DetectionStep([DetectionSurface(near)], pairs=(), self_colliding=(0,)).detect()) == 0
 
 
 def test_initial_penetration_exits_nearest_way() -> None:
     """In the first step points inside leave by the nearest way; later only those still recorded as inside do."""
-    body = gridded("Small", (0.4, 0.4, 0.7), (0.6, 0.6, 0.9), 0.1)
-    cube = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.25)
-    step = Step([Thing(body), obstacle(cube)], memory=None)
-    rows = step.rows()
+    body = gridded_box("Small", (0.4, 0.4, 0.7), (0.6, 0.6, 0.9), 0.1)
+    cube = gridded_box("Cube", (0, 0, 0), (1, 1, 1), 0.25)
+    step = DetectionStep([DetectionSurface(body), collider_surface(cube)], history=None)
+    rows = step.detect()
     mine = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
     assert set(mine.key[:, 2]) == step.points(0)
     top = body.vertices[mine.key[:, 2], 2] > 0.75
     np.testing.assert_allclose(mine.normal[top], np.tile([0.0, 0.0, 1.0], (int(top.sum()), 1)), atol=1e-9)
-    again = Step([Thing(body), obstacle(cube)]).rows()
+    again = DetectionStep([DetectionSurface(body), collider_surface(cube)]).detect()
     assert not ((again.key[:, 0] == 0) & (again.key[:, 1] == POINT)).any()
     forces, depths = np.ones(len(mine)), np.full(len(mine), 0.1)
     depths[5:] = -0.1
     memory = ContactHistory.of(mine.key, np.zeros((len(mine), 3)), forces, depths)
-    left = Step([Thing(body), obstacle(cube)], memory=memory).rows()
+    left = DetectionStep([DetectionSurface(body), collider_surface(cube)], history=memory).detect()
     assert len(left.key[(left.key[:, 0] == 0) & (left.key[:, 1] == POINT)]) == 5
 
 
@@ -223,10 +246,10 @@ def test_initial_penetration_exits_nearest_way() -> None:
 def test_deep_initial_penetration_common_exit(consistent: bool) -> None:
     """A body more than half inside a slab leaves it on one side only."""
     slab, body = (
-        gridded("Slab", (-0.5, -0.5, -0.1), (0.5, 0.5, 0.0), 0.1),
-        gridded("Body", (-0.1, -0.1, -0.06), (0.1, 0.1, 0.14), 0.05),
+        gridded_box("Slab", (-0.5, -0.5, -0.1), (0.5, 0.5, 0.0), 0.1),
+        gridded_box("Body", (-0.1, -0.1, -0.06), (0.1, 0.1, 0.14), 0.05),
     )
-    rows = Step([Thing(body, consistent=consistent), obstacle(slab)], memory=None).rows()
+    rows = DetectionStep([DetectionSurface(body, consistent=consistent), collider_surface(slab)], history=None).detect()
     rows = rows.select((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT))
     below = body.vertices[rows.key[:, 2], 2] < 0.0
     # All of it leaves upwards, although the lower half is closer to the bottom.
@@ -234,21 +257,21 @@ def test_deep_initial_penetration_common_exit(consistent: bool) -> None:
     np.testing.assert_allclose(rows.normal[below], np.tile([0.0, 0.0, 1.0], (int(below.sum()), 1)), atol=1e-6)
 
 
-def thread(*points: tuple[float, float, float]) -> Thing:
+def thread_body(*points: tuple[float, float, float]) -> DetectionSurface:
     """Return a body of edges from each point to the next, which touch along their whole length."""
     k = np.arange(len(points))
     wires = np.stack([k[:-1], k[1:]], 1)
     shares = np.full(len(points), 1e-4)
     surface = Surface("Thread", np.array(points), np.zeros((0, 3), dtype=np.int64))
-    return Thing(surface, more={"wires": wires, "is_thread": True, "area_shares": shares})
+    return DetectionSurface(surface, surface_options={"wires": wires, "is_thread": True, "area_shares": shares})
 
 
 @pytest.mark.parametrize("turned", [False, True])
 def test_thread_across_sharp_edge(turned: bool) -> None:
     high = 0.5 * R / np.sqrt(2.0)
     ends = [(-0.1 - high, 0.47, 0.9 + high), (0.1 - high, 0.5, 1.1 + high)]
-    step = Step([thread(*ends[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))])
-    rows = step.rows()
+    step = DetectionStep([thread_body(*ends[:: -1 if turned else 1]), collider_surface(box((1.0, 1.0, 1.0)))])
+    rows = step.detect()
     rows = rows.select(rows.key[:, 1] == EDGE)
     # It is parallel to no face, and its ends are far from all faces.
     assert len(rows) == 1
@@ -264,7 +287,9 @@ def test_thread_across_smooth_edge(turned: bool) -> None:
     other = [(0.3, 0.7, 1.0 + 0.4 * R), (0.71, 0.3, 1.0 + 0.4 * R)]
     found = []
     for points in (ends, other):
-        rows = Step([thread(*points[:: -1 if turned else 1]), obstacle(box((1.0, 1.0, 1.0)))]).rows()
+        rows = DetectionStep(
+            [thread_body(*points[:: -1 if turned else 1]), collider_surface(box((1.0, 1.0, 1.0)))]
+        ).detect()
         found += [rows.select(rows.key[:, 1] == EDGE)]
     # Only one of the two crosses the diagonal of that face.
     assert sorted(len(rows) for rows in found) == [0, 1]
@@ -273,10 +298,13 @@ def test_thread_across_smooth_edge(turned: bool) -> None:
 
 def test_thread_beside_corner_edge() -> None:
     """The thread misses the edge by 1.5 contact distances on the inner side, just above the face."""
-    step = Step(
-        [thread((1.0 - 1.5 * R, 0.5, 1.0002), (1.0 - 1.5 * R + 0.006, 0.5, 1.2)), obstacle(box((1.0, 1.0, 1.0)))]
+    step = DetectionStep(
+        [
+            thread_body((1.0 - 1.5 * R, 0.5, 1.0002), (1.0 - 1.5 * R + 0.006, 0.5, 1.2)),
+            collider_surface(box((1.0, 1.0, 1.0))),
+        ]
     )
-    assert not (step.rows().key[:, 1] == EDGE).any()
+    assert not (step.detect().key[:, 1] == EDGE).any()
 
 
 def _roof(name: str, turned: bool) -> Surface:
@@ -289,11 +317,11 @@ def _roof(name: str, turned: bool) -> Surface:
 @pytest.mark.parametrize("depth", [0.004, 0.03])
 def test_shallow_edges_in_thorough_detection(depth: float) -> None:
     """Edges of small dihedral angle touch in thorough detection where no vertex is near."""
-    lower, upper = _roof("A", False), moved(_roof("B", True), 0.0, 0.0, 0.02)
-    step = Step([Thing(lower), Thing(upper, upper.vertices - [0.0, 0.0, 0.02 + depth])])
+    lower, upper = _roof("A", False), translate(_roof("B", True), 0.0, 0.0, 0.02)
+    step = DetectionStep([DetectionSurface(lower), DetectionSurface(upper, upper.vertices - [0.0, 0.0, 0.02 + depth])])
     # The tips are far from the other slab; only the edges cross.
-    assert len(step.rows()) == 0
-    rows = step.rows(thorough=True)
+    assert len(step.detect()) == 0
+    rows = step.detect(thorough=True)
     heights = step.heights(rows)
     assert (rows.key[:, 1] == EDGE).all()
     # Diagonals of the slopes touch too, but less deep than the ridges.

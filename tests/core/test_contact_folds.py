@@ -17,12 +17,12 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import KEY_SEPARATOR, State
-from touchables import R, Step, Thing
+from touchables import DetectionStep, DetectionSurface, R
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"
 
 
-def crumpled() -> tuple[Body, np.ndarray, np.ndarray]:
+def crumpled_cloth() -> tuple[Body, np.ndarray, np.ndarray]:
     """Return a square metre of cotton with self-contact, its crumpled node positions, and its contacts there."""
     body = cloth(21, 0.0)
     turn, points = 1.5, body.surface.vertices
@@ -39,7 +39,7 @@ def crumpled() -> tuple[Body, np.ndarray, np.ndarray]:
 @pytest.mark.slow
 def test_crumpled_sheet_comes_to_rest() -> None:
     """With one side of a fold at a time it hopped by 1 to 4 thousandths of its size per frame, for ever."""
-    body, heap, contacts = crumpled()
+    body, heap, contacts = crumpled_cloth()
     simulation = Simulation(scene(body, last=40, colliders=(plane(0.0),)))
     first = simulation.first_frame()
     state = State.at_rest(heap, first.state.time, {f"Cloth{KEY_SEPARATOR}contacts": contacts})
@@ -49,7 +49,7 @@ def test_crumpled_sheet_comes_to_rest() -> None:
     assert max(moved[-4:]) < 1e-4 * body.surface.size
 
 
-def touched(normals: np.ndarray, height: float) -> np.ndarray:
+def contact_normals(normals: np.ndarray, height: float) -> np.ndarray:
     """Return the contact normals (k, 3) of a sheet's vertex at a height over planes of the sheet through the origin.
 
     normals: (s, 3) of the planes, each a large triangle; the vertex has a small triangle of its own.
@@ -70,12 +70,12 @@ def touched(normals: np.ndarray, height: float) -> np.ndarray:
     # In the rest shape they are far apart.
     rest += 10.0 * np.repeat(np.arange(len(triangles)), 3)[:, None] * up
     surface = Surface("Sheet", points, np.array(triangles))
-    step = Step([Thing(surface, rest=rest)], facing=(), own=(0,))
-    rows = step.rows()
+    step = DetectionStep([DetectionSurface(surface, rest=rest)], pairs=(), self_colliding=(0,))
+    rows = step.detect()
     return np.asarray(rows.normal[rows.key[:, 2] == 3 * len(normals)])
 
 
-def facing_up(*tilts: tuple[float, float]) -> np.ndarray:
+def tilted_normals(*tilts: tuple[float, float]) -> np.ndarray:
     """Return unit normals (s, 3), each tilted by an angle towards a direction, both in rad."""
     return np.array([[np.sin(t) * np.cos(a), np.sin(t) * np.sin(a), np.cos(t)] for t, a in tilts])
 
@@ -84,15 +84,15 @@ def facing_up(*tilts: tuple[float, float]) -> np.ndarray:
 @pytest.mark.parametrize("tilt", [0.3, 0.8, 1.2])
 def test_point_contacts_every_fold_side(count: int, tilt: float) -> None:
     """Planes below a point: a floor, a fold, or a corner."""
-    normals = facing_up(*((tilt * (1.0 + 0.01 * k), 0.4 + 2.0 * np.pi * k / max(count, 2)) for k in range(count)))
-    found = touched(normals, 0.9 * R / np.cos(1.02 * tilt))
+    normals = tilted_normals(*((tilt * (1.0 + 0.01 * k), 0.4 + 2.0 * np.pi * k / max(count, 2)) for k in range(count)))
+    found = contact_normals(normals, 0.9 * R / np.cos(1.02 * tilt))
     assert len(found) == count
     apart = np.linalg.norm(found[:, None] - normals[None], axis=2)
     assert apart.min(axis=0).max() < 1e-6
 
 
 def test_shallow_fold_counts_as_one_side() -> None:
-    assert len(touched(facing_up((0.01, 0.0), (0.01, np.pi)), 0.9 * R)) == 1
+    assert len(contact_normals(tilted_normals((0.01, 0.0), (0.01, np.pi)), 0.9 * R)) == 1
 
 
 def test_friction_history_of_fold_sides() -> None:

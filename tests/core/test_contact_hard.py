@@ -11,21 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import DOWN, gridded, scene, still
+from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.intersections import penetration_depth
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from grounds import block, collider, plane, sunk, turned, waves
+from grounds import block, collider, max_depth_inside, plane, rotate_surface, wave_sheet
 from shapes import box, sphere
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
 
-def moving(simulation: Simulation, velocity: np.ndarray) -> SimulationRun:
+def start_moving(simulation: Simulation, velocity: np.ndarray) -> SimulationRun:
     """Return a run at its first frame, with a velocity (n, 3) or (3,) m/s added to all nodes."""
     run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state = run.frame.state
@@ -33,7 +33,7 @@ def moving(simulation: Simulation, velocity: np.ndarray) -> SimulationRun:
     return run
 
 
-def sewn_depth(simulation: Simulation, frame: Frame, one: str, other: str) -> float:
+def welded_depth(simulation: Simulation, frame: Frame, one: str, other: str) -> float:
     surfaces = {body.name: body.surface for body in simulation.scene.bodies}
     (a, b) = (
         (frame.shapes[name], weld_coincident(surfaces[name].vertices, surfaces[name].triangles))
@@ -42,14 +42,17 @@ def sewn_depth(simulation: Simulation, frame: Frame, one: str, other: str) -> fl
     return penetration_depth(*a, *b)
 
 
-PLATES = {"open": waves(15, 1.4, 0.0, 1.0), "closed": gridded("Plate", (-0.7, -0.7, -0.02), (0.7, 0.7, 0.0), 0.1)}
+PLATES = {
+    "open": wave_sheet(15, 1.4, 0.0, 1.0),
+    "closed": gridded_box("Plate", (-0.7, -0.7, -0.02), (0.7, 0.7, 0.0), 0.1),
+}
 
 
-def shot(plate: str, stiffness: float, substeps: int) -> tuple[float, bool]:
+def shoot_at_plate(plate: str, stiffness: float, substeps: int) -> tuple[float, bool]:
     """Return the penetration of a cube at 40 m/s into a plate over its size, and whether it ends in front."""
     body = block(low=(-0.1, -0.1, 0.4), stiffness=stiffness, substeps=substeps)
     simulation = Simulation(scene(body, last=24, gravity=0.0 * DOWN, colliders=(collider(PLATES[plate]),)))
-    run = moving(simulation, np.array([0.0, 0.0, -40.0]))
+    run = start_moving(simulation, np.array([0.0, 0.0, -40.0]))
     lowest = []
     for number in range(2, 14):
         frame = run.advance(simulation.sample_frame(number, run.substep_count))
@@ -79,12 +82,12 @@ def slow(*values: Any) -> Any:
 )
 def test_fast_cube_does_not_tunnel_plate(plate: str, stiffness: float, substeps: int) -> None:
     """At 40 m/s the cube penetrates by less than is visible and rebounds."""
-    deepest, back = shot(plate, stiffness, substeps)
+    deepest, back = shoot_at_plate(plate, stiffness, substeps)
     assert deepest < VISIBLE_PENETRATION
     assert back
 
 
-def landed() -> float:
+def ball_drop_depth() -> float:
     """Return the largest penetration of a ball that falls from two metres onto a table, over its size."""
     ball = sphere(600)
     ball = Surface(
@@ -92,28 +95,28 @@ def landed() -> float:
         0.25 * ball.vertices / np.linalg.norm(ball.vertices, axis=1)[:, None] + np.array([0.05, 0.02, 2.25]),
         ball.triangles,
     )
-    table = gridded("Table", (-1, -1, -0.5), (1, 1, 0), 0.2)
-    body = still(ball, stiffness=100.0, settle=24.0, bounce=30.0, resolution=1500)
+    table = gridded_box("Table", (-1, -1, -0.5), (1, 1, 0), 0.2)
+    body = static_body(ball, stiffness=100.0, settle=24.0, bounce=30.0, resolution=1500)
     simulation = Simulation(scene(body, last=60, colliders=(collider(table),)))
-    deep = [sunk(one.surface, table.vertices, table.triangles) for one in simulation.frames()]
+    deep = [max_depth_inside(one.surface, table.vertices, table.triangles) for one in simulation.frames()]
     return max(deep) / ball.size
 
 
 @pytest.mark.slow
 def test_dropped_ball_penetration_is_invisible() -> None:
-    assert landed() < VISIBLE_PENETRATION
+    assert ball_drop_depth() < VISIBLE_PENETRATION
 
 
-def on_waves() -> tuple[float, float]:
+def bar_on_waves() -> tuple[float, float]:
     """Return the largest penetration of a bar into moving waves, and its largest gap, both over its size."""
-    surface = gridded("Bar", (-0.4, -0.1, 0.09), (0.4, 0.1, 0.29), 0.05)
-    ground = waves(41, 2.0, 0.06, 0.5)
+    surface = gridded_box("Bar", (-0.4, -0.1, 0.09), (0.4, 0.1, 0.29), 0.05)
+    ground = wave_sheet(41, 2.0, 0.06, 0.5)
 
     def path(frame: float) -> np.ndarray:
         t = (frame - 1.0) / 24.0
         return np.array([0.2 * np.sin(2.0 * t), 0.1 * t, 0.08 * np.sin(5.0 * t)])
 
-    body = still(surface, stiffness=100.0, settle=12.0, bounce=20.0, resolution=400)
+    body = static_body(surface, stiffness=100.0, settle=12.0, bounce=20.0, resolution=400)
     simulation = Simulation(scene(body, last=72, colliders=(collider(ground, path),)))
     gaps = []
     for frame in simulation.frames():
@@ -127,20 +130,20 @@ def on_waves() -> tuple[float, float]:
 
 @pytest.mark.slow
 def test_bar_on_moving_waves() -> None:
-    deepest, off = on_waves()
+    deepest, off = bar_on_waves()
     assert deepest < VISIBLE_PENETRATION
     # It stays on the waves.
     assert off < 0.02
 
 
-def over_edge(spacing: float) -> float:
+def edge_penetration(spacing: float) -> float:
     """Return the largest penetration of a box's edge into a tail that falls over it, over the tail's size."""
-    tail = gridded("Tail", (0.0, -0.05, 0.0), (0.6, 0.05, 0.1), spacing)
+    tail = gridded_box("Tail", (0.0, -0.05, 0.0), (0.6, 0.05, 0.1), spacing)
     pins = (tail.vertices[:, 0] < 1e-6).astype(float)
-    obstacle = turned(
+    obstacle = rotate_surface(
         Surface("Edge", box((0.3, 0.6, 0.3)).vertices, box((0.3, 0.6, 0.3)).triangles), (0, 45, 0), (0.33, 0, -0.23)
     )
-    body = still(tail, pins, stiffness=50.0, settle=12.0, bounce=0.0, resolution=300, contact_distance=0.003)
+    body = static_body(tail, pins, stiffness=50.0, settle=12.0, bounce=0.0, resolution=300, contact_distance=0.003)
     simulation = Simulation(scene(body, last=48, colliders=(collider(obstacle),)))
     triangles = weld_coincident(tail.vertices, tail.triangles)
     frames = list(simulation.frames())
@@ -152,10 +155,10 @@ def over_edge(spacing: float) -> float:
 @pytest.mark.parametrize("spacing", [0.05, pytest.param(0.02, marks=pytest.mark.slow)])
 def test_box_edge_under_coarse_tail(spacing: float) -> None:
     """A sharp edge does not penetrate between the vertices of a tail that lies over it."""
-    assert over_edge(spacing) < VISIBLE_PENETRATION
+    assert edge_penetration(spacing) < VISIBLE_PENETRATION
 
 
-def squeezed(closed: bool) -> float:
+def squeeze_protrusion(closed: bool) -> float:
     """Return how far a ball pressed to 45% of its width protrudes through the plates, over its size."""
     ball = sphere(400)
     ball = Surface("Belly", 0.2 * ball.vertices / np.linalg.norm(ball.vertices, axis=1)[:, None], ball.triangles)
@@ -166,10 +169,12 @@ def squeezed(closed: bool) -> float:
     obstacles = []
     for k, sign in enumerate((1.0, -1.0)):
         low = min(0.2 * sign, 0.0)
-        plate = gridded("", (-0.6, -0.6, low), (0.6, 0.6, low + 0.2), 0.15) if closed else waves(9, 1.2, 0.0, 1.0)
+        plate = (
+            gridded_box("", (-0.6, -0.6, low), (0.6, 0.6, low + 0.2), 0.15) if closed else wave_sheet(9, 1.2, 0.0, 1.0)
+        )
         named = Surface(f"Plate{k}", plate.vertices, plate.triangles)
         obstacles.append(collider(named, lambda frame, sign=sign: np.array([0.0, 0.0, sign * height(frame)])))
-    body = still(ball, stiffness=30.0, settle=12.0, bounce=0.0, poisson=0.45, resolution=800)
+    body = static_body(ball, stiffness=30.0, settle=12.0, bounce=0.0, poisson=0.45, resolution=800)
     simulation = Simulation(scene(body, last=48, gravity=0.0 * DOWN, colliders=tuple(obstacles)))
     worst = 0.0
     for frame in simulation.frames():
@@ -180,10 +185,10 @@ def squeezed(closed: bool) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("closed", [True, False])
 def test_squeezed_ball_stays_between_plates(closed: bool) -> None:
-    assert squeezed(closed) < VISIBLE_PENETRATION
+    assert squeeze_protrusion(closed) < VISIBLE_PENETRATION
 
 
-def aslant(substeps: int) -> tuple[float, float]:
+def oblique_momentum_errors(substeps: int) -> tuple[float, float]:
     """Return the relative errors of linear and angular momentum in an oblique collision of two bodies.
 
     The angular error is relative to the momentum times the bodies' size, about their lever arm.
@@ -195,7 +200,7 @@ def aslant(substeps: int) -> tuple[float, float]:
     mass, half = system.mass, system.slices[0]
     start = np.zeros((len(mass), 3))
     start[half] = [2.0, 0.3, 0.0]
-    run = moving(simulation, start)
+    run = start_moving(simulation, start)
 
     def momenta(frame: Frame) -> np.ndarray:
         x, p = frame.state.positions, mass[:, None] * frame.state.velocities
@@ -212,7 +217,7 @@ def aslant(substeps: int) -> tuple[float, float]:
 
 @pytest.mark.slow
 def test_oblique_collision_conserves_momenta() -> None:
-    (linear, angular), (finer, less) = (aslant(substeps) for substeps in (1, 4))
+    (linear, angular), (finer, less) = (oblique_momentum_errors(substeps) for substeps in (1, 4))
     assert max(linear, finer) < 1e-10
     assert angular < 0.02
     assert less < 0.005
@@ -231,7 +236,7 @@ def test_collision_momentum_with_distant_body(pinned: bool) -> None:
     system = simulation.islands[0].system
     start = np.zeros((len(system.mass), 3))
     start[system.slices[0]] = [2.0, 0.3, 0.0]
-    run = moving(simulation, start)
+    run = start_moving(simulation, start)
     pair = np.r_[system.slices[0], system.slices[1]]
     before = system.mass[pair] @ run.frame.state.velocities[pair]
     for number in range(2, 8):
@@ -261,14 +266,14 @@ def test_stack_stands_without_penetration(count: int, last: int) -> None:
     frames = list(simulation.frames())
     for frame in frames[:: max(last // 12, 1)]:
         for k in range(count - 1):
-            assert sewn_depth(simulation, frame, f"Cube{k}", f"Cube{k + 1}") == 0.0
+            assert welded_depth(simulation, frame, f"Cube{k}", f"Cube{k + 1}") == 0.0
             assert frame.shapes["Cube0"][:, 2].min() > 0.0
     top = f"Cube{count - 1}"
     assert np.abs(frames[-1].shapes[top] - frames[0].shapes[top]).max() < 0.05
     assert np.linalg.norm(frames[-1].state.velocities, axis=1).max() < 1e-3
 
 
-def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, int]:
+def shaken_walk(forwards: float, backwards: float, seconds: float) -> tuple[float, int]:
     """Return the way of a block with anisotropic friction on shaken ground, m, and the fallback count.
 
     The ground moves by 5 cm, twice per second.
@@ -285,11 +290,11 @@ def shaken(forwards: float, backwards: float, seconds: float) -> tuple[float, in
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [2.5, pytest.param(10.0, marks=pytest.mark.slow)])
 def test_anisotropic_friction_walks_on_shaken_ground(seconds: float) -> None:
-    way, helped = shaken(0.1, 0.8, seconds)
+    way, helped = shaken_walk(0.1, 0.8, seconds)
     # A rigid block moves 4.33 m in 10 s with steps of 1/48 s.
     assert 0.4 * seconds < way < 0.46 * seconds
     assert helped == 0
-    alike, helped = shaken(0.45, 0.45, seconds)
+    alike, helped = shaken_walk(0.45, 0.45, seconds)
     assert abs(alike) < 0.1
     assert helped == 0
 
@@ -297,15 +302,15 @@ def test_anisotropic_friction_walks_on_shaken_ground(seconds: float) -> None:
 def test_self_contact_of_loose_mesh_part() -> None:
     """With self-contact a loose part of a mesh lands on the pinned part; without it falls through."""
     lower, upper = (
-        gridded("Both", (-0.2, -0.2, -0.2), (0.2, 0.2, 0.0), 0.1),
-        gridded("", (-0.1, -0.1, 0.5), (0.1, 0.1, 0.7), 0.1),
+        gridded_box("Both", (-0.2, -0.2, -0.2), (0.2, 0.2, 0.0), 0.1),
+        gridded_box("", (-0.1, -0.1, 0.5), (0.1, 0.1, 0.7), 0.1),
     )
     vertices = np.concatenate([lower.vertices, upper.vertices])
     both = Surface("Both", vertices, np.concatenate([lower.triangles, upper.triangles + len(lower.vertices)]))
     pins = (vertices[:, 2] < -0.19).astype(float)
     dials = {"stiffness": 200.0, "settle": 12.0, "bounce": 0.0, "resolution": 600, "start_settled": False}
     for itself in (True, False):
-        made = scene(still(both, pins, touch_self=itself, **dials), last=36)
+        made = scene(static_body(both, pins, touch_self=itself, **dials), last=36)
         shapes = np.array([one.surface for one in Simulation(made).frames()])
         gap = shapes[:, len(lower.vertices) :, 2].min(axis=1)
         if itself:
@@ -322,7 +327,7 @@ def test_initial_penetration_exit_speed_is_limited(over: float, way: str) -> Non
 
     It may come out at 0.5 of its size (0.35 m) per second, and then rests on the slab.
     """
-    slab = collider(gridded("Slab", (-0.3, -0.3, -0.2), (0.3, 0.3, 0.0), 0.1))
+    slab = collider(gridded_box("Slab", (-0.3, -0.3, -0.2), (0.3, 0.3, 0.0), 0.1))
     body = block(low=(-0.1, -0.1, -over), start_settled=False, depth=way)
     low = [float(f.surface[:, 2].min()) for f in Simulation(scene(body, last=34, colliders=(slab,))).frames()]
     # A soft body comes out 5% faster.

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.contact.collision_detection import CollisionDetection
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.frames.cache import FrameCache
@@ -20,18 +20,18 @@ from dampsim.core.stepping import contact_solve
 from dampsim.core.stepping.impacts import ContactResultant, Impact, update_impacts
 from dampsim.core.system.state import KEY_SEPARATOR
 from grounds import block, collider, plane
-from pairs import extruded
+from pairs import extrude_polygon
 from test_contact_hard import stack
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE
 
 
-def falling(last: int = 18) -> Scene:
+def falling_blocks(last: int = 18) -> Scene:
     """Return two blocks that land on each other and on a moving table, with every kind of contact history."""
     one = block("One", low=(-0.1, -0.1, 0.02), touch_together=True, bounce=30.0)
     two = block("Two", low=(0.0, -0.05, 0.3), touch_together=True, stiffness=300.0, settle=24.0)
-    table = gridded("Table", (-0.4, -0.4, -0.2), (0.4, 0.4, 0.0), 0.1)
+    table = gridded_box("Table", (-0.4, -0.4, -0.2), (0.4, 0.4, 0.0), 0.1)
 
     def path(frame: float) -> np.ndarray:
         return np.array([0.02 * np.sin(frame / 3.0), 0.0, 0.01 * np.cos(frame / 4.0)])
@@ -39,27 +39,27 @@ def falling(last: int = 18) -> Scene:
     return scene(one, two, last=last, colliders=(collider(table, path), plane(-0.1)))
 
 
-def files(folder: Path) -> dict[str, bytes]:
+def frame_files(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in sorted(folder.glob("frame_*"))}
 
 
 @pytest.mark.slow
 def test_bake_stopped_in_contact_resumes_identically(tmp_path: Path) -> None:
-    for _ in bake(Simulation(falling()), FrameCache(tmp_path / "whole", "Group")):
+    for _ in bake(Simulation(falling_blocks()), FrameCache(tmp_path / "whole", "Group")):
         pass
-    whole = files(tmp_path / "whole")
+    whole = frame_files(tmp_path / "whole")
     assert len(whole) == 18
     # After the first block landed, and after both did.
     for stop in (6, 13):
         folder = tmp_path / f"parts{stop}"
-        steps = bake(Simulation(falling()), FrameCache(folder, "Group"))
+        steps = bake(Simulation(falling_blocks()), FrameCache(folder, "Group"))
         for progress in steps:
             if progress.done == stop:
                 break
         steps.close()
-        for _ in bake(Simulation(falling()), FrameCache(folder, "Group")):
+        for _ in bake(Simulation(falling_blocks()), FrameCache(folder, "Group")):
             pass
-        assert files(folder) == whole
+        assert frame_files(folder) == whole
 
 
 def test_frame_holds_complete_contact_history() -> None:
@@ -79,7 +79,7 @@ def test_frame_holds_complete_contact_history() -> None:
             assert np.array_equal(following.state.history[key], kept)
 
 
-def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **more: Any) -> np.ndarray:
+def landing_in_moving_frame(velocity: np.ndarray, height: float, bounce: float, last: int, **more: Any) -> np.ndarray:
     """Return positions (k, v, 3), m, of a block that falls onto ground, in a frame that moves with both.
 
     velocity: of block and ground, m/s.
@@ -111,8 +111,8 @@ def carried(velocity: np.ndarray, height: float, bounce: float, last: int, **mor
     ],
 )
 def test_landing_is_galilean_invariant(velocity: tuple[float, ...], bounce: float) -> None:
-    still = carried(np.zeros(3), 0.3, bounce, 30)
-    moved = carried(np.array(velocity), 0.3, bounce, 30)
+    still = landing_in_moving_frame(np.zeros(3), 0.3, bounce, 30)
+    moved = landing_in_moving_frame(np.array(velocity), 0.3, bounce, 30)
     # Each step is solved to its tolerance; landings amplify the error.
     assert np.abs(still - moved).max() < 0.01 * SIZE
 
@@ -166,11 +166,11 @@ def test_inelastic_impact_energy_and_momentum(seed: int) -> None:
 def test_spinning_rod_lands_and_rests() -> None:
     """A rod of eight sides at 4 turns per second, with a long Settle time that must not drive it on."""
     angle = np.pi * (np.arange(8) + 0.5) / 4.0
-    rod = extruded("Rod", 0.08 * np.stack([np.cos(angle), np.sin(angle)], axis=1), 0.2)
+    rod = extrude_polygon("Rod", 0.08 * np.stack([np.cos(angle), np.sin(angle)], axis=1), 0.2)
     lying = np.stack([rod.vertices[:, 2], rod.vertices[:, 0], rod.vertices[:, 1]], axis=1)
     lying[:, 2] -= lying[:, 2].min() - 0.1
     dials = {"stiffness": 600.0, "settle": 42.0, "bounce": 0.0, "resolution": 150, "substeps": 4}
-    body = still(replace(rod, vertices=lying), start_settled=False, **dials)
+    body = static_body(replace(rod, vertices=lying), start_settled=False, **dials)
     simulation = Simulation(scene(body, last=40, colliders=(plane(),)))
     run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     state, mass = run.frame.state, simulation.islands[0].system.mass
@@ -189,7 +189,7 @@ def test_spinning_rod_lands_and_rests() -> None:
 @pytest.mark.slow
 def test_blocks_on_separate_plates_are_independent() -> None:
     plate, other = (
-        gridded(name, (-0.3, y - 0.3, -0.2), (0.3, y + 0.3, 0.0), 0.15) for name, y in (("One", 0.0), ("Two", 5.0))
+        gridded_box(name, (-0.3, y - 0.3, -0.2), (0.3, y + 0.3, 0.0), 0.15) for name, y in (("One", 0.0), ("Two", 5.0))
     )
 
     def path(frame: float) -> np.ndarray:

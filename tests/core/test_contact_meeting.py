@@ -8,13 +8,23 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from builders import gridded
+from builders import gridded_box
 from dampsim.core.contact.collision_state import CollisionState, ContactInputs, KinematicMotion, ObstacleMotion
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.geometry.surface import Surface
 from references import contact
 from shapes import sheet
-from touchables import E, H, R, Step, Thing, cloud, moved, obstacle, plane
+from touchables import (
+    DetectionStep,
+    DetectionSurface,
+    E,
+    H,
+    R,
+    collider_surface,
+    plane_collider,
+    point_cloud,
+    translate,
+)
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 
@@ -22,16 +32,16 @@ FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 def test_contact_coefficients_match_formulas() -> None:
     """Stiffness, distance, easing and friction of contacts."""
     body, other = (
-        gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.05),
-        gridded("Other", (-0.2, -0.2, -0.3), (0.4, 0.4, 0.0), 0.1),
+        gridded_box("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.05),
+        gridded_box("Other", (-0.2, -0.2, -0.3), (0.4, 0.4, 0.0), 0.1),
     )
-    start = moved(body, 0.0, 0.0, -0.4 * R)
+    start = translate(body, 0.0, 0.0, -0.4 * R)
     things = [
-        Thing(start, moved(start, 0.01, 0.0, 0.0).vertices, friction=0.6, backward=0.6),
-        Thing(other, distance=3.0 * R, friction=0.15, backward=0.15, young=0.3 * E),
+        DetectionSurface(start, translate(start, 0.01, 0.0, 0.0).vertices, friction=0.6, backward=0.6),
+        DetectionSurface(other, distance=3.0 * R, friction=0.15, backward=0.15, young=0.3 * E),
     ]
-    step = Step(things)
-    rows = step.rows()
+    step = DetectionStep(things)
+    rows = step.detect()
     r = 2.0 * R
     np.testing.assert_allclose(rows.distance, r)
     size = max(start.size, other.size)
@@ -42,11 +52,11 @@ def test_contact_coefficients_match_formulas() -> None:
     assert len(down) == 25
     for k in down:
         assert rows.stiffness[k] == pytest.approx(contact.stiffness([E, 0.3 * E], areas[0][rows.key[k, 2]], r, True))
-        assert rows.target_gap[k] == pytest.approx(contact.eased(r, -0.4 * R, H, size))
+        assert rows.target_gap[k] == pytest.approx(contact.eased_distance(r, -0.4 * R, H, size))
     # On the collider's side a point has at most the area that it touches, and one body's modulus counts.
-    things[1] = obstacle(other, friction=0.15, backward=0.15)
-    step = Step(things)
-    rows = step.rows()
+    things[1] = collider_surface(other, friction=0.15, backward=0.15)
+    step = DetectionStep(things)
+    rows = step.detect()
     np.testing.assert_allclose(rows.friction, 0.6 * 0.15, rtol=1e-12)
     back = np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 1))
     for k in np.flatnonzero((rows.key[:, 1] == POINT) & (rows.key[:, 0] == 0)):
@@ -57,11 +67,14 @@ def test_contact_coefficients_match_formulas() -> None:
 
 def test_friction_history_relative_to_collider() -> None:
     """The friction spring keeps its elongation while the contact presses, relative to the collider's motion."""
-    body, way = cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
+    body, way = point_cloud(np.array([[0.3, 0.2, 0.5 * R]])), np.array([0.04, 0.01, 0.0])
     stretch = np.array([[1e-3, -2e-3, 0.0]])
     memory = ContactHistory.of(np.array([[0, POINT, 0, 1]]), stretch, np.array([7.0]), np.array([-0.5 * R]))
-    step = Step([Thing(body, body.vertices + way), plane(FLAT, FLAT + np.array([0.03, 0.0, 0.0]))], memory=memory)
-    rows = step.rows().select(np.array([0]))
+    step = DetectionStep(
+        [DetectionSurface(body, body.vertices + way), plane_collider(FLAT, FLAT + np.array([0.03, 0.0, 0.0]))],
+        history=memory,
+    )
+    rows = step.detect().select(np.array([0]))
     assert tuple(rows.key[0]) == (0, POINT, 0, 1)
     d = np.asarray(rows.weights @ step.nodes + rows.base_offset)
     # The point's motion relative to the plane, plus the previous elongation.
@@ -70,26 +83,26 @@ def test_friction_history_relative_to_collider() -> None:
 
 @pytest.mark.parametrize("angle", [0.0, 0.4, 1.3])
 def test_friction_depends_on_sliding_direction(angle: float) -> None:
-    body = gridded("Block", (0, 0, 0), (0.2, 0.2, 0.2), 0.05)
+    body = gridded_box("Block", (0, 0, 0), (0.2, 0.2, 0.2), 0.05)
     turn = Rotation.from_euler("z", 0.7)
-    body = moved(Surface("Block", turn.apply(body.vertices), body.triangles), 0.0, 0.0, 0.5 * R)
+    body = translate(Surface("Block", turn.apply(body.vertices), body.triangles), 0.0, 0.0, 0.5 * R)
     front = turn.apply([1.0, 0.0, 0.0])
     slide = 0.02 * Rotation.from_euler("z", angle).apply(front)
-    thing = Thing(
+    thing = DetectionSurface(
         body,
         body.vertices + slide,
         friction=0.1,
         backward=0.8,
-        more={"front_direction": np.tile(front, (len(body.vertices), 1))},
+        surface_options={"front_direction": np.tile(front, (len(body.vertices), 1))},
     )
-    rows = Step([thing, plane(FLAT)]).rows()
-    wanted = contact.directional(1.0, 0.1, 0.8, front, slide)
+    rows = DetectionStep([thing, plane_collider(FLAT)]).detect()
+    wanted = contact.directional_friction(1.0, 0.1, 0.8, front, slide)
     np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
 
 
 def test_collision_state_positions_and_settings() -> None:
-    body, ground = gridded("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
-    step = Step([Thing(body), obstacle(ground)])
+    body, ground = gridded_box("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
+    step = DetectionStep([DetectionSurface(body), collider_surface(ground)])
     nodes = len(body.vertices)
     there, way = KinematicMotion(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
     around = ObstacleMotion(KinematicMotion(ground.vertices, ground.vertices + way), 0.7, 0.03)

@@ -12,7 +12,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 from test_contact_reports import plane
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.contact import contact_preconditioner
 from dampsim.core.contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner, InverseColumns
 from dampsim.core.simulation.simulation import Simulation
@@ -25,7 +25,7 @@ from dampsim.core.stepping.step_problem import StepProblem
 SINGLE = 2e-5
 
 
-def spd(rng: np.random.Generator, size: int) -> np.ndarray:
+def random_spd(rng: np.random.Generator, size: int) -> np.ndarray:
     root = rng.normal(size=(size, size))
     return root @ root.T + size * np.eye(size)
 
@@ -33,10 +33,10 @@ def spd(rng: np.random.Generator, size: int) -> np.ndarray:
 def test_free_spring_body_preconditioner_not_singular() -> None:
     """The static solve of a free body of springs on the floor raises no LinAlgWarning."""
     # With hardly any inertia its compliance is 10^16 times that of its contacts.
-    body = creatures.other(creatures.looper(2), start_settled=True)
+    body = creatures.with_settings(creatures.looper(2), start_settled=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error", LinAlgWarning)
-        first = Simulation(creatures.walk(body, 0.2)).first_frame()
+        first = Simulation(creatures.walk_scene(body, 0.2)).first_frame()
     # It stands on its feet, a contact distance above the floor.
     assert 0.0 < first.shapes["Looper"][:, 2].min() < 0.01
 
@@ -53,7 +53,7 @@ def test_woodbury_contacts_match_dense_inverse(
     rng = np.random.default_rng(low)
     nodes = 12
     body = np.arange(nodes) * bodies // nodes
-    A = block_diag(*(spd(rng, 3 * int((body == k).sum())) for k in range(bodies)))
+    A = block_diag(*(random_spd(rng, 3 * int((body == k).sum())) for k in range(bodies)))
     columns = 0.5 * rng.normal(size=(3 * nodes, low))
     signs = np.tile(np.array([1.0, 1.0, -1.0])[:low], (bodies, 1))
     update = LowRank(columns, signs, body.repeat(3))
@@ -63,7 +63,7 @@ def test_woodbury_contacts_match_dense_inverse(
     weights = np.zeros((count, nodes))
     for row in weights:
         row[rng.choice(slots, 4, replace=False)] = rng.normal(size=4)
-    blocks = np.array([spd(rng, 3) * rng.choice([0.01, 1.0, 100.0]) for _ in range(count)])
+    blocks = np.array([random_spd(rng, 3) * rng.choice([0.01, 1.0, 100.0]) for _ in range(count)])
     # (w x 1)^T L for each row's B = L L^T.
     ways = [np.kron(row[slots], np.linalg.cholesky(block).T) for row, block in zip(weights, blocks, strict=True)]
     resisted = csr_matrix(np.concatenate(ways))
@@ -102,7 +102,7 @@ def test_huge_compliance_preconditioner_is_positive(large: float) -> None:
 
 def test_inverse_columns_independent_of_queries() -> None:
     rng = np.random.default_rng(2)
-    A = spd(rng, 3 * 30)
+    A = random_spd(rng, 3 * 30)
     nodes = np.sort(rng.choice(30, 21, replace=False))
 
     def solve(right: np.ndarray) -> np.ndarray:
@@ -119,19 +119,19 @@ def test_inverse_columns_independent_of_queries() -> None:
     assert np.array_equal(asked.block(last), fresh.block(last))
 
 
-def blocks() -> Simulation:
+def pressed_blocks() -> Simulation:
     """Return two rotated blocks that press on each other and on the ground."""
     turn = Rotation.from_rotvec([0.0, 0.0, 0.4])
     bodies = []
     for k in range(2):
-        surface = gridded(f"Block{k}", (0, 0, 0), (0.2, 0.2, 0.2), 0.1)
+        surface = gridded_box(f"Block{k}", (0, 0, 0), (0.2, 0.2, 0.2), 0.1)
         surface.vertices[:] = turn.apply(surface.vertices) + np.array([0.01 * k, 0.0, 0.202 * k + 0.001])
         dials = {"stiffness": 150.0, "settle": 12.0, "bounce": 20.0, "resolution": 60, "start_settled": False}
-        bodies.append(still(surface, touch_together=True, **dials))
+        bodies.append(static_body(surface, touch_together=True, **dials))
     return Simulation(scene(*bodies, last=8, colliders=(plane(0.0),)))
 
 
-def dense(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
+def dense_stiffness(problem: StepProblem, v: np.ndarray, stiffness: csr_matrix) -> tuple[np.ndarray, np.ndarray]:
     """Return (1.5) and h C of section 7 as dense matrices, for a search that starts at v.
 
     stiffness: at rest, of the free nodes.
@@ -156,13 +156,13 @@ def test_step_preconditioner_matches_dense_inverse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is the inverse of the step's stiffness plus that of the active contacts, and leaves the result unchanged."""
-    simulation = blocks()
+    simulation = pressed_blocks()
     stepper = simulation.statics.steppers[0]
     seen = []
 
     def spy(problem: StepProblem, v: np.ndarray, tolerance: Tolerance) -> Minimum:
         if problem.contacts is not None and (problem.contacts.contact_states(problem.positions(v)) > 0).sum() > 20:
-            A, C = dense(problem, v, stepper.stiffness)
+            A, C = dense_stiffness(problem, v, stepper.stiffness)
             wanted = np.linalg.inv(A + C)
             found = np.stack([problem.precondition(one.reshape(-1, 3)).ravel() for one in np.eye(len(A))], axis=1)
             seen.append(np.abs(found - wanted).max() / np.abs(wanted).max())
@@ -180,12 +180,12 @@ def test_step_preconditioner_matches_dense_inverse(
     assert max(seen) < SINGLE
     # The preconditioner does not change the result.
     monkeypatch.undo()
-    assert np.array_equal(list(blocks().frames())[-1].state.positions, frame.state.positions)
+    assert np.array_equal(list(pressed_blocks().frames())[-1].state.positions, frame.state.positions)
 
 
 def test_precomputed_inverse_columns_are_identical() -> None:
     rng = np.random.default_rng(5)
-    A, nodes = spd(rng, 3 * 100), np.arange(100)
+    A, nodes = random_spd(rng, 3 * 100), np.arange(100)
     one, other = (InverseColumns(lambda right: np.linalg.solve(A, right), 100, nodes) for _ in range(2))
     one.prefetch_columns(np.array([3, 40, 77]))
     # Some of these were not precomputed.

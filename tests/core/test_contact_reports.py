@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders import DOWN, gridded, scene, still
+from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.contact.contact_history import POINT
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
@@ -29,17 +29,17 @@ def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Collider:
 
 def table(height: float, wide: float = 1.0, name: str = "Table") -> Collider:
     """Return a closed box whose top is at a height, and that extends by wide to both sides along x."""
-    surface = gridded(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
+    surface = gridded_box(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
     return Collider(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
 
 
 def block(low: float = 0.0, name: str = "Block", **more: object) -> object:
-    surface = gridded(name, (-0.1, -0.1, low), (0.1, 0.1, low + 0.2), 0.05)
+    surface = gridded_box(name, (-0.1, -0.1, low), (0.1, 0.1, low + 0.2), 0.05)
     dials = {"stiffness": 100.0, "settle": 12.0, "bounce": 0.0, "resolution": 200, "density": 1000.0}
-    return still(surface, **{**dials, **more})
+    return static_body(surface, **{**dials, **more})
 
 
-def last(made: Scene) -> tuple[Simulation, Frame]:
+def last_frame(made: Scene) -> tuple[Simulation, Frame]:
     simulation = Simulation(made)
     *_, frame = simulation.frames()
     return simulation, frame
@@ -47,7 +47,7 @@ def last(made: Scene) -> tuple[Simulation, Frame]:
 
 @pytest.mark.parametrize("ground", [plane(0.0), table(0.0), pytest.param(table(0.0, 0.06), marks=pytest.mark.slow)])
 def test_resting_contact_forces_balance_weight(ground: Collider) -> None:
-    simulation, frame = last(scene(block(), last=48, colliders=(ground,)))
+    simulation, frame = last_frame(scene(block(), last=48, colliders=(ground,)))
     found = body_contact_forces(simulation, frame, "Block")
     weight = float(simulation.system_of("Block").mass.sum()) * 9.81
     # The beam has one row less on each side, plus its own edges.
@@ -65,7 +65,7 @@ def test_normal_forces_on_slope() -> None:
     """Reported forces are normal forces, without friction."""
     tilt = 0.3
     ground = plane(-0.1 * np.tan(tilt) - 1e-3, tilt)
-    simulation, frame = last(scene(block(), last=60, colliders=(ground,)))
+    simulation, frame = last_frame(scene(block(), last=60, colliders=(ground,)))
     weight = float(simulation.system_of("Block").mass.sum()) * 9.81
     total = body_contact_forces(simulation, frame, "Block").total_force("Floor")
     np.testing.assert_allclose(np.linalg.norm(total), weight * np.cos(tilt), rtol=0.02)
@@ -75,7 +75,7 @@ def test_normal_forces_on_slope() -> None:
 @pytest.mark.slow
 def test_contact_forces_between_bodies_are_opposite() -> None:
     lower, upper = block(0.0, "Lower", touch_together=True), block(0.204, "Upper", touch_together=True)
-    simulation, frame = last(scene(lower, upper, last=48, colliders=(plane(0.0),)))
+    simulation, frame = last_frame(scene(lower, upper, last=48, colliders=(plane(0.0),)))
     weights = [float(simulation.model_of(name).block.mass.sum()) * 9.81 for name in ("Lower", "Upper")]
     on, under = (body_contact_forces(simulation, frame, name) for name in ("Upper", "Lower"))
     np.testing.assert_allclose(on.total_force("Lower"), -under.total_force("Upper"), atol=1e-9 * weights[0])
@@ -84,7 +84,7 @@ def test_contact_forces_between_bodies_are_opposite() -> None:
     assert (on.total_force("Floor") == 0.0).all()
 
 
-def remembered(
+def with_contacts(
     simulation: Simulation, state: State, *contacts: tuple[tuple[int, int, int, int], float, float]
 ) -> State:
     """Return a state with contacts of given keys, depths and pressures."""
@@ -95,11 +95,11 @@ def remembered(
 
 def test_reported_penetration_count_and_depth() -> None:
     """The report has the count, the depth, and whether the body was squeezed in."""
-    simulation, frame = last(scene(block(stiffness=100.0), last=2, colliders=(plane(0.0), table(0.0))))
+    simulation, frame = last_frame(scene(block(stiffness=100.0), last=2, colliders=(plane(0.0), table(0.0))))
     young = simulation.young("Block")
 
     def told(*contacts: tuple[tuple[int, int, int, int], float, float]) -> tuple[Penetration, ...]:
-        return contact_summary(simulation, remembered(simulation, frame.state, *contacts), "Block").penetrations
+        return contact_summary(simulation, with_contacts(simulation, frame.state, *contacts), "Block").penetrations
 
     floor, box = ((0, POINT, k, 1) for k in (3, 5)), ((0, POINT, 7, 2), (2, POINT, 4, 0))
     # Points of animated bodies press with any area.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.contact.penalty_scaling import PenaltyScaling
 from dampsim.core.simulation.simulation import Simulation
@@ -61,7 +61,7 @@ def random_rows(seed: int) -> tuple[ContactSet, np.ndarray, np.ndarray]:
     return replace(rows, base_offset=wanted - way, stick_anchor=begun), pressing, x
 
 
-def by_hand(rows: ContactSet, pressing: np.ndarray) -> list[contact.Contact]:
+def reference_contacts(rows: ContactSet, pressing: np.ndarray) -> list[contact.Contact]:
     dense = rows.weights.toarray()
     return [
         contact.Contact(
@@ -76,7 +76,7 @@ def by_hand(rows: ContactSet, pressing: np.ndarray) -> list[contact.Contact]:
 @pytest.mark.parametrize("seed", range(3))
 def test_contact_energy_and_derivatives_match_reference(seed: int) -> None:
     rows, pressing, x = random_rows(seed)
-    energy, wanted = ContactPotential(rows, pressing), by_hand(rows, pressing)
+    energy, wanted = ContactPotential(rows, pressing), reference_contacts(rows, pressing)
     # All branches occur: open, pressing, beyond; sticking and sliding.
     assert set(np.unique(energy.contact_states(x) % 4)) == {0, 1, 2}
     assert set(np.unique(energy.contact_states(x) // 4)) == {0, 1}
@@ -89,7 +89,9 @@ def test_contact_energy_and_derivatives_match_reference(seed: int) -> None:
     stiff = contact.hessian(wanted, x)
     np.testing.assert_allclose(energy.hessian(x).toarray(), stiff, atol=1e-12 * np.abs(stiff).max())
     np.testing.assert_allclose(energy.forces_at(x).force, [one.force(x) for one in wanted], rtol=1e-9)
-    np.testing.assert_allclose(energy.retained_slip(x), [one.left(x) for one in wanted], rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(
+        energy.retained_slip(x), [one.remaining_slip(x) for one in wanted], rtol=1e-9, atol=1e-15
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -145,7 +147,7 @@ def test_holding_stiffness_excludes_sliding_friction() -> None:
     rows, pressing, x = random_rows(1)
     energy = ContactPotential(rows, pressing)
     wanted = np.zeros((3 * NODES, 3 * NODES))
-    for one, slides in zip(by_hand(rows, pressing), energy.contact_states(x) >= 4, strict=True):
+    for one, slides in zip(reference_contacts(rows, pressing), energy.contact_states(x) >= 4, strict=True):
         wanted += contact.hessian([replace(one, mu=0.0) if slides else one], x)
     np.testing.assert_allclose(energy.resting_stiffness(x).toarray(), wanted, atol=1e-12 * np.abs(wanted).max())
 
@@ -211,8 +213,8 @@ def test_translating_support_is_recognised() -> None:
 
 def test_support_modes_match_rigid_compliance() -> None:
     """Support modes are the compliance of a body's rigid motions on its contacts, with their stability limit."""
-    surface = gridded("Block", (0, 0, 0), (0.3, 0.2, 0.2), 0.1)
-    simulation = Simulation(scene(still(surface, resolution=60, settle=12.0), last=2, gravity=np.zeros(3)))
+    surface = gridded_box("Block", (0, 0, 0), (0.3, 0.2, 0.2), 0.1)
+    simulation = Simulation(scene(static_body(surface, resolution=60, settle=12.0), last=2, gravity=np.zeros(3)))
     system = simulation.islands[0].system
     (region,) = system.regions
     rng = np.random.default_rng(0)
@@ -263,7 +265,7 @@ def test_penalty_scaling_of_deep_contacts() -> None:
     rows = replace(
         rows, key=np.stack([np.zeros(COUNT), np.zeros(COUNT), np.arange(COUNT), np.ones(COUNT)], 1).astype(int)
     )
-    depths = np.array([-(one.n @ one.way(x)) for one in by_hand(rows, np.zeros(COUNT))])
+    depths = np.array([-(one.n @ one.offset(x)) for one in reference_contacts(rows, np.zeros(COUNT))])
     behind, eased = depths > 0.2 * rows.distance, rows.target_gap <= 0.0
     # Of the contacts that began behind the surface some come out and some go deeper.
     farther = np.arange(COUNT) % 2 == 0

@@ -24,37 +24,37 @@ R = 0.005 * SIZE
 WOKEN = 80
 
 
-def lying(**more: float) -> Body:
+def resting_block(**more: float) -> Body:
     return block(low=(0, 0, 0.95 * R), settle=6.0, friction=0.8, **more)
 
 
-def keyed(name: str, value: float) -> Body:
-    body = lying()
+def with_keyed_setting(name: str, value: float) -> Body:
+    body = resting_block()
     changed = replace(body.settings, **{name: value})
     return replace(body, settings_by_frame=lambda frame: changed if frame >= WOKEN else body.settings)
 
 
-def rougher(frame: float) -> ColliderSettings:
+def floor_friction(frame: float) -> ColliderSettings:
     return ColliderSettings(roughness=1.0 if frame < WOKEN else 0.0)
 
 
-def lifted(frame: float) -> np.ndarray:
+def floor_path(frame: float) -> np.ndarray:
     return np.array([0.0, 0.0, 0.01 * max(frame - WOKEN + 1.0, 0.0)])
 
 
 SLOPE = 9.81 * np.array([0.5, 0.0, -0.8])
 
 
-def made(body: Body, floor: Collider | None = None) -> Scene:
+def slope_scene(body: Body, floor: Collider | None = None) -> Scene:
     return scene(body, last=WOKEN + 12, gravity=SLOPE, colliders=(floor or plane(),))
 
 
-WAYS: dict[str, Callable[[], Scene]] = {
-    "nothing": lambda: made(lying()),
-    "friction": lambda: made(keyed("friction", 0.0)),
-    "contact distance": lambda: made(keyed("contact_distance", 0.01)),
-    "roughness of the floor": lambda: made(lying(), replace(plane(), settings_by_frame=rougher)),
-    "the floor rises": lambda: made(lying(), plane(path=lifted)),
+CHANGES: dict[str, Callable[[], Scene]] = {
+    "nothing": lambda: slope_scene(resting_block()),
+    "friction": lambda: slope_scene(with_keyed_setting("friction", 0.0)),
+    "contact distance": lambda: slope_scene(with_keyed_setting("contact_distance", 0.01)),
+    "roughness of the floor": lambda: slope_scene(resting_block(), replace(plane(), settings_by_frame=floor_friction)),
+    "the floor rises": lambda: slope_scene(resting_block(), plane(path=floor_path)),
 }
 
 
@@ -63,13 +63,13 @@ def frames(wanted: Scene) -> list[Frame]:
 
 
 @pytest.mark.parametrize(
-    "way", [pytest.param(way, marks=() if way == "friction" else pytest.mark.slow) for way in WAYS]
+    "way", [pytest.param(way, marks=() if way == "friction" else pytest.mark.slow) for way in CHANGES]
 )
 def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resting block sleeps, wakes when its support changes, and moves as without sleep."""
-    asleep = frames(WAYS[way]())
+    asleep = frames(CHANGES[way]())
     monkeypatch.setattr(stepping, "is_asleep", lambda *args: False)
-    awake = frames(WAYS[way]())
+    awake = frames(CHANGES[way]())
     slept = {frame.number for frame in asleep if frame.iterations == 0}
     assert set(range(WOKEN - 10, WOKEN)) <= slept
     assert (WOKEN in slept) == (way == "nothing")
@@ -84,7 +84,7 @@ def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatc
         assert asleep[-1].surface[:, 0].mean() - asleep[0].surface[:, 0].mean() > 0.2
     # A restart from a frame with sleep is identical to the bit.
     monkeypatch.undo()
-    rest = list(Simulation(WAYS[way]()).frames(asleep[WOKEN - 6]))
+    rest = list(Simulation(CHANGES[way]()).frames(asleep[WOKEN - 6]))
     for one, other in zip(rest, asleep[WOKEN - 5 :], strict=True):
         assert one.state.positions.tobytes() == other.state.positions.tobytes()
 

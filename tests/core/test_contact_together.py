@@ -13,10 +13,10 @@ from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
 from shapes import box, sheet, sphere
-from touchables import R, Step, Thing, moved
+from touchables import DetectionStep, DetectionSurface, R, translate
 
 
-def heap(seed: int, memory: ContactHistory | None = None, way: float = 0.0) -> Step:
+def heap(seed: int, memory: ContactHistory | None = None, way: float = 0.0) -> DetectionStep:
     """Return randomly rotated bodies, with a sheet, that touch slightly and move by a fifth of a contact distance.
 
     way: displacement of the ball in their middle, m.
@@ -36,22 +36,22 @@ def heap(seed: int, memory: ContactHistory | None = None, way: float = 0.0) -> S
     things = []
     for number, (shape, place) in enumerate(zip(shapes, places, strict=True)):
         middle = shape.vertices.mean(axis=0)
-        surface = turned(moved(shape, *-middle), *(1.1 * x for x in place))
+        surface = turned(translate(shape, *-middle), *(1.1 * x for x in place))
         end = surface.vertices + 0.2 * R * rng.normal(size=surface.vertices.shape) + [way * (number == 0), 0.0, 0.0]
-        things.append(Thing(surface, end, distance=R * (1.0 + 0.2 * number)))
+        things.append(DetectionSurface(surface, end, distance=R * (1.0 + 0.2 * number)))
     facing = [(a, b) for a in range(len(things)) for b in range(a + 1, len(things))]
-    return Step(things, facing, memory=ContactHistory() if memory is None else memory)
+    return DetectionStep(things, facing, history=ContactHistory() if memory is None else memory)
 
 
-def in_order(rows: ContactSet) -> ContactSet:
+def sort_contacts(rows: ContactSet) -> ContactSet:
     return rows.select(np.lexsort(rows.key.T[::-1]))
 
 
-def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> ContactSet:
+def assert_batches_agree(step: DetectionStep, monkeypatch: pytest.MonkeyPatch) -> ContactSet:
     """Return the contacts of a step, after a check that detection of each pair alone finds the same."""
-    found = in_order(step.rows())
+    found = sort_contacts(step.detect())
     monkeypatch.setattr(batched_detection, "_MAX_TRIANGLES", -1)
-    alone = in_order(step.rows())
+    alone = sort_contacts(step.detect())
     assert np.array_equal(found.key, alone.key)
     # The same sums in another order: rounding of coordinates of 0.3 m.
     for name in ("base_offset", "normal", "distance", "target_gap", "stick_anchor", "kinematic_drift"):
@@ -63,7 +63,7 @@ def alike(step: Step, monkeypatch: pytest.MonkeyPatch) -> ContactSet:
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
+def batch_counts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
     """Return, for each batched call, the numbers of pairs, of pairs left for single detection, and of contacts."""
     counts = []
     ask = batched_detection.BatchedDetection.__call__
@@ -78,39 +78,39 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_batched_detection_matches_single_pairs(seed: int, asked, monkeypatch) -> None:
-    rows = alike(heap(seed), monkeypatch)
+def test_batched_detection_matches_single_pairs(seed: int, batch_counts, monkeypatch) -> None:
+    rows = assert_batches_agree(heap(seed), monkeypatch)
     # Most of the five bodies touch each other, and most contacts come from batches.
-    ((pairs, alone, met),) = asked
+    ((pairs, alone, met),) = batch_counts
     assert (pairs, alone) >= (8, 0)
     assert met > 0.5 * (rows.key[:, 1] == POINT).sum()
 
 
 # The first ends three contact distances deep and moves by less than its thickness; the others move farther.
 @pytest.mark.parametrize("way", [-0.032, 0.05, 0.15])
-def test_fast_pairs_are_detected_separately(way: float, asked, monkeypatch) -> None:
+def test_fast_pairs_are_detected_separately(way: float, batch_counts, monkeypatch) -> None:
     """Pairs that may have tunnelled are not batched."""
-    alike(heap(0, way=way), monkeypatch)
-    assert asked[0][1] > 0
+    assert_batches_agree(heap(0, way=way), monkeypatch)
+    assert batch_counts[0][1] > 0
 
 
-def test_penetrating_pairs_are_detected_separately(asked, monkeypatch) -> None:
+def test_penetrating_pairs_are_detected_separately(batch_counts, monkeypatch) -> None:
     """Points that started inside are pushed out, by detection of their pair alone."""
     step = heap(1)
     mine = np.arange(3)
     keys = np.stack([np.zeros(3, dtype=np.int64), np.full(3, POINT), mine, np.ones(3, dtype=np.int64)], axis=1)
     memory = ContactHistory.of(keys, np.zeros((3, 3)), np.ones(3), np.full(3, R))
     # Three points of the ball start in the middle of the box.
-    start, end = step.things[0].surface.vertices.copy(), step.things[0].ended.copy()
+    start, end = step.things[0].surface.vertices.copy(), step.things[0].end_positions.copy()
     start[mine] = end[mine] = step.things[1].surface.vertices.mean(axis=0) + 1e-3 * np.eye(3)
     ball = Surface("Ball", start, step.things[0].surface.triangles)
     things = [replace(step.things[0], surface=ball, end=end), *step.things[1:]]
-    rows = alike(Step(things, step.facing, memory=memory), monkeypatch)
+    rows = assert_batches_agree(DetectionStep(things, step.pairs, history=memory), monkeypatch)
     assert set(mine) <= set(rows.key[(rows.key[:, 0] == 0) & (rows.key[:, 3] == 1), 2])
-    assert asked[0][1] > 0
+    assert batch_counts[0][1] > 0
 
 
-def test_oversized_batch_is_detected_separately(asked, monkeypatch) -> None:
+def test_oversized_batch_is_detected_separately(batch_counts, monkeypatch) -> None:
     monkeypatch.setattr(batched_detection, "_MAX_CANDIDATES", 40)
-    alike(heap(2), monkeypatch)
-    assert asked[0][1] > 2
+    assert_batches_agree(heap(2), monkeypatch)
+    assert batch_counts[0][1] > 2

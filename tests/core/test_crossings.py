@@ -15,7 +15,7 @@ from dampsim.core.geometry.proximity import Triangles
 from shapes import box, ring, sheet, sphere, tube
 
 
-def every_crossing(vertices_a, triangles_a, vertices_b, triangles_b) -> set[tuple[int, int, int]]:
+def brute_force_intersections(vertices_a, triangles_a, vertices_b, triangles_b) -> set[tuple[int, int, int]]:
     """Return all intersections of edges and triangles by solving p + t (q - p) = a + u (b - a) + v (c - a)."""
     found = set()
     edges = {tuple(sorted((int(t[i]), int(t[i - 1])))) for t in triangles_a for i in range(3)}
@@ -40,7 +40,7 @@ def test_intersecting_edges_match_brute_force(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = sphere(60), ring(12, 8)
     vertices = a.vertices + 0.5 * rng.normal(size=3)
-    expected = every_crossing(vertices, a.triangles, b.vertices, b.triangles)
+    expected = brute_force_intersections(vertices, a.triangles, b.vertices, b.triangles)
     assert expected
     assert as_set(intersecting_edges(vertices, a.triangles, b.vertices, b.triangles)) == expected
 
@@ -56,7 +56,7 @@ def test_intersecting_edges_with_mixed_sizes() -> None:
     )
     b = other.reshape(-1, 3)
     triangles_a, triangles_b = np.arange(len(a)).reshape(-1, 3), np.arange(len(b)).reshape(-1, 3)
-    expected = every_crossing(a, triangles_a, b, triangles_b)
+    expected = brute_force_intersections(a, triangles_a, b, triangles_b)
     assert len(expected) > 50
     assert as_set(intersecting_edges(a, triangles_a, b, triangles_b, tolerance=0.0)) == expected
 

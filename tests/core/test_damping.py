@@ -24,17 +24,17 @@ from dampsim.core.system.system import System
 
 H = 1.0 / 24.0
 STATES = 200
-ACTING = [method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities]
+VELOCITY_METHODS = [method for method in DAMPINGS if method.damp_velocities is not Damping.damp_velocities]
 # Each method with all of its choices.
-WAYS = [
-    *((method, {}) for method in ACTING),
+CASES = [
+    *((method, {}) for method in VELOCITY_METHODS),
     *(
         pytest.param(
             method,
             {"clusters": clusters, "torque": torque},
             marks=pytest.mark.slow if torque == "PROGRAMME" else (),
         )
-        for method in ACTING
+        for method in VELOCITY_METHODS
         if "torque" in method.parameters
         for clusters in (*CLUSTERS, "BODY_THEN_ELEMENTS")
         for torque in TORQUE_SCHEMES
@@ -43,16 +43,16 @@ WAYS = [
     ),
 ]
 # Schemes of the paper that may add energy; docs/validation has counts.
-UNBOUNDED = ("EDGES_PRINTED", "PROGRAMME")
+ENERGY_ADDING = ("EDGES_PRINTED", "PROGRAMME")
 # Schemes that slow rotation, according to the paper.
-TURNED = ("NONE",)
+SPIN_DAMPING = ("NONE",)
 
 
-def called(value: object) -> str:
+def case_id(value: object) -> str:
     return "-".join(value.values()) if isinstance(value, dict) else str(getattr(value, "name", value))
 
 
-def squashed(slivers: bool) -> System:
+def random_bar(slivers: bool) -> System:
     """Return a free bar with varied masses; with slivers, half of its layers are 500 times thinner than the others."""
     system = bar((3, 2, 1), clamped=False, material=ElasticMaterial(1e5, 0.35, 1000.0))
     rest = system.rest.copy()
@@ -64,13 +64,13 @@ def squashed(slivers: bool) -> System:
     return replace(system, blocks=(replace(system.blocks[0], rest=rest, mass=mass),))
 
 
-def made(method: type[Damping], system: System, **dials: object) -> Damping:
+def make_damping(method: type[Damping], system: System, **dials: object) -> Damping:
     values = Settings(damping_by=method.name, poisson=0.35, **dials).as_dict()  # type: ignore[arg-type]
     chosen = {name: values[name] for name in method.parameters}
     return method(DampedBody(system.blocks[0], chosen, ElasticMaterial(1e5, 0.35, 1000.0), 100.0))
 
 
-def states(system: System, count: int = STATES) -> list[State]:
+def random_states(system: System, count: int = STATES) -> list[State]:
     """Return random states: deformed, rotated and moving, at all scales."""
     rng = np.random.default_rng(0)
     found = []
@@ -83,48 +83,52 @@ def states(system: System, count: int = STATES) -> list[State]:
     return found
 
 
-def kinetic(system: System, v: np.ndarray) -> float:
+def kinetic_energy(system: System, v: np.ndarray) -> float:
     return 0.5 * float(system.mass @ (v**2).sum(axis=1))
 
 
 @pytest.mark.parametrize(
     ("gamma", "slivers"), [(0.5, True), *(pytest.param(1.0, one, marks=pytest.mark.slow) for one in (True, False))]
 )
-@pytest.mark.parametrize(("method", "dials"), WAYS, ids=called)
+@pytest.mark.parametrize(("method", "dials"), CASES, ids=case_id)
 def test_momenta_conserved_and_energy_not_added(
     method: type[Damping], dials: dict[str, str], gamma: float, slivers: bool
 ) -> None:
-    system = squashed(slivers)
-    damping = made(method, system, gamma=gamma, **dials)
+    system = random_bar(slivers)
+    damping = make_damping(method, system, gamma=gamma, **dials)
     lost = 0.0
-    for state in states(system):
+    for state in random_states(system):
         v = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
         after = replace(state, velocities=v)
         size = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
         if method.conserves_linear_momentum:
             change = linear_momentum(system, after) - linear_momentum(system, state)
             assert np.abs(change).max() < 1e-12 * size
-        if method.conserves_angular_momentum and dials.get("torque") not in TURNED:
+        if method.conserves_angular_momentum and dials.get("torque") not in SPIN_DAMPING:
             reach = float(np.abs(state.positions - state.positions.mean(axis=0)).max())
             turned = angular_momentum(system, after) - angular_momentum(system, state)
             assert np.abs(turned).max() < 1e-10 * size * reach
-        if method.is_dissipative and dials.get("torque") not in UNBOUNDED:
-            assert kinetic(system, v) <= kinetic(system, state.velocities) * (1.0 + 1e-12)
-        lost = max(lost, 1.0 - kinetic(system, v) / kinetic(system, state.velocities))
+        if method.is_dissipative and dials.get("torque") not in ENERGY_ADDING:
+            assert kinetic_energy(system, v) <= kinetic_energy(system, state.velocities) * (1.0 + 1e-12)
+        lost = max(lost, 1.0 - kinetic_energy(system, v) / kinetic_energy(system, state.velocities))
     # The method damps at all.
     assert lost > 0.01
 
 
-@pytest.mark.parametrize("method", ACTING)
+@pytest.mark.parametrize("method", VELOCITY_METHODS)
 def test_gamma_independent_of_frame_rate(method: type[Damping]) -> None:
-    system = squashed(False)
-    state = states(system, 1)[0]
-    whole = made(method, system, gamma=0.6).damp_velocities(state.positions, state.velocities, state.velocities, H)
+    system = random_bar(False)
+    state = random_states(system, 1)[0]
+    whole = make_damping(method, system, gamma=0.6).damp_velocities(
+        state.positions, state.velocities, state.velocities, H
+    )
     v = state.velocities
     for _ in range(64):
-        v = made(method, system, gamma=0.6).damp_velocities(state.positions, v, v, H / 64)
-    left = kinetic(system, v - v.mean(axis=0)) / kinetic(system, state.velocities - state.velocities.mean(axis=0))
-    once = kinetic(system, whole - whole.mean(axis=0)) / kinetic(
+        v = make_damping(method, system, gamma=0.6).damp_velocities(state.positions, v, v, H / 64)
+    left = kinetic_energy(system, v - v.mean(axis=0)) / kinetic_energy(
+        system, state.velocities - state.velocities.mean(axis=0)
+    )
+    once = kinetic_energy(system, whole - whole.mean(axis=0)) / kinetic_energy(
         system, state.velocities - state.velocities.mean(axis=0)
     )
     # Exact for a single factor; many small steps of springs and radii damp a little more than a large one.
@@ -133,9 +137,9 @@ def test_gamma_independent_of_frame_rate(method: type[Damping]) -> None:
 
 def test_direct_damping_gamma_one_leaves_rigid() -> None:
     for slivers in (False, True):
-        system = squashed(slivers)
-        damping = made(next(m for m in DAMPINGS if m.name == "DIRECT"), system, gamma=1.0)
-        for state in states(system):
+        system = random_bar(slivers)
+        damping = make_damping(next(m for m in DAMPINGS if m.name == "DIRECT"), system, gamma=1.0)
+        for state in random_states(system):
             v = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
             x = state.positions - state.positions.mean(axis=0)
             fields = np.concatenate(
@@ -148,9 +152,9 @@ def test_direct_damping_gamma_one_leaves_rigid() -> None:
 
 def test_spring_sweeps_converge_at_spectral_rate() -> None:
     """Sweeps of springs without projection converge to direct damping at the rate of the spectrum."""
-    system = squashed(False)
+    system = random_bar(False)
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
-    state = states(system, 1)[0]
+    state = random_states(system, 1)[0]
     mean = whole_body_cluster(mesh).mean_per_cluster(state.velocities)[0]
     gamma = 0.9
     strength = (1.0 - retained_fraction(gamma, H)) / largest_edge_eigenvalue(mesh)
@@ -164,7 +168,7 @@ def test_spring_sweeps_converge_at_spectral_rate() -> None:
     spring = next(m for m in DAMPINGS if m.name == "SPRING_WHOLE")
     errors = []
     for sweeps in (200, 201, 2000):
-        v = made(spring, system, gamma=gamma, sweeps=sweeps).damp_velocities(
+        v = make_damping(spring, system, gamma=gamma, sweeps=sweeps).damp_velocities(
             state.positions, state.velocities, state.velocities, H
         )
         errors.append(float(np.sqrt(system.mass @ ((v - mean) ** 2).sum(axis=1))))
@@ -180,8 +184,8 @@ def test_damping_metadata_and_matrix_symmetry(method: type[Damping]) -> None:
     assert method.name == method.name.upper()
     assert len(method.description) > 20
     assert not method.description.endswith(".")
-    damping = made(method, squashed(False))
-    x = squashed(False).rest
+    damping = make_damping(method, random_bar(False))
+    x = random_bar(False).rest
     matrix = damping.matrix(x)
     acts = method.damp_velocities is not Damping.damp_velocities
     assert acts or matrix is not None
@@ -191,21 +195,23 @@ def test_damping_metadata_and_matrix_symmetry(method: type[Damping]) -> None:
         assert values.min() > -1e-9 * values.max()
 
 
-def direct(system: System, gamma: float, centre: np.ndarray | None = None, **dials: object) -> Damping:
+def direct_damping(system: System, gamma: float, centre: np.ndarray | None = None, **dials: object) -> Damping:
     block = replace(system.blocks[0], ray_origin_weights=centre)
-    return made(next(m for m in DAMPINGS if m.name == "DIRECT"), replace(system, blocks=(block,)), gamma=gamma, **dials)
+    return make_damping(
+        next(m for m in DAMPINGS if m.name == "DIRECT"), replace(system, blocks=(block,)), gamma=gamma, **dials
+    )
 
 
 @pytest.mark.parametrize(("first", "then"), [("EDGES", "RADII"), ("RADII", "NONE"), ("NONE", "EDGES_PRINTED")])
 def test_direct_damping_sequence_equals_two_stages(first: str, then: str) -> None:
     """[Sch] section 5: global with (a), then local with (b)."""
-    system = squashed(False)
+    system = random_bar(False)
     for clusters in ("ELEMENTS", "RINGS"):
-        both = direct(system, 0.7, clusters=f"BODY_THEN_{clusters}", torque=first, torque_then=then)
-        whole = direct(system, 0.7, clusters="BODY", torque=first)
-        parts = direct(system, 0.7, clusters=clusters, torque=then)
-        same = direct(system, 0.7, clusters=f"BODY_THEN_{clusters}", torque=first)
-        for state in states(system, 5):
+        both = direct_damping(system, 0.7, clusters=f"BODY_THEN_{clusters}", torque=first, torque_then=then)
+        whole = direct_damping(system, 0.7, clusters="BODY", torque=first)
+        parts = direct_damping(system, 0.7, clusters=clusters, torque=then)
+        same = direct_damping(system, 0.7, clusters=f"BODY_THEN_{clusters}", torque=first)
+        for state in random_states(system, 5):
             x, v = state.positions, state.velocities
             wanted = parts.damp_velocities(x, v, whole.damp_velocities(x, v, v, H), H)
             # The same operations in the same order.
@@ -215,16 +221,16 @@ def test_direct_damping_sequence_equals_two_stages(first: str, then: str) -> Non
 
 def test_direct_damping_without_torque_scheme() -> None:
     """[Sch] (7): all motion relative to the centre of mass vanishes, rotation too."""
-    system = squashed(True)
-    damping = direct(system, 1.0, torque="NONE")
-    for state in states(system, 20):
+    system = random_bar(True)
+    damping = direct_damping(system, 1.0, torque="NONE")
+    for state in random_states(system, 20):
         mean = system.mass @ state.velocities / system.mass.sum()
         after = damping.damp_velocities(state.positions, state.velocities, state.velocities, H)
         # Rounding of sums of 24 nodes.
         assert np.abs(after - mean).max() < 1e-13 * np.abs(state.velocities).max()
 
 
-def painted_end(system: System) -> np.ndarray:
+def end_weights(system: System) -> np.ndarray:
     """Return weights that fall from 1 at one end of the bar to 0 in its middle."""
     x = system.rest[:, 0]
     return np.clip(1.0 - 2.0 * (x - x.min()) / np.ptp(x), 0.0, 1.0)
@@ -233,13 +239,13 @@ def painted_end(system: System) -> np.ndarray:
 @pytest.mark.parametrize("clusters", ["BODY", "ELEMENTS"])
 def test_ray_damping_matches_formula(clusters: str) -> None:
     """[Sch] 3.3.2, against sums written out node by node; momenta stay and energy falls."""
-    system = squashed(False)
-    painted = painted_end(system)
-    damping = direct(system, 0.8, centre=painted, clusters=clusters, torque="RAYS")
+    system = random_bar(False)
+    painted = end_weights(system)
+    damping = direct_damping(system, 0.8, centre=painted, clusters=clusters, torque="RAYS")
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     groups = [np.arange(len(system.mass))] if clusters == "BODY" else list(system.blocks[0].groups[0])
     often = np.bincount(np.concatenate(groups), minlength=len(system.mass))
-    for state in states(system, 10):
+    for state in random_states(system, 10):
         x, v = state.positions, state.velocities
         change = np.zeros_like(v)
         for nodes in groups:
@@ -263,16 +269,16 @@ def test_ray_damping_matches_formula(clusters: str) -> None:
         size = float(system.mass @ np.linalg.norm(v, axis=1))
         assert np.abs(linear_momentum(system, moved) - linear_momentum(system, state)).max() < 1e-12 * size
         assert np.abs(angular_momentum(system, moved) - angular_momentum(system, state)).max() < 1e-12 * size
-        assert kinetic(system, after) < kinetic(system, v)
-        plain = direct(system, 0.8, clusters=clusters, torque="RADII").damp_velocities(x, v, v, H)
+        assert kinetic_energy(system, after) < kinetic_energy(system, v)
+        plain = direct_damping(system, 0.8, clusters=clusters, torque="RADII").damp_velocities(x, v, v, H)
         # The result differs from damping with the centre of mass.
         assert np.abs(after - plain).max() > 1e-3 * np.abs(v).max()
     assert mesh.mass.sum() == pytest.approx(system.mass.sum())
 
 
 def test_rays_with_uniform_weights_are_radii() -> None:
-    system = squashed(True)
-    (state,) = states(system, 1)
+    system = random_bar(True)
+    (state,) = random_states(system, 1)
     for clusters in (
         whole_body_cluster(Mesh.from_elements(system.mass, system.blocks[0].groups)),
         CLUSTERS["RINGS"](Mesh.from_elements(system.mass, system.blocks[0].groups)),
@@ -290,13 +296,13 @@ def test_rays_with_uniform_weights_are_radii() -> None:
             )
 
 
-@pytest.mark.parametrize("scheme", [name for name in TORQUE_SCHEMES if name not in TURNED])
+@pytest.mark.parametrize("scheme", [name for name in TORQUE_SCHEMES if name not in SPIN_DAMPING])
 def test_balanced_forces_have_no_resultant(scheme: str) -> None:
     """[Sch] section 4: constraints, point damping. Gravity, which accelerates all nodes alike, leaves nothing."""
-    system = squashed(False)
+    system = random_bar(False)
     whole = whole_body_cluster(Mesh.from_elements(system.mass, system.blocks[0].groups))
     rng = np.random.default_rng(5)
-    for state in states(system, 5):
+    for state in random_states(system, 5):
         x = state.positions
         pull = np.zeros_like(x)
         pull[3] = [0.0, 0.0, 40.0]
@@ -315,10 +321,10 @@ def test_balanced_forces_have_no_resultant(scheme: str) -> None:
 
 def test_rigid_balancing_matches_dense_projection() -> None:
     """(d): f - M R (R^T M R)^-1 R^T f, with the six rigid fields R; the factor of (a) is optimal."""
-    system = squashed(True)
+    system = random_bar(True)
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     rng, mass = np.random.default_rng(6), system.mass.repeat(3)
-    for state in states(system, 5):
+    for state in random_states(system, 5):
         x = state.positions
         f = rng.standard_normal(x.shape)
         fields = np.concatenate([np.tile(np.eye(3), (len(x), 1, 1)), -np.cross(np.eye(3)[None], x[:, None])], axis=1)
@@ -337,9 +343,9 @@ def test_rigid_balancing_matches_dense_projection() -> None:
 @pytest.mark.parametrize("clusters", ["ELEMENTS", "RINGS"])
 def test_forces_shared_between_overlapping_clusters(clusters: str) -> None:
     """Forces balanced in each cluster are balanced in total; without a scheme they lose their mean by mass."""
-    system = squashed(False)
+    system = random_bar(False)
     parts = CLUSTERS[clusters](Mesh.from_elements(system.mass, system.blocks[0].groups))
-    (state,) = states(system, 1)
+    (state,) = random_states(system, 1)
     x, f = state.positions, np.random.default_rng(7).standard_normal(state.positions.shape)
     for scheme in ("RIGID", "EDGES", "RADII"):
         found = remove_torque(f, x, parts, scheme)

@@ -16,15 +16,15 @@ from dampsim.core.system.system import System, build_system
 
 
 @functools.cache
-def start(deflection: float) -> tuple[System, State]:
+def deflected_bar(deflection: float) -> tuple[System, State]:
     system = bar(COARSE_CELLS)
     return system, deflect(without_gravity(system), deflection)
 
 
-def measured(
+def measured_release(
     deflection: float, frames: int, overshoot: float, fps: int, substeps: int, tolerance: float
 ) -> ReleaseResult:
-    system, state = start(deflection)
+    system, state = deflected_bar(deflection)
     return measure_release(without_gravity(system), state, frames / fps, overshoot, 1 / fps, substeps, tolerance)
 
 
@@ -37,7 +37,7 @@ def measured(
 @pytest.mark.parametrize("deflection", [0.02, 0.3])
 def test_rest_time_matches_settle(deflection: float, overshoot: float, fps: int, substeps: int, tolerance: str) -> None:
     for frames in (6, 24, 48):
-        result = measured(deflection, frames, overshoot, fps, substeps, TOLERANCES[tolerance])
+        result = measured_release(deflection, frames, overshoot, fps, substeps, TOLERANCES[tolerance])
         # A release begins at the peak of a stop's swing, slightly after the stop.
         assert result.settle_time * fps == pytest.approx(frames, abs=1.0)
         assert 0.8 * frames <= result.time_to_rest * fps <= frames
@@ -52,7 +52,11 @@ def test_rest_time_matches_settle(deflection: float, overshoot: float, fps: int,
 @pytest.mark.parametrize("deflection", [0.02, 0.3])
 @pytest.mark.parametrize("overshoot", [0.3, 0.6])
 def test_overshoot_independent_of_frame_rate(deflection: float, overshoot: float) -> None:
-    peaks = [measured(deflection, 24, overshoot, fps, sub, 1e-3).overshoot for fps in (24, 30, 60) for sub in (1, 2, 4)]
+    peaks = [
+        measured_release(deflection, 24, overshoot, fps, sub, 1e-3).overshoot
+        for fps in (24, 30, 60)
+        for sub in (1, 2, 4)
+    ]
     assert max(peaks) - min(peaks) < 0.05 * overshoot
 
 

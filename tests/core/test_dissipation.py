@@ -41,7 +41,7 @@ LINKS: Index = np.array([[0, 1], [1, 2]])
 ROD: Index = np.array([[0, 1, 2]])
 
 
-def lifted(flat: Array) -> Array:
+def with_zero_z(flat: Array) -> Array:
     return np.column_stack([flat, np.zeros(len(flat))])
 
 
@@ -49,9 +49,9 @@ ROD_REST = np.array([[0.0, 0.0, 0.0], [1.0, 0.1, 0.0], [2.0, 0.9, 0.4]])
 # Each strain, its elements' rest positions, and its number of components.
 STRAINS: dict[str, tuple[Strain, Array, int]] = {
     "green tets": (GreenStrain(TET_REST, TETS), TET_REST, 6),
-    "green triangles": (GreenStrain(FLAT_REST, FACES), lifted(FLAT_REST), 3),
+    "green triangles": (GreenStrain(FLAT_REST, FACES), with_zero_z(FLAT_REST), 3),
     "biot tets": (BiotStrain(TET_REST, TETS), TET_REST, 6),
-    "biot triangles": (BiotStrain(FLAT_REST, FACES), lifted(FLAT_REST), 3),
+    "biot triangles": (BiotStrain(FLAT_REST, FACES), with_zero_z(FLAT_REST), 3),
     "springs": (SpringStrain(np.array([1.0, 0.7]), LINKS), ROD_REST, 1),
     "rod angle": (AngleStrain(np.array([0.8]), ROD), ROD_REST, 1),
     "rod tangent": (TangentStrain(np.array([0.8]), ROD), ROD_REST, 3),
@@ -59,7 +59,7 @@ STRAINS: dict[str, tuple[Strain, Array, int]] = {
 RATES = {**STRAINS, "spatial tets": (SpatialStrain(TET_REST, TETS), TET_REST, 6)}
 
 
-def bent(rest: Array, size: float = 0.15) -> Array:
+def randomly_deformed(rest: Array, size: float = 0.15) -> Array:
     return rest + size * RNG.standard_normal(rest.shape)
 
 
@@ -74,23 +74,23 @@ def dissipation(name: str) -> tuple[Dissipation, Array]:
     return Dissipation(strain, viscosity(count), weights, len(rest)), rest
 
 
-def slope(function: Callable[[Array], Array], x: Array, way: Array, step: float = 1e-6) -> Array:
+def finite_difference(function: Callable[[Array], Array], x: Array, way: Array, step: float = 1e-6) -> Array:
     return np.asarray((function(x + step * way) - function(x - step * way)) / (2.0 * step))
 
 
 @pytest.mark.parametrize("name", STRAINS)
 def test_strain_derivatives_match_finite_differences(name: str) -> None:
     strain, rest, _ = STRAINS[name]
-    x, way = bent(rest), RNG.standard_normal(rest.shape)
+    x, way = randomly_deformed(rest), RNG.standard_normal(rest.shape)
 
     def corners(positions: Array) -> Array:
         return positions[strain.elements]
 
     flat = way[strain.elements].reshape(len(strain.elements), -1, 1)
     exact = (strain.gradient(corners(x)) @ flat)[:, :, 0]
-    np.testing.assert_allclose(slope(lambda p: strain.values(corners(p)), x, way), exact, atol=1e-7)
+    np.testing.assert_allclose(finite_difference(lambda p: strain.values(corners(p)), x, way), exact, atol=1e-7)
     stress = RNG.standard_normal(exact.shape)
-    numeric = slope(lambda p: np.einsum("mc,mcw->mw", stress, strain.gradient(corners(p))), x, way, 1e-5)
+    numeric = finite_difference(lambda p: np.einsum("mc,mcw->mw", stress, strain.gradient(corners(p))), x, way, 1e-5)
     np.testing.assert_allclose((strain.contracted_hessian(corners(x), stress) @ flat)[:, :, 0], numeric, atol=2e-5)
 
 
@@ -98,7 +98,7 @@ def test_strain_derivatives_match_finite_differences(name: str) -> None:
 def test_rigid_motion_is_undamped(name: str) -> None:
     for _ in range(100):
         potential, rest = dissipation(name)
-        x = bent(rest, 0.3)
+        x = randomly_deformed(rest, 0.3)
         v = RNG.standard_normal(3) + np.cross(RNG.standard_normal(3), x)
         # Relative to the force of a deformation at the same speed.
         usual = np.abs(potential.force(x, RNG.standard_normal(x.shape))).max()
@@ -109,7 +109,7 @@ def test_rigid_motion_is_undamped(name: str) -> None:
 def test_nearly_straight_rod_spin_damping(angle: float) -> None:
     """The vector of [SRD] (24) rotates with the rod, so a spin has a strain rate proportional to the bend angle."""
     damping = Dissipation(TangentStrain(np.array([1.0]), ROD), np.eye(3), np.ones(1), 3)
-    x = folded(angle)[0]
+    x = folded_rod(angle)[0]
     for _ in range(100):
         spin = RNG.standard_normal(3)
         v = RNG.standard_normal(3) + np.cross(spin, x)
@@ -121,7 +121,7 @@ def test_nearly_straight_rod_spin_damping(angle: float) -> None:
 def test_dissipation_force_removes_energy(name: str) -> None:
     """The force is the potential's negative gradient by velocities, and the matrix is positive semidefinite."""
     potential, rest = dissipation(name)
-    x, v = bent(rest), RNG.standard_normal(rest.shape)
+    x, v = randomly_deformed(rest), RNG.standard_normal(rest.shape)
     matrix = potential.matrix(x)
     np.testing.assert_allclose(potential.force(x, v), -(matrix @ v.ravel()).reshape(v.shape), atol=1e-10)
     assert float(np.vdot(potential.force(x, v), v)) < 0.0
@@ -131,9 +131,9 @@ def test_dissipation_force_removes_energy(name: str) -> None:
 @pytest.mark.parametrize("name", STRAINS)
 def test_position_jacobian_matches_finite_differences(name: str) -> None:
     potential, rest = dissipation(name)
-    x, v, way = bent(rest), RNG.standard_normal(rest.shape), RNG.standard_normal(rest.shape)
+    x, v, way = randomly_deformed(rest), RNG.standard_normal(rest.shape), RNG.standard_normal(rest.shape)
     whole = (potential.position_jacobian(x, v, include_unsymmetric=True) @ way.ravel()).reshape(way.shape)
-    numeric = slope(lambda p: potential.force(p, v), x, way, 1e-6)
+    numeric = finite_difference(lambda p: potential.force(p, v), x, way, 1e-6)
     np.testing.assert_allclose(whole, numeric, atol=1e-4 * np.abs(numeric).max())
     part = potential.position_jacobian(x, v, include_unsymmetric=False)
     assert abs(part - part.T).max() < 1e-6 * abs(part).max()
@@ -149,10 +149,10 @@ def test_position_jacobian_matches_finite_differences(name: str) -> None:
 def test_strain_energy_derivatives(name: str) -> None:
     strain, rest, count = STRAINS[name]
     energy = StrainEnergy(strain, viscosity(count), RNG.uniform(0.5, 2.0, len(strain.elements)))
-    x, way = bent(rest), RNG.standard_normal(rest.shape)
-    numeric = slope(lambda p: np.array(energy.value_gradient(p)[0]), x, way, 1e-6)
+    x, way = randomly_deformed(rest), RNG.standard_normal(rest.shape)
+    numeric = finite_difference(lambda p: np.array(energy.value_gradient(p)[0]), x, way, 1e-6)
     assert float(np.vdot(energy.value_gradient(x)[1], way)) == pytest.approx(float(numeric), rel=1e-6)
-    numeric = slope(lambda p: energy.value_gradient(p)[1], x, way, 1e-5).ravel()
+    numeric = finite_difference(lambda p: energy.value_gradient(p)[1], x, way, 1e-5).ravel()
     np.testing.assert_allclose(energy.hessian(x, False) @ way.ravel(), numeric, atol=1e-4 * np.abs(numeric).max())
 
 
@@ -161,20 +161,20 @@ def test_green_strain_energy_equals_stvk() -> None:
     volumes = tet_volumes(TET_REST, TETS)
     energy = StrainEnergy(GreenStrain(TET_REST, TETS), isotropic_moduli(material.lam, material.mu, 3), volumes)
     other = TetElasticity(TET_REST, TETS, volumes, StVK(material))
-    x = bent(TET_REST)
+    x = randomly_deformed(TET_REST)
     assert energy.value_gradient(x)[0] == pytest.approx(other.value_gradient(x)[0], rel=1e-12)
     np.testing.assert_allclose(energy.value_gradient(x)[1], other.value_gradient(x)[1], atol=1e-9)
     assert abs(energy.hessian(x, False) - other.hessian(x, False)).max() < 1e-8
 
 
-def folded(angle: float) -> Array:
+def folded_rod(angle: float) -> Array:
     return np.array([[[-1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [np.cos(angle), np.sin(angle), 0.0]]])
 
 
 def test_rod_strains_agree_at_switch() -> None:
     """Both rod strains agree at the switch angle, and straight rods have finite forces."""
     lengths = np.array([1.0])
-    below, above = folded(SMALL_ANGLE - 1e-9), folded(SMALL_ANGLE + 1e-9)
+    below, above = folded_rod(SMALL_ANGLE - 1e-9), folded_rod(SMALL_ANGLE + 1e-9)
     assert [type(kind) for kind, _ in rod_bending_strains(below, lengths, ROD)] == [TangentStrain]
     assert [type(kind) for kind, _ in rod_bending_strains(above, lengths, ROD)] == [AngleStrain]
     v = RNG.standard_normal((3, 3))
@@ -190,7 +190,7 @@ def test_rod_strains_agree_at_switch() -> None:
     assert found[0][0][0] == pytest.approx(found[1][0][0], rel=off)
     np.testing.assert_allclose(found[0][0][1], found[1][0][1], rtol=2.0 * off, atol=1e-9)
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=3.0 * off, atol=1e-9)
-    straight = folded(0.0)
+    straight = folded_rod(0.0)
     energy = StrainEnergy(TangentStrain(lengths, ROD), np.eye(3), np.ones(1))
     assert energy.value_gradient(straight[0])[0] == 0.0
     assert np.isfinite(energy.hessian(straight[0], False).toarray()).all()
@@ -263,7 +263,7 @@ def test_implicit_and_lagged_damping_converge() -> None:
 
 def test_damping_is_rotation_invariant() -> None:
     potential, rest = dissipation("green tets")
-    x, v = bent(rest), RNG.standard_normal(rest.shape)
+    x, v = randomly_deformed(rest), RNG.standard_normal(rest.shape)
     turn = Rotation.from_rotvec([1.0, 2.0, -0.5]).as_matrix()
     np.testing.assert_allclose(potential.force(x @ turn.T, v @ turn.T), potential.force(x, v) @ turn.T, atol=1e-10)
 
@@ -292,7 +292,7 @@ def test_damping_ratio_of_first_mode() -> None:
         assert decrement / np.hypot(2.0 * np.pi, decrement) == pytest.approx(ratio, rel=0.03)
 
 
-def dialled(kind: type[Damping], **dials: float) -> tuple[Array, DampedBody]:
+def damping_matrix(kind: type[Damping], **dials: float) -> tuple[Array, DampedBody]:
     """Return the dense damping matrix at rest of a bar with given settings, and the bar."""
     material = ElasticMaterial(2e5, 0.35, 1000.0)
     system = bar((2, 1, 1), clamped=False, material=material)
@@ -304,23 +304,23 @@ def dialled(kind: type[Damping], **dials: float) -> tuple[Array, DampedBody]:
 
 
 def test_volume_and_shear_damped_separately() -> None:
-    plain, body = dialled(StrainRateDamping)
+    plain, body = damping_matrix(StrainRateDamping)
     rest, material = body.block.rest, body.material
     volume = float(np.prod(np.ptp(rest, axis=0)))
     beta = 2.0 * 0.1 / 10.0
     for lam, mu in ((0.0, 1.0), (5.0, 0.0), (3.0, 7.0)):
-        matrix, _ = dialled(StrainRateDamping, lambda_d=lam, mu_d=mu)
+        matrix, _ = damping_matrix(StrainRateDamping, lambda_d=lam, mu_d=mu)
         # Uniform growth v = x: tr eps' = 3; shear v = (y, 0, 0): eps' has 1/2 twice.
         grown, sheared = rest.ravel(), (rest[:, [1]] * np.array([1.0, 0.0, 0.0])).ravel()
         powers = [float(v @ matrix @ v) / (beta * volume) for v in (grown, sheared)]
         expected = [9.0 * lam * material.lam + 6.0 * mu * material.mu, mu * material.mu]
         np.testing.assert_allclose(powers, expected, rtol=1e-9, atol=1e-9 * material.lam)
-    assert np.array_equal(dialled(StrainRateDamping, lambda_d=1.0, mu_d=1.0)[0], plain)
+    assert np.array_equal(damping_matrix(StrainRateDamping, lambda_d=1.0, mu_d=1.0)[0], plain)
 
 
 def test_rayleigh_alpha_adds_mass_matrix() -> None:
-    plain, body = dialled(RayleighDamping)
-    weighed, _ = dialled(RayleighDamping, alpha=2.5)
+    plain, body = damping_matrix(RayleighDamping)
+    weighed, _ = damping_matrix(RayleighDamping, alpha=2.5)
     mass = np.diag(body.block.mass.repeat(3))
     np.testing.assert_allclose(weighed - plain, 2.5 * mass, atol=1e-12 * np.abs(plain).max())
     # Only alpha slows a translation: rigid motions have no stiffness at rest.

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_cloth import strip
-from test_shot import ended
+from test_shot import run_to_end
 
-from builders import net, scene, still, strutted, wire
+from builders import net, scene, static_body, strutted_rod, wire
 from dampsim.core.bodies.draft import coarsen_body, resolution_parameter
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.measure.calibrate import release_test
@@ -21,25 +21,25 @@ from shapes import tube
 def rod() -> Body:
     surface = tube(1.0, 0.08, 24, 12)
     pins = (surface.vertices[:, 2] < 0.06).astype(float)
-    return still(surface, pins, resolution=1500, stiffness=2500.0, settle=24.0, bounce=40.0)
+    return static_body(surface, pins, resolution=1500, stiffness=2500.0, settle=24.0, bounce=40.0)
 
 
 def sheet() -> Body:
     return strip(60)
 
 
-def count(body: Body) -> int:
+def node_count(body: Body) -> int:
     return len(kind_by_name(body.kind).build(body).block.rest)
 
 
-@pytest.mark.parametrize("make", [rod, sheet, strutted])
+@pytest.mark.parametrize("make", [rod, sheet, strutted_rod])
 def test_draft_reduces_only_resolution(make: object) -> None:
     body = make()  # type: ignore[operator]
     body = replace(body, settings=replace(body.settings, resolution=1500))
     draft, name = coarsen_body(body, 0.3), resolution_parameter(body)
     assert name
     # The surface of a thin body keeps more nodes than the fraction.
-    assert count(draft) < 0.6 * count(body)
+    assert node_count(draft) < 0.6 * node_count(body)
     same = replace(draft, settings=replace(draft.settings, **{name: getattr(body.settings, name)}))
     assert same == body
 
@@ -54,7 +54,7 @@ def test_mesh_bound_bodies_have_no_draft(make: object) -> None:
 def test_draft_keeps_settle_and_bounce() -> None:
     found = []
     for body in (rod(), coarsen_body(rod(), 0.2)):
-        curve = ended(release_test(Simulation(scene(body)), body.name, 0.02))
+        curve = run_to_end(release_test(Simulation(scene(body)), body.name, 0.02))
         # Bounds for a release in docs/validation/settle.md: 0.8 to 1.05 of Settle, and 10 percentage points.
         assert 0.8 * 24.0 < curve.rest < 1.05 * 24.0
         assert curve.overshoot == pytest.approx(0.4, abs=0.1)

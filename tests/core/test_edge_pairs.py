@@ -11,7 +11,7 @@ from dampsim.core.geometry.triangles import Topology
 from shapes import box, ring, sheet, sphere
 
 
-def every_pair(points_a, edges_a, points_b, edges_b, reach) -> dict[tuple[int, int], tuple[float, float, float]]:
+def brute_force_pairs(points_a, edges_a, points_b, edges_b, reach) -> dict[tuple[int, int], tuple[float, float, float]]:
     """Return s, t and the distance of edges whose lines' closest points lie within both, by brute force.
 
     Pairs at small angles are left out.
@@ -34,7 +34,7 @@ def test_near_edge_pairs_match_brute_force(reach: float) -> None:
     lengths = np.where(np.arange(90) % 15 == 0, 10.0, 0.2)[:, None, None]
     a, b = ((rng.normal(size=(90, 1, 3)) + lengths * rng.normal(size=(90, 2, 3))).reshape(-1, 3) for _ in range(2))
     edges = np.arange(180).reshape(-1, 2)
-    expected = every_pair(a, edges, b, edges, reach)
+    expected = brute_force_pairs(a, edges, b, edges, reach)
     found = near_edge_pairs(a, edges, b, edges, reach)
     assert len(expected) > 5
     assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)

@@ -48,7 +48,7 @@ def membrane(model: type[Membrane]) -> Membrane:
     return model(REST, CURVED, FABRIC)
 
 
-def fibres(length: float, most: float) -> FibreEnergy:
+def fibre_energy(length: float, most: float) -> FibreEnergy:
     """Return the energy of slanted fibres that contract to a length, with a largest compression."""
     ways = np.tile(np.array([0.6, 0.64, 0.48]), (len(TETS), 1))
     return FibreEnergy.from_directions(REST, TETS, ways, 1000.0 * tet_volumes(REST, TETS), np.inf).with_contraction(
@@ -65,8 +65,8 @@ THIN: dict[str, Energy] = {
 ENERGIES: dict[str, Energy] = {
     **{model.__name__: elastic(model) for model in ELASTIC_MODELS},
     **THIN,
-    "Fibres, pulling": fibres(0.6, 0.1),
-    "Fibres, pushing": fibres(1.6, 0.45),
+    "Fibres, pulling": fibre_energy(0.6, 0.1),
+    "Fibres, pushing": fibre_energy(1.6, 0.45),
     "SoftPins": SoftPins(np.array([0, 3]), np.array([10.0, 20.0]), np.array([[0.1, 0.2, 0.3], [0.5, 0.5, 0.5]])),
     # A tetrahedron: the mean of all nodes cancels only for closed surfaces.
     "Pressure": Pressure(np.array([[0, 2, 4], [0, 4, 1], [0, 1, 2], [1, 4, 2]]), 200.0),
@@ -75,7 +75,7 @@ ENERGIES: dict[str, Energy] = {
 }
 
 
-def folded(*angles: float) -> np.ndarray:
+def folded_strip(*angles: float) -> np.ndarray:
     """Return the points of a strip of triangles that is folded by an angle, rad, at each of its hinges."""
     points = [np.array([0.0, -0.4, 0.0]), np.array([0.1, 0.5, 0.0]), np.array([0.9, -0.45, 0.0])]
     for angle in angles:
@@ -87,12 +87,12 @@ def folded(*angles: float) -> np.ndarray:
 
 
 STRIP = np.array([[0, 1, 2], [2, 1, 3], [2, 3, 4], [4, 3, 5], [4, 5, 6]])
-CREASED = ShellBending(folded(0.2, -0.1, 0.3, 0.1), STRIP, 20.0)
+CREASED = ShellBending(folded_strip(0.2, -0.1, 0.3, 0.1), STRIP, 20.0)
 
 
 @pytest.mark.parametrize("fold", [2.3, 2.9, 3.1])
 def test_derivatives_of_nearly_closed_fold(fold: float) -> None:
-    energy, x = CREASED, folded(fold, 0.5, -fold, 0.4)
+    energy, x = CREASED, folded_strip(fold, 0.5, -fold, 0.4)
     way, step = RNG.standard_normal(x.shape), 1e-6
     (above, slope), (below, other) = (energy.value_gradient(x + sign * step * way) for sign in (1.0, -1.0))
     gradient, product = energy.value_gradient(x)[1], energy.hessian(x, False) @ way.ravel()
@@ -105,7 +105,7 @@ def test_derivatives_of_nearly_closed_fold(fold: float) -> None:
 def test_bending_energy_continuous_over_full_turn() -> None:
     """A jump there once stopped the line search: a strip that fell on its end could not be simulated."""
     # The rest shape is folded by 0.2 rad to the other side.
-    before, after = (folded(np.pi + 0.2 + change, 0.5, 0.3, 0.4) for change in (-1e-9, 1e-9))
+    before, after = (folded_strip(np.pi + 0.2 + change, 0.5, 0.3, 0.4) for change in (-1e-9, 1e-9))
     assert CREASED.excess_angles(before)[0] == pytest.approx(-np.pi, abs=1e-8)
     assert CREASED.excess_angles(after)[0] == pytest.approx(np.pi, abs=1e-8)
     values = [CREASED.value_gradient(x)[0] for x in (before, after)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.errors import DampSimError
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
@@ -24,7 +24,7 @@ ENDS = [
 ]
 
 
-def chosen_for(name: str) -> dict[str, object]:
+def required_choices(name: str) -> dict[str, object]:
     """Return the choices that make a parameter effective."""
     parameter = PARAMETERS[name]
     return {choice[0]: choice[1] for choice in (parameter.visible_if, parameter.also_visible_if) if choice}
@@ -36,8 +36,8 @@ def test_extreme_parameters_simulate_or_raise(name: str, end: str) -> None:
     surface = box((0.6, 0.2, 0.2))
     x = surface.vertices[:, 0]
     shift = np.array([0.2, 0.0, 0.0])
-    dials = {"resolution": 60, **chosen_for(name), name: getattr(PARAMETERS[name], end)}
-    body = still(
+    dials = {"resolution": 60, **required_choices(name), name: getattr(PARAMETERS[name], end)}
+    body = static_body(
         surface, (x <= x.min()).astype(float), lambda frame: surface.vertices + shift * min(frame - 1.0, 2.0), **dials
     )
     assert Settings(**dials)

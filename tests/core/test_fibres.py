@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from killed import bytes_of, kill_bake
+from killed import frame_bytes_of_bake, kill_bake
 
-from builders import DOWN, gridded, scene, still
+from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.energies.fibres import FibreEnergy, contraction_coefficients
 from dampsim.core.errors import DampSimError
@@ -33,10 +33,10 @@ from dampsim.core.system.fibres import FibreTerm
 from dampsim.core.system.inputs import BlockInputs
 from promise import Outcome
 from references.elastic import gradient
-from references.fibres import drawn, fibre_density, lag, stretched
+from references.fibres import contracted_solid, fibre_density, lag, stretched_solid
 from shapes import tube
 
-NOTHING = np.zeros(3)
+ZERO_GRAVITY = np.zeros(3)
 YOUNG, POISSON = 3e5, 0.45
 LAWS = [law.name for law in ELASTIC_MODELS]
 Keyed = Callable[[float], float]
@@ -49,11 +49,11 @@ def ramp(most: float, begin: float = 2.0, frames: float = 4.0) -> Keyed:
 
 def muscle(keyed: Keyed | None = None, pinned: bool = False, **more: Any) -> Body:
     """Return a bar along x, 1 m long and 0.2 m thick, with fibres throughout."""
-    surface = more.pop("surface", gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1))
+    surface = more.pop("surface", gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1))
     pins = (surface.vertices[:, 0] < 1e-6).astype(float) if pinned else None
     dials = {"stiffness": 1e-3 * YOUNG, "poisson": POISSON, "settle": 24.0, "bounce": 30.0, "resolution": 300, **more}
     dials.setdefault("fibre_map", np.ones(len(surface.vertices)))
-    body = still(surface, pins, **{"fibres_along": "X", **dials})
+    body = static_body(surface, pins, **{"fibres_along": "X", **dials})
     if keyed is None:
         return body
 
@@ -63,15 +63,15 @@ def muscle(keyed: Keyed | None = None, pinned: bool = False, **more: Any) -> Bod
     return replace(body, settings=at(1.0), settings_by_frame=at)
 
 
-def weightless(body: Body, last: int = 60) -> Scene:
-    return scene(body, last=last, gravity=NOTHING)
+def weightless_scene(body: Body, last: int = 60) -> Scene:
+    return scene(body, last=last, gravity=ZERO_GRAVITY)
 
 
 def frames(given: Scene) -> list[Frame]:
     return list(Simulation(given).frames())
 
 
-def size(frame: Frame) -> np.ndarray:
+def bar_size(frame: Frame) -> np.ndarray:
     return np.asarray(np.ptp(frame.shapes["Bar"], axis=0))
 
 
@@ -97,7 +97,7 @@ def test_fibre_energy_matches_formula(t: float, p: float) -> None:
 def test_target_stretch_balances_flesh(law: str, contraction: float) -> None:
     material = ElasticMaterial(YOUNG, POISSON, 1000.0)
     model = next(one for one in ELASTIC_MODELS if one.name == law)(material)
-    _, stress = stretched(law, YOUNG, POISSON, 1.0 - contraction)
+    _, stress = stretched_solid(law, YOUNG, POISSON, 1.0 - contraction)
     t, p = contraction_coefficients(model, contraction, 2.0 * YOUNG, YOUNG)
     # The reference minimises to the square root of rounding.
     assert t == pytest.approx(1.0 - contraction + stress / (2.0 * YOUNG), abs=1e-6)
@@ -115,22 +115,22 @@ def test_target_stretch_balances_flesh(law: str, contraction: float) -> None:
 def test_free_bar_contracts_to_keyed_length(law: str, percent: float, stiff: float) -> None:
     """The contraction does not depend on the fibres' stiffness; the thickness follows from the flesh."""
     body = muscle(ramp(percent), material=law, fibre_stiffness=stiff, settle=12.0)
-    last = frames(weightless(body, 50))[-1]
+    last = frames(weightless_scene(body, 50))[-1]
     length = 1.0 - 0.01 * percent
-    width, _ = stretched(law, YOUNG, POISSON, length)
+    width, _ = stretched_solid(law, YOUNG, POISSON, length)
     # A thousandth remains after three Settle times; the bar may also rotate about its axis.
-    np.testing.assert_allclose(size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
+    np.testing.assert_allclose(bar_size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
 
 
 @pytest.mark.slow
 def test_half_painted_fibres_minimise_energy() -> None:
-    surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
+    surface = gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     body = muscle(ramp(40.0), fibre_map=np.full(len(surface.vertices), 0.5), settle=12.0)
-    last = frames(weightless(body, 50))[-1]
-    length, width = drawn("StableNeoHookean", YOUNG, POISSON, 2.0 * YOUNG, 0.4, 0.5)
+    last = frames(weightless_scene(body, 50))[-1]
+    length, width = contracted_solid("StableNeoHookean", YOUNG, POISSON, 2.0 * YOUNG, 0.4, 0.5)
     assert 0.62 < length < 0.75
     # The same tolerance as for the free bar.
-    np.testing.assert_allclose(size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
+    np.testing.assert_allclose(bar_size(last), [length, 0.2 * width, 0.2 * width], atol=1e-3)
 
 
 @pytest.mark.parametrize(("bounce", "phi"), [(30.0, 1.0), (0.0, 1.0), (60.0, 2.0)])
@@ -173,10 +173,10 @@ def test_fibre_rounding_for_negative_target() -> None:
 @pytest.mark.parametrize("percent", [60.0, -100.0])
 def test_extreme_contraction_with_bounce(percent: float) -> None:
     body = muscle(ramp(percent, 2.0, 12.0), settle=12.0, bounce=50.0, resolution=60)
-    found = frames(weightless(body, 44))
-    assert size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
+    found = frames(weightless_scene(body, 44))
+    assert bar_size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
     # Bounce overshoots within the limits of the fibres.
-    assert all(0.25 < size(one)[0] < 2.55 for one in found)
+    assert all(0.25 < bar_size(one)[0] < 2.55 for one in found)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_extreme_contraction_with_bounce(percent: float) -> None:
         pytest.param(36.0, 60.0, marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.parametrize("gravity", [NOTHING, DOWN])
+@pytest.mark.parametrize("gravity", [ZERO_GRAVITY, DOWN])
 def test_settle_and_bounce_after_contraction(settle: float, bounce: float, gravity: np.ndarray) -> None:
     stop = 10
     body = muscle(ramp(30.0, 2.0, stop - 2.0), True, settle=settle, bounce=bounce)
@@ -202,18 +202,18 @@ def test_settle_and_bounce_after_contraction(settle: float, bounce: float, gravi
 
 
 def test_contraction_immediate_without_follow_through() -> None:
-    found = frames(weightless(muscle(ramp(30.0), follow_through=0.0), 12))
+    found = frames(weightless_scene(muscle(ramp(30.0), follow_through=0.0), 12))
     for one, percent in zip(found, [0.0, 0.0, 7.5, 15.0, 22.5, *[30.0] * 7], strict=True):
         # The remaining deviation is due to the flesh's inertia.
-        assert size(one)[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
+        assert bar_size(one)[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.01)
 
 
 def test_contracting_free_body_conserves_momenta() -> None:
-    surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
+    surface = gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     # On one side only: the bar bends, and would rotate if momentum were lost.
     side = np.clip(surface.vertices[:, 2] / 0.2, 0.0, 1.0)
     body = muscle(ramp(40.0, 3.0, 3.0), fibre_map=side)
-    simulation = Simulation(weightless(body, 30))
+    simulation = Simulation(weightless_scene(body, 30))
     mass = simulation.system_of("Bar").mass
     begin = mass @ simulation.first_frame().state.positions / mass.sum()
     bent = 0.0
@@ -242,7 +242,7 @@ def test_restart_from_frame_is_identical() -> None:
             }
 
 
-def curled() -> Scene:
+def curling_scene() -> Scene:
     """Return a hanging bar that curls and lashes out: the contraction of one side changes in each frame."""
     body = muscle(lambda frame: 25.0 + 30.0 * math.sin(2.3 * frame), True)
     painted = np.where(body.surface.vertices[:, 2] > 0.1, 1.0, 0.2)
@@ -252,10 +252,10 @@ def curled() -> Scene:
 @pytest.mark.slow
 def test_killed_bake_while_contracting_is_identical(tmp_path: Path) -> None:
     folder = tmp_path / "killed"
-    assert 6 <= kill_bake(folder, "test_fibres", "curled", 6) < 14
-    whole = bytes_of(tmp_path / "whole", curled())
+    assert 6 <= kill_bake(folder, "test_fibres", "curling_scene", 6) < 14
+    whole = frame_bytes_of_bake(tmp_path / "whole", curling_scene())
     assert whole
-    assert bytes_of(folder, curled()) == whole
+    assert frame_bytes_of_bake(folder, curling_scene()) == whole
 
 
 @pytest.mark.slow
@@ -263,9 +263,9 @@ def test_refreshed_preconditioner_saves_iterations(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Two thirds of the iterations with the preconditioner at rest, and the same shape."""
-    surface = gridded("Bar", (0, 0, 0), (2, 0.25, 0.25), 0.125)
+    surface = gridded_box("Bar", (0, 0, 0), (2, 0.25, 0.25), 0.125)
     body = muscle(ramp(50.0, 2.0, 8.0), True, surface=surface, resolution=1500)
-    given = scene(replace(body, fibre_map=(surface.vertices[:, 2] > 0.12).astype(float)), last=12, gravity=NOTHING)
+    given = scene(replace(body, fibre_map=(surface.vertices[:, 2] > 0.12).astype(float)), last=12, gravity=ZERO_GRAVITY)
 
     def solved() -> tuple[int, np.ndarray]:
         simulation, counts = Simulation(given), list[int]()
@@ -291,9 +291,9 @@ def test_refreshed_preconditioner_saves_iterations(
 
 @pytest.mark.parametrize("dials", [{}, {"preroll": 30}, {"start_settled": False}])
 def test_shot_starts_at_rest_contracted(dials: dict[str, Any]) -> None:
-    gravity = NOTHING if dials.get("start_settled") is False else DOWN
+    gravity = ZERO_GRAVITY if dials.get("start_settled") is False else DOWN
     found = frames(scene(muscle(lambda frame: 40.0, True, **dials), last=8, gravity=gravity))
-    assert size(found[0])[0] < 0.66
+    assert bar_size(found[0])[0] < 0.66
     # A preroll leaves at most a hundredth of the contraction.
     most = 4e-3 if "preroll" in dials else 1e-3
     assert max(np.abs(one.shapes["Bar"] - found[0].shapes["Bar"]).max() for one in found) < most
@@ -319,14 +319,14 @@ def test_sudden_contraction_stays_bounded() -> None:
     for percent in (60.0, -50.0):
         found = frames(scene(muscle(lambda frame, p=percent: p if frame >= 5 else 0.0, True), last=60))
         assert all(np.isfinite(one.shapes["Bar"]).all() for one in found)
-        assert size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.3)
+        assert bar_size(found[-1])[0] == pytest.approx(1.0 - 0.01 * percent, abs=0.3)
         # Bounded: the tip stays in front of the wall and within twice the stroke.
-        assert all(one.shapes["Bar"][:, 0].min() > -0.35 and size(one)[0] < 2.0 for one in found)
+        assert all(one.shapes["Bar"][:, 0].min() > -0.35 and bar_size(one)[0] < 2.0 for one in found)
 
 
 def fan() -> Surface:
     """Return a quarter of a ring in the xz plane, of radius 1 m and 0.2 m thick."""
-    surface = gridded("Bar", (0, 0, 0), (np.pi / 2, 0.2, 0.2), 0.1)
+    surface = gridded_box("Bar", (0, 0, 0), (np.pi / 2, 0.2, 0.2), 0.1)
     angle, deep, high = surface.vertices.T
     out = 0.9 + high
     points = np.column_stack([out * np.sin(angle), deep, out * np.cos(angle)])
@@ -338,7 +338,7 @@ def test_painted_fibres_follow_painted_direction() -> None:
     x, _, z = surface.vertices.T
     painted = np.arctan2(x, z) / (np.pi / 2)
     body = muscle(surface=surface, fibres_along="PAINTED", fibre_direction=painted, resolution=600)
-    block = Simulation(weightless(body)).system_of("Bar").blocks[0]
+    block = Simulation(weightless_scene(body)).system_of("Bar").blocks[0]
     (term,) = (one for one in block.terms if isinstance(one, FibreTerm))
     assert isinstance(term.energy, FibreEnergy)
     # At rest F a is the fibre direction.
@@ -357,7 +357,7 @@ def test_painted_fibres_follow_painted_direction() -> None:
 def test_displayed_fibres_lie_inside_flesh() -> None:
     rod = tube(2.0, 0.2, 24, 20)
     body = muscle(None, surface=Surface("Rod", rod.vertices, rod.triangles), fibres_along="LENGTH")
-    simulation = Simulation(weightless(body, last=1))
+    simulation = Simulation(weightless_scene(body, last=1))
     (frame,) = simulation.frames()
     found = fibre_state(simulation, frame, "Rod")
     assert found is not None
@@ -370,9 +370,9 @@ def test_displayed_fibres_lie_inside_flesh() -> None:
 def test_fibres_along_length_of_rotated_bar() -> None:
     turn = np.linalg.qr(np.random.default_rng(2).standard_normal((3, 3)))[0]
     turn *= np.sign(np.linalg.det(turn))
-    surface = gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
+    surface = gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1)
     surface = Surface("Bar", surface.vertices @ turn.T, surface.triangles)
-    block = Simulation(weightless(muscle(surface=surface, fibres_along="LENGTH"))).system_of("Bar").blocks[0]
+    block = Simulation(weightless_scene(muscle(surface=surface, fibres_along="LENGTH"))).system_of("Bar").blocks[0]
     (term,) = (one for one in block.terms if isinstance(one, FibreTerm))
     assert isinstance(term.energy, FibreEnergy)
     ways = np.einsum(
@@ -390,30 +390,33 @@ def test_fibres_along_length_of_rotated_bar() -> None:
         ({"fibre_map": np.zeros(150)}, "Bar: no vertex that is free to move has a weight in its fibre group"),
         ({"fibres_along": "PAINTED"}, "Bar: Fibre Direction is Painted, but no Direction Group is chosen"),
         ({"fibres_along": "PAINTED", "fibre_direction": np.ones(150)}, "Bar: its Direction Group is nearly constant"),
-        ({"surface": gridded("Bar", (0, 0, 0), (1, 1, 1), 0.25), "fibres_along": "LENGTH"}, "about as wide as long"),
+        (
+            {"surface": gridded_box("Bar", (0, 0, 0), (1, 1, 1), 0.25), "fibres_along": "LENGTH"},
+            "about as wide as long",
+        ),
     ],
 )
 def test_invalid_fibre_direction_error_states_fix(more: dict[str, Any], words: str) -> None:
-    count = len(gridded("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1).vertices)
+    count = len(gridded_box("Bar", (0, 0, 0), (1, 0.2, 0.2), 0.1).vertices)
     more = {name: value[:1].repeat(count) if name.startswith("fibre_") else value for name, value in more.items()}
     with pytest.raises(DampSimError, match=words):
-        Simulation(weightless(muscle(**more)))
+        Simulation(weightless_scene(muscle(**more)))
 
 
 def test_contraction_in_digest_with_fibres_only() -> None:
     """Contraction changes digests only of bodies with fibres; caches from before fibres stay valid."""
 
     def digest(percent: float, **more: Any) -> str:
-        return Simulation(weightless(muscle(lambda frame: percent, **more))).sample_frame(3).digests["Bar"]
+        return Simulation(weightless_scene(muscle(lambda frame: percent, **more))).sample_frame(3).digests["Bar"]
 
     assert digest(10.0) != digest(20.0)
     assert digest(10.0, fibre_map=None) == digest(20.0, fibre_map=None)
-    now = cache_inputs(weightless(muscle(fibre_map=None, fibres_along="LENGTH")))
+    now = cache_inputs(weightless_scene(muscle(fibre_map=None, fibres_along="LENGTH")))
     new = {"Contraction", "Fibre Stiffness", "Fibre Direction", "the painted Fibres", "the painted Direction"}
     assert new <= set(now["bodies"]["Bar"])
     before = {**now, "bodies": {"Bar": {name: v for name, v in now["bodies"]["Bar"].items() if name not in new}}}
     assert describe_changes(before, now) == []
-    painted = cache_inputs(weightless(muscle(fibres_along="LENGTH")))
+    painted = cache_inputs(weightless_scene(muscle(fibres_along="LENGTH")))
     assert describe_changes(before, painted) == ["the painted Fibres"]
 
 
@@ -431,6 +434,6 @@ def test_contraction_of_step_subintervals() -> None:
 @pytest.mark.parametrize("damping", ["FIRST_MODE", "POINT", "STRAIN_RATE", "TRADITIONAL", "RAYLEIGH"])
 def test_fibres_contract_with_other_dampings(damping: str) -> None:
     more = {"damping_by": damping, "integrator": "BACKWARD_EULER", "accuracy": "TIGHT"}
-    found = frames(weightless(muscle(ramp(20.0), **more), 60))
+    found = frames(weightless_scene(muscle(ramp(20.0), **more), 60))
     # The remaining swing is a few percent of the contraction.
-    assert size(found[-1])[0] == pytest.approx(0.8, abs=0.02)
+    assert bar_size(found[-1])[0] == pytest.approx(0.8, abs=0.02)

@@ -44,19 +44,19 @@ def wind(strength: float, axis: np.ndarray = X, **more: Any) -> ForceField:
     return ForceField(ForceFieldType.WIND, ForceFieldShape.PLANE, NOWHERE, axis, strength, **more)
 
 
-def within(body: Body, outside: Callable[[float], ExternalForces]) -> Body:
+def with_forces(body: Body, outside: Callable[[float], ExternalForces]) -> Body:
     return replace(body, external_forces=outside)
 
 
-def steadily(body: Body, *fields: ForceField, gravity: np.ndarray = DOWN) -> Body:
-    return within(body, lambda frame: ExternalForces(gravity, fields))
+def with_steady_fields(body: Body, *fields: ForceField, gravity: np.ndarray = DOWN) -> Body:
+    return with_forces(body, lambda frame: ExternalForces(gravity, fields))
 
 
 def frames(body: Body, last: int, **more: Any) -> list[Frame]:
     return list(Simulation(scene(body, last=last, **more)).frames())
 
 
-def same(first: list[Frame], second: list[Frame]) -> bool:
+def is_identical(first: list[Frame], second: list[Frame]) -> bool:
     return all(
         a.state.positions.tobytes() == b.state.positions.tobytes()
         and a.state.velocities.tobytes() == b.state.velocities.tobytes()
@@ -66,7 +66,7 @@ def same(first: list[Frame], second: list[Frame]) -> bool:
 
 # Accelerations of nodes.
 
-FADES = (Falloff(), Falloff(1.5), Falloff(2.0, 0.8), Falloff(0.5, None, 1.6), Falloff(1.0, 0.4, 2.0))
+FALLOFFS = (Falloff(), Falloff(1.5), Falloff(2.0, 0.8), Falloff(0.5, None, 1.6), Falloff(1.0, 0.4, 2.0))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_field_acceleration_matches_formula(kind: ForceFieldType) -> None:
     """For each kind, shape, falloff and side."""
     chance = np.random.default_rng(3)
     points, velocities = chance.normal(size=(2, 40, 3))
-    cases = list(product(ForceFieldShape, FalloffType, ForceFieldSide, FADES))
+    cases = list(product(ForceFieldShape, FalloffType, ForceFieldSide, FALLOFFS))
     acted = 0
     for shape, kept_within, side, fade in cases:
         if kind is ForceFieldType.VORTEX and shape is ForceFieldShape.LINE:
@@ -186,7 +186,7 @@ def test_field_settings_change_frame_digest() -> None:
 
     def digest(field: ForceField | None, gravity: np.ndarray = DOWN, **dials: Any) -> str:
         there = replace(body, settings=replace(body.settings, **dials))
-        there = there if field is None else steadily(there, field, gravity=gravity)
+        there = there if field is None else with_steady_fields(there, field, gravity=gravity)
         return Simulation(scene(there, last=2)).sample_frame(1).digests["Bar"]
 
     variants = [replace(one, **{name: value}) for name, value in other.items()]
@@ -213,11 +213,11 @@ def test_caches_without_fields_stay_valid() -> None:
 # Motion of bodies.
 
 
-def free(**dials: Any) -> Body:
+def free_bar(**dials: Any) -> Body:
     return bar("Bar", 0.0, 1.0, False, **{"resolution": 60, "stiffness": 1000.0, "accuracy": "TIGHT", **dials})
 
 
-def held(**dials: Any) -> Body:
+def pinned_bar(**dials: Any) -> Body:
     return bar("Bar", 0.0, 1.0, True, **{"resolution": 60, "stiffness": 1000.0, "settle": 12.0, **dials})
 
 
@@ -238,8 +238,8 @@ def test_uniform_wind_acts_like_gravity(dials: dict[str, Any]) -> None:
     """With each integrator."""
     pull = np.array([3.0, 1.0, -2.0])
     strength = float(np.linalg.norm(pull))
-    blown = steadily(free(**dials), wind(strength, pull / strength), gravity=NOWHERE)
-    one, other = frames(blown, 8, gravity=NOWHERE), frames(free(**dials), 8, gravity=pull)
+    blown = with_steady_fields(free_bar(**dials), wind(strength, pull / strength), gravity=NOWHERE)
+    one, other = frames(blown, 8, gravity=NOWHERE), frames(free_bar(**dials), 8, gravity=pull)
     assert np.abs(other[-1].state.positions - other[0].state.positions).max() > 0.01
     for a, b in zip(one, other, strict=True):
         # Rounding of the wind's direction, and tolerance of the minimisation.
@@ -249,7 +249,7 @@ def test_uniform_wind_acts_like_gravity(dials: dict[str, Any]) -> None:
 @pytest.mark.parametrize("substeps", [1, 4])
 def test_free_body_approaches_wind_velocity(substeps: int) -> None:
     strength, flow = 5.0, 2.0
-    body = steadily(free(substeps=substeps, bounce=0.0), wind(strength, flow=flow), gravity=NOWHERE)
+    body = with_steady_fields(free_bar(substeps=substeps, bounce=0.0), wind(strength, flow=flow), gravity=NOWHERE)
     found = frames(body, 60, gravity=NOWHERE)
     simulation = Simulation(scene(body, gravity=NOWHERE))
     mass = simulation.system_of("Bar").mass
@@ -268,11 +268,11 @@ def test_free_body_approaches_wind_velocity(substeps: int) -> None:
 
 
 def test_vortex_transfers_momentum_and_torque() -> None:
-    h, body = 1.0 / FPS, free(bounce=0.0, settle=2.0, stiffness=1e5)
+    h, body = 1.0 / FPS, free_bar(bounce=0.0, settle=2.0, stiffness=1e5)
     field = ForceField(
         ForceFieldType.VORTEX, ForceFieldShape.POINT, np.array([0.3, 0.2, 0.4]), np.array([0.0, 0.0, 1.0]), 2.0
     )
-    simulation = Simulation(scene(steadily(body, field, gravity=NOWHERE), last=2, gravity=NOWHERE))
+    simulation = Simulation(scene(with_steady_fields(body, field, gravity=NOWHERE), last=2, gravity=NOWHERE))
     first, second = simulation.frames()
     mass, x = simulation.system_of("Bar").mass, first.state.positions
     force = mass[:, None] * field_accelerations([field], 1.0, 1.0, x, np.zeros_like(x), h)
@@ -288,9 +288,9 @@ def test_vortex_transfers_momentum_and_torque() -> None:
 
 def test_steady_wind_shifts_equilibrium_without_swing() -> None:
     pull = DOWN + 4.0 * np.array([0.0, 1.0, 0.0])
-    blown = frames(steadily(held(), wind(4.0, np.array([0.0, 1.0, 0.0]), flow=1.0)), 20)
-    heavy = Simulation(scene(held(), gravity=pull)).first_frame()
-    calm = Simulation(scene(held())).first_frame()
+    blown = frames(with_steady_fields(pinned_bar(), wind(4.0, np.array([0.0, 1.0, 0.0]), flow=1.0)), 20)
+    heavy = Simulation(scene(pinned_bar(), gravity=pull)).first_frame()
+    calm = Simulation(scene(pinned_bar())).first_frame()
     assert np.abs(blown[0].surface - calm.surface).max() > 0.02
     # Single precision of surfaces, and tolerance of the static solve.
     np.testing.assert_allclose(blown[0].surface, heavy.surface, atol=1e-6)
@@ -300,10 +300,10 @@ def test_steady_wind_shifts_equilibrium_without_swing() -> None:
 
 
 def test_drag_of_body_moved_by_pins() -> None:
-    body, speed, flow = held(settle=6.0), 2.0, 3.0
+    body, speed, flow = pinned_bar(settle=6.0), 2.0, 3.0
     surface = body.surface.vertices
     flying = replace(body, motion=lambda frame: surface + np.array([0.0, speed * (frame - 1.0) / FPS, 0.0]))
-    found = frames(steadily(flying, wind(0.0, flow=flow)), 40)
+    found = frames(with_steady_fields(flying, wind(0.0, flow=flow)), 40)
     behind = found[-1].surface - (flying.motion(40.0) - surface)
     # In the body's frame it is a head wind of this acceleration.
     expected = Simulation(scene(body, gravity=DOWN - np.array([0.0, speed * flow, 0.0]))).first_frame().surface
@@ -319,7 +319,7 @@ def test_sleep_in_wind_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None
     def outside(frame: float) -> ExternalForces:
         return ExternalForces(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))
 
-    frames(within(held(substeps=1, bounce=0.0), outside), 20)
+    frames(with_forces(pinned_bar(substeps=1, bounce=0.0), outside), 20)
     # Steps to frames 2 to 20: sleep begins after three steps at rest.
     assert slept[-19:-5] == [False] * 3 + [True] * 10 + [False]
 
@@ -331,15 +331,15 @@ def test_step_subintervals_share_acceleration() -> None:
 
 def test_sag_ignores_gravity_weight() -> None:
     light, heavy = (
-        Simulation(scene(held(gravity_weight=part, stiffness_by="SAG"))).young("Bar") for part in (0.0, 1.0)
+        Simulation(scene(pinned_bar(gravity_weight=part, stiffness_by="SAG"))).young("Bar") for part in (0.0, 1.0)
     )
     assert light == pytest.approx(heavy, rel=1e-2)
 
 
 def test_preroll_settles_in_initial_wind() -> None:
     side = wind(4.0, np.array([0.0, 1.0, 0.0]))
-    blown = Simulation(scene(steadily(held(), side))).first_frame()
-    calmed = Simulation(scene(steadily(held(preroll=80, start_settled=False), side))).first_frame()
+    blown = Simulation(scene(with_steady_fields(pinned_bar(), side))).first_frame()
+    calmed = Simulation(scene(with_steady_fields(pinned_bar(preroll=80, start_settled=False), side))).first_frame()
     # Bakes are solved to a thousandth of each step.
     np.testing.assert_allclose(calmed.surface, blown.surface, atol=1e-5)
 
@@ -358,8 +358,8 @@ def test_settle_after_wind_stops(settle: float, bounce: float, flow: float) -> N
     def outside(frame: float) -> ExternalForces:
         return ExternalForces(DOWN, (wind(1.5 if frame < number else 0.0, np.array([0.0, 1.0, 0.0]), flow=flow),))
 
-    body = held(settle=settle, bounce=bounce)
-    found = frames(within(body, outside), number + 80)
+    body = pinned_bar(settle=settle, bounce=bounce)
+    found = frames(with_forces(body, outside), number + 80)
     calm, released = Simulation(scene(body)).first_frame(), Simulation(scene(body)).dials.release_law(0, body.settings)
     times = np.arange(0.0, 2.0 * settle, 0.05) / FPS
     expected = FPS * times[np.flatnonzero(np.abs(released.release_response(times)) > 0.01)[-1]]
@@ -374,10 +374,10 @@ def weightless_from(number: int) -> Callable[[float], ExternalForces]:
 
 
 def test_gravity_switched_off_wakes_body() -> None:
-    body = held(settle=6.0)
-    found = frames(within(body, weightless_from(40)), 80)
+    body = pinned_bar(settle=6.0)
+    found = frames(with_forces(body, weightless_from(40)), 80)
     assert found[30].iterations == 0 < found[39].iterations
-    assert same(found[:39], frames(body, 39))
+    assert is_identical(found[:39], frames(body, 39))
     straight = Simulation(scene(body, gravity=NOWHERE)).first_frame()
     assert np.abs(found[0].surface - straight.surface).max() > 0.01
     # Bakes are solved to a thousandth of each step.
@@ -396,22 +396,22 @@ def keyed_gust(frame: float) -> ExternalForces:
 @pytest.mark.parametrize("number", [5, *(pytest.param(number, marks=pytest.mark.slow) for number in (1, 9))])
 @pytest.mark.parametrize("kind", ["solid", "net"])
 def test_restart_from_frame_is_identical(kind: str, number: int) -> None:
-    body = within(held() if kind == "solid" else net(5, stiffness=1e4), keyed_gust)
+    body = with_forces(pinned_bar() if kind == "solid" else net(5, stiffness=1e4), keyed_gust)
     whole = frames(body, 14)
     rest = list(Simulation(scene(body, last=14)).frames(whole[number - 1]))
-    assert same(rest, whole[number:])
+    assert is_identical(rest, whole[number:])
 
 
 def test_zero_field_weight_changes_nothing() -> None:
-    blown = within(held(field_weight=0.0), lambda frame: ExternalForces(DOWN, keyed_gust(frame).fields))
-    assert same(frames(blown, 8), frames(held(), 8))
+    blown = with_forces(pinned_bar(field_weight=0.0), lambda frame: ExternalForces(DOWN, keyed_gust(frame).fields))
+    assert is_identical(frames(blown, 8), frames(pinned_bar(), 8))
 
 
 @pytest.mark.parametrize("kind", ["solid", "net"])
 def test_gravity_weight_equals_scaled_gravity(kind: str) -> None:
-    one = held() if kind == "solid" else net(5, stiffness=1e4)
+    one = pinned_bar() if kind == "solid" else net(5, stiffness=1e4)
     lighter = replace(one, settings=replace(one.settings, gravity_weight=0.5))
-    assert same(frames(lighter, 6), frames(one, 6, gravity=0.5 * DOWN))
+    assert is_identical(frames(lighter, 6), frames(one, 6, gravity=0.5 * DOWN))
 
 
 def test_linked_bodies_use_own_weights() -> None:

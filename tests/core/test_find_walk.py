@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import creatures
 import numpy as np
 import pytest
-from creatures import frames, looper, walk, way
+from creatures import distance_walked, frames, looper, walk_scene
 
 from dampsim.core.errors import SceneError
 from dampsim.core.measure.gait_search import WalkSearch, find_walks, select_distinct
@@ -22,8 +22,8 @@ Made = TypeVar("Made")
 SMALL = WalkSearch(seed=1, count=32, generations=1, seconds=3.0, winners=2)
 
 
-def crowd_of(body: Body) -> RolloutBatch:
-    return RolloutBatch.from_simulation(Simulation(walk(body, 1.0)), body.name)
+def make_batch(body: Body) -> RolloutBatch:
+    return RolloutBatch.from_simulation(Simulation(walk_scene(body, 1.0)), body.name)
 
 
 def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -36,7 +36,7 @@ def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     )
 
 
-def ended(steps: Generator[Any, None, Made]) -> Made:
+def run_to_end(steps: Generator[Any, None, Made]) -> Made:
     while True:
         try:
             next(steps)
@@ -47,7 +47,7 @@ def ended(steps: Generator[Any, None, Made]) -> Made:
 
 @pytest.mark.parametrize("degrees", [0.0, 60.0, 90.0, 180.0])
 def test_directional_friction_of_rollouts(degrees: float) -> None:
-    crowd = crowd_of(looper())
+    crowd = make_batch(looper())
     angle = np.radians(degrees)
     way_of = np.array([np.cos(angle), np.sin(angle), 0.0])
     # Only the feet slide, on the ground and without springs.
@@ -71,7 +71,7 @@ def test_rollout_sensors_read_contact_and_length() -> None:
     )
     long = Sensor("Long", low=0.9, high=1.1, edges=np.array([[0, 2], [1, 3]]))
     muscles = tuple(replace(one, weights=(0.0, 0.0, 0.0)) for one in body.controller.muscles)
-    crowd = crowd_of(replace(body, controller=Controller(muscles, (feet, tops, long))))
+    crowd = make_batch(replace(body, controller=Controller(muscles, (feet, tops, long))))
     x, v = crowd.start[None].copy(), np.zeros((1, len(crowd.start), 3))
     on = np.zeros((1, 2), dtype=bool)
     for _ in range(50):
@@ -82,7 +82,7 @@ def test_rollout_sensors_read_contact_and_length() -> None:
 
 @pytest.mark.parametrize("degrees", [0.0, 35.0, -140.0])
 def test_rollout_front_rotates_with_body(degrees: float) -> None:
-    crowd = crowd_of(looper())
+    crowd = make_batch(looper())
     angle = np.radians(degrees)
     turn = np.array([[np.cos(angle), -np.sin(angle), 0.0], [np.sin(angle), np.cos(angle), 0.0], [0.0, 0.0, 1.0]])
     (front,) = crowd._front_directions((crowd.start @ turn.T + np.array([3.0, -2.0, 0.5]))[None])
@@ -92,27 +92,29 @@ def test_rollout_front_rotates_with_body(degrees: float) -> None:
 @pytest.mark.slow
 def test_rollout_distance_near_simulation() -> None:
     body = looper(2)
-    (rough,) = ended(crowd_of(body).travelled_distances(*genes(body), 6.0))
-    exact = way(frames(walk(body, 6.0)))
+    (rough,) = run_to_end(make_batch(body).travelled_distances(*genes(body), 6.0))
+    exact = distance_walked(frames(walk_scene(body, 6.0)))
     # Contact and damping differ from the simulation; the rollout only distinguishes gaits from none.
     assert 0.6 < rough / exact < 1.6
-    (alike,) = ended(crowd_of(creatures.other(body, friction_back=0.15)).travelled_distances(*genes(body), 6.0))
+    (alike,) = run_to_end(
+        make_batch(creatures.with_settings(body, friction_back=0.15)).travelled_distances(*genes(body), 6.0)
+    )
     assert abs(alike) < 0.1 * exact
 
 
 @pytest.mark.slow
 def test_gait_search_is_reproducible() -> None:
     """A seed finds the same gaits, and the simulation walks as far with them."""
-    scene = walk(looper(), 3.0)
-    first, second = (ended(find_walks(scene, "Looper", SMALL)) for _ in range(2))
+    scene = walk_scene(looper(), 3.0)
+    first, second = (run_to_end(find_walks(scene, "Looper", SMALL)) for _ in range(2))
     assert first == second
     best = first[0]
     assert best.distance == max(one.distance for one in first)
     assert best.distance > 0.4
-    again = way(frames(walk(replace(looper(), controller=best.controller), 3.0)))
+    again = distance_walked(frames(walk_scene(replace(looper(), controller=best.controller), 3.0)))
     # Shapes have single precision.
     assert again == pytest.approx(best.distance, abs=1e-5)
-    other = ended(find_walks(scene, "Looper", replace(SMALL, seed=2)))
+    other = run_to_end(find_walks(scene, "Looper", replace(SMALL, seed=2)))
     assert other[0].controller != best.controller
 
 
@@ -132,7 +134,7 @@ def test_equivalent_controllers_walk_equal_distances() -> None:
         np.concatenate([thresholds, 2.0 * thresholds, thresholds]),
         np.concatenate([delays, delays, delays + 3.0]),
     )
-    ways = ended(crowd_of(body).travelled_distances(*crowd, 2.0))
+    ways = run_to_end(make_batch(body).travelled_distances(*crowd, 2.0))
     assert select_distinct(ways, 3) == [0, 2]
 
 
@@ -141,16 +143,16 @@ def test_gait_search_refuses_unsuitable_bodies() -> None:
     assert bare.controller is not None
     for body, words in (
         (replace(bare, controller=None), "it needs muscles, and sensors"),
-        (creatures.other(bare, front="NONE"), "its forward direction is missing. Choose an axis as Front"),
+        (creatures.with_settings(bare, front="NONE"), "its forward direction is missing. Choose an axis as Front"),
         (replace(bare, pins=np.eye(len(bare.pins))[0]), "it is pinned and cannot walk"),
     ):
         with pytest.raises(SceneError, match=words):
-            next(find_walks(walk(body, 1.0), "Looper", SMALL))
+            next(find_walks(walk_scene(body, 1.0), "Looper", SMALL))
 
 
 @pytest.mark.slow
 def test_no_gait_with_isotropic_friction() -> None:
-    scene = walk(creatures.other(looper(), friction_back=0.15), 3.0)
+    scene = walk_scene(creatures.with_settings(looper(), friction_back=0.15), 3.0)
     words = r"none of 64 controllers walks farther than half of its length\. .* m in \S+ s\. Its feet have little grip"
     with pytest.raises(SceneError, match=words):
-        ended(find_walks(scene, "Looper", SMALL))
+        run_to_end(find_walks(scene, "Looper", SMALL))

@@ -33,7 +33,7 @@ def scene(*bodies: Body) -> Scene:
     return Scene(bodies, 24.0, DOWN, 1, 10)
 
 
-def kept(one: Scene) -> dict[str, Any]:
+def stored_inputs(one: Scene) -> dict[str, Any]:
     """Return the inputs of a scene as they are read from a header."""
     found: dict[str, Any] = json.loads(json.dumps(cache_inputs(one)))
     return found
@@ -41,25 +41,25 @@ def kept(one: Scene) -> dict[str, Any]:
 
 def test_no_changes_for_equal_scenes() -> None:
     one = scene(body("Cape"), body("Tail"))
-    assert describe_changes(kept(one), cache_inputs(one)) == []
+    assert describe_changes(stored_inputs(one), cache_inputs(one)) == []
 
 
 def test_change_names_body_among_several() -> None:
-    before = kept(scene(body("Cape", settle=24.0), body("Tail")))
+    before = stored_inputs(scene(body("Cape", settle=24.0), body("Tail")))
     assert describe_changes(before, cache_inputs(scene(body("Cape", settle=12.0), body("Tail")))) == [
         "Cape: Settle (24, now 12)"
     ]
 
 
 def test_change_of_single_body_is_unnamed() -> None:
-    before = kept(scene(body("Cape", settle=24.0)))
+    before = stored_inputs(scene(body("Cape", settle=24.0)))
     assert describe_changes(before, cache_inputs(scene(body("Cape", settle=12.0)))) == ["Settle (24, now 12)"]
 
 
 def test_shared_changes_are_listed_once() -> None:
     one = scene(body("Cape"), body("Tail"))
-    assert describe_changes(kept(one), cache_inputs(replace(one, fps=30.0))) == ["the frame rate (24, now 30)"]
-    assert describe_changes(kept(one), cache_inputs(replace(one, gravity=2.0 * DOWN))) == ["gravity"]
+    assert describe_changes(stored_inputs(one), cache_inputs(replace(one, fps=30.0))) == ["the frame rate (24, now 30)"]
+    assert describe_changes(stored_inputs(one), cache_inputs(replace(one, gravity=2.0 * DOWN))) == ["gravity"]
 
 
 def test_changed_maps_and_meshes_are_named() -> None:
@@ -74,19 +74,19 @@ def test_changed_maps_and_meshes_are_named() -> None:
         ({"is_deforming": True}, "the reference motion in use"),
         ({"surface": replace(one.surface, vertices=2.0 * one.surface.vertices)}, "the mesh"),
     ):
-        assert describe_changes(kept(scene(one)), cache_inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]
+        assert describe_changes(stored_inputs(scene(one)), cache_inputs(scene(replace(one, **change)))) == [words]  # type: ignore[arg-type]
 
 
 def test_added_and_removed_bodies_are_named() -> None:
     alone, both = scene(body("Cape")), scene(body("Cape"), body("Tail"))
-    assert describe_changes(kept(alone), cache_inputs(both)) == ["Tail, which is new,"]
-    assert describe_changes(kept(both), cache_inputs(alone)) == ["Tail, which is gone,"]
+    assert describe_changes(stored_inputs(alone), cache_inputs(both)) == ["Tail, which is new,"]
+    assert describe_changes(stored_inputs(both), cache_inputs(alone)) == ["Tail, which is gone,"]
 
 
 @pytest.mark.parametrize("parameter", PARAMETERS.values(), ids=PARAMETERS)
 def test_missing_older_parameter_counts_as_default(parameter: Any) -> None:
     def lacking(one: Scene) -> dict[str, Any]:
-        before = kept(one)
+        before = stored_inputs(one)
         for name in before["bodies"]:
             del before["bodies"][name][parameter.label]
         return before
@@ -107,7 +107,7 @@ def test_missing_older_parameter_counts_as_default(parameter: Any) -> None:
 
 
 def test_renamed_parameter_label_is_compared() -> None:
-    before = kept(scene(body("Cape", carrier="PINS")))
+    before = stored_inputs(scene(body("Cape", carrier="PINS")))
     (old,) = before["bodies"].values()
     old["Carrier"] = old.pop("Reference Motion")
     assert describe_changes(before, cache_inputs(scene(body("Cape", carrier="PINS")))) == []

@@ -9,15 +9,18 @@ import pytest
 import golden
 
 pytestmark = [pytest.mark.slow, pytest.mark.kernel]
-KEPT = json.loads(golden.KEPT.read_text(encoding="utf-8"))
-RUNS = [name for name in KEPT["runs"] if not name.startswith("sample ")]
+REFERENCE = json.loads(golden.REFERENCE_FILE.read_text(encoding="utf-8"))
+RUNS = [name for name in REFERENCE["runs"] if not name.startswith("sample ")]
 
 
 @pytest.fixture(scope="module")
-def found() -> golden.Runs:
-    return golden.Runs(golden.dampings())
+def runs() -> golden.Runs:
+    return golden.Runs(golden.damping_runs())
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_golden_run_is_unchanged(found: golden.Runs, name: str) -> None:
-    assert golden.differs(found[name], KEPT["runs"][name], same=golden.machine() == KEPT["machine"]) == ""
+def test_golden_run_is_unchanged(runs: golden.Runs, name: str) -> None:
+    assert (
+        golden.deviation(runs[name], REFERENCE["runs"][name], same=golden.machine_description() == REFERENCE["machine"])
+        == ""
+    )

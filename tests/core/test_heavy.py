@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_multifrontal import made
-from test_step import advance, controls, moving
+from test_multifrontal import block_system
+from test_step import advance, controls, pin_inputs
 
 from dampsim.core.bodies.pins import _harmonic_extension
 from dampsim.core.elements.assembly import SparsityPattern
@@ -55,19 +55,19 @@ def test_harmonic_values_are_neighbour_means() -> None:
 
 def test_with_regions_matches_new_stepper() -> None:
     """A stepper with other eigenvalues takes the steps of a new one and reuses its factorisation."""
-    system, h = made(True), 1 / 24
+    system, h = block_system(True), 1 / 24
     regions = tuple(replace(region, gravity_eigenvalue=0.5 * region.eigenvalue) for region in system.regions)
     weighed, before = replace(system, regions=regions), Stepper(system)
     dials, moved = controls(weighed, 0.5, 0.3), system.rest[system.pinned] + np.array([0.0, 0.1, 0.05])
     found = []
-    inputs = moving(system.rest[system.pinned], moved)
+    inputs = pin_inputs(system.rest[system.pinned], moved)
     advance(before, State.at_rest(system.rest), inputs, h, dials)
     for stepper in (before.with_regions(regions), Stepper(weighed)):
         assert [region.gravity_eigenvalue for region in stepper.system.regions] == [
             region.gravity_eigenvalue for region in regions
         ]
         state = advance(stepper, State.at_rest(system.rest), inputs, h, dials)
-        found.append(advance(stepper, state, moving(moved, moved), h, dials))
+        found.append(advance(stepper, state, pin_inputs(moved, moved), h, dials))
     for name in ("positions", "velocities", "reference"):
         np.testing.assert_array_equal(*(getattr(state, name) for state in found))
     # The existing factorisation is reused.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from builders import gridded, net, scene, still, strutted, wire_cube
+from builders import gridded_box, net, scene, static_body, strutted_rod, wire_cube
 from dampsim.core.errors import SceneError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
@@ -20,7 +20,7 @@ from dampsim.core.simulation.simulation import Simulation
 from shapes import box
 
 
-def shaken(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> Body:
+def shaken_bar(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> Body:
     """Return a bar whose pinned end is shaken to and fro."""
     surface = box()
     surface = replace(surface, name=name, vertices=size * surface.vertices + np.array([place, 0.0, 0.0]))
@@ -29,10 +29,10 @@ def shaken(name: str, place: float = 0.0, size: float = 1.0, **more: object) -> 
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.0, 0.2 * size * np.sin(0.7 * frame), 0.0])
 
-    return still(surface, pins, motion, **{"stiffness": 500.0, "resolution": 150, "settle": 12.0, **more})
+    return static_body(surface, pins, motion, **{"stiffness": 500.0, "resolution": 150, "settle": 12.0, **more})
 
 
-def keyed(body: Body) -> Body:
+def with_keyed_dials(body: Body) -> Body:
     """Return the body with keyframes: within ten frames, Stiffness doubles and Settle falls to half."""
 
     def dials(frame: float) -> Settings:
@@ -43,41 +43,44 @@ def keyed(body: Body) -> Body:
     return replace(body, settings_by_frame=dials)
 
 
-def falling(name: str = "Falling") -> Body:
-    return still(gridded(name, (3.0, 0.0, 0.0), (3.6, 0.3, 0.3), 0.15), stiffness=50.0, resolution=100)
+def falling_block(name: str = "Falling") -> Body:
+    return static_body(gridded_box(name, (3.0, 0.0, 0.0), (3.6, 0.3, 0.3), 0.15), stiffness=50.0, resolution=100)
 
 
 # Both bodies of a pair take the same number of substeps: the larger of their two numbers.
 PAIRS = {
-    "two alike": (shaken("A"), shaken("B", 2.0)),
-    "other dials": (shaken("A"), shaken("B", 2.0, stiffness=90.0, follow_through=0.3, density=300.0)),
-    "other accuracies": (shaken("A", stiffness=90.0), shaken("B", 2.0, stiffness=90.0, accuracy="TIGHT")),
-    "a kilometre apart": (shaken("A"), shaken("B", 1000.0)),
-    "a millimetre and a hundred metres": (shaken("A", size=1e-3), shaken("B", 300.0, size=100.0, stiffness=1e5)),
-    "keyed dials": (keyed(shaken("A", substeps=8)), shaken("B", 2.0, substeps=8)),
-    "a solid and a net": (shaken("A", substeps=4), net(5, substeps=4)),
-    "wires and springs of a solid": (wire_cube(substeps=4), strutted(resolution=120, substeps=4)),
-    "held and free": (shaken("A", substeps=4), falling()),
+    "two alike": (shaken_bar("A"), shaken_bar("B", 2.0)),
+    "other dials": (shaken_bar("A"), shaken_bar("B", 2.0, stiffness=90.0, follow_through=0.3, density=300.0)),
+    "other accuracies": (shaken_bar("A", stiffness=90.0), shaken_bar("B", 2.0, stiffness=90.0, accuracy="TIGHT")),
+    "a kilometre apart": (shaken_bar("A"), shaken_bar("B", 1000.0)),
+    "a millimetre and a hundred metres": (
+        shaken_bar("A", size=1e-3),
+        shaken_bar("B", 300.0, size=100.0, stiffness=1e5),
+    ),
+    "keyed dials": (with_keyed_dials(shaken_bar("A", substeps=8)), shaken_bar("B", 2.0, substeps=8)),
+    "a solid and a net": (shaken_bar("A", substeps=4), net(5, substeps=4)),
+    "wires and springs of a solid": (wire_cube(substeps=4), strutted_rod(resolution=120, substeps=4)),
+    "held and free": (shaken_bar("A", substeps=4), falling_block()),
     "the papers' dampings": (
-        shaken("A", damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
-        shaken("B", 2.0, substeps=4),
+        shaken_bar("A", damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
+        shaken_bar("B", 2.0, substeps=4),
     ),
     "one damping for two shapes": (
-        shaken("A", damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
-        shaken("B", 2.0, size=0.5, damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
+        shaken_bar("A", damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
+        shaken_bar("B", 2.0, size=0.5, damping_by="RAYLEIGH", substeps=4, damping_ratio=0.3),
     ),
     "one sag for two shapes": (
-        shaken("A", stiffness_by="SAG", sag=2.0),
-        shaken("B", 2.0, size=0.5, stiffness_by="SAG", sag=2.0),
+        shaken_bar("A", stiffness_by="SAG", sag=2.0),
+        shaken_bar("B", 2.0, size=0.5, stiffness_by="SAG", sag=2.0),
     ),
     "dialled sags": (
-        shaken("A", stiffness_by="SAG", sag=3.0),
-        shaken("B", 2.0, stiffness_by="SAG", sag=1.0),
+        shaken_bar("A", stiffness_by="SAG", sag=3.0),
+        shaken_bar("B", 2.0, stiffness_by="SAG", sag=1.0),
     ),
 }
 
 
-def alike(body: Body, substeps: int) -> Body:
+def with_substeps(body: Body, substeps: int) -> Body:
     """Return the body with this number of substeps per frame."""
     fewest, dials = replace(body.settings, substeps=substeps), body.settings_by_frame
     if dials is None:
@@ -96,7 +99,7 @@ def test_unlinked_body_moves_as_if_alone(name: str) -> None:
     bodies = PAIRS[name]
     simulation = Simulation(scene(*bodies))
     most = simulation.dials.max_substeps(tuple(body.settings_at(12.0) for body in bodies))
-    bodies = tuple(alike(body, most) for body in bodies)
+    bodies = tuple(with_substeps(body, most) for body in bodies)
     together = Simulation(scene(*bodies))
     assert len(together.islands) == 2
     parts = [together.assembly.node_slice_of(k) for k in range(2)]
@@ -112,7 +115,7 @@ def test_unlinked_body_moves_as_if_alone(name: str) -> None:
 
 
 def test_body_order_does_not_matter() -> None:
-    one, other = shaken("A"), shaken("B", 2.0, stiffness=900.0)
+    one, other = shaken_bar("A"), shaken_bar("B", 2.0, stiffness=900.0)
     for a, b in zip(frames(scene(one, other)), frames(scene(other, one)), strict=True):
         assert {name: shape.tobytes() for name, shape in a.shapes.items()} == {
             name: shape.tobytes() for name, shape in b.shapes.items()
@@ -121,7 +124,7 @@ def test_body_order_does_not_matter() -> None:
 
 def test_substeps_follow_most_demanding_body() -> None:
     """All bodies of a scene take the largest number of substeps that any of them requires."""
-    one, other = shaken("A"), shaken("B", 2.0, bounce=80.0, settle=4.0)
+    one, other = shaken_bar("A"), shaken_bar("B", 2.0, bounce=80.0, settle=4.0)
     simulation = Simulation(scene(one, other))
     counts = [simulation.substeps(body.name, body.settings).count for body in (one, other)]
     assert counts[0] < counts[1]
@@ -132,13 +135,13 @@ def test_substeps_follow_most_demanding_body() -> None:
 
 def test_duplicate_object_names_are_refused() -> None:
     with pytest.raises(SceneError, match="A: two objects of this name"):
-        Simulation(scene(shaken("A"), shaken("A", 2.0)))
+        Simulation(scene(shaken_bar("A"), shaken_bar("A", 2.0)))
 
 
 @pytest.mark.slow
 def test_multi_body_bake_resumes_identically(tmp_path: Path) -> None:
     """An interrupted bake of several bodies ends in the same bytes, and the cache returns each body's shape."""
-    bodies = (keyed(shaken("A")), shaken("B", 1000.0, size=3.0), net(4), falling())
+    bodies = (with_keyed_dials(shaken_bar("A")), shaken_bar("B", 1000.0, size=3.0), net(4), falling_block())
 
     def baked(folder: Path, stop: int | None) -> list[bytes]:
         steps = bake(Simulation(scene(*bodies, last=9)), FrameCache(folder, "All"))

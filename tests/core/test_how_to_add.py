@@ -14,10 +14,10 @@ from dampsim.core.bodies.registry import KINDS
 from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.energies import ELASTIC_MODELS
 from dampsim.core.integrators import INTEGRATORS
-from newcomer import NEWS, ROOT, copy_with_news
+from newcomer import ADDITIONS, ROOT, copy_with_additions
 
 # For each file, tests that must find the additions by themselves.
-FOUND = {
+DISCOVERED_TESTS = {
     "test_parameters.py": [
         "test_parameter_description_and_default[ballast]",
         "test_number_out_of_range_is_refused[calm]",
@@ -49,8 +49,8 @@ FOUND = {
     "test_damping.py": [],
     "test_combinations.py": ["test_visible_parameters_are_those_read[HALF]"],
 }
-NAMES = "ballast or calm or neighbours or Mooney or MOONEY or CLOUD or HALF or Half"
-USED = """
+ADDED_NAMES = "ballast or calm or neighbours or Mooney or MOONEY or CLOUD or HALF or Half"
+USAGE_SCRIPT = """
 import sys
 sys.path[:0] = ["tests", "tests/core"]
 import conftest
@@ -90,10 +90,10 @@ def test_registry_names_are_unique(registry: tuple[type, ...]) -> None:
     assert len({one.label for one in registry}) == len(registry)
 
 
-@pytest.mark.parametrize("sort", NEWS)
+@pytest.mark.parametrize("sort", ADDITIONS)
 def test_contributing_names_touched_files(sort: str) -> None:
     """The section "How to add" names every file that an addition creates or edits."""
-    new, said = NEWS[sort], entry(sort)
+    new, said = ADDITIONS[sort], entry(sort)
     for path in new.files:
         assert f"one file in `{Path(path).parent}/`" in said
     for path in new.edits:
@@ -104,7 +104,7 @@ def test_contributing_names_touched_files(sort: str) -> None:
 @pytest.mark.slow
 def test_additions_found_by_tests_and_tools(tmp_path: Path) -> None:
     """Tests, the page of parameters and the command line of a copy find its additions by themselves."""
-    copy_with_news(tmp_path)
+    copy_with_additions(tmp_path)
     settings = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
 
     def call(*command: str) -> str:
@@ -117,11 +117,11 @@ def test_additions_found_by_tests_and_tools(tmp_path: Path) -> None:
     call("tools/parameters_page.py")
     page = (tmp_path / "docs" / "reference" / "parameters.md").read_text(encoding="utf-8")
     assert all(word in page for word in ("| `ballast` |", "| `calm` |", "StVK, MOONEY |", "| `neighbours` |", "HALF"))
-    call("-c", USED)
-    files = [f"tests/core/{name}" for name in FOUND]
-    tests = {name for names in FOUND.values() for name in names}
+    call("-c", USAGE_SCRIPT)
+    files = [f"tests/core/{name}" for name in DISCOVERED_TESTS]
+    tests = {name for names in DISCOVERED_TESTS.values() for name in names}
     whole = " or ".join({name for name in tests if "[" not in name})
-    said = call("-m", "pytest", "-v", "-p", "no:cacheprovider", *files, "-k", f"{NAMES} or {whole}")
+    said = call("-m", "pytest", "-v", "-p", "no:cacheprovider", *files, "-k", f"{ADDED_NAMES} or {whole}")
     passed = set(re.findall(r"::(\S+) PASSED", said))
     assert tests <= passed
     assert any("test_damping.py" in line and "HALF" in line for line in said.splitlines())

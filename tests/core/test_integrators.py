@@ -33,7 +33,7 @@ from dampsim.core.system.term import Potential
 STIFFNESS, DRAG = 40.0, 1.5
 
 
-def by(name: str) -> type[Integrator]:
+def integrator_by_name(name: str) -> type[Integrator]:
     return next(one for one in INTEGRATORS if one.name == name)
 
 
@@ -119,7 +119,7 @@ def test_spun_spring_strain_rate_and_rayleigh(integrator: str, count: int, beta:
     speed = np.array([[0.0, 0.0, 0.0], [0.0, 20.0, 0.0]])
     start = State(0.0, system.rest, speed, np.zeros_like(speed))
     rate = PotentialDamping(Dissipation(energy.strain, beta * energy.moduli, energy.weights, 2))
-    states = run(by(integrator), system, rate, start, 0.01, count, tolerance=1e-9)
+    states = run(integrator_by_name(integrator), system, rate, start, 0.01, count, tolerance=1e-9)
     kinetic = np.array([energies(system, state).kinetic for state in states])
     # The oscillation along the spring decays at a rate of at least beta k / (2 m L) = beta 25/s.
     last = kinetic[-500:]
@@ -130,7 +130,7 @@ def test_spun_spring_strain_rate_and_rayleigh(integrator: str, count: int, beta:
     assert 0.5 * (40.0 / r) ** 2 == pytest.approx(83.9, abs=0.05)
     assert last.mean() == pytest.approx(0.5 * (40.0 / r) ** 2, rel=0.02)
     slowed = run(
-        by(integrator),
+        integrator_by_name(integrator),
         system,
         PotentialDamping(StiffnessDamping(system.blocks[0].energies, beta)),
         start,
@@ -150,7 +150,7 @@ def with_energy(system: System, energy: Energy) -> System:
     return replace(system, blocks=(replace(system.blocks[0], terms=(Potential(energy),)),))
 
 
-class _Raw:
+class _UnprojectedEnergy:
     """Energy whose Hessian is never projected."""
 
     def __init__(self, energy: StrainEnergy) -> None:
@@ -178,7 +178,10 @@ def test_newton_clamped_stress_finds_minimum() -> None:
             v = 0.5 * rng.standard_normal(x.shape)
             v[system.pinned] = 0.0
             place = x[system.pinned]
-            for name, one in (("clamped", replace(energy, clamp_compression=True)), ("raw", _Raw(energy))):
+            for name, one in (
+                ("clamped", replace(energy, clamp_compression=True)),
+                ("raw", _UnprojectedEnergy(energy)),
+            ):
                 made = with_energy(system, one)
                 # The limit of iterations is never reached.
                 stepper = Stepper(made, partial(minimise_newton, max_iterations=400))
@@ -195,11 +198,11 @@ def test_newton_clamped_stress_finds_minimum() -> None:
     assert np.mean(counts["clamped"]) <= np.mean(counts["raw"])
 
 
-def swinging(damping: Damping | None, system: System, count: int, h: float) -> Array:
+def swing_energies(damping: Damping | None, system: System, count: int, h: float) -> Array:
     """Return the kinetic energies of a cloth that starts level, pinned at one edge, and swings down."""
     start = State(0.0, system.rest, np.zeros_like(system.rest), np.zeros_like(system.rest))
     # L-BFGS cannot be used: a flat membrane at rest has no transverse stiffness for its preconditioner.
-    states = run(by("BACKWARD_EULER"), system, damping, start, h, count, 1e-3, minimise_newton)
+    states = run(integrator_by_name("BACKWARD_EULER"), system, damping, start, h, count, 1e-3, minimise_newton)
     return np.array([energies(system, state).kinetic for state in states])
 
 
@@ -211,22 +214,31 @@ def turning_points(kinetic: Array) -> list[int]:
     return [k for n, k in enumerate(high) if n == 0 or k - high[n - 1] > 10]
 
 
-def lost(plain: Array, kinetic: Array, k: int) -> float:
+def peak_reduction(plain: Array, kinetic: Array, k: int) -> float:
     """Return by how much the other curve's maximum near index k is lower."""
     near = slice(max(k - 8, 0), k + 9)
     return float(plain[near].max() - kinetic[near].max())
 
 
-def hung(potential: object, system: System, h: float, count: int) -> Array:
+def hem_heights(potential: object, system: System, h: float, count: int) -> Array:
     """Return the mean heights of the hem of an overdamped cloth that is released hanging, unstretched."""
     x = np.column_stack([np.zeros(len(system.rest)), system.rest[:, 1], -system.rest[:, 0]])
     hem = system.rest[:, 0] > 0.999
     start = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
-    states = run(by("BACKWARD_EULER"), system, PotentialDamping(potential), start, h, count, 1e-3, minimise_newton)  # type: ignore[arg-type]
+    states = run(
+        integrator_by_name("BACKWARD_EULER"),
+        system,
+        PotentialDamping(potential),
+        start,
+        h,
+        count,
+        1e-3,
+        minimise_newton,
+    )  # type: ignore[arg-type]
     return np.array([float(state.positions[hem, 2].mean()) for state in states])
 
 
-def potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDamping]:
+def damping_potentials(system: System, beta: float) -> tuple[Dissipation, StiffnessDamping]:
     """Return strain-rate and Rayleigh damping of equal strength."""
     (energy,) = system.blocks[0].energies
     assert isinstance(energy, StrainEnergy)
@@ -241,13 +253,15 @@ def test_strain_rate_damping_of_cloth() -> None:
     9 x 9 nodes; docs/validation/srd.md has 33 x 33.
     """
     system = cloth(9, np.arange(9))
-    plain = swinging(None, system, 80, 0.01)
-    strained, dragged = (swinging(PotentialDamping(one), system, 80, 0.01) for one in potentials(system, 0.05))
+    plain = swing_energies(None, system, 80, 0.01)
+    strained, dragged = (
+        swing_energies(PotentialDamping(one), system, 80, 0.01) for one in damping_potentials(system, 0.05)
+    )
     points = turning_points(plain)
     assert points
     for k in points:
-        assert lost(plain, strained, k) <= 0.5 * lost(plain, dragged, k)
-    heights = [hung(one, system, 0.02, 40) for one in potentials(system, 0.5)]
+        assert peak_reduction(plain, strained, k) <= 0.5 * peak_reduction(plain, dragged, k)
+    heights = [hem_heights(one, system, 0.02, 40) for one in damping_potentials(system, 0.5)]
     # The cloth sinks without swinging back, in the same way under both.
     way = float(np.ptp(heights[1]))
     assert way > 0.003

@@ -17,7 +17,7 @@ from dampsim.core.system.term import Potential
 FACTORS = np.array([1.7, 0.6, 1.0, 2.3])
 
 
-def blocks(*young: float) -> System:
+def box_system(*young: float) -> System:
     """Return boxes side by side with these Young's moduli, in Pa, and partly filled elements."""
     made, none = [], np.zeros(0, dtype=np.int64)
     for k, one in enumerate(young):
@@ -30,7 +30,7 @@ def blocks(*young: float) -> System:
     return assemble_system(tuple(made), np.zeros(3), None, has_eigenvalues=False)
 
 
-def compared(system: System, theta: float | np.ndarray) -> tuple[StepPotential, tuple[float, np.ndarray]]:
+def checked_potential(system: System, theta: float | np.ndarray) -> tuple[StepPotential, tuple[float, np.ndarray]]:
     """Return the step potential and its value and gradient at deformed positions, checked block by block."""
     rng = np.random.default_rng(0)
     x = system.rest + 0.05 * rng.normal(size=system.rest.shape)
@@ -60,22 +60,22 @@ def compared(system: System, theta: float | np.ndarray) -> tuple[StepPotential, 
 )
 def test_batched_energies_match_separate_ones(young: tuple[float, ...], groups: list[int]) -> None:
     """Bodies of one material are batched; value and gradient equal the sums over the bodies."""
-    system = blocks(*young)
+    system = box_system(*young)
     assert sorted(len(one.members) for one in system.batched_energies) == groups
-    compared(system, 0.7)
+    checked_potential(system, 0.7)
 
 
 def test_nodal_theta_is_evaluated_per_body() -> None:
     """With a theta for each node, the bodies are evaluated one by one."""
-    system = blocks(1e4, 1e4)
-    compared(system, np.linspace(0.4, 0.9, len(system.rest)))
+    system = box_system(1e4, 1e4)
+    checked_potential(system, np.linspace(0.4, 0.9, len(system.rest)))
 
 
 def test_each_material_is_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     ask = TetElasticity.value_gradient
     monkeypatch.setattr(TetElasticity, "value_gradient", lambda self, x: calls.append(x.shape) or ask(self, x))
-    system = blocks(1e4, 2e4, 1e4, 1e4)
+    system = box_system(1e4, 2e4, 1e4, 1e4)
     still = np.zeros_like(system.rest)
     potentials = StepPotential(system, State(0.0, system.rest, still, still), system.stationary_inputs(), FACTORS, 1.0)
     calls.clear()

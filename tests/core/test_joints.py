@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from dampsim.core.system.links import Links
 
 
-def joints(lengths: np.ndarray, stiffness: np.ndarray) -> Links:
+def make_links(lengths: np.ndarray, stiffness: np.ndarray) -> Links:
     """Return links that join a point between two nodes to a third node."""
     count = len(lengths)
     rows = np.repeat(np.arange(count), 3)
@@ -25,7 +25,7 @@ STIFFNESS = np.array([3.0, 50.0, 7.0, 20.0, 11.0])
 FACTORS = np.array([2.0, 5.0])
 
 
-def energy_of(x: np.ndarray) -> float:
+def link_energy(x: np.ndarray) -> float:
     """Return k (|d| - L)^2 / 2 over all links; even ones are rigid, scaled like the stiffer of two blocks."""
     total = 0.0
     for k, (length, stiffness) in enumerate(zip(LENGTHS, STIFFNESS, strict=True)):
@@ -36,23 +36,23 @@ def energy_of(x: np.ndarray) -> float:
 
 
 def test_link_energy_matches_formula() -> None:
-    made, x = joints(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
+    made, x = make_links(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
     stretches = made.gaps(x)
     assert stretches.min() < -0.1
     assert stretches.max() > 0.1
     value, gradient = made.value_gradient(x, FACTORS)
-    assert value == pytest.approx(energy_of(x), rel=1e-13)
+    assert value == pytest.approx(link_energy(x), rel=1e-13)
     step = 1e-6
     for node, axis in np.ndindex(15, 3):
         way = np.zeros((15, 3))
         way[node, axis] = step
-        slope = (energy_of(x + way) - energy_of(x - way)) / (2.0 * step)
+        slope = (link_energy(x + way) - link_energy(x - way)) / (2.0 * step)
         assert gradient[node, axis] == pytest.approx(slope, abs=1e-7)  # Rounding of energies of 100 J over the step.
 
 
 def test_link_hessian_matches_differences() -> None:
     """The Hessian is the derivative of the gradient; its projection is positive and changes compressed links only."""
-    made, x = joints(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
+    made, x = make_links(LENGTHS, STIFFNESS), np.random.default_rng(1).standard_normal((15, 3))
     step, columns = 1e-6, []
     for k in range(45):
         way = np.zeros(45)
@@ -72,7 +72,7 @@ def test_link_hessian_matches_differences() -> None:
 
 def test_zero_length_link_is_isotropic() -> None:
     """A link without length is equally stiff in every direction, even where its ends coincide."""
-    made = joints(np.zeros(1), np.array([4.0]))
+    made = make_links(np.zeros(1), np.array([4.0]))
     x = np.array([[1.0, 2.0, 3.0]] * 3)
     assert made.value_gradient(x, FACTORS)[0] == pytest.approx(0.0, abs=1e-29)  # Rounding of the mean, squared.
     weights = np.array([0.3, 0.7, -1.0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from builders import bar, scene, still, strutted, weld
+from builders import bar, scene, static_body, strutted_rod, weld
 from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial, TetElasticity
 from dampsim.core.energies.tetrahedra import tet_volumes
@@ -20,13 +20,13 @@ from dampsim.core.simulation.simulation import Simulation
 from shapes import belly, box, ear, tail, tube
 
 
-def held(surface: Any, part: float = 0.15, **dials: Any) -> Body:
+def pinned_at_end(surface: Any, part: float = 0.15, **dials: Any) -> Body:
     """Return a body that is pinned at the lower end of its longest axis."""
     x = surface.vertices[:, np.ptp(surface.vertices, axis=0).argmax()]
-    return still(surface, (x <= x.min() + part * np.ptp(x)).astype(float), **dials)
+    return static_body(surface, (x <= x.min() + part * np.ptp(x)).astype(float), **dials)
 
 
-def off(made: Scene) -> float:
+def first_frame_deviation(made: Scene) -> float:
     """Return the distance of the first frame from the modelled shape, relative to the size."""
     frame = Simulation(made).first_frame()
     (body,) = made.bodies
@@ -69,14 +69,14 @@ def rod() -> Surface:
 )
 def test_first_frame_has_modelled_shape(make: Any, sag: float) -> None:
     dials = {"stiffness_by": "SAG", "sag": sag, "resolution": 700}
-    assert off(scene(held(make(), **dials))) > 0.004
+    assert first_frame_deviation(scene(pinned_at_end(make(), **dials))) > 0.004
     # The static shape itself is solved to 1e-9 of the size.
-    assert off(scene(held(make(), keep_shape=True, **dials))) < 1e-4
+    assert first_frame_deviation(scene(pinned_at_end(make(), keep_shape=True, **dials))) < 1e-4
 
 
 def test_kept_shape_stays_at_rest() -> None:
     """The modelled shape stays at rest in later frames."""
-    made = scene(held(tail(), keep_shape=True, stiffness_by="SAG", sag=5.0, resolution=700), last=10)
+    made = scene(pinned_at_end(tail(), keep_shape=True, stiffness_by="SAG", sag=5.0, resolution=700), last=10)
     (body,) = made.bodies
     for frame in Simulation(made).frames():
         assert np.abs(frame.shapes[body.name] - body.motion(1.0)).max() < 1e-4 * body.surface.size
@@ -93,10 +93,10 @@ def test_kept_shape_sags_when_upside_down() -> None:
 
     dials = {"stiffness_by": "SAG", "sag": 1.0, "resolution": 700, "settle": 8.0}
     tip = surface.vertices[:, 0] > 0.99 * surface.vertices[:, 0].max()
-    kept = replace(held(surface, keep_shape=True, **dials), motion=turning)
+    kept = replace(pinned_at_end(surface, keep_shape=True, **dials), motion=turning)
     *_, last = Simulation(scene(kept, last=40)).frames()
     fell = (last.shapes[kept.name] - surface.vertices @ over.T)[tip, 2].mean()
-    plain = held(surface, **dials)
+    plain = pinned_at_end(surface, **dials)
     hangs = (Simulation(scene(plain)).first_frame().shapes[plain.name] - surface.vertices)[tip, 2].mean()
     # A bar that is bent twice as far is slightly stiffer.
     assert fell == pytest.approx(2.0 * hangs, rel=0.03)
@@ -105,7 +105,7 @@ def test_kept_shape_sags_when_upside_down() -> None:
 def test_keep_shape_does_not_change_stiffness() -> None:
     """The stiffness found for a dialled Sag is the same with and without Keep Shape."""
     plain, kept = (
-        Simulation(scene(held(tail(), keep_shape=keep, stiffness_by="SAG", sag=3.0, resolution=700)))
+        Simulation(scene(pinned_at_end(tail(), keep_shape=keep, stiffness_by="SAG", sag=3.0, resolution=700)))
         for keep in (False, True)
     )
     assert kept.young("Tail") == plain.young("Tail")
@@ -128,14 +128,14 @@ def test_linked_body_compensates_own_weight_only() -> None:
 
 def test_keep_shape_ignored_without_solid() -> None:
     """Keep Shape has no effect on bodies that are not solids, and raises no error."""
-    plain, kept = (Simulation(scene(strutted(keep_shape=keep))).first_frame() for keep in (False, True))
+    plain, kept = (Simulation(scene(strutted_rod(keep_shape=keep))).first_frame() for keep in (False, True))
     np.testing.assert_array_equal(plain.state.positions, kept.state.positions)
 
 
 @pytest.mark.parametrize("part", [pytest.param(0.15, marks=pytest.mark.slow), 0.6, 0.9])
 def test_sag_is_relative_to_unpinned_size(part: float) -> None:
     """Sag is a percentage of the size of the unpinned part."""
-    body = held(tube(1.0, 0.1, 24, 10), part, stiffness_by="SAG", sag=3.0, resolution=900)
+    body = pinned_at_end(tube(1.0, 0.1, 24, 10), part, stiffness_by="SAG", sag=3.0, resolution=900)
     faces = body.surface.triangles
     free = body.surface.vertices[faces[(body.pins[faces] < 1.0).any(axis=1)].ravel()]
     frame = Simulation(scene(body)).first_frame()
@@ -149,14 +149,14 @@ def test_sag_stiffness_of_unpinned_body(gravity: np.ndarray) -> None:
 
     Its weight shortens a column of height L by rho g L^2 / (2 E) = sag L.
     """
-    body = still(box((1.0, 0.25, 0.25)), stiffness_by="SAG", sag=2.0, density=900.0)
+    body = static_body(box((1.0, 0.25, 0.25)), stiffness_by="SAG", sag=2.0, density=900.0)
     wanted = 900.0 * 9.81 * body.surface.size / (2.0 * 0.02)
     assert Simulation(scene(body, gravity=gravity)).young(body.name) == pytest.approx(wanted)
 
 
 def test_sag_stiffness_without_gravity() -> None:
     """Without gravity, a dialled Sag gives the same stiffness as with standard gravity."""
-    body = held(tail(), stiffness_by="SAG", sag=3.0, resolution=700)
+    body = pinned_at_end(tail(), stiffness_by="SAG", sag=3.0, resolution=700)
     there, away = (Simulation(scene(body, gravity=g)) for g in (np.array([0.0, 0.0, -9.81]), np.zeros(3)))
     assert away.young(body.name) == pytest.approx(there.young(body.name), rel=1e-2)
     assert away.sag(body.name) < 1e-12

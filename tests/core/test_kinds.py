@@ -11,7 +11,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from woven_scenes import swatch
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.kind import BodyKind
 from dampsim.core.bodies.registry import KINDS
 from dampsim.core.damping.registry import DAMPINGS
@@ -38,7 +38,7 @@ def body(what: type[BodyKind], **more: object) -> Body:
     low = surface.vertices[:, 2]
     pins = np.select([low < -0.3, low < -0.1], [1.0, 0.5], 0.0)
     edges = element_edges(surface.triangles) if what.uses_edges else np.zeros((0, 2), dtype=np.int64)
-    return still(surface, pins, kind=what.name, edges=edges, **{"resolution": 150, "stiffness": 300.0, **more})
+    return static_body(surface, pins, kind=what.name, edges=edges, **{"resolution": 150, "stiffness": 300.0, **more})
 
 
 def panel(**more: object) -> Body:
@@ -47,7 +47,7 @@ def panel(**more: object) -> Body:
     surface = replace(surface, name="Sphere", vertices=surface.vertices[:, [0, 2, 1]] - np.array([0.5, 0.0, 0.5]))
     low = surface.vertices[:, 2]
     pins = np.select([low < -0.4, low < -0.3], [1.0, 0.5], 0.0)
-    return still(surface, pins, kind="WEAVE", edges=edges, **{"stiffness": 300.0, **more})
+    return static_body(surface, pins, kind="WEAVE", edges=edges, **{"stiffness": 300.0, **more})
 
 
 def sections(what: type[BodyKind]) -> set[str]:

@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_ways import rod, shaken
+from test_ways import rod, with_sway
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
@@ -24,7 +24,9 @@ def shot(body: Body, last: int = 16) -> Scene:
     return Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProblem, np.ndarray, np.ndarray, np.ndarray]]:
+def secant_steps(
+    monkeypatch: pytest.MonkeyPatch, scene: Scene
+) -> list[tuple[StepProblem, np.ndarray, np.ndarray, np.ndarray]]:
     """Return problem, initial point, direction and gradient change of each step that starts with a secant."""
     found, plain = [], StepProblem.initial_secant
 
@@ -42,13 +44,13 @@ def told(monkeypatch: pytest.MonkeyPatch, scene: Scene) -> list[tuple[StepProble
 
 def cube(**more: float) -> Body:
     """Return a cube whose stiffness falls to a tenth at mid-height and to a hundredth at its top."""
-    surface = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.125)
+    surface = gridded_box("Cube", (0, 0, 0), (1, 1, 1), 0.125)
     pins = (surface.vertices[:, 2] < 0.3).astype(float)
-    body = shaken(still(surface, pins, **{"resolution": 1500, "stiffness": 300.0, "bounce": 0.0, **more}))
+    body = with_sway(static_body(surface, pins, **{"resolution": 1500, "stiffness": 300.0, "bounce": 0.0, **more}))
     return replace(body, stiffness_map=1.0 - surface.vertices[:, 2])
 
 
-def turned_block() -> Body:
+def rotating_block() -> Body:
     """Return a block whose pins rotate twice per second and shake, which is hard to predict."""
     surface = tube(0.6, 0.3, 8, 10)
     pins = (surface.vertices[:, 2] < 0.1).astype(float)
@@ -58,13 +60,13 @@ def turned_block() -> Body:
         turn = np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
         return surface.vertices @ turn.T + np.array([0.1 * np.sin(0.4 * frame), 0.0, 0.0])
 
-    return still(surface, pins, motion, resolution=700, stiffness=100.0, bounce=30.0)
+    return static_body(surface, pins, motion, resolution=700, stiffness=100.0, bounce=30.0)
 
 
-@pytest.mark.parametrize("body", [cube, turned_block])
+@pytest.mark.parametrize("body", [cube, rotating_block])
 def test_secant_matches_gradient_change(monkeypatch: pytest.MonkeyPatch, body: Callable[[], Body]) -> None:
     """The secant of the last step approximates the change of the gradient along that step."""
-    pairs = told(monkeypatch, shot(body()))
+    pairs = secant_steps(monkeypatch, shot(body()))
     assert len(pairs) >= 4
     for problem, v, way, change in pairs:
         if np.abs(way).max() < 1e-3:
@@ -94,7 +96,7 @@ def test_secant_saves_iterations(
 def test_stretching_prediction_skips_secant(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slender body whose prediction stretches it starts most steps without a secant."""
     # Of 15 steps, only those at the turning points, where the prediction hardly moves the body.
-    assert len(told(monkeypatch, shot(rod()))) <= 5
+    assert len(secant_steps(monkeypatch, shot(rod()))) <= 5
 
 
 def test_free_body_skips_secant(
@@ -102,5 +104,5 @@ def test_free_body_skips_secant(
 ) -> None:
     """A free body starts without a secant, since no search direction may change its momenta."""
     surface = tube(0.6, 0.3, 6, 8)
-    loose = still(surface, np.zeros(len(surface.vertices)), resolution=400, stiffness=50.0)
-    assert not told(monkeypatch, scene(loose, last=6))
+    loose = static_body(surface, np.zeros(len(surface.vertices)), resolution=400, stiffness=50.0)
+    assert not secant_steps(monkeypatch, scene(loose, last=6))

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders import DOWN, bar, fixed_frame, gridded, scene, still, weld, wire
+from builders import DOWN, bar, fixed_anchor, gridded_box, scene, static_body, weld, wire
 from dampsim.core.errors import SceneError
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
@@ -22,7 +22,7 @@ from dampsim.core.stepping.waveform import WaveformLaw
 from shapes import sphere
 
 
-def released(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
+def run_release_test(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
     steps = release_test(simulation, body, deflection)
     while True:
         try:
@@ -32,20 +32,20 @@ def released(simulation: Simulation, body: str, deflection: float) -> SettleCurv
             return curve
 
 
-def whole(resolution: int, **more: object) -> Scene:
+def whole_bar(resolution: int, **more: object) -> Scene:
     return scene(bar("Whole", 0.0, 1.0, True, resolution=resolution, **{"stiffness": 5000.0, **more}), last=2)
 
 
-def cut(resolution: int, **more: object) -> Scene:
+def welded_bars(resolution: int, **more: object) -> Scene:
     """Return the bar in two pieces that are welded together."""
     dials = {"resolution": resolution // 2, "stiffness": 5000.0, **more}
     pieces = (bar("Left", 0.0, 0.5, True, **dials), bar("Right", 0.5, 1.0, False, **dials))
     return scene(*pieces, last=2, links=weld("Weld", "Left", "Right", 0.5))
 
 
-def hung(resolution: int, **more: object) -> Scene:
+def linked_bar(resolution: int, **more: object) -> Scene:
     """Return the bar without pins, welded to a wall by its end."""
-    wall = fixed_frame("Wall", gridded("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
+    wall = fixed_anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     body = bar("Whole", 0.0, 1.0, False, resolution=resolution, **{"stiffness": 5000.0, **more})
     return scene(body, last=2, links=weld("Weld", "Whole", "Wall", 0.0), anchors=(wall,))
 
@@ -54,7 +54,7 @@ def hung(resolution: int, **more: object) -> Scene:
 def test_welded_halves_match_whole_bar() -> None:
     """Two welded halves sag and settle like one bar."""
     for fps in (24.0, 60.0):
-        one, two = (Simulation(replace(made(2400), fps=fps)) for made in (whole, cut))
+        one, two = (Simulation(replace(made(2400), fps=fps)) for made in (whole_bar, welded_bars))
         assert len(two.islands) == 1
         assert len(two.islands[0].system.regions) == 1
         low = [one.first_frame().shapes["Whole"][:, 2].min(), two.first_frame().shapes["Right"][:, 2].min()]
@@ -62,7 +62,7 @@ def test_welded_halves_match_whole_bar() -> None:
         joints = two.islands[0].system.links
         assert joints is not None
         assert np.abs(joints.gaps(two.first_frame().state.positions)).max() < 1e-4
-        rests = [released(one, "Whole", 0.05).rest, released(two, "Right", 0.05).rest]
+        rests = [run_release_test(one, "Whole", 0.05).rest, run_release_test(two, "Right", 0.05).rest]
         assert rests[1] == pytest.approx(rests[0], abs=1.0)
         assert rests[1] == pytest.approx(24.0, abs=1.0)
 
@@ -70,15 +70,15 @@ def test_welded_halves_match_whole_bar() -> None:
 @pytest.mark.parametrize("resolution", [600, pytest.param(4800, marks=pytest.mark.slow)])
 def test_linked_bar_sags_like_pinned(resolution: int) -> None:
     # Pins fix whole cells at the end, a weld only points on it: 3% off at the finer resolution, up to 8% between.
-    sags = [Simulation(made(resolution)).sag("Whole") for made in (whole, hung)]
+    sags = [Simulation(made(resolution)).sag("Whole") for made in (whole_bar, linked_bar)]
     assert sags[1] == pytest.approx(sags[0], rel=0.05)
 
 
-def pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
+def flying_pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
     """Return two different bars in flight: welded at four points, hinged at two, or linked at one."""
     a = bar("A", 0.0, 0.5, False, resolution=60, bounce=0.0, settle=12.0)
-    surface = gridded("B", (0.5, 0.0, 0.0), (1.0, 0.1, 0.2), 0.05)
-    b = still(surface, **{**a.settings.as_dict(), "density": 400.0, "stiffness": 100.0})
+    surface = gridded_box("B", (0.5, 0.0, 0.0), (1.0, 0.1, 0.2), 0.05)
+    b = static_body(surface, **{**a.settings.as_dict(), "density": 400.0, "stiffness": 100.0})
     places = [np.array([0.5, y, z]) for y in (0.02, 0.08) for z in (0.02, 0.08)]
     links = tuple(
         Link(f"Joint {k}", LinkPoint("A", p), LinkPoint("B", p), stiffness) for k, p in enumerate(places[:points])
@@ -92,7 +92,7 @@ def pair(points: int, stiffness: float | None, gravity: np.ndarray) -> Scene:
 @pytest.mark.parametrize("points", [4, 2, 1])
 def test_linked_flight_momentum_and_energy(points: int, stiffness: float | None, gravity: np.ndarray) -> None:
     """Linked bodies in flight conserve momentum, and their energy never exceeds its initial value."""
-    simulation = Simulation(pair(points, stiffness, gravity))
+    simulation = Simulation(flying_pair(points, stiffness, gravity))
     (island,) = simulation.islands
     system, joints_, first = island.system, island.system.links, simulation.first_frame()
     assert joints_ is not None
@@ -101,13 +101,13 @@ def test_linked_flight_momentum_and_energy(points: int, stiffness: float | None,
     spin = np.cross(np.array([0.5, 1.0, 2.0]), x - system.mass @ x / system.mass.sum())
     state = replace(first.state, positions=x, velocities=spin + np.array([1.0, 0.3, 2.0]))
     scale = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
-    begin, turning = linear_momentum(system, state), moment(system.mass, x, state.velocities)
+    begin, turning = linear_momentum(system, state), angular_momentum(system.mass, x, state.velocities)
     factors, most, step = simulation.stiffness_factors(0), np.inf, 0
     for step, frame in enumerate(simulation.frames(replace(first, state=state)), 1):
         now, time = frame.state, step / 24.0
         expected = begin + system.mass.sum() * gravity * time
         assert np.abs(linear_momentum(system, now) - expected).max() < 1e-12 * scale
-        turned = moment(system.mass, now.positions, now.velocities)
+        turned = angular_momentum(system.mass, now.positions, now.velocities)
         # The initial velocities are tangents and those of the steps are chords: compare from the first step on.
         turning = turned if step == 1 else turning
         # Bodies that can turn about each other use the first law, which does not correct angular momentum.
@@ -124,14 +124,14 @@ def test_linked_flight_momentum_and_energy(points: int, stiffness: float | None,
         assert np.abs(joints_.gaps(now.positions)).max() < 1e-4
 
 
-def moment(mass: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
+def angular_momentum(mass: np.ndarray, x: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Return the angular momentum about the centre of mass."""
     centre, drift = mass @ x / mass.sum(), mass @ v / mass.sum()
     return np.asarray(mass @ np.cross(x - centre, v - drift))
 
 
 def test_linked_bodies_keep_own_dials() -> None:
-    made = cut(200)
+    made = welded_bars(200)
     left, right = made.bodies
     right = replace(right, settings=replace(right.settings, settle=60.0, bounce=0.0, stiffness=2500.0))
     simulation = Simulation(replace(made, bodies=(left, right)))
@@ -173,7 +173,7 @@ def test_linked_bodies_keep_own_dials() -> None:
 
 
 def test_single_link_swings_as_pendulum() -> None:
-    wall = fixed_frame("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    wall = fixed_anchor("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     body = bar("Rod", 0.0, 1.0, False, resolution=100, stiffness=1e6)
     end = np.array([0.0, 0.05, 0.05])
     made = scene(body, last=150, links=(Link("Nail", LinkPoint("Rod", end), LinkPoint("Wall", end)),), anchors=(wall,))
@@ -202,7 +202,7 @@ def test_point_link_starts_at_rest() -> None:
 
 
 def test_linked_mixed_integrators_are_refused() -> None:
-    made = cut(200)
+    made = welded_bars(200)
     left, right = made.bodies
     other = replace(right.settings, damping_by="RAYLEIGH")
     with pytest.raises(SceneError, match="Left and Right: these linked objects use different time stepping"):
@@ -234,7 +234,7 @@ def test_fully_pinned_body_has_no_sag(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_keyed_stiffness_of_linked_bodies() -> None:
     """Linked bodies with a keyed Stiffness end at the sag of its last value, and rigid links stay rigid."""
     soft, hard = 1000.0, 50000.0
-    begin, end = cut(200, stiffness=soft, settle=8.0, bounce=0.0), cut(200, stiffness=hard, settle=8.0)
+    begin, end = welded_bars(200, stiffness=soft, settle=8.0, bounce=0.0), welded_bars(200, stiffness=hard, settle=8.0)
 
     def keyed(body: Body) -> Body:
         def dials(frame: float) -> Settings:
@@ -268,8 +268,8 @@ def test_rigid_link_holds_when_pins_move(damping_by: str) -> None:
         return surface.vertices + np.array([0.4 * float(np.clip((frame - 2.0) / 4.0, 0.0, 1.0)), 0.0, 0.0])
 
     foot = (z < z.min() + 0.1 * np.ptp(z)).astype(float)
-    body = still(surface, foot, moved, resolution=200, settle=12.0, damping_by=damping_by)
-    post = fixed_frame("Post", top + np.concatenate([np.zeros((1, 3)), np.eye(3)]))
+    body = static_body(surface, foot, moved, resolution=200, settle=12.0, damping_by=damping_by)
+    post = fixed_anchor("Post", top + np.concatenate([np.zeros((1, 3)), np.eye(3)]))
     link = Link("Joint", LinkPoint(body.name, top), LinkPoint("Post", top))
     simulation = Simulation(scene(body, last=30, links=(link,), anchors=(post,)))
     joint = simulation.islands[0].system.links
@@ -281,7 +281,7 @@ def test_rigid_link_holds_when_pins_move(damping_by: str) -> None:
 
 def test_bodies_on_one_anchor_stay_independent() -> None:
     """Two bodies on one anchor each move bit for bit as alone, even with different numbers of links."""
-    wall = fixed_frame("Wall", gridded("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
+    wall = fixed_anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     bodies = [bar(name, 0.0, 1.0, False, resolution=100, stiffness=500.0) for name in ("One", "Two")]
     links = [weld("Weld", body.name, "Wall", 0.0) for body in bodies]
     links[1] = links[1][:-1]

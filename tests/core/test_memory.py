@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from builders import DOWN, still, wire
+from builders import DOWN, static_body, wire
 from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.frames.background_writer import BackgroundWriter
 from dampsim.core.frames.cache import FrameCache
@@ -32,43 +32,43 @@ pytestmark = [
     pytest.mark.skipif(not STATM.exists(), reason="the system has no /proc/self/statm"),
 ]
 # Largest growth in MB of a shot that factorises at each substep, from fragmentation. One substep's factors take 2 MB.
-FACTORS = 50.0
+MAX_FACTOR_GROWTH = 50.0
 # Largest growth in MB over 950 frames: lists of numbers. A retained frame of the smallest body takes 6 kB.
-FLAT = 1.5
+MAX_FRAME_GROWTH = 1.5
 
 
-def swaying(surface: Surface) -> Callable[[float], np.ndarray]:
+def swaying_motion(surface: Surface) -> Callable[[float], np.ndarray]:
     return lambda frame: surface.vertices + np.array([0.0, 0.2 * np.sin(0.7 * frame), 0.0])
 
 
-def bar(**dials: float | str) -> Body:
+def swaying_bar(**dials: float | str) -> Body:
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
-    return still(surface, pins, swaying(surface), stiffness=500.0, settle=12.0, **dials)
+    return static_body(surface, pins, swaying_motion(surface), stiffness=500.0, settle=12.0, **dials)
 
 
-def stiffening(**dials: float | str) -> Body:
+def stiffening_bar(**dials: float | str) -> Body:
     """Return a bar with a different stiffness at each substep."""
-    body = bar(substeps=2, **dials)
+    body = swaying_bar(substeps=2, **dials)
     return replace(body, settings_by_frame=lambda frame: replace(body.settings, stiffness=500.0 + frame))
 
 
 def rope() -> Body:
     x = np.linspace(0.0, 1.0, 40)
     body = wire("Rope", np.stack([x, 0.0 * x, 0.0 * x], axis=1), (0, 39))
-    return replace(body, motion=swaying(body.surface))
+    return replace(body, motion=swaying_motion(body.surface))
 
 
 SHOTS: dict[str, Callable[[], Body]] = {
-    "stiffening": lambda: stiffening(damping_by="RAYLEIGH", resolution=2900),
-    "solid": lambda: bar(resolution=300),
+    "stiffening": lambda: stiffening_bar(damping_by="RAYLEIGH", resolution=2900),
+    "solid": lambda: swaying_bar(resolution=300),
     "rope": rope,
-    "keyframed": lambda: stiffening(resolution=300),
-    **{method.name: lambda name=method.name: bar(resolution=300, damping_by=name) for method in DAMPINGS},  # type: ignore[misc]
+    "keyframed": lambda: stiffening_bar(resolution=300),
+    **{method.name: lambda name=method.name: swaying_bar(resolution=300, damping_by=name) for method in DAMPINGS},  # type: ignore[misc]
 }
 
 
-def resident() -> float:
+def resident_megabytes() -> float:
     """Return the resident memory of this process, MB."""
     return int(STATM.read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
@@ -99,7 +99,7 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
     grown = 0.0
     for progress in bake(Simulation(Scene((SHOTS[shot](),), 24.0, DOWN, 1, last)), cache):
         if progress.stage == "Simulating" and progress.done in (first, last):
-            grown = resident() - grown
+            grown = resident_megabytes() - grown
     print(grown)
 
 
@@ -124,24 +124,24 @@ def growth(folder: Path, shot: str, first: int, last: int, kept: str = "") -> fl
 def test_keyed_stiffness_retains_no_factors(tmp_path: Path) -> None:
     """A keyed Stiffness with Rayleigh damping does not retain the factorisations of its substeps."""
     # 150 substeps also reveal a cache that retains only a hundred factorisations.
-    assert growth(tmp_path, "stiffening", 5, 80) < FACTORS
+    assert growth(tmp_path, "stiffening", 5, 80) < MAX_FACTOR_GROWTH
 
 
 def test_retained_factors_are_detected(tmp_path: Path) -> None:
-    assert growth(tmp_path, "stiffening", 5, 30, "factors") > FACTORS
+    assert growth(tmp_path, "stiffening", 5, 30, "factors") > MAX_FACTOR_GROWTH
 
 
 @pytest.mark.parametrize("shot", ["solid", "rope", "keyframed"])
 def test_memory_flat_over_thousand_frames(tmp_path: Path, shot: str) -> None:
-    assert growth(tmp_path, shot, 50, 1000) < FLAT
+    assert growth(tmp_path, shot, 50, 1000) < MAX_FRAME_GROWTH
 
 
 @pytest.mark.parametrize("method", DAMPINGS, ids=lambda one: one.name)
 def test_memory_flat_with_every_damping(tmp_path: Path, method: type) -> None:
-    assert growth(tmp_path, method.name, 50, 250) < FLAT
+    assert growth(tmp_path, method.name, 50, 250) < MAX_FRAME_GROWTH
 
 
 @pytest.mark.parametrize("shot", ["solid", "rope"])
 def test_retained_frames_are_detected(tmp_path: Path, shot: str) -> None:
     # Half of the shot of the flat-memory test is enough.
-    assert growth(tmp_path, shot, 50, 525, "frames") > FLAT
+    assert growth(tmp_path, shot, 50, 525, "frames") > MAX_FRAME_GROWTH

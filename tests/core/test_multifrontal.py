@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, diags, eye, kron, random
 from scipy.sparse.linalg import splu
 
-from builders import gridded, still
+from builders import gridded_box, static_body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factorisation import factorise
@@ -41,16 +41,16 @@ def grid(*sides: int) -> Case:
     return csr_matrix(kron(total + 1e-2 * eye(total.shape[0]), np.eye(3) + 0.3)), 1.0 * places
 
 
-def made(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5), **more: float) -> System:
-    surface = gridded("Block", (0, 0, 0), sides, 0.1)
+def block_system(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5), **more: float) -> System:
+    surface = gridded_box("Block", (0, 0, 0), sides, 0.1)
     held = (surface.vertices[:, 0] < 1e-6).astype(float) if pins else None
-    body = still(surface, held, **{"resolution": 2500, **more})
+    body = static_body(surface, held, **{"resolution": 2500, **more})
     return Simulation(Scene((body,), 24.0, np.zeros(3), 1, 2)).islands[0].system
 
 
-def body(pins: bool, weight: float = 1.0) -> Case:
+def block_matrix(pins: bool, weight: float = 1.0) -> Case:
     """Return the stiffness of a block plus its mass times a weight, 1/s^2."""
-    system = made(pins)
+    system = block_system(pins)
     free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
@@ -59,12 +59,12 @@ def body(pins: bool, weight: float = 1.0) -> Case:
     return csr_matrix(stiffness + weight * diags(mass)), system.rest[free]
 
 
-def apart() -> Case:
+def separate_pieces() -> Case:
     (one, here), (two, there) = grid(9, 9, 5), grid(7, 7, 7)
     return csr_matrix(block_diag([one, two])), np.concatenate([here, there + 100.0])
 
 
-def together() -> Case:
+def linked_pieces() -> Case:
     """Return two pieces at the same positions with a link between their ends."""
     (one, here), (two, there) = grid(9, 9, 5), grid(9, 9, 5)
     matrix = csr_matrix(block_diag([one, two])).tolil()
@@ -75,7 +75,7 @@ def together() -> Case:
     return csr_matrix(matrix), np.concatenate([here, there])
 
 
-def tangle() -> Case:
+def random_graph() -> Case:
     """Return a random graph with random positions, which no plane separates well."""
     rng = np.random.default_rng(2)
     half = random(400, 400, 0.01, random_state=3)
@@ -83,16 +83,16 @@ def tangle() -> Case:
     return csr_matrix(kron(pattern, np.eye(3))), rng.normal(size=(400, 3))
 
 
-def at_one_place() -> Case:
+def coincident_nodes() -> Case:
     matrix, places = grid(25, 6, 4)
     return matrix, np.zeros_like(places)
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "a box": lambda: grid(12, 10, 8), "a sheet": lambda: grid(40, 30, 1), "a chain": lambda: grid(900, 1, 1),
-    "a few nodes": lambda: grid(3, 2, 2), "one node": lambda: grid(1, 1, 1), "two pieces": apart,
-    "two linked pieces at the same places": together, "a tangle": tangle, "all at one place": at_one_place,
-    "a held body": lambda: body(True), "a free body": lambda: body(False, 100.0),
+    "a few nodes": lambda: grid(3, 2, 2), "one node": lambda: grid(1, 1, 1), "two pieces": separate_pieces,
+    "two linked pieces at the same places": linked_pieces, "a tangle": random_graph, "all at one place": coincident_nodes,
+    "a held body": lambda: block_matrix(True), "a free body": lambda: block_matrix(False, 100.0),
 }  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def test_multifrontal_falls_back_to_double() -> None:
 
 def test_preconditioner_falls_back_to_double() -> None:
     """The preconditioner uses double precision where single precision is too inaccurate."""
-    matrix, places = body(False, 1e-7)
+    matrix, places = block_matrix(False, 1e-7)
     right = np.random.default_rng(1).normal(size=matrix.shape[0])
     exact = factorise(matrix)(right)
     np.testing.assert_array_equal(build_preconditioner(matrix, places)(right), exact)
@@ -216,7 +216,7 @@ def test_preconditioner_falls_back_to_double() -> None:
     ],
 )
 def test_first_eigenvalue_of_large_body(pins: bool, sides: tuple[float, float, float], more: dict[str, float]) -> None:
-    system = made(pins, sides, **more)
+    system = block_system(pins, sides, **more)
     free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     K = system.stiffness_at_rest(np.ones(1), True)

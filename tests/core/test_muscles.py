@@ -8,10 +8,10 @@ from pathlib import Path
 import creatures
 import numpy as np
 import pytest
-from creatures import frames, looper, walk, way
-from killed import bytes_of, kill_bake
+from creatures import distance_walked, frames, looper, walk_scene
+from killed import frame_bytes_of_bake, kill_bake
 
-from builders import scene, still, wire
+from builders import scene, static_body, wire
 from dampsim.core.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.geometry.surface import Surface
@@ -34,9 +34,9 @@ from dampsim.core.simulation.muscle_control import next_switch_state
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import KEY_SEPARATOR
 from dampsim.core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY, SwitchedSprings
-from references.muscles import Wanting, damped_spring
+from references.muscles import ReferenceController, damped_spring
 
-NOTHING = np.zeros(3)
+ZERO_GRAVITY = np.zeros(3)
 
 
 def test_random_controllers_match_reference() -> None:
@@ -62,7 +62,7 @@ def test_random_controllers_match_reference() -> None:
                 for k in range(sensors)
             ),
         )
-        reference = [Wanting(tuple(weights[k]), thresholds[k], int(delays[k])) for k in range(muscles)]
+        reference = [ReferenceController(tuple(weights[k]), thresholds[k], int(delays[k])) for k in range(muscles)]
         kept = np.zeros((muscles, 2))
         for frame in range(40):
             values = rng.uniform(0.4, 1.6, sensors) * (rng.random(sensors) < 0.8)
@@ -85,7 +85,7 @@ def test_random_controllers_match_reference() -> None:
     assert switched > 5000
 
 
-def hung(muscle: Muscle, forced: MuscleOverride = MuscleOverride.ON, **more: object) -> Body:
+def hanging_muscle(muscle: Muscle, forced: MuscleOverride = MuscleOverride.ON, **more: object) -> Body:
     """Return a hanging wire of 1 m that is one muscle, with an override from the second frame on."""
     points = np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0]])
     watched = SensorInputs(np.array([MUSCLE_OVERRIDES.index(forced)]))
@@ -110,7 +110,7 @@ def mass(body: Body) -> float:
 @pytest.mark.parametrize("kind", ["SPRINGS", "ROPE"])
 @pytest.mark.parametrize("forced", [MuscleOverride.ON, MuscleOverride.OFF])
 def test_muscle_hangs_at_spring_length(forced: MuscleOverride, kind: str) -> None:
-    body = hung(Muscle("Pull", EDGE, 0.6, stiffness=0.5, stiffness_on=0.25), forced, settle=4.0, bounce=0.0)
+    body = hanging_muscle(Muscle("Pull", EDGE, 0.6, stiffness=0.5, stiffness_on=0.25), forced, settle=4.0, bounce=0.0)
     body = replace(body, kind=kind)
     found = frames(scene(body, last=60))[-1].surface[1, 2]
     length, part = (0.6, 0.25) if forced is MuscleOverride.ON else (1.0, 0.5)
@@ -122,8 +122,10 @@ def test_muscle_hangs_at_spring_length(forced: MuscleOverride, kind: str) -> Non
 @pytest.mark.parametrize(("kind", "damper"), [("SPRINGS", 0.0), ("SPRINGS", 0.05), ("SPRINGS", 0.4), ("ROPE", 0.05)])
 def test_muscle_matches_damped_spring(kind: str, damper: float, integrator: str) -> None:
     muscle = Muscle("Pull", EDGE, 0.7, stiffness_on=0.1, damping=9.0, damping_on=damper)
-    body = replace(hung(muscle, damping_by="POINT", gamma=0.0, integrator=integrator, accuracy="TIGHT"), kind=kind)
-    found = [-one.surface[1, 2] for one in frames(scene(body, last=40, gravity=NOTHING))]
+    body = replace(
+        hanging_muscle(muscle, damping_by="POINT", gamma=0.0, integrator=integrator, accuracy="TIGHT"), kind=kind
+    )
+    found = [-one.surface[1, 2] for one in frames(scene(body, last=40, gravity=ZERO_GRAVITY))]
     k = 0.1 * stiffness(body)
     want = damped_spring(mass(body), k, k * damper, 0.7, 1.0, 1.0 / 24.0, 39)
     # Frames are in single precision; steps stop at an error of about 1e-6 of the displacement.
@@ -137,7 +139,7 @@ def test_rope_shortens_and_recovers() -> None:
     k = np.arange(10)
     surface = Surface("Worm", np.column_stack([0.0 * z, 0.0 * z, z]), np.zeros((0, 3), dtype=np.int64))
     dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "settle": 6.0, "bounce": 0.0}
-    body = still(surface, np.arange(11) == 0, kind="ROPE", edges=np.stack([k, k + 1], 1), **dials)
+    body = static_body(surface, np.arange(11) == 0, kind="ROPE", edges=np.stack([k, k + 1], 1), **dials)
     how = {True: MUSCLE_OVERRIDES.index(MuscleOverride.ON), False: MUSCLE_OVERRIDES.index(MuscleOverride.OFF)}
     body = replace(
         body,
@@ -157,7 +159,7 @@ def test_rope_shortens_and_recovers() -> None:
 def test_muscle_damper_ignores_rigid_motion() -> None:
     """Muscle dampers exert no force under a rigid motion; else their power is c times the squared length rate."""
     body = looper(2, damping=0.3)
-    block = Simulation(walk(body, 1.0)).system_of("Looper").blocks[0]
+    block = Simulation(walk_scene(body, 1.0)).system_of("Looper").blocks[0]
     (term,) = (one for one in block.terms if isinstance(one, SwitchedSprings))
     rng = np.random.default_rng(1)
     x = block.rest + 0.05 * rng.standard_normal(block.rest.shape)
@@ -182,7 +184,7 @@ def test_muscle_damper_ignores_rigid_motion() -> None:
 
 def test_muscle_stiffness_at_rest() -> None:
     """The preconditioner uses the stiffer of both states, and the first mode uses the state that is off."""
-    soft, hard = (hung(Muscle("Pull", EDGE, 0.7, stiffness_on=part)) for part in (0.2, 8.0))
+    soft, hard = (hanging_muscle(Muscle("Pull", EDGE, 0.7, stiffness_on=part)) for part in (0.2, 8.0))
     for body, most in ((soft, 1.0), (hard, 8.0)):
         block = Simulation(scene(body)).system_of("Wire").blocks[0]
         assert block.stiffness_at_rest(True)[5, 5] == pytest.approx(
@@ -211,7 +213,7 @@ def test_sensors_measure_displayed_frame() -> None:
         controller=Controller(muscles, sensors),
         sensor_inputs=lambda frame: SensorInputs(np.zeros(2), target[None] + 0.01 * frame),
     )
-    found = frames(walk(body, 1.5))
+    found = frames(walk_scene(body, 1.5))
     stood = False
     for one in found[1:]:
         values, x = one.state.history[f"Looper{KEY_SEPARATOR}{SENSORS_KEY}"], one.surface
@@ -237,18 +239,18 @@ def test_delay_scales_with_frame_rate() -> None:
 
 
 def test_preroll_switches_no_muscle() -> None:
-    body = creatures.other(looper(delay=0), preroll=12)
-    first = Simulation(walk(body, 0.5)).first_frame()
+    body = creatures.with_settings(looper(delay=0), preroll=12)
+    first = Simulation(walk_scene(body, 0.5)).first_frame()
     assert f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}" not in first.state.history
     assert f"Looper{KEY_SEPARATOR}{SENSORS_KEY}" in first.state.history
 
 
 def short_walk() -> Scene:
-    return walk(looper(delay=3), 1.5)
+    return walk_scene(looper(delay=3), 1.5)
 
 
 def roped() -> Scene:
-    return walk(replace(looper(delay=3), kind="ROPE"), 1.5)
+    return walk_scene(replace(looper(delay=3), kind="ROPE"), 1.5)
 
 
 @pytest.mark.slow
@@ -256,14 +258,14 @@ def roped() -> Scene:
 def test_killed_muscle_bake_resumes_identically(shot: str, tmp_path: Path) -> None:
     folder, made = tmp_path / "killed", globals()[shot]
     assert 15 <= kill_bake(folder, "test_muscles", shot, 15) < 36
-    whole = bytes_of(tmp_path / "whole", made())
+    whole = frame_bytes_of_bake(tmp_path / "whole", made())
     on = [
         FrameCache(tmp_path / "whole", "Looper").read(k).state.history[f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}"]
         for k in range(2, 36)
     ]
     # Muscles switch both before and after the kill.
     assert all(len({one.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
-    assert bytes_of(folder, made()) == whole
+    assert frame_bytes_of_bake(folder, made()) == whole
 
 
 def test_changed_muscle_is_reported() -> None:
@@ -272,7 +274,7 @@ def test_changed_muscle_is_reported() -> None:
     assert body.controller is not None
     muscles = (replace(body.controller.muscles[0], delay=9), *body.controller.muscles[1:])
     one, two, none = (
-        cache_inputs(walk(replace(body, controller=controller), 1.0))["bodies"]["Looper"]
+        cache_inputs(walk_scene(replace(body, controller=controller), 1.0))["bodies"]["Looper"]
         for controller in (body.controller, replace(body.controller, muscles=muscles), None)
     )
     assert {name for name in one if one[name] != two[name]} == {"the muscles"}
@@ -280,7 +282,7 @@ def test_changed_muscle_is_reported() -> None:
 
 
 def test_muscle_override_changes_frame_digest() -> None:
-    body = hung(Muscle("Pull", EDGE))
+    body = hanging_muscle(Muscle("Pull", EDGE))
     there = Simulation(scene(body)).sample_frame(3).digests["Wire"]
     off = replace(
         body, sensor_inputs=lambda frame: SensorInputs(np.array([MUSCLE_OVERRIDES.index(MuscleOverride.OFF)]))
@@ -300,11 +302,11 @@ def test_muscle_override_changes_frame_digest() -> None:
 )
 def test_invalid_muscle_is_refused(muscle: Muscle, words: str) -> None:
     with pytest.raises(DampSimError, match=words):
-        Simulation(scene(hung(muscle)))
+        Simulation(scene(hanging_muscle(muscle)))
 
 
 def test_shared_muscle_edge_is_refused() -> None:
-    body = hung(Muscle("Pull", EDGE))
+    body = hanging_muscle(Muscle("Pull", EDGE))
     both = replace(body, controller=Controller((Muscle("Pull", EDGE), Muscle("Push", EDGE))))
     with pytest.raises(DampSimError, match="muscles Pull and Push share an edge"):
         Simulation(scene(both))
@@ -323,14 +325,21 @@ def test_incomplete_sensor_is_refused() -> None:
 @pytest.mark.slow
 def test_looper_walks_by_directional_friction() -> None:
     """A looper walks five metres in twelve seconds, and only because of the directional friction of its feet."""
-    found = frames(walk(looper(2)))
-    assert way(found) > 5.0
+    found = frames(walk_scene(looper(2)))
+    assert distance_walked(found) > 5.0
     # For the other cases, half of the time is enough.
     half = 6.0
-    there = way(found[: 1 + round(half * 24)])
+    there = distance_walked(found[: 1 + round(half * 24)])
     # With isotropic friction, each half of a stride undoes the other.
     for rough in (0.15, 0.9):
-        assert abs(way(frames(walk(creatures.other(looper(2), friction=rough, friction_back=rough), half)))) < 0.25
+        assert (
+            abs(
+                distance_walked(
+                    frames(walk_scene(creatures.with_settings(looper(2), friction=rough, friction_back=rough), half))
+                )
+            )
+            < 0.25
+        )
     # Twice the number of substeps changes the distance by less than a tenth.
-    finer = way(frames(walk(looper(2, substeps=4), half)))
+    finer = distance_walked(frames(walk_scene(looper(2, substeps=4), half)))
     assert abs(finer - there) < 0.1 * there

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
-def loaded() -> ModuleType:
+def load_mutate() -> ModuleType:
     spec = importlib.util.spec_from_file_location("mutate", ROOT / "tools" / "mutate.py")
     assert spec is not None
     assert spec.loader is not None
@@ -24,7 +24,7 @@ def loaded() -> ModuleType:
     return module
 
 
-MUTATE = loaded()
+MUTATE = load_mutate()
 
 
 @pytest.mark.parametrize("fault", MUTATE.NAMED, ids=lambda fault: fault.name)

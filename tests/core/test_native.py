@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
-from test_multifrontal import apart, body, grid, together
+from test_multifrontal import block_matrix, grid, linked_pieces, separate_pieces
 
-from builders import gridded, still
+from builders import gridded_box, static_body
 from dampsim.core.energies import tetrahedra
 from dampsim.core.energies.elastic_density import ElasticMaterial
 from dampsim.core.energies.stable_neo_hookean import StableNeoHookean
@@ -37,9 +37,9 @@ pytestmark = pytest.mark.kernel
 ROOT = Path(__file__).parents[2]
 CASES = {
     "a box": lambda: grid(14, 12, 10),
-    "a held body": lambda: body(True),
-    "two apart": apart,
-    "two at one place": together,
+    "a held body": lambda: block_matrix(True),
+    "two apart": separate_pieces,
+    "two at one place": linked_pieces,
 }
 
 
@@ -52,7 +52,7 @@ def kernel() -> native.KernelLibrary:
     return found
 
 
-def by_numpy(found: Callable[[], Any]) -> Any:
+def without_kernel(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
         for user in (tetrahedra, fronts, two_level):
@@ -60,7 +60,7 @@ def by_numpy(found: Callable[[], Any]) -> Any:
         return found()
 
 
-def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_tets(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return random tetrahedra that share nodes: nodes (n, 3) m, corners (m, 4) and volumes (m,) m^3."""
     rng = np.random.default_rng(seed)
     rest, found = rng.standard_normal((12 + count // 2, 3)), []
@@ -75,7 +75,7 @@ def soup(count: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("count", [1, 7, 8, 9, 64, 203])
 @pytest.mark.parametrize("far", [0.0, 1e3])
 def test_kernel_tetrahedra_match_numpy(kernel: native.KernelLibrary, count: int, far: float) -> None:
-    rest, tets, weights = soup(count, count)
+    rest, tets, weights = random_tets(count, count)
     rng = np.random.default_rng(0)
     energy = TetElasticity(rest + far, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.4, 1000.0)))
     flow = np.eye(3) + 0.1 * rng.standard_normal((count, 3, 3))
@@ -87,7 +87,7 @@ def test_kernel_tetrahedra_match_numpy(kernel: native.KernelLibrary, count: int,
             # Evaluate twice to test cached values too.
             one.value_gradient(x + 1.0)
             value, gradient = one.value_gradient(x)
-            known, wanted = by_numpy(lambda one=one, x=x: one.value_gradient(x))
+            known, wanted = without_kernel(lambda one=one, x=x: one.value_gradient(x))
             # At a distance of 1000 m, positions and their differences are exact to 1e-13 m only.
             near = 1e-12 if not far else 1e-9
             assert abs(value - known) <= near * abs(known) + 10 * energy.rounding
@@ -95,7 +95,7 @@ def test_kernel_tetrahedra_match_numpy(kernel: native.KernelLibrary, count: int,
 
 
 def test_scaled_copies_have_own_forces(kernel: native.KernelLibrary) -> None:
-    rest, tets, weights = soup(20, 3)
+    rest, tets, weights = random_tets(20, 3)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
     value, gradient = energy.value_gradient(x)
@@ -108,15 +108,15 @@ def test_scaled_copies_have_own_forces(kernel: native.KernelLibrary) -> None:
 
 def test_other_materials_use_numpy(kernel: native.KernelLibrary) -> None:
     """Materials that the kernel does not implement are evaluated by numpy."""
-    rest, tets, weights = soup(9, 1)
+    rest, tets, weights = random_tets(9, 1)
     energy = TetElasticity(rest, tets, weights, StVK(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest + 0.1 * np.random.default_rng(1).standard_normal(rest.shape)
-    assert np.array_equal(energy.value_gradient(x)[1], by_numpy(lambda: energy.value_gradient(x))[1])
+    assert np.array_equal(energy.value_gradient(x)[1], without_kernel(lambda: energy.value_gradient(x))[1])
 
 
 @pytest.mark.parametrize("wrong", [np.inf, np.nan, 1e200])
 def test_extreme_deformation_is_not_finite(kernel: native.KernelLibrary, wrong: float) -> None:
-    rest, tets, weights = soup(20, 4)
+    rest, tets, weights = random_tets(20, 4)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     x = rest.copy()
     x[tets[0, 1]] *= wrong
@@ -125,7 +125,7 @@ def test_extreme_deformation_is_not_finite(kernel: native.KernelLibrary, wrong: 
 
 def test_wrong_sizes_are_refused(kernel: native.KernelLibrary) -> None:
     """Arrays of wrong sizes are refused before the kernel reads memory."""
-    rest, tets, weights = soup(9, 1)
+    rest, tets, weights = random_tets(9, 1)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     with pytest.raises(ValueError, match="instead of"):
         energy.value_gradient(rest[:-1])
@@ -138,12 +138,12 @@ def test_wrong_sizes_are_refused(kernel: native.KernelLibrary) -> None:
     with pytest.raises(ValueError, match="a node beyond"):
         beyond.value_gradient(rest)
     matrix, places = grid(9, 8, 7)
-    solve = made(matrix, places)
+    solve = factorise_matrix(matrix, places)
     with pytest.raises(ValueError, match=r"expected .* rows"):
         solve.solve_single_precision(np.ones(5, dtype=np.float32))
 
 
-def made(matrix: csr_matrix, places: np.ndarray) -> MultifrontalSolve:
+def factorise_matrix(matrix: csr_matrix, places: np.ndarray) -> MultifrontalSolve:
     found = SymbolicFactorisation.of(matrix, places).factorise(matrix, np.float32)
     assert found is not None
     return found
@@ -153,35 +153,38 @@ def made(matrix: csr_matrix, places: np.ndarray) -> MultifrontalSolve:
 def test_kernel_solves_match_numpy(kernel: native.KernelLibrary, name: str) -> None:
     matrix, places = CASES[name]()
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
-    found, wanted = made(matrix, places)(b), by_numpy(lambda: made(matrix, places)(b))
+    found, wanted = factorise_matrix(matrix, places)(b), without_kernel(lambda: factorise_matrix(matrix, places)(b))
     # Some hundred numbers, each exact to 6e-8, are summed in another order.
     assert np.linalg.norm(found - wanted) <= 3e-6 * np.linalg.norm(wanted)
     # Several right-hand sides use another code path with the same factors.
-    several = made(matrix, places)(np.stack([b, -b], axis=1))
+    several = factorise_matrix(matrix, places)(np.stack([b, -b], axis=1))
     assert np.linalg.norm(found - several[:, 0]) <= 3e-6 * np.linalg.norm(wanted)
 
 
 def test_kernel_two_levels_match_numpy(kernel: native.KernelLibrary) -> None:
-    matrix, places = body(True)
+    matrix, places = block_matrix(True)
     b = np.random.default_rng(2).standard_normal(matrix.shape[0])
-    one, other = TwoLevelPreconditioner.of(matrix, places), by_numpy(lambda: TwoLevelPreconditioner.of(matrix, places))
+    one, other = (
+        TwoLevelPreconditioner.of(matrix, places),
+        without_kernel(lambda: TwoLevelPreconditioner.of(matrix, places)),
+    )
     assert one is not None
     assert np.linalg.norm(one(b) - other(b)) <= 3e-6 * np.linalg.norm(other(b))
 
 
 def test_frames_with_and_without_kernel(kernel: native.KernelLibrary) -> None:
     """Frames with and without the kernel agree to the tolerance of the steps."""
-    surface = gridded("Block", (0, 0, 0), (1, 0.5, 0.5), 0.1)
+    surface = gridded_box("Block", (0, 0, 0), (1, 0.5, 0.5), 0.1)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
 
     def shaken(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.0, 0.0, 0.1 * np.sin(0.6 * frame)])
 
     def frames() -> list[np.ndarray]:
-        block = still(surface, pins, shaken, resolution=2500, stiffness=3000.0, bounce=40.0)
+        block = static_body(surface, pins, shaken, resolution=2500, stiffness=3000.0, bounce=40.0)
         return [frame.surface for frame in Simulation(Scene((block,), 24.0, np.array([0, 0, -9.81]), 1, 16)).frames()]
 
-    off = np.abs(np.array(frames()) - by_numpy(lambda: np.array(frames()))).max()
+    off = np.abs(np.array(frames()) - without_kernel(lambda: np.array(frames()))).max()
     # The tolerance of a bake is a thousandth of the motion.
     assert off <= 1e-3 * 0.1
 

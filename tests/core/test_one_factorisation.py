@@ -19,26 +19,26 @@ from dampsim.core.stepping import inertia, step
 pytestmark = pytest.mark.kernel
 
 LAST = 12
-KEYED: dict[str, Callable[[Settings, float], dict[str, float]]] = {
+KEYFRAMES: dict[str, Callable[[Settings, float], dict[str, float]]] = {
     "settle": lambda at, frame: {"settle": at.settle + 0.7 * frame},
     "bounce": lambda at, frame: {"bounce": at.bounce + 0.4 * frame},
     "stiffness": lambda at, frame: {"stiffness": at.stiffness * (1.0 + 0.1 * frame)},
 }
 
 
-def shaken(dial: str, **more: Any) -> Body:
+def shaken_keyed_bar(dial: str, **more: Any) -> Body:
     """Return a bar with shaking pins and one dial that is keyed at every frame."""
     body = bar("Bar", 0.0, 1.0, True, resolution=600, **more)
     rest, at = body.surface.vertices, body.settings
     return replace(
         body,
         motion=lambda frame: rest + np.array([0.0, 0.05 * np.sin(0.8 * frame), 0.0]),
-        settings_by_frame=lambda frame: replace(at, **KEYED[dial](at, frame)),
-        settings=replace(at, **KEYED[dial](at, 1.0)),
+        settings_by_frame=lambda frame: replace(at, **KEYFRAMES[dial](at, frame)),
+        settings=replace(at, **KEYFRAMES[dial](at, 1.0)),
     )
 
 
-def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
+def count_factorisations(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndarray, float]:
     """Return the number of factorisations, the surfaces (frames, v, 3) and the mean iterations per frame."""
     taken, plain = [0], step.build_preconditioner
 
@@ -57,9 +57,9 @@ def simulated(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[int, np.ndar
     return taken[0], np.array(shapes), float(np.mean(iterations))
 
 
-@pytest.mark.parametrize("dial", KEYED)
+@pytest.mark.parametrize("dial", KEYFRAMES)
 def test_keyed_dial_factorises_once(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    count, _, _ = simulated(shaken(dial), monkeypatch)
+    count, _, _ = count_factorisations(shaken_keyed_bar(dial), monkeypatch)
     # Bounce changes the number of substeps: two step lengths occur here.
     assert count <= (2 if dial == "bounce" else 1)
 
@@ -67,16 +67,16 @@ def test_keyed_dial_factorises_once(dial: str, monkeypatch: pytest.MonkeyPatch) 
 def test_whip_factorises_at_each_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """A preconditioner with inertia is factorised at each key."""
     # With Whip, inertia dominates the first mode, so this case shows that factorisations are counted.
-    count, _, _ = simulated(shaken("settle", whip=3.0), monkeypatch)
+    count, _, _ = count_factorisations(shaken_keyed_bar("settle", whip=3.0), monkeypatch)
     assert count == LAST - 1
 
 
-@pytest.mark.parametrize("dial", KEYED)
+@pytest.mark.parametrize("dial", KEYFRAMES)
 def test_inertia_free_preconditioner_keeps_frames(dial: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A preconditioner without inertia gives the same frames as one with it, in about as many iterations."""
-    _, light, few = simulated(shaken(dial), monkeypatch)
+    _, light, few = count_factorisations(shaken_keyed_bar(dial), monkeypatch)
     monkeypatch.setattr(inertia, "_NEGLIGIBLE_THETA_Q", np.inf)
-    count, heavy, most = simulated(shaken(dial), monkeypatch)
+    count, heavy, most = count_factorisations(shaken_keyed_bar(dial), monkeypatch)
     assert count > 1
     # Each of the two has an error of up to a thousandth of the motion.
     assert np.abs(light - heavy).max() < 2e-3 * np.abs(heavy - heavy[0]).max()

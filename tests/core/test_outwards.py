@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import gridded
+from builders import gridded_box
 from dampsim.core.geometry.orientation import orient_outward
 from dampsim.core.geometry.surface import weld_vertices
 
@@ -15,12 +15,12 @@ def volume(vertices: np.ndarray, triangles: np.ndarray) -> float:
     return float(np.einsum("ti,ti->", a, np.cross(b, c)) / 6.0)
 
 
-def flipped(triangles: np.ndarray, which: np.ndarray) -> np.ndarray:
+def flip_triangles(triangles: np.ndarray, which: np.ndarray) -> np.ndarray:
     return np.where(which[:, None], triangles[:, [0, 2, 1]], triangles)
 
 
 def box(size: float, place: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    made = gridded("Box", (place - size,) * 3, (place + size,) * 3, size)
+    made = gridded_box("Box", (place - size,) * 3, (place + size,) * 3, size)
     first, label = weld_vertices(made.vertices)
     return made.vertices[first], label[made.triangles]
 
@@ -32,7 +32,7 @@ def test_closed_surface_orients_outward(share: float) -> None:
     assert volume(vertices, triangles) == pytest.approx(8.0)
     chance = np.random.default_rng(1)
     for far in (0.0, 30.0):
-        found = orient_outward(vertices + far, flipped(triangles, chance.random(len(triangles)) < share))
+        found = orient_outward(vertices + far, flip_triangles(triangles, chance.random(len(triangles)) < share))
         np.testing.assert_array_equal(found, triangles)
 
 
@@ -55,8 +55,8 @@ def test_open_sheet_follows_majority() -> None:
     which = np.zeros(len(sheet), dtype=bool)
     which[:5] = True
     for turn in (False, True):
-        wanted = flipped(sheet, np.full(len(sheet), turn))
-        np.testing.assert_array_equal(orient_outward(vertices, flipped(wanted, which)), wanted)
+        wanted = flip_triangles(sheet, np.full(len(sheet), turn))
+        np.testing.assert_array_equal(orient_outward(vertices, flip_triangles(wanted, which)), wanted)
 
 
 def test_moebius_strip_is_unchanged() -> None:

@@ -34,7 +34,7 @@ PAGE = ROOT / "docs" / "papers.md"
 EXPLICIT = [one for one in INTEGRATORS if not one.is_implicit]
 
 
-def damped(scene: SchmeddingScene, method: type[Damping], gamma: float) -> list[Damping]:
+def scene_dampings(scene: SchmeddingScene, method: type[Damping], gamma: float) -> list[Damping]:
     values = Settings(damping_by=method.name, gamma=gamma).as_dict()
     chosen = {name: values[name] for name in method.parameters}
     return [PerStepDamping(method(DampedBody(scene.block, chosen, ElasticMaterial(1e5, 0.3, 1000.0), 1.0)))]
@@ -125,8 +125,8 @@ def test_shoe_with_spring_or_point_damping() -> None:
     free = fallen([])
     assert free > 0.5
     # Internal forces change the dragger's force slightly.
-    assert fallen(damped(scene, SpringDamping, 1.0)) == pytest.approx(free, rel=0.02)
-    assert abs(fallen(damped(scene, PointDamping, 1.0))) < 0.01 * free
+    assert fallen(scene_dampings(scene, SpringDamping, 1.0)) == pytest.approx(free, rel=0.02)
+    assert abs(fallen(scene_dampings(scene, PointDamping, 1.0))) < 0.01 * free
 
 
 def test_largest_scene_step_is_sharp() -> None:
@@ -138,7 +138,7 @@ def test_largest_scene_step_is_sharp() -> None:
     assert not failing.is_stable
     assert failing.failure_time < scene.seconds
     # Spring damping allows a longer step.
-    assert run_explicit(scene, damped(scene, SpringDamping, 1.0), 1.1 * found, limit).is_stable
+    assert run_explicit(scene, scene_dampings(scene, SpringDamping, 1.0), 1.1 * found, limit).is_stable
 
 
 def rows(text: str) -> list[list[str]]:
@@ -149,7 +149,7 @@ def rows(text: str) -> list[list[str]]:
     return [cells for k, cells in enumerate(found) if k not in heads and k - 1 not in heads]
 
 
-def missing(text: str) -> list[str]:
+def table_faults(text: str) -> list[str]:
     """Return the faults of a table about papers: rows without a place, and files that do not exist."""
     wrong = [" | ".join(cells) for cells in rows(text) if len(cells) != 3 or not all(cells)]
     for name in re.findall(r"`((?:core|tests|tools|dampsim_addon|docs)/[\w./-]+)`", text):
@@ -164,7 +164,7 @@ def missing(text: str) -> list[str]:
 def test_paper_rows_have_existing_places() -> None:
     """Every row of the table about the papers has a place, and every file that it names exists."""
     text = PAGE.read_text(encoding="utf-8")
-    assert missing(text) == []
+    assert table_faults(text) == []
     heads = re.findall(r"^## \[(\w+)\]", text, re.MULTILINE)
     assert set(heads) == {"Sch", "MSS", "Ctl", "You", "SRD"}
     # Every section has a table.
@@ -183,7 +183,7 @@ def test_paper_rows_have_existing_places() -> None:
     ],
 )
 def test_wrong_paper_row_is_found(line: str, wrong: list[str]) -> None:
-    assert missing(f"| what | how | where |\n|---|---|---|\n{line}\n") == wrong
+    assert table_faults(f"| what | how | where |\n|---|---|---|\n{line}\n") == wrong
 
 
 def test_every_paper_equation_has_row() -> None:

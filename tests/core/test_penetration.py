@@ -25,7 +25,7 @@ def lattice(count: int, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, 
     return points, np.concatenate(edges)
 
 
-def block(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
+def gridded_box(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
     """Return a closed box around the origin whose faces are grids, so inner vertices have the face's normal."""
     grid = np.linspace(-0.5 * size, 0.5 * size, cells + 1)
     u, v = (x.ravel() for x in np.meshgrid(grid, grid, indexing="ij"))
@@ -44,7 +44,7 @@ def block(size: float, cells: int) -> tuple[np.ndarray, np.ndarray]:
     return every[first], label.reshape(-1)[np.concatenate(triangles)]
 
 
-def by_hand(points, edges, inside, crossings):
+def pointwise_depths(points, edges, inside, crossings):
     """Return depths and exit directions by the formulas, point by point. crossings: edge -> (position, normal)."""
     depth, way_out = {}, {}
     for p in np.flatnonzero(inside):
@@ -80,7 +80,7 @@ def by_hand(points, edges, inside, crossings):
 
 @pytest.mark.parametrize("part", [0.05, 0.25, 0.55])
 def test_depth_behind_flat_face_is_exact(part: float) -> None:
-    vertices, triangles = block(2.0, 16)
+    vertices, triangles = gridded_box(2.0, 16)
     points, edges = lattice(9, np.array([-0.3, -0.3, 1.0 - part]), np.array([0.3, 0.3, 2.0 - part]))
     # A small offset keeps every edge away from the edges of the face.
     points += np.array([0.013, 0.029, 1e-3])
@@ -114,7 +114,7 @@ def test_depths_match_pointwise_formulas() -> None:
                 best = t
                 mean = np.array([1.0 - u - v, u, v]) @ normals[triangle]
                 crossings[e] = (p + t * (q - p), mean / np.linalg.norm(mean))
-    depth, way_out = by_hand(points, edges, inside, crossings)
+    depth, way_out = pointwise_depths(points, edges, inside, crossings)
     found = consistent_penetration_depths(points, edges, inside, surface)
     assert np.array_equal(np.flatnonzero(found.is_propagated), sorted(depth))
     for p in depth:
@@ -124,7 +124,7 @@ def test_depths_match_pointwise_formulas() -> None:
 
 def test_exit_directions_agree_at_deep_penetration() -> None:
     """When more than half of a body is inside, its points agree on an exit direction; closest points do not."""
-    vertices, triangles = block(2.0, 16)
+    vertices, triangles = gridded_box(2.0, 16)
     surface = Triangles(vertices, triangles)
     points, edges = lattice(9, np.array([-0.6, -0.6, -0.7]), np.array([0.6, 0.6, 1.2]))
     points += np.array([0.013, 0.029, 1e-3])
@@ -158,7 +158,7 @@ def test_unreached_points_use_closest_point() -> None:
 
 def test_opposite_exit_directions_cancel() -> None:
     """Opposite exit directions cancel; the point counts as not reached, and the propagation ends."""
-    vertices, triangles = block(1.0, 8)
+    vertices, triangles = gridded_box(1.0, 8)
     # A line through the centre of the box: the middle point's neighbours exit up and down.
     points = np.array([[0.013, 0.029, z] for z in (-0.75, -0.25, 0.0, 0.25, 0.75)])
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 4]])

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from killed import bytes_of, kill_bake
+from killed import frame_bytes_of_bake, kill_bake
 
 import dents
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.flow import plastic_strain
@@ -27,14 +27,14 @@ from dampsim.core.stepping import plastic_update
 from dampsim.core.stepping.deformation_history import DeformationHistory
 from dampsim.core.system.plastic import PlasticTerm
 from dampsim.core.system.state import KEY_SEPARATOR
-from dents import ON_FRAMES, RATES, Pressed, last_frame, spread, volume
+from dents import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
 from promise import Outcome
 from shapes import box
 
 pytestmark = pytest.mark.kernel
 
 FLOW = f"Ball{KEY_SEPARATOR}flow"
-SETTLED = f"Ball{KEY_SEPARATOR}flow, where its stiffness is found"
+REST_FLOW = f"Ball{KEY_SEPARATOR}flow, where its stiffness is found"
 
 
 def frames(given: Scene) -> list[Frame]:
@@ -54,17 +54,17 @@ def frames(given: Scene) -> list[Frame]:
         {"plastic_creep": 5.0},
         {"plastic_creep": 1000.0},
         # Slow creep and long oscillations make the result depend on when the tool is withdrawn.
-        {"plastic_creep": 1.0, "keys": ON_FRAMES},
-        {"settle": 1.0, "bounce": 60.0, "keys": ON_FRAMES},
+        {"plastic_creep": 1.0, "keys": KEYS_ON_FRAMES},
+        {"settle": 1.0, "bounce": 60.0, "keys": KEYS_ON_FRAMES},
         {"resolution": 2000, "vertices": 1500},
     ],
 )
 def test_dent_depth_at_any_frame_rate(dials: dict[str, Any]) -> None:
-    ways = {name: dials[name] for name in dials if name in Pressed.__dataclass_fields__}
+    ways = {name: dials[name] for name in dials if name in PressedBall.__dataclass_fields__}
     more = {name: dials[name] for name in dials if name not in ways}
     depths, volumes = [], []
-    for fps, substeps in RATES:
-        case = Pressed(fps, substeps, **ways)
+    for fps, substeps in FRAME_RATES:
+        case = PressedBall(fps, substeps, **ways)
         _, frame = last_frame(case.scene(**more))
         triangles, rest = case.surface().triangles, case.surface().vertices
         depths.append(case.depth(frame.surface))
@@ -72,75 +72,75 @@ def test_dent_depth_at_any_frame_rate(dials: dict[str, Any]) -> None:
     # A compliant surface pressed it 35 mm deep for half a second.
     flowed = -np.expm1(-0.5 * more.get("plastic_creep", 20.0))
     assert min(depths) > 0.4 * flowed * 0.1 * ways.get("deep", 0.35)
-    assert spread(depths) < 0.02
+    assert relative_spread(depths) < 0.02
     assert max(abs(one - 1.0) for one in volumes) < 0.02
 
 
 def test_zero_yield_disables_flow() -> None:
     """Without Yield, no dent remains and no flow is stored."""
-    case = Pressed(settle=0.25)
+    case = PressedBall(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     assert case.depth(frame.surface) < 1e-6
     assert not any("flow" in name for name in frame.state.history)
 
 
 def test_strain_below_yield_is_elastic() -> None:
-    case = Pressed(settle=0.25, deep=0.1)
+    case = PressedBall(settle=0.25, relative_depth=0.1)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=60.0))
     assert case.depth(frame.surface) < 1e-6
 
 
 @pytest.mark.slow
 def test_maximum_limits_plastic_flow() -> None:
-    simulation, frame = last_frame(Pressed().scene(plastic_most=10.0))
+    simulation, frame = last_frame(PressedBall().scene(plastic_most=10.0))
     found = plastic_strain(simulation, frame, "Ball")
     assert found is not None
     assert found.largest == pytest.approx(0.1, rel=1e-9)
-    free, there = last_frame(Pressed().scene())
+    free, there = last_frame(PressedBall().scene())
     wide = plastic_strain(free, there, "Ball")
     assert wide is not None
     assert wide.largest > 0.3
 
 
 def test_plastic_flow_conserves_element_volume() -> None:
-    _, frame = last_frame(Pressed(deep=0.7).scene())
+    _, frame = last_frame(PressedBall(relative_depth=0.7).scene())
     assert np.abs(np.linalg.det(frame.state.history[FLOW]) - 1.0).max() < 1e-13
 
 
 @pytest.mark.slow
 def test_stretched_wire_at_any_frame_rate() -> None:
-    lengths = [dents.stretched_wire(*one) for one in RATES]
+    lengths = [dents.stretched_wire_length(*one) for one in FRAME_RATES]
     # The elastic part within Yield springs back, 1.5 e^-0.05; the weight adds a little.
     assert lengths[0] == pytest.approx(1.5 * np.exp(-0.05), rel=2e-3)
-    assert spread(lengths) < 1e-3
-    assert dents.stretched_wire(24.0, 1, plastic_yield=0.0) < 1.01
+    assert relative_spread(lengths) < 1e-3
+    assert dents.stretched_wire_length(24.0, 1, plastic_yield=0.0) < 1.01
 
 
 @pytest.mark.slow
 def test_bent_rod_at_any_frame_rate() -> None:
-    ways = [dents.bent_frame(*one) for one in RATES]
+    ways = [dents.rod_deflection(*one) for one in FRAME_RATES]
     assert min(ways) > 0.35
-    assert spread(ways) < 0.02
-    assert abs(dents.bent_frame(24.0, 1, plastic_yield=0.0)) < 1e-3
+    assert relative_spread(ways) < 0.02
+    assert abs(dents.rod_deflection(24.0, 1, plastic_yield=0.0)) < 1e-3
 
 
 @pytest.mark.slow
 def test_creased_card_at_any_frame_rate() -> None:
     """A card keeps its crease at any frame rate and on any mesh."""
-    angles = [dents.card(*one) for one in RATES]
+    angles = [dents.card_bend(*one) for one in FRAME_RATES]
     assert min(angles) > 65.0
-    assert spread(angles) < 0.02
-    assert spread([angles[0], dents.card(24.0, 1, count=17), dents.card(24.0, 1, turn=40.0)]) < 0.02
+    assert relative_spread(angles) < 0.02
+    assert relative_spread([angles[0], dents.card_bend(24.0, 1, count=17), dents.card_bend(24.0, 1, turn=40.0)]) < 0.02
     # The bend under its weight alone.
-    assert dents.card(24.0, 1, plastic_yield=0.0) < 17.0
+    assert dents.card_bend(24.0, 1, plastic_yield=0.0) < 17.0
 
 
-def stopped(
+def outcome_of_stop(
     yielding: float, settle: float, bounce: float, monkeypatch: Any = None
 ) -> tuple[Outcome, Simulation, Frame]:
     """Return the outcome of a ball whose pins move by 2 cm and stop, after a deep dent if it yields."""
-    case = Pressed(deep=0.7, settle=settle / 24.0)
-    begin = 1 + round(24 * case.away + 3 * settle)
+    case = PressedBall(relative_depth=0.7, settle=settle / 24.0)
+    begin = 1 + round(24 * case.contact_end + 3 * settle)
     rest = case.surface().vertices
 
     def motion(frame: float) -> np.ndarray:
@@ -158,8 +158,8 @@ def stopped(
 @pytest.mark.parametrize(("settle", "bounce"), [(24.0, 0.0), (24.0, 30.0), (48.0, 30.0)])
 def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
     """A deeply dented body settles as the dials say, like one that was never dented."""
-    flowed, simulation, frame = stopped(5.0, settle, bounce)
-    as_modelled, *_ = stopped(0.0, settle, bounce)
+    flowed, simulation, frame = outcome_of_stop(5.0, settle, bounce)
+    as_modelled, *_ = outcome_of_stop(0.0, settle, bounce)
     found = plastic_strain(simulation, frame, "Ball")
     assert found is not None
     assert found.mean > 0.15
@@ -172,29 +172,29 @@ def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
 @pytest.mark.slow
 def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a large flow, stiffness and eigenvalues are computed anew, which saves more than half of the iterations."""
-    fresh, simulation, frame = stopped(5.0, 24.0, 30.0)
-    assert SETTLED in frame.state.history
+    fresh, simulation, frame = outcome_of_stop(5.0, 24.0, 30.0)
+    assert REST_FLOW in frame.state.history
     before = simulation.system_of("Ball").regions[0].eigenvalue
     stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
     # The flowed body is wider and lower, therefore stiffer.
     assert after > 1.2 * before
     monkeypatch.setattr(plastic_update, "_STIFFNESS_UPDATE_STRAIN", np.inf)
-    stale, *_ = stopped(5.0, 24.0, 30.0)
+    stale, *_ = outcome_of_stop(5.0, 24.0, 30.0)
     assert fresh.iterations < 0.5 * stale.iterations
 
 
 @pytest.mark.slow
 def test_stiffness_update_at_strain_threshold() -> None:
     """The stiffness is updated at the end of a frame, once the mean plastic strain exceeds a fifth."""
-    case = Pressed(substeps=3, deep=0.7)
+    case = PressedBall(substeps=3, relative_depth=0.7)
     simulation = Simulation(case.scene(calm=0.0))
     (term,) = [one for one in simulation.system_of("Ball").blocks[0].terms if isinstance(one, PlasticTerm)]
     last, changed = term.flow.zero_flow(), 0
     for frame in simulation.frames():
         flow = frame.state.history[FLOW]
         mean = float(term.flow.equivalent_strain(flow, last).mean())
-        now = frame.state.history.get(SETTLED)
+        now = frame.state.history.get(REST_FLOW)
         if mean > 0.2:
             assert now is not None
             assert np.array_equal(now, flow)
@@ -207,7 +207,7 @@ def test_stiffness_update_at_strain_threshold() -> None:
 @pytest.mark.slow
 def test_updated_rest_shape_is_equilibrium() -> None:
     """The updated rest shape is the equilibrium of the flowed body without load."""
-    simulation, frame = last_frame(Pressed(deep=0.7).scene())
+    simulation, frame = last_frame(PressedBall(relative_depth=0.7).scene())
     stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
     there = stage.statics.islands[0].system
     modelled = simulation.system_of("Ball")
@@ -222,7 +222,7 @@ def test_updated_rest_shape_is_equilibrium() -> None:
     assert np.abs(energy.value_gradient(modelled.rest)[1][loose]).max() > 1.0
 
 
-def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any) -> Scene:
+def with_keyed_dials(case: PressedBall, change: Callable[[float], dict[str, Any]], **dials: Any) -> Scene:
     """Return the case with keyframed settings. change: settings at a frame that differ."""
     first = case.body(**dials)
 
@@ -235,9 +235,9 @@ def keyed(case: Pressed, change: Callable[[float], dict[str, Any]], **dials: Any
 @pytest.mark.slow
 def test_reset_returns_within_settle() -> None:
     """Reset returns the body to its modelled shape within Settle frames."""
-    case = Pressed()
+    case = PressedBall()
     when = 1 + round(24 * 2.5)
-    given = keyed(case, lambda frame: {"plastic_reset": frame >= when})
+    given = with_keyed_dials(case, lambda frame: {"plastic_reset": frame >= when})
     seen = frames(given)
     dent = {frame.number: case.depth(frame.surface) for frame in seen}
     assert dent[when - 1] > 0.015
@@ -252,22 +252,22 @@ def test_reset_returns_within_settle() -> None:
 @pytest.mark.slow
 def test_reset_after_stiffness_update() -> None:
     """Reset after a stiffness update restores the modelled shape and its stiffness."""
-    case = Pressed(deep=0.7)
+    case = PressedBall(relative_depth=0.7)
     when = 1 + round(24 * 2.5)
-    simulation = Simulation(keyed(case, lambda frame: {"plastic_reset": when <= frame < when + 12}))
+    simulation = Simulation(with_keyed_dials(case, lambda frame: {"plastic_reset": when <= frame < when + 12}))
     seen = list(simulation.frames())
     before = next(one for one in seen if one.number == when - 1)
-    assert SETTLED in before.state.history
-    assert SETTLED not in seen[-1].state.history
+    assert REST_FLOW in before.state.history
+    assert REST_FLOW not in seen[-1].state.history
     assert simulation._plastic_rest_shapes.version_for(seen[-1].state.history).statics is simulation.statics
     assert case.depth(seen[-1].surface) < 1e-6
 
 
 @pytest.mark.slow
 def test_creep_keyed_to_zero_keeps_flow() -> None:
-    case = Pressed()
+    case = PressedBall()
     # The key is set while the tool still presses.
-    seen = frames(keyed(case, lambda frame: {"plastic_creep": 20.0 if frame < 10.0 else 0.0}))
+    seen = frames(with_keyed_dials(case, lambda frame: {"plastic_creep": 20.0 if frame < 10.0 else 0.0}))
     flows = [frame.state.history[FLOW] for frame in seen]
     assert not np.array_equal(flows[8], flows[0])
     assert all(np.array_equal(one, flows[9]) for one in flows[10:])
@@ -275,8 +275,8 @@ def test_creep_keyed_to_zero_keeps_flow() -> None:
 
 @pytest.mark.slow
 def test_yield_keyed_from_zero() -> None:
-    case = Pressed()
-    given = keyed(case, lambda frame: {"plastic_yield": 0.0 if frame < 12 else 5.0}, plastic_yield=0.0)
+    case = PressedBall()
+    given = with_keyed_dials(case, lambda frame: {"plastic_yield": 0.0 if frame < 12 else 5.0}, plastic_yield=0.0)
     _, frame = last_frame(given)
     assert case.depth(frame.surface) > 0.012
 
@@ -284,7 +284,7 @@ def test_yield_keyed_from_zero() -> None:
 @pytest.mark.slow
 def test_force_history_matches_flowed_shape() -> None:
     """The elastic gradient in the history is the one after the flow."""
-    simulation = Simulation(Pressed(deep=0.7).scene(calm=0.0))
+    simulation = Simulation(PressedBall(relative_depth=0.7).scene(calm=0.0))
     inputs_now = simulation.pose_evaluator.stationary_inputs(
         simulation.islands[0], simulation.sample_frame(1).samples[0]
     )
@@ -299,27 +299,27 @@ def test_force_history_matches_flowed_shape() -> None:
     assert np.abs(state.history[FLOW] - np.eye(3)).max() > 0.1
 
 
-def lying(**dials: Any) -> Scene:
+def creeping_bar(**dials: Any) -> Scene:
     """Return a scene with a bar that sags from its pinned end, strained beyond Yield."""
     surface = box()
     pins = (surface.vertices[:, 0] < 0.01).astype(float)
     given = {"stiffness_by": "SAG", "sag": 10.0, "settle": 6.0, "bounce": 0.0, "resolution": 150, **dials}
-    return scene(still(surface, pins, **given), last=120)
+    return scene(static_body(surface, pins, **given), last=120)
 
 
 @pytest.mark.slow
 def test_creeping_body_does_not_sleep() -> None:
-    hung = frames(lying())
+    hung = frames(creeping_bar())
     low = [frame.surface[:, 2].min() for frame in hung]
     assert abs(low[-1] - low[0]) < 1e-6
-    crept = [frame.surface[:, 2].min() for frame in frames(lying(plastic_yield=2.0, plastic_creep=1.0))]
+    crept = [frame.surface[:, 2].min() for frame in frames(creeping_bar(plastic_yield=2.0, plastic_creep=1.0))]
     assert crept[0] == pytest.approx(low[0], abs=1e-6)
     assert (np.diff(crept[1:]) < 0.0).all()
     assert crept[-1] < low[0] - 0.05
 
 
 def test_sleeping_body_wakes_to_flow() -> None:
-    given = lying()
+    given = creeping_bar()
     (body,) = given.bodies
 
     def dials(frame: float) -> Settings:
@@ -331,7 +331,7 @@ def test_sleeping_body_wakes_to_flow() -> None:
 
 
 def test_body_sleeps_after_flow_ends() -> None:
-    given = lying(plastic_yield=2.0)
+    given = creeping_bar(plastic_yield=2.0)
     (body,) = given.bodies
 
     def dials(frame: float) -> Settings:
@@ -343,19 +343,19 @@ def test_body_sleeps_after_flow_ends() -> None:
 
 
 def deep() -> Scene:
-    return Pressed(deep=0.7).scene(calm=1.0)
+    return PressedBall(relative_depth=0.7).scene(calm=1.0)
 
 
 def pulled() -> Scene:
-    return replace(dents.pulled_wire(24.0, 1, plastic_creep=2.0), last=40)
+    return replace(dents.pulled_wire_scene(24.0, 1, plastic_creep=2.0), last=40)
 
 
 def folded() -> Scene:
-    return replace(dents.carded(24.0, 1), last=40)
+    return replace(dents.card_scene(24.0, 1), last=40)
 
 
 def bowed() -> Scene:
-    return replace(dents.pressed_frame(24.0, 1), last=40)
+    return replace(dents.pressed_rod_scene(24.0, 1), last=40)
 
 
 @pytest.mark.slow
@@ -363,9 +363,9 @@ def test_bake_resumes_around_stiffness_update(
     tmp_path: Path,
 ) -> None:
     """A bake interrupted before, at or after the stiffness update ends in the same bytes."""
-    whole = bytes_of(tmp_path / "whole", deep())
+    whole = frame_bytes_of_bake(tmp_path / "whole", deep())
     cache = FrameCache(tmp_path / "whole", "Ball")
-    anew = next(number for number in cache.frame_numbers() if SETTLED in cache.read(number).state.history)
+    anew = next(number for number in cache.frame_numbers() if REST_FLOW in cache.read(number).state.history)
     assert 2 < anew < cache.frame_numbers()[-1] - 4
     for stop in (anew - 1, anew, anew + 3):
         steps = bake(Simulation(deep()), FrameCache(tmp_path / str(stop), "Ball"))
@@ -373,7 +373,7 @@ def test_bake_resumes_around_stiffness_update(
             if progress.stage == "Simulating" and progress.done == stop:
                 break
         steps.close()
-        assert bytes_of(tmp_path / str(stop), deep()) == whole
+        assert frame_bytes_of_bake(tmp_path / str(stop), deep()) == whole
 
 
 @pytest.mark.slow
@@ -381,7 +381,7 @@ def test_bake_resumes_around_stiffness_update(
 def test_killed_plastic_bake_resumes_identically(shot: str, tmp_path: Path) -> None:
     made = globals()[shot]
     assert 15 <= kill_bake(tmp_path / "killed", "test_plastic", shot, 15) < 25
-    whole = bytes_of(tmp_path / "whole", made())
+    whole = frame_bytes_of_bake(tmp_path / "whole", made())
     kept = FrameCache(tmp_path / "whole", made().name)
     then, end = kept.read(15).state.history, kept.read(made().last).state.history
     # The body has flowed before the kill, and flows on after it.
@@ -389,24 +389,24 @@ def test_killed_plastic_bake_resumes_identically(shot: str, tmp_path: Path) -> N
     began = kept.read(1).state.history
     assert max(np.abs(then[name] - began[name]).max() for name in flows) > 1e-3
     assert max(np.abs(then[name] - end[name]).max() for name in flows) > 1e-3
-    assert bytes_of(tmp_path / "killed", made()) == whole
+    assert frame_bytes_of_bake(tmp_path / "killed", made()) == whole
 
 
 @pytest.mark.slow
 def test_flow_is_independent_of_neighbour() -> None:
-    case = Pressed(deep=0.7)
+    case = PressedBall(relative_depth=0.7)
     alone = case.scene(calm=1.0)
     far = case.surface()
-    other: Body = still(replace(far, name="Other", vertices=far.vertices + 5.0), np.zeros(len(far.vertices)))
+    other: Body = static_body(replace(far, name="Other", vertices=far.vertices + 5.0), np.zeros(len(far.vertices)))
     other = replace(other, settings=replace(other.settings, resolution=300, plastic_yield=5.0, collide=False))
     both = replace(alone, bodies=(*alone.bodies, other))
     one, two = frames(alone)[-1], frames(both)[-1]
-    assert SETTLED in one.state.history
+    assert REST_FLOW in one.state.history
     assert np.array_equal(one.shapes["Ball"], two.shapes["Ball"])
 
 
 def test_changed_plastic_dials_are_reported() -> None:
-    given, other = cache_inputs(Pressed().scene()), cache_inputs(Pressed().scene(plastic_most=50.0))
+    given, other = cache_inputs(PressedBall().scene()), cache_inputs(PressedBall().scene(plastic_most=50.0))
     (known,), (now,) = given["bodies"].values(), other["bodies"].values()
     assert {name for name in now if now[name] != known[name]} == {"Maximum"}
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.energies import Pressure
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
@@ -59,16 +59,16 @@ def test_air_pressure_ignores_face_orientation(part: float) -> None:
     turned[some] = turned[some][:, [0, 2, 1]]
     pins = np.zeros(200)
     pins[0] = 1.0
-    body = still(Surface("Balloon", shape.vertices, turned), pins, pressure=100.0, gravity_weight=0.0, **SKIN)
+    body = static_body(Surface("Balloon", shape.vertices, turned), pins, pressure=100.0, gravity_weight=0.0, **SKIN)
     blown = Simulation(scene(body, last=1)).first_frame().shapes["Balloon"]
     # Thin skin: p r/(2 E t) (1 - nu) = 1.05%; the faces are slightly flatter than a sphere.
     strain = (volume(blown, shape.triangles) / volume(shape.vertices, shape.triangles)) ** (1.0 / 3.0) - 1.0
     assert strain == pytest.approx(0.5 * 100.0 * RADIUS * 0.7 / (1e7 * 1e-4), rel=0.1)
 
 
-def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body, np.ndarray]:
+def dropped_balloon(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body, np.ndarray]:
     """Return a balloon that falls from a height in m, and its shapes (frames, v, 3) m."""
-    body = still(ball(RADIUS + high, count), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
+    body = static_body(ball(RADIUS + high, count), **{**SKIN, "start_settled": False, "friction": 0.3, **dials})
     frames = Simulation(scene(body, last=last, colliders=(plane(),))).frames()
     return body, np.array([frame.shapes["Balloon"] for frame in frames])
 
@@ -76,7 +76,7 @@ def fallen(last: int, high: float, count: int = 200, **dials: Any) -> tuple[Body
 @pytest.mark.slow
 def test_balloon_bounces_and_rests() -> None:
     """A balloon bounces, and comes to rest on a contact area that carries its weight."""
-    body, shapes = fallen(60, 0.3, 100, pressure=60.0, settle=30.0)
+    body, shapes = dropped_balloon(60, 0.3, 100, pressure=60.0, settle=30.0)
     low, middle = shapes[:, :, 2].min(axis=1), shapes[:, :, 2].mean(axis=1)
     assert low.min() > -1e-3 * body.surface.size
     touched = int((low < 0.005).argmax())
@@ -90,5 +90,7 @@ def test_balloon_bounces_and_rests() -> None:
 
 @pytest.mark.slow
 def test_higher_pressure_flattens_less() -> None:
-    heights = [float(np.ptp(fallen(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)]
+    heights = [
+        float(np.ptp(dropped_balloon(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)
+    ]
     assert heights[0] < heights[1] - 0.01

@@ -5,14 +5,28 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from promise import Outcome, along, bent, direction, in_first_mode, made, poke, released, stop, straight, turning
+from promise import (
+    Outcome,
+    first_mode_load,
+    load_along,
+    local_load,
+    outcome_after_bending,
+    outcome_after_release,
+    outcome_after_stop,
+    pinned_body,
+    random_direction,
+    rotation_motion,
+    translation_motion,
+)
 from shapes import belly, dumbbell, ear, horn, horseshoe
 
 SHAPES = {"horn": horn, "ear": ear, "dumbbell": dumbbell, "horseshoe": horseshoe, "belly": belly}
 PULL = 0.02
 
 
-def broken(outcome: Outcome, settle: float, bounce: float, stopped: bool, first_mode: bool = False) -> list[str]:
+def violated_dials(
+    outcome: Outcome, settle: float, bounce: float, stopped: bool, first_mode: bool = False
+) -> list[str]:
     """Return which dials an outcome violates. settle: frames.  bounce: percent."""
     found = []
     if stopped and abs(outcome.rest - settle) > max(1.0, 0.05 * settle):
@@ -29,17 +43,30 @@ def broken(outcome: Outcome, settle: float, bounce: float, stopped: bool, first_
     return found
 
 
-def watched(shape: str, bounce: float, count: int) -> list[object]:
+def promise_violations(shape: str, bounce: float, count: int) -> list[object]:
     """Return the violations in a number of random stops and releases, some of them in the first mode."""
     rng = np.random.default_rng([5, list(SHAPES).index(shape)])
     surface, wrong = SHAPES[shape](), []
     for k in range(count):
         settle = float(rng.choice([8, 12, 24, 48]))
-        body = made(surface, 0.05, settle=settle, bounce=bounce)
-        way = turning(surface, 0.5 * direction(rng)) if k % 4 == 3 else straight(surface, 0.2 * direction(rng))
-        load = poke(rng, surface) if k % 4 == 3 else in_first_mode if k % 4 == 0 else along(direction(rng))
-        for name, outcome in (("stop", stop(body, way, 24.0)), ("release", released(body, load, PULL, 24.0))):
-            found = broken(outcome, settle, bounce, name == "stop", name == "release" and k % 4 == 0)
+        body = pinned_body(surface, 0.05, settle=settle, bounce=bounce)
+        way = (
+            rotation_motion(surface, 0.5 * random_direction(rng))
+            if k % 4 == 3
+            else translation_motion(surface, 0.2 * random_direction(rng))
+        )
+        load = (
+            local_load(rng, surface)
+            if k % 4 == 3
+            else first_mode_load
+            if k % 4 == 0
+            else load_along(random_direction(rng))
+        )
+        for name, outcome in (
+            ("stop", outcome_after_stop(body, way, 24.0)),
+            ("release", outcome_after_release(body, load, PULL, 24.0)),
+        ):
+            found = violated_dials(outcome, settle, bounce, name == "stop", name == "release" and k % 4 == 0)
             wrong += [(name, k, settle, found, outcome)] if found else []
     return wrong
 
@@ -49,7 +76,7 @@ def watched(shape: str, bounce: float, count: int) -> list[object]:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_settle_after_stop_and_release(shape: str, bounce: float) -> None:
     """A body rests Settle frames after any stop or release, in any direction."""
-    assert not watched(shape, bounce, 16)
+    assert not promise_violations(shape, bounce, 16)
 
 
 @pytest.mark.parametrize("bounce", [0.0, pytest.param(30.0, marks=pytest.mark.slow)])
@@ -58,8 +85,8 @@ def test_settle_of_free_body(bounce: float) -> None:
     wrong = []
     for settle in (8.0, 24.0):
         for shape in (horn, dumbbell):
-            body = made(shape(), -1.0, settle=settle, bounce=bounce)
-            outcome = bent(body, rng, PULL, 24.0)
-            found = broken(outcome, settle, bounce, False)
+            body = pinned_body(shape(), -1.0, settle=settle, bounce=bounce)
+            outcome = outcome_after_bending(body, rng, PULL, 24.0)
+            found = violated_dials(outcome, settle, bounce, False)
             wrong += [(shape.__name__, settle, found, outcome)] if found else []
     assert not wrong

@@ -28,13 +28,13 @@ def distance_to_triangle(p: np.ndarray, corners: np.ndarray) -> float:
     return best
 
 
-def every_distance(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+def all_distances(points: np.ndarray, vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     return np.array([[distance_to_triangle(p, vertices[t]) for t in triangles] for p in points]).reshape(
         len(points), len(triangles)
     )
 
 
-def soup(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
+def random_triangles(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
     """Return random triangles of all sizes, including degenerate ones and one that is a thousand times larger."""
     rng = np.random.default_rng(seed)
     corners = rng.normal(size=(count, 1, 3)) + 0.3 * rng.random((count, 1, 1)) ** 4 * rng.normal(size=(count, 3, 3))
@@ -46,7 +46,7 @@ def soup(seed: int, count: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
     found = nearest_triangles(Triangles(vertices, triangles), points, reach, **asked)
-    expected = np.where(allowed, every_distance(points, vertices, triangles), np.inf)
+    expected = np.where(allowed, all_distances(points, vertices, triangles), np.inf)
     best = expected.min(axis=1, initial=np.inf)
     assert np.array_equal(found.point, np.flatnonzero(best <= reach))
     assert found.distance == pytest.approx(best[found.point], abs=ROUNDING * 1000.0)
@@ -62,14 +62,14 @@ def assert_nearest(points, vertices, triangles, reach, allowed, **asked):
 @pytest.mark.parametrize("reach", [0.05, 0.4, np.inf])
 @pytest.mark.parametrize("seed", [0, 1])
 def test_nearest_triangle_of_any_size(seed: int, reach: float) -> None:
-    vertices, triangles = soup(seed)
+    vertices, triangles = random_triangles(seed)
     points = np.random.default_rng(seed + 10).normal(size=(120, 3))
     found = assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))
     assert 0 < len(found.point) <= 120
 
 
 def test_nearest_with_reach_per_point() -> None:
-    vertices, triangles = soup(2)
+    vertices, triangles = random_triangles(2)
     rng = np.random.default_rng(3)
     points, reach = rng.normal(size=(120, 3)), rng.random(120)
     assert_nearest(points, vertices, triangles, reach, np.ones((120, 60), dtype=bool))

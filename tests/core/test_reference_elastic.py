@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from cases import CLOSE, DENSITY, POISSON, chain, deformed, same, solid
+from cases import DENSITY, POISSON, RELATIVE_TOLERANCE, assert_close, deformed_positions, solid, spring_chain
 from dampsim.core.energies import (
     ELASTIC_MODELS,
     MEMBRANES,
@@ -47,10 +47,10 @@ def test_density_derivatives_match_papers(model: str) -> None:
     energies, stresses = material.density_stress(F.copy())
     for k in range(F.shape[2]):
         one = F[:, :, k]
-        assert energies[k] == pytest.approx(float(density(one, 7e3, POISSON)), rel=CLOSE)
-        same(stresses[:, :, k], stress(one, 7e3, POISSON))
-        same(stress(one, 7e3, POISSON), elastic.slopes(lambda G: density(G, 7e3, POISSON), one).reshape(3, 3))
-        same(material.stiffness(F)[k], elastic.slopes(lambda G: stress(G, 7e3, POISSON).ravel(), one))
+        assert energies[k] == pytest.approx(float(density(one, 7e3, POISSON)), rel=RELATIVE_TOLERANCE)
+        assert_close(stresses[:, :, k], stress(one, 7e3, POISSON))
+        assert_close(stress(one, 7e3, POISSON), elastic.slopes(lambda G: density(G, 7e3, POISSON), one).reshape(3, 3))
+        assert_close(material.stiffness(F)[k], elastic.slopes(lambda G: stress(G, 7e3, POISSON).ravel(), one))
 
 
 @pytest.mark.parametrize("model", elastic.DENSITIES)
@@ -59,31 +59,33 @@ def test_tetrahedra_stiffness_and_force_match_papers(model: str, project: bool) 
     system = solid(model)
     (energy,) = system.blocks[0].energies
     (tets,) = system.blocks[0].groups
-    for x in deformed(system):
+    for x in deformed_positions(system):
         wanted = elastic.tet_hessian(model, system.rest, tets, x, 1e5, POISSON, project)
-        same(energy.hessian(x, project), wanted)
+        assert_close(energy.hessian(x, project), wanted)
         stress = elastic.DENSITIES[model][1]
         force = np.zeros(x.size)
         for tet, w in zip(tets, rates.volumes(system.rest, tets), strict=True):
             F = elastic.gradient(system.rest[tet], x[tet])
             B = elastic.slopes(lambda y, tet=tet: elastic.gradient(system.rest[tet], y).ravel(), x[tet])  # type: ignore[misc]
             force[elastic.dof(tet)] += w * B.T @ stress(F, 1e5, POISSON).ravel()
-        same(energy.value_gradient(x)[1].ravel(), force)
+        assert_close(energy.value_gradient(x)[1].ravel(), force)
 
 
 def test_springs_pins_and_links_match_formulas() -> None:
-    x, edges, lengths, W = chain()
+    x, edges, lengths, W = spring_chain()
     energy = spring_energy(edges, lengths, W / lengths)
     sizes = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
     value, gradient = energy.value_gradient(x)
-    assert value == pytest.approx(0.5 * float(W @ (sizes / lengths - 1) ** 2), rel=CLOSE)
-    same(-gradient, elastic.spring_force(x, edges, lengths, W))
+    assert value == pytest.approx(0.5 * float(W @ (sizes / lengths - 1) ** 2), rel=RELATIVE_TOLERANCE)
+    assert_close(-gradient, elastic.spring_force(x, edges, lengths, W))
     for project in (False, True):
-        same(energy.hessian(x, project), elastic.spring_hessian(x, edges, lengths, W, project))
+        assert_close(energy.hessian(x, project), elastic.spring_hessian(x, edges, lengths, W, project))
     pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]])
     value, gradient = pins.value_gradient(x)
-    assert value == pytest.approx(1.5 * ((x[1] - x[0]) ** 2).sum() + 3.5 * ((x[4] - x[2]) ** 2).sum(), rel=CLOSE)
-    same(gradient, np.stack([0 * x[0], 3 * (x[1] - x[0]), 0 * x[0], 0 * x[0], 7 * (x[4] - x[2])]))
+    assert value == pytest.approx(
+        1.5 * ((x[1] - x[0]) ** 2).sum() + 3.5 * ((x[4] - x[2]) ** 2).sum(), rel=RELATIVE_TOLERANCE
+    )
+    assert_close(gradient, np.stack([0 * x[0], 3 * (x[1] - x[0]), 0 * x[0], 0 * x[0], 7 * (x[4] - x[2])]))
     rows = np.array([[0.3, 0.7, -1.0, 0.0, 0.0], [1.0, 0.0, 0.0, -0.4, -0.6], [0.0, 1.0, 0.0, 0.0, -1.0]])
     gaps, k = np.array([0.5, 0.0, 4.0]), np.array([10.0, 20.0, 30.0])
     rigid, owners, factors = np.array([False, True, True]), np.array([[0, 1]] * 3), np.array([1.5, 4.0])
@@ -91,11 +93,11 @@ def test_springs_pins_and_links_match_formulas() -> None:
     # A rigid link scales with the stiffer one of its blocks.
     strength = np.array([10.0, 80.0, 120.0])
     value, gradient = links.value_gradient(x, factors)
-    assert value == pytest.approx(elastic.link_energy(x, rows, gaps, strength), rel=CLOSE)
-    same(gradient, elastic.link_gradient(x, rows, gaps, strength))
+    assert value == pytest.approx(elastic.link_energy(x, rows, gaps, strength), rel=RELATIVE_TOLERANCE)
+    assert_close(gradient, elastic.link_gradient(x, rows, gaps, strength))
     exact = elastic.slopes(lambda y: elastic.link_gradient(y, rows, gaps, strength).ravel(), x)
-    same(links.hessian(x, factors, False), exact)
-    same(links.hessian(x, factors, True), _projected_links(x, rows, gaps, strength))
+    assert_close(links.hessian(x, factors, False), exact)
+    assert_close(links.hessian(x, factors, True), _projected_links(x, rows, gaps, strength))
 
 
 def _projected_links(x: np.ndarray, rows: np.ndarray, gaps: np.ndarray, k: np.ndarray) -> np.ndarray:
@@ -104,38 +106,38 @@ def _projected_links(x: np.ndarray, rows: np.ndarray, gaps: np.ndarray, k: np.nd
     for row, L, s in zip(rows, gaps, k, strict=True):
         one = elastic.slopes(lambda d, L=L, s=s: elastic.link_gradient(d, np.eye(1), [L], [s]), (row @ x)[None])  # type: ignore[misc]
         spread = np.kron(row[None], np.eye(3))
-        total += spread.T @ elastic.positive(one.reshape(3, 3)) @ spread
+        total += spread.T @ elastic.positive_part(one.reshape(3, 3)) @ spread
     return total
 
 
 def test_nodal_scale_is_averaged_per_element() -> None:
     """A nodal scale multiplies each element by the mean over its nodes."""
-    x, edges, lengths, W = chain()
+    x, edges, lengths, W = spring_chain()
     parts = np.array([0.2, 1.0, 0.6, 0.9, 0.1])
     each = parts[edges].mean(axis=1)
-    same(
+    assert_close(
         spring_energy(edges, lengths, W / lengths).with_nodal_scale(parts).value_gradient(x)[1],
         -elastic.spring_force(x, edges, lengths, each * W),
     )
-    same(DeadLoad(x).with_nodal_scale(parts).value_gradient(x)[1], -parts[:, None] * x)
+    assert_close(DeadLoad(x).with_nodal_scale(parts).value_gradient(x)[1], -parts[:, None] * x)
     pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]]).with_nodal_scale(parts)
-    same(pins.value_gradient(x)[1][[1, 4]], np.stack([3.0 * (x[1] - x[0]), 0.7 * (x[4] - x[2])]))
+    assert_close(pins.value_gradient(x)[1][[1, 4]], np.stack([3.0 * (x[1] - x[0]), 0.7 * (x[4] - x[2])]))
     rows, gaps, k = np.array([[0.3, 0.7, -1.0, 0.0, 0.0]]), np.array([0.5]), np.array([10.0])
     links = Links(csr_matrix(rows), k, gaps, np.array([False]), np.array([[0, 0]])).with_nodal_scale(parts)
     # The mean of both points.
     there = 10.0 * 0.5 * (0.3 * 0.2 + 0.7 * 1.0 + 0.6)
-    same(links.value_gradient(x, np.ones(1))[1], elastic.link_gradient(x, rows, gaps, np.array([there])))
+    assert_close(links.value_gradient(x, np.ones(1))[1], elastic.link_gradient(x, rows, gaps, np.array([there])))
     system = solid("StVK")
     (energy,) = system.blocks[0].energies
     (tets,) = system.blocks[0].groups
     painted = np.random.default_rng(1).uniform(0.1, 1.0, len(system.rest))
-    y = deformed(system)[0]
-    alone = [replace_weights(energy, np.eye(len(tets))[m]).value_gradient(y)[1] for m in range(len(tets))]
+    y = deformed_positions(system)[0]
+    alone = [with_scaled_weights(energy, np.eye(len(tets))[m]).value_gradient(y)[1] for m in range(len(tets))]
     wanted = sum(painted[tet].mean() * one for tet, one in zip(tets, alone, strict=True))
-    same(energy.with_nodal_scale(painted).value_gradient(y)[1], wanted)
+    assert_close(energy.with_nodal_scale(painted).value_gradient(y)[1], wanted)
 
 
-def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
+def with_scaled_weights(energy: Energy, parts: np.ndarray) -> Energy:
     """Return the energy with the elements' weights multiplied by parts."""
     other = copy(energy)
     other.weights = energy.weights * parts  # type: ignore[attr-defined]
@@ -145,7 +147,7 @@ def replace_weights(energy: Energy, parts: np.ndarray) -> Energy:
 def test_energy_rounding_is_eight_ulps() -> None:
     """The rounding of an energy is eight units in the last place of its moduli."""
     eps = np.finfo(float).eps
-    _, edges, lengths, W = chain()
+    _, edges, lengths, W = spring_chain()
     assert spring_energy(edges, lengths, W / lengths).rounding == pytest.approx(8 * eps * W.sum(), rel=1e-12, abs=0.0)
     system = solid("StVK")
     (energy,) = system.blocks[0].energies
@@ -178,7 +180,7 @@ def test_strain_energy_of_triangles_matches_papers() -> None:
     x = system.rest + 0.1 * np.random.default_rng(8).standard_normal(system.rest.shape)
     area, V = 0.125, rates.isotropic(100.0, 50.0, 2)
     value = sum(0.5 * area * (e := rates.green_strain(flat[face], x[face]).ravel()) @ V @ e for face in faces)
-    assert energy.value_gradient(x)[0] == pytest.approx(float(value), rel=CLOSE)
+    assert energy.value_gradient(x)[0] == pytest.approx(float(value), rel=RELATIVE_TOLERANCE)
     # The stress of a strain equals the stress of the same strain rate.
     force = np.zeros_like(x)
     for face in faces:
@@ -186,7 +188,7 @@ def test_strain_energy_of_triangles_matches_papers() -> None:
         B = elastic.slopes(lambda y, face=face: elastic.gradient(flat[face], y), x[face])  # type: ignore[misc]
         pull = np.einsum("ra,ab,rbk->k", elastic.gradient(flat[face], x[face]), S, B)
         force[face] += area * pull.reshape(-1, 3)
-    same(energy.value_gradient(x)[1], force)
+    assert_close(energy.value_gradient(x)[1], force)
 
 
 def test_paper_meshes_have_no_overlaps() -> None:
@@ -208,7 +210,7 @@ def test_paper_meshes_have_no_overlaps() -> None:
         assert (sides.max(axis=1) < 2.0 * sides.min(axis=1)).all()
 
 
-def tent(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def folded_sheet(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Return vertices and faces of a slightly folded sheet with random displacements of a size in m."""
     surface = sheet(4)
     lifted = surface.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * surface.vertices[:, :1])
@@ -217,34 +219,34 @@ def tent(size: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("model", MEMBRANES, ids=lambda one: one.name)
 def test_membrane_energy_matches_formulas(model: type) -> None:
-    (rest, faces), (x, _) = tent(), tent(0.1)
+    (rest, faces), (x, _) = folded_sheet(), folded_sheet(0.1)
     energy = model(rest, faces, Fabric(300.0, 0.3))
 
     def value(y: np.ndarray) -> np.ndarray:
         return elastic.membrane_energy(model.name, rest, faces, y, 300.0, 0.3)  # type: ignore[attr-defined]
 
     found, slope = energy.value_gradient(x)
-    assert found == pytest.approx(float(value(x)), rel=CLOSE)
-    same(slope.ravel(), elastic.slopes(value, x))
+    assert found == pytest.approx(float(value(x)), rel=RELATIVE_TOLERANCE)
+    assert_close(slope.ravel(), elastic.slopes(value, x))
     # One triangle has a third of the stiffness; then all are 10% shorter at rest.
     parts = np.ones(len(faces))
     parts[4] = 1.0 / 3.0
     alone = model(rest, faces[4:5], Fabric(300.0, 0.3)).value_gradient(x)[0]
     painted = model(rest, faces, Fabric(300.0, 0.3), parts).value_gradient(x)[0]
-    assert painted == pytest.approx(found - 2.0 / 3.0 * alone, rel=CLOSE)
+    assert painted == pytest.approx(found - 2.0 / 3.0 * alone, rel=RELATIVE_TOLERANCE)
     short = energy.with_shrink(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
     assert abs(short[0]) < 1e-10
     assert np.abs(short[1]).max() < 1e-10
 
 
 def test_shell_bending_matches_formula() -> None:
-    (rest, faces), (x, _) = tent(), tent(0.05)
+    (rest, faces), (x, _) = folded_sheet(), folded_sheet(0.05)
     wanted = elastic.shell_energy(rest, faces, x, 2.0, 0.3)
-    assert ShellBending(rest, faces, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
+    assert ShellBending(rest, faces, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=RELATIVE_TOLERANCE)
     # The orientation of the triangles does not matter, even if it is mixed.
     mixed = faces.copy()
     mixed[[1, 6, 7]] = mixed[[1, 6, 7]][:, ::-1]
-    assert ShellBending(rest, mixed, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=CLOSE)
+    assert ShellBending(rest, mixed, 2.0).value_gradient(x)[0] == pytest.approx(wanted, rel=RELATIVE_TOLERANCE)
 
 
 def test_flat_shell_matrix_for_small_angles() -> None:
@@ -273,11 +275,11 @@ def test_rod_bending_matches_formula() -> None:
         lengths = sides[:-1] + sides[1:]
         rod = RodBending.from_rest_shape(rest, triples, stiffness)
         assert rod.value_gradient(x)[0] == pytest.approx(
-            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
+            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=RELATIVE_TOLERANCE
         )
         fixed = k < 2
         lengths[0] = sides[1]
         clamped = RodBending.from_rest_shape(rest, triples, stiffness, fixed)
         assert clamped.value_gradient(x)[0] == pytest.approx(
-            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=CLOSE
+            elastic.rod_energy(rest, triples, x, stiffness, lengths), rel=RELATIVE_TOLERANCE
         )

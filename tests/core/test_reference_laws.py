@@ -14,7 +14,7 @@ from scipy.special import jn_zeros
 
 from builders import bar as bar_of
 from builders import scene
-from cases import chain, same
+from cases import assert_close, spring_chain
 from dampsim.core.energies.springs import spring_energy
 from dampsim.core.geometry.rigid_motion import rigid_mode_basis
 from dampsim.core.papers.bar import bar
@@ -39,7 +39,7 @@ from dampsim.core.system.term import Potential
 from references import laws
 
 
-def numbers(found: Coefficients) -> dict[str, np.ndarray]:
+def coefficient_values(found: Coefficients) -> dict[str, np.ndarray]:
     return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name != "is_waveform"}
 
 
@@ -50,19 +50,19 @@ def test_waveform_coefficients_match_formulas(frequency: float, whip: float, h: 
     """Coefficients and fallback coefficients of the waveform law match the formulas, also with a settle scale."""
     a, lam = 4.0, 250.0
     law = WaveformLaw(a, frequency, lam, high_mode_frequency_ratio=whip)
-    for found, formula in ((law.coefficients(h), laws.waveform), (law.fallback_coefficients(h), laws.calmer)):
+    for found, formula in ((law.coefficients(h), laws.waveform), (law.fallback_coefficients(h), laws.fallback)):
         wanted = formula(a, frequency, whip, lam, h)
-        for name, value in numbers(found).items():
+        for name, value in coefficient_values(found).items():
             # 1 - B/B_inf cancels for stiff modes that swing hardly faster.
             assert float(value) == pytest.approx(wanted[name], rel=1e-9, abs=1e-13), name
     for t in (-h, 0.0, 0.1, 1.0):
-        assert law.release_response(t) == pytest.approx(laws.released(a, frequency, t), rel=1e-12)
+        assert law.release_response(t) == pytest.approx(laws.release_response(a, frequency, t), rel=1e-12)
     # A settle scale below 1 gives a correspondingly faster law.
     parts = np.array([1.0, 0.5, 0.2])
     painted = replace(law, settle_scale=parts)
-    for name, formula in (("coefficients", laws.waveform), ("fallback_coefficients", laws.calmer)):
+    for name, formula in (("coefficients", laws.waveform), ("fallback_coefficients", laws.fallback)):
         calm = name == "fallback_coefficients" and frequency * h / parts.min() > np.pi / 5
-        for key, values in numbers(getattr(painted, name)(h)).items():
+        for key, values in coefficient_values(getattr(painted, name)(h)).items():
             # One node whose phase is too large switches all nodes to fallback damping.
             each = [
                 formula(
@@ -121,22 +121,22 @@ def test_first_mode_inertia_matches_dense_operators(phi: float, painted: bool) -
     c = np.tile(shift / h, (len(free), 1))
     u = v[free] - c + c - reference[free]
     arms = x[free] - x[0]
-    fields_here = laws.crossed(arms)
+    fields_here = laws.rotation_fields(arms)
     inner = u - (laws.projection(fields_here, mass) @ u.ravel()).reshape(-1, 3)
-    Q = laws.coasted(arms, mass, (mass[:, None] * np.cross(arms, u)).sum(axis=0), h)
-    same(terms.predicted_velocity, c + arms @ (Q - np.eye(3)).T / h + 0.6 * inner @ Q.T, 1e-9)
-    same(terms.reference_velocity, c)
+    Q = laws.coasting_rotation(arms, mass, (mass[:, None] * np.cross(arms, u)).sum(axis=0), h)
+    assert_close(terms.predicted_velocity, c + arms @ (Q - np.eye(3)).T / h + 0.6 * inner @ Q.T, 1e-9)
+    assert_close(terms.reference_velocity, c)
     ahead = x[free] + h * c + arms @ (Q - np.eye(3)).T - (x[0] + shift)
-    swings = laws.crossed(ahead)
+    swings = laws.rotation_fields(ahead)
     P = laws.projection(swings, mass)
     push = (mass[:, None] * (c - reference[free]) / h).ravel()
     load = (mass[:, None] * gravity).ravel() - phi * push - (1 - phi) * P.T @ push
-    same(terms.load.ravel(), load, 1e-9)
+    assert_close(terms.load.ravel(), load, 1e-9)
     Y = terms.columns.reshape(3 * len(free), -1)
     operator = np.diag(terms.inertia.repeat(3)) + Y @ np.diag(terms.signs) @ Y.T
-    same(operator, laws.inertia(swings, mass, np.broadcast_to(s, len(free)), h), 1e-9)
+    assert_close(operator, laws.inertia(swings, mass, np.broadcast_to(s, len(free)), h), 1e-9)
     R = rigid_mode_basis(ahead, np.zeros((1, 3)), mass).reshape(3 * len(free), -1)
-    same(R @ R.T * mass.repeat(3), P, 1e-9)
+    assert_close(R @ R.T * mass.repeat(3), P, 1e-9)
 
 
 @pytest.mark.parametrize("phi", [0.0, 0.35, 1.0])
@@ -183,11 +183,11 @@ def test_waveform_substep_gradient_matches_formula(phi: float, frequency: float,
             there = k["theta"] * e * energy.value_gradient(y)[1][free]
             load = mass * (system.gravity - phi * k["reference_inertia_ratio"] * A)
             slope = mass / k["inertia_time"] * (v - predicted) + there + dead @ turn.T - load
-            same(problem.value_gradient(v)[1], slope, 1e-9)
+            assert_close(problem.value_gradient(v)[1], slope, 1e-9)
         state, report = stepper.step(state, inputs, h, controls)
         assert report.outcome is Outcome.CONVERGED
-        same(state.reference[free], c_home, 1e-9)
-        same(state.reference[system.pinned], (end - place) / h, 1e-9)
+        assert_close(state.reference[free], c_home, 1e-9)
+        assert_close(state.reference[system.pinned], (end - place) / h, 1e-9)
         own = (state.positions[free] - ahead) / h
         rate = (e * energy.value_gradient(state.positions)[1][free] - g @ turn.T) / h
         x, place, reference = state.positions, end, c_home
@@ -234,7 +234,7 @@ def test_constant_laws_return_their_coefficients() -> None:
 
 def test_net_eigenvalue_has_chain_minimum() -> None:
     """The eigenvalue of a net is at least that of a hanging chain, (2.22): (j/2)^2 g/L with the first zero j of J_0."""
-    x, edges, lengths, W = chain()
+    x, edges, lengths, W = spring_chain()
     low, high = float(x[1:, 2].min()), float(x[0, 2])
     fixed = np.array([0]), np.array([np.inf])
     terms = (Potential(spring_energy(edges, lengths, W / lengths)),)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from cases import chain, same
+from cases import assert_close, spring_chain
 from dampsim.core.energies import DeadLoad
 from dampsim.core.energies.springs import spring_energy
 from dampsim.core.stepping.deformation_history import DeformationHistory
@@ -25,12 +25,12 @@ GAPS, STRENGTH = np.array([0.3, 0.0]), np.array([15.0, 40.0])
 PUSH = np.arange(15.0).reshape(5, 3)
 
 
-def linked() -> System:
+def linked_chains() -> System:
     """Return two chains of springs with different stiffness.
 
     The first has a soft pin, the second a load that no stiffness dial scales.
     """
-    x, edges, lengths, W = chain()
+    x, edges, lengths, W = spring_chain()
     none, stiffness = np.zeros(0, dtype=np.int64), np.array([35.0])
     first = BodyDiscretization(
         "First", x, np.ones(5), (edges,),
@@ -49,12 +49,12 @@ def linked() -> System:
     return assemble_system((first, second), np.zeros(3), joints, has_eigenvalues=False)
 
 
-def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
+def elastic_forces(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
     """Return all elastic forces (n, 3) N, each element times the mean of parts (n,) over its nodes.
 
     Positions may be complex.
     """
-    _, edges, lengths, W = chain()
+    _, edges, lengths, W = spring_chain()
     total = np.zeros_like(x)
     for k, times in ((0, 1.0), (1, 2.0)):
         for (i, j), L, w in zip(edges + 5 * k, lengths, times * W, strict=True):
@@ -71,7 +71,7 @@ def slope(x: np.ndarray, parts: np.ndarray, target: np.ndarray) -> np.ndarray:
 def test_step_potential_weights_per_element(painted: bool) -> None:
     """Theta and sigma weight the force and the history of each element, but no external load."""
     rng = np.random.default_rng(3)
-    system = linked()
+    system = linked_chains()
     x, before_v = system.rest + 0.1 * rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
     h, target = 0.02, x[3] + [0.1, 0.2, 0.3]
     theta = rng.uniform(0.5, 1.0, 10) if painted else np.full(10, 0.7)
@@ -83,9 +83,9 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     potentials = StepPotential(system, state, inputs, FACTORS, share.theta)
     value, gradient = potentials.value_gradient(x)
     push = np.concatenate([np.zeros((5, 3)), PUSH])
-    same(gradient, slope(x, theta, target) - push)
-    exact = elastic.slopes(lambda y: slope(y, theta, target).ravel(), x)
-    same(potentials.hessian(x, False), exact)
+    assert_close(gradient, elastic_forces(x, theta, target) - push)
+    exact = elastic.slopes(lambda y: elastic_forces(y, theta, target).ravel(), x)
+    assert_close(potentials.hessian(x, False), exact)
     # The gradient is the derivative of the value.
     way, step = rng.standard_normal(x.shape), 1e-6
     ahead, behind = (potentials.value_gradient(x + sign * step * way)[0] for sign in (1.0, -1.0))
@@ -97,9 +97,9 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     # At the start of a shot there is no history; the initial elastic force is the whole one.
     ones = np.ones(10)
     begun = step_start_forces(system, state, inputs, FACTORS, h, share)
-    same(begun.dead_load, slope(x, 1.0 - theta, target))
+    assert_close(begun.dead_load, elastic_forces(x, 1.0 - theta, target))
     assert begun.initial_elastic_force is not None
-    same(begun.initial_elastic_force, slope(x, ones, target))
+    assert_close(begun.initial_elastic_force, elastic_forces(x, ones, target))
     # Later, blocks use their stored force and rate, and links their previous positions.
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
     kept = DeformationHistory(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
@@ -108,19 +108,23 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     )  # fmt: skip
     back = x - h * before_v
     if painted:
-        wanted = slope(x, 1.0 - theta, target) - slope(x, sigma, target) + slope(back, sigma, target)
+        wanted = (
+            elastic_forces(x, 1.0 - theta, target)
+            - elastic_forces(x, sigma, target)
+            + elastic_forces(back, sigma, target)
+        )
     else:
         each = FACTORS.repeat(5)[:, None]
         links, links_back = (elastic.link_gradient(y, ROWS, GAPS, STRENGTH) for y in (x, back))
         wanted = each * (0.3 * force - 0.3 * h * rate) + 0.3 * links - 0.3 * (links - links_back)
-    same(later.dead_load, wanted)
-    same(later.velocity, before_v)
+    assert_close(later.dead_load, wanted)
+    assert_close(later.velocity, before_v)
     assert later.initial_elastic_force is None
 
 
 def test_regions_of_linked_and_separate_blocks() -> None:
     """A region belongs to the blocks whose free nodes it contains."""
-    system = linked()
+    system = linked_chains()
     assert [system.regions_of(k) for k in (0, 1)] == [(0,), (0,)]
     apart = assemble_system(system.blocks, np.zeros(3), None, has_eigenvalues=False)
     assert [apart.regions_of(k) for k in (0, 1)] == [(0,), (1,)]

@@ -25,7 +25,7 @@ from dampsim.core.solvers.objective import AcceptedPoint, Outcome, Tolerance
 pytestmark = pytest.mark.kernel
 
 
-def definite(size: int, seed: int) -> np.ndarray:
+def random_definite(size: int, seed: int) -> np.ndarray:
     half = np.random.default_rng(seed).standard_normal((size, size))
     return np.asarray(half @ half.T + size * np.eye(size))
 
@@ -34,7 +34,7 @@ def definite(size: int, seed: int) -> np.ndarray:
 def test_low_rank_update_matches_dense_inverse(parts: int) -> None:
     """A + Y S Y^T with columns of both signs, each part on its own rows. Some parts have one column less."""
     rng = np.random.default_rng(1)
-    blocks = [definite(6, seed) for seed in range(parts)]
+    blocks = [random_definite(6, seed) for seed in range(parts)]
     columns = 0.7 * rng.standard_normal((6 * parts, 3))
     signs = np.where(rng.random((parts, 3)) < 0.4, -1.0, 1.0)
     if parts > 1:
@@ -54,7 +54,7 @@ def test_low_rank_update_matches_dense_inverse(parts: int) -> None:
 
 def test_pivot_signs_match_eigenvalues() -> None:
     """The number of negative pivots equals the number of negative eigenvalues."""
-    matrix = definite(8, 3) - 11.0 * np.eye(8)
+    matrix = random_definite(8, 3) - 11.0 * np.eye(8)
     values = np.linalg.eigvalsh(matrix)
     assert 0 < (values < 0.0).sum() < 8
     pivots = symmetric_pivots(csr_matrix(matrix))
@@ -138,7 +138,7 @@ def test_line_search_interpolates_to_minimum() -> None:
 
 
 def test_factorisation_solves_dense_system() -> None:
-    A = definite(9, 5)
+    A = random_definite(9, 5)
     right = np.random.default_rng(6).standard_normal((9, 2))
     np.testing.assert_allclose(factorise(csr_matrix(A))(right), np.linalg.solve(A, right), rtol=1e-11)
     np.testing.assert_allclose(factorise(eye(3).tocsr())(np.ones(3)), np.ones(3))
@@ -150,7 +150,7 @@ class Quadratic:
     value_noise = 0.0
 
     def __init__(self) -> None:
-        self.A, self.b = definite(6, 7), np.random.default_rng(8).standard_normal(6)
+        self.A, self.b = random_definite(6, 7), np.random.default_rng(8).standard_normal(6)
         self.low_rank = LowRank(np.zeros((6, 0)), np.zeros((1, 0)), np.zeros(6, dtype=np.int64))
         self.answer = np.linalg.solve(self.A, self.b).reshape(2, 3)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases import chain, made, same
+from cases import assert_close, make_damping, spring_chain
 from dampsim.core.damping.damping import Damping, PotentialDamping
 from dampsim.core.damping.dissipation import Dissipation
 from dampsim.core.elements.strains import SpringStrain
@@ -31,8 +31,8 @@ def test_integrators_have_references() -> None:
     assert set(steps.INTEGRATORS) == {one.name for one in INTEGRATORS}
 
 
-def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
-    x, edges, lengths, W = chain()
+def chain_scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
+    x, edges, lengths, W = spring_chain()
     mass = np.array([0.8, 1.5, 0.6, 1.1, 2.0])
     pinned, stiffness = np.array([0, 2, 4]), np.array([np.inf, np.inf, 35.0])
     terms = (Potential(spring_energy(edges, lengths, W / lengths)), *pin_springs(pinned, stiffness))
@@ -47,7 +47,7 @@ def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
         """Damping with both a force and a change of velocities, to check where each integrator evaluates them."""
 
         def __init__(self) -> None:
-            self._slow = None if damped is None else made(damped, system, **dials)
+            self._slow = None if damped is None else make_damping(damped, system, **dials)
 
         def damp_velocities(self, positions, before, predicted, h):  # type: ignore[no-untyped-def]
             return predicted if self._slow is None else self._slow.damp_velocities(positions, before, predicted, h)
@@ -67,7 +67,7 @@ def scene(damped: str | None) -> tuple[steps.Scene, System, Damping]:
 @pytest.mark.parametrize("damped", [None, "POINT", "SPRING"])
 @pytest.mark.parametrize("name", steps.INTEGRATORS)
 def test_integrator_step_matches_equation(name: str, damped: str | None) -> None:
-    reference, system, damping = scene(damped)
+    reference, system, damping = chain_scene(damped)
     integrator = next(one for one in INTEGRATORS if one.name == name)
     stepping = IntegratorStepper(integrator, system, damping)
     rng = np.random.default_rng(5)
@@ -83,15 +83,15 @@ def test_integrator_step_matches_equation(name: str, damped: str | None) -> None
         places, speeds = steps.INTEGRATORS[name](reference, steps.Start(x, v, x, end, 0.02))
         assert after.time == pytest.approx(0.32)
         # The residual of the minimisation is limited by the rounding of positions.
-        same(after.positions, places, 1e-11)
-        same(after.velocities, speeds, 1e-9)
+        assert_close(after.positions, places, 1e-11)
+        assert_close(after.velocities, speeds, 1e-9)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("integrator", INTEGRATORS, ids=lambda one: one.name)
 def test_integrator_order_with_variable_drag(integrator: type[Integrator]) -> None:
     """The declared order of convergence holds for springs that rotate, whose damping matrix changes in every step."""
-    _, system, damping = scene(None)
+    _, system, damping = chain_scene(None)
     place, ends = system.rest[system.pinned], []
     controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-12)
     for count in (40, 80, 160):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases import ACTING, CLOSE, made, same
+from cases import RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
 from dampsim.core.damping.clusters import CLUSTERS, Mesh, ring_clusters
 from dampsim.core.damping.damping import BlockwiseDamping
 from dampsim.core.damping.frame_rate import removed_fraction, retained_fraction
@@ -18,20 +18,20 @@ from dampsim.core.scene.parameters import PARAMETERS
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.system import System, assemble_system
 from references import velocities
-from test_damping import squashed, states
+from test_damping import random_bar, random_states
 
 H = 1.0 / 60.0
 
 
 def test_velocity_dampings_have_references() -> None:
-    assert set(velocities.VELOCITIES) == set(ACTING)
+    assert set(velocities.VELOCITIES) == set(VELOCITY_METHODS)
     assert set(velocities.TORQUES) == set(TORQUE_SCHEMES)
     assert set(velocities.CLUSTERS) == set(CLUSTERS)
 
 
-def broken() -> System:
+def separate_bars() -> System:
     """Return two separate bars with masses of all sizes."""
-    plain = squashed(False)
+    plain = random_bar(False)
     (elements,) = plain.blocks[0].groups
     count = len(plain.rest)
     rest = np.concatenate([plain.rest, 0.7 * plain.rest + [0.0, 1.0, 0.0]])
@@ -42,9 +42,11 @@ def broken() -> System:
     return replace(plain, blocks=(block,))
 
 
-def compared(name: str, system: System, h: float = H, close: float = CLOSE, **dials: object) -> None:
-    damping = made(name, system, **dials)
-    for state in states(system, 4):
+def assert_matches_reference(
+    name: str, system: System, h: float = H, close: float = RELATIVE_TOLERANCE, **dials: object
+) -> None:
+    damping = make_damping(name, system, **dials)
+    for state in random_states(system, 4):
         rng = np.random.default_rng(9)
         # Explicit methods pass predicted velocities that differ from those before the step.
         ahead = state.velocities + 0.5 * rng.standard_normal(state.velocities.shape) * np.abs(state.velocities).max()
@@ -52,13 +54,13 @@ def compared(name: str, system: System, h: float = H, close: float = CLOSE, **di
             system.mass, system.blocks[0].groups[0], state.positions, state.velocities, ahead, h
         )  # fmt: skip
         wanted = velocities.VELOCITIES[name](body, damping.body.dials)
-        same(damping.damp_velocities(state.positions, state.velocities, ahead, h), wanted, close)
+        assert_close(damping.damp_velocities(state.positions, state.velocities, ahead, h), wanted, close)
 
 
 def test_point_damping_matches_paper() -> None:
     """Point damping removes gamma of the velocity of a node with mean mass."""
     for gamma in (0.1, 0.6, 1.0):
-        compared("POINT", squashed(False), gamma=gamma)
+        assert_matches_reference("POINT", random_bar(False), gamma=gamma)
 
 
 @pytest.mark.parametrize("name", ["SPRING", "SPRING_WHOLE"])
@@ -66,7 +68,7 @@ def test_point_damping_matches_paper() -> None:
 @pytest.mark.parametrize("sweeps", [1, 2, 7])
 def test_spring_damping_matches_matrices(name: str, current: bool, sweeps: int) -> None:
     for gamma in (0.3, 1.0):
-        compared(name, squashed(False), gamma=gamma, damp_current=current, sweeps=sweeps)
+        assert_matches_reference(name, random_bar(False), gamma=gamma, damp_current=current, sweeps=sweeps)
 
 
 def test_largest_edge_eigenvalue_of_large_mesh() -> None:
@@ -83,19 +85,19 @@ def test_largest_edge_eigenvalue_of_large_mesh() -> None:
 @pytest.mark.parametrize("torque", [choice.name for choice in PARAMETERS["torque"].choices])
 def test_direct_damping_matches_paper(clusters: str, torque: str) -> None:
     """Direct damping matches the paper for all clusters and torque schemes."""
-    system = broken() if clusters == "PIECES" else squashed(False)
+    system = separate_bars() if clusters == "PIECES" else random_bar(False)
     # The linear programme is solved less accurately; a least-squares step corrects its sums.
-    close = 1e-9 if torque == "PROGRAMME" else CLOSE
-    compared("DIRECT", system, close=close, clusters=clusters, torque=torque, gamma=0.45)
+    close = 1e-9 if torque == "PROGRAMME" else RELATIVE_TOLERANCE
+    assert_matches_reference("DIRECT", system, close=close, clusters=clusters, torque=torque, gamma=0.45)
 
 
 @pytest.mark.parametrize("then", TORQUE_SCHEMES)
 def test_direct_damping_sequence_schemes(then: str) -> None:
     """Each stage of a sequence has its own torque scheme."""
-    close = 1e-9 if then == "PROGRAMME" else CLOSE
-    compared(
+    close = 1e-9 if then == "PROGRAMME" else RELATIVE_TOLERANCE
+    assert_matches_reference(
         "DIRECT",
-        squashed(False),
+        random_bar(False),
         close=close,
         clusters="BODY_THEN_ELEMENTS",
         torque="EDGES",
@@ -107,19 +109,19 @@ def test_direct_damping_sequence_schemes(then: str) -> None:
 @pytest.mark.parametrize("torque", TORQUE_SCHEMES)
 def test_direct_damping_with_full_strength(torque: str) -> None:
     """Direct damping with gamma = 1 matches the paper on a deformed bar."""
-    compared("DIRECT", squashed(True), close=1e-8, clusters="BODY", torque=torque, gamma=1.0)
+    assert_matches_reference("DIRECT", random_bar(True), close=1e-8, clusters="BODY", torque=torque, gamma=1.0)
 
 
 def test_gamma_conversion_between_rates() -> None:
     """Gamma is the fraction that is removed in 1/24 s, (2.19), and the conversion is invertible."""
     for gamma, h in ((0.3, 1 / 24), (0.3, 1 / 60), (0.9, 1 / 12)):
-        assert retained_fraction(gamma, h) == pytest.approx(1 - velocities.removed_in(h, gamma), rel=1e-14)
+        assert retained_fraction(gamma, h) == pytest.approx(1 - velocities.removed_fraction(h, gamma), rel=1e-14)
         assert removed_fraction(retained_fraction(gamma, h), h) == pytest.approx(gamma, rel=1e-12)
     assert removed_fraction(1.3, 0.1) == 0.0
 
 
 def test_ring_clusters_of_two_edges() -> None:
-    system = squashed(False)
+    system = random_bar(False)
     (elements,) = system.blocks[0].groups
     body = velocities.Body(system.mass, elements, system.rest, system.rest, system.rest, H)
     near = velocities.neighbours(body)
@@ -138,31 +140,31 @@ def test_edge_scheme_factor_at_most_one(torque: str) -> None:
     block = BodyDiscretization("Chain", x, np.ones(7), (edges,), (), np.zeros(0, dtype=np.int64), np.zeros(0))
     system = assemble_system((block,), np.zeros(3), None, has_eigenvalues=False)
     body = velocities.Body(block.mass, edges, x, v, v, H)
-    damping = made("DIRECT", system, clusters="BODY", torque=torque, gamma=0.3)
+    damping = make_damping("DIRECT", system, clusters="BODY", torque=torque, gamma=0.3)
     found = damping.damp_velocities(x, v, v, H)
-    same(found, velocities.direct(body, damping.body.dials))
+    assert_close(found, velocities.direct(body, damping.body.dials))
     relative = v - v.mean(axis=0)
-    forces = -velocities.removed_in(H, 0.3) / H * relative
+    forces = -velocities.removed_fraction(H, 0.3) / H * relative
     pairs = [(i, i + 1) for i in range(6)]
     whole = velocities.along_edges(velocities.Cluster(x, relative, forces, block.mass, pairs, H))
     if torque == "EDGES":
         assert -np.sum(relative * whole) > H * np.sum(whole**2)
-        same(found, v + H * whole)
+        assert_close(found, v + H * whole)
 
 
 def test_blockwise_damping_acts_per_body() -> None:
-    system = squashed(False)
+    system = random_bar(False)
     count = len(system.rest)
-    one, other = made("POINT", system, gamma=0.5), made("STRAIN_RATE", system)
+    one, other = make_damping("POINT", system, gamma=0.5), make_damping("STRAIN_RATE", system)
     both = BlockwiseDamping(
         [(slice(0, count), one), (slice(count, 2 * count), other), (slice(2 * count, 3 * count), None)]
     )
     x, v = np.tile(system.rest, (3, 1)), np.random.default_rng(0).standard_normal((3 * count, 3))
     slowed = both.damp_velocities(x, v, v, H)
-    same(slowed[:count], one.damp_velocities(x[:count], v[:count], v[:count], H))
+    assert_close(slowed[:count], one.damp_velocities(x[:count], v[:count], v[:count], H))
     assert (slowed[count:] == v[count:]).all()
     matrix = both.matrix(x)
     assert matrix is not None
     wanted = np.zeros((9 * count, 9 * count))
     wanted[3 * count : 6 * count, 3 * count : 6 * count] = other.matrix(system.rest).toarray()  # type: ignore[union-attr]
-    same(matrix, wanted)
+    assert_close(matrix, wanted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from woven_scenes import Loom, woven_body
+from woven_scenes import SwatchStepper, woven_body
 
 from dampsim.core.stepping.controls import Controls, YarnDials
 from dampsim.core.stepping.law import BackwardEulerLaw
@@ -19,11 +19,11 @@ ACROSS, ALONG, PITCH = 3, 2, 0.01
 GRAVITY = np.array([1.0, -2.0, -9.0])
 
 
-def loom() -> Loom:
-    return Loom(woven_body(ACROSS, ALONG, PITCH, thickness=6.0, yarn_shear=2.0))
+def thick_swatch() -> SwatchStepper:
+    return SwatchStepper(woven_body(ACROSS, ALONG, PITCH, thickness=6.0, yarn_shear=2.0))
 
 
-def reference(cloth: WovenCloth, factor: float) -> Rectangle:
+def reference_rectangle(cloth: WovenCloth, factor: float) -> Rectangle:
     m = cloth.material
     # Jamming begins at half the pitch, because yarns of 6 mm would touch even at rest.
     shear = factor * m.shear * m.stretch * PITCH
@@ -45,7 +45,7 @@ def unknowns(cloth: WovenCloth, rest: np.ndarray) -> list[tuple[str, tuple[int, 
     return found
 
 
-def bent(one: Loom, seed: int) -> np.ndarray:
+def random_change(one: SwatchStepper, seed: int) -> np.ndarray:
     """Return random changes (unknowns,) of all unknowns: bends of about 1 rad, and yarns that slide until some jam."""
     rng = np.random.default_rng(seed)
     way = rng.uniform(-1.0, 1.0, (one.cloth.triples, 3))
@@ -55,7 +55,7 @@ def bent(one: Loom, seed: int) -> np.ndarray:
     return np.asarray(way.ravel())
 
 
-def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
+def reference_variables(one: SwatchStepper, change: np.ndarray) -> tuple[dict, dict, dict]:
     """Return x, warp and weft of the reference for a change of the unknowns."""
     rest = one.system.rest
     ij = [tuple(int(k) for k in row) for row in np.rint(rest[:, :2] / PITCH)]
@@ -75,14 +75,14 @@ def told(one: Loom, change: np.ndarray) -> tuple[dict, dict, dict]:
 @pytest.mark.parametrize("seed", [1, 2, 3, 4])
 def test_yarn_energy_and_gradient_match_paper(seed: int) -> None:
     """Energy and gradient match the paper for yarns that bend, shear, slide and jam."""
-    one, change = loom(), bent(loom(), seed)
-    cloth, known = one.cloth, reference(one.cloth, 20.0)
+    one, change = thick_swatch(), random_change(thick_swatch(), seed)
+    cloth, known = one.cloth, reference_rectangle(one.cloth, 20.0)
     moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
     value, gradient = YarnElasticity(cloth, 20.0).value_gradient(one.system.rest + moved, cloth.rest_arc_lengths + slid)
     assert (cloth.lengths(cloth.rest_arc_lengths + slid) < 0.5 * PITCH).any()
 
     def total(by: np.ndarray) -> np.ndarray:
-        return known.energy(*told(one, by))
+        return known.energy(*reference_variables(one, by))
 
     # Both are exact; angles of nearly straight yarns have an error of about 1e-8 by their cosine.
     assert value == pytest.approx(float(total(change).real), rel=1e-12)
@@ -92,14 +92,14 @@ def test_yarn_energy_and_gradient_match_paper(seed: int) -> None:
 
 def test_gravity_energy_of_sliding_yarns() -> None:
     """The gravity energy includes the motion of yarn material that slides."""
-    one, change = loom(), bent(loom(), 5)
-    cloth, known = one.cloth, reference(one.cloth, 1.0)
+    one, change = thick_swatch(), random_change(thick_swatch(), 5)
+    cloth, known = one.cloth, reference_rectangle(one.cloth, 1.0)
     moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
     pull = np.tile(GRAVITY, (cloth.count, 1))
     value, gradient = gravity_energy(cloth, one.system.rest + moved, cloth.rest_arc_lengths + slid, pull)
 
     def total(by: np.ndarray) -> np.ndarray:
-        return known.weight(*told(one, by), GRAVITY)
+        return known.weight(*reference_variables(one, by), GRAVITY)
 
     assert value == pytest.approx(float(total(change)), rel=1e-12)
     np.testing.assert_allclose(gradient, slopes(total, change), rtol=1e-12, atol=1e-18)
@@ -109,7 +109,7 @@ def test_gravity_energy_of_sliding_yarns() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_projected_hessians_near_rest(seed: int) -> None:
     """The Hessians of taut stretch, jamming, and nearly straight and square bending and shear match the gradient."""
-    one = loom()
+    one = thick_swatch()
     cloth, rng = one.cloth, np.random.default_rng(seed)
     elastic, fine = YarnElasticity(cloth, 20.0), 1e-5
     x = one.system.rest * np.array([1.05, 1.08, 1.0]) + fine * PITCH * rng.standard_normal(one.system.rest.shape)
@@ -136,9 +136,9 @@ def test_projected_hessians_near_rest(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_hessians_of_crumpled_cloth_are_positive(seed: int) -> None:
-    one = loom()
+    one = thick_swatch()
     cloth, elastic = one.cloth, YarnElasticity(one.cloth, 20.0)
-    moved, slid = cloth.split_unknowns(bent(one, seed).reshape(-1, 3))
+    moved, slid = cloth.split_unknowns(random_change(one, seed).reshape(-1, 3))
     made = elastic.element_hessians(one.system.rest + moved, cloth.rest_arc_lengths + slid)
     for blocks in (made.stretch, made.bend, made.shear):
         values = np.linalg.eigvalsh(blocks)
@@ -167,21 +167,21 @@ def test_bending_rates_around_threshold(bend: float) -> None:
 
 
 def test_kinetic_energy_of_sliding_yarns() -> None:
-    one = loom()
-    cloth, known = one.cloth, reference(one.cloth, 1.0)
-    change, speed = bent(one, 1), bent(one, 2)
+    one = thick_swatch()
+    cloth, known = one.cloth, reference_rectangle(one.cloth, 1.0)
+    change, speed = random_change(one, 1), random_change(one, 2)
     moved, slid = cloth.split_unknowns(change.reshape(-1, 3))
     x, u = one.system.rest + moved, cloth.rest_arc_lengths + slid
     v, du = cloth.split_unknowns(speed.reshape(-1, 3))
     way = v[cloth.node] - cloth.directions(x, u) * du[:, None]
     found = 0.5 * float(cloth.masses(u) @ (way**2).sum(axis=1))
-    still_x, still_warp, still_weft = told(one, np.zeros(cloth.unknown_count))
-    fast_x, fast_warp, fast_weft = told(one, speed)
+    still_x, still_warp, still_weft = reference_variables(one, np.zeros(cloth.unknown_count))
+    fast_x, fast_warp, fast_weft = reference_variables(one, speed)
     rates = [
         {place: fast[place] - still[place] for place in still}
         for fast, still in ((fast_x, still_x), (fast_warp, still_warp), (fast_weft, still_weft))
     ]
-    expected = known.kinetic(*told(one, change), *rates)
+    expected = known.kinetic(*reference_variables(one, change), *rates)
     assert found == pytest.approx(expected, rel=1e-12)
 
 
@@ -206,10 +206,10 @@ def test_node_hessian_of_fixed_arc_lengths(seed: int) -> None:
 
     Its central differences use 1e-6 of the pitch, those here 1e-7; bends of about 1 rad cause an error of 1e-5.
     """
-    one = loom()
+    one = thick_swatch()
     cloth, rng = one.cloth, np.random.default_rng(seed)
     elastic = YarnElasticity(cloth, 20.0)
-    moved, slid = cloth.split_unknowns(bent(one, seed + 1).reshape(-1, 3))
+    moved, slid = cloth.split_unknowns(random_change(one, seed + 1).reshape(-1, 3))
     x, u = one.system.rest + 0.5 * moved, cloth.rest_arc_lengths + 0.5 * slid
     way = rng.standard_normal(x.shape)
     step = 1e-7 * PITCH
@@ -220,7 +220,7 @@ def test_node_hessian_of_fixed_arc_lengths(seed: int) -> None:
 
 def test_stretch_damping_uses_strain_rate() -> None:
     """[SRD] (12): v C v = beta E A sum D strain_rate^2, of l/D with both of its parts."""
-    one = loom()
+    one = thick_swatch()
     cloth, rng = one.cloth, np.random.default_rng(0)
     x = one.system.rest + 0.1 * PITCH * rng.standard_normal(one.system.rest.shape)
     u = cloth.rest_arc_lengths + 0.1 * PITCH * rng.standard_normal(len(cloth.rest_arc_lengths)) * cloth.can_slide
@@ -244,7 +244,7 @@ def test_stretch_damping_uses_strain_rate() -> None:
 
 def test_largest_step_keeps_crossings_apart() -> None:
     """A step of the search leaves at least a tenth of the distance between crossings."""
-    one = loom()
+    one = thick_swatch()
     cloth = one.cloth
     controls = Controls(tuple(BackwardEulerLaw() for _ in one.system.regions), 1.0, 1e-3, 1.0, (YarnDials(),))
     stepper, h = one.stepper, 1e-3

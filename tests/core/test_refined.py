@@ -14,7 +14,7 @@ from shapes import SHAPES, sheet, sphere, tube
 SURFACES = [*SHAPES.values(), tube(1.0, 0.1, 6, 8), sheet(4), sphere(40)]
 
 
-def lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
+def edge_lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
     ends = Topology.from_triangles(triangles).edges
     return np.linalg.norm(vertices[ends[:, 0]] - vertices[ends[:, 1]], axis=1)
 
@@ -24,14 +24,14 @@ def lengths(vertices: np.ndarray, triangles: np.ndarray) -> np.ndarray:
 def test_subdivision_keeps_shape_and_limits_edges(surface: Surface, part: float) -> None:
     """No edge of a subdivided surface exceeds the length, and the shape does not change."""
     v, t = surface.vertices, surface.triangles
-    length = part * float(lengths(v, t).max())
+    length = part * float(edge_lengths(v, t).max())
     fine = subdivide_to_length(v, t, length)
     points = fine.operator @ v
     # The original vertices come first and stay; all others are averages of them.
     assert np.array_equal(fine.operator[: len(v)].toarray(), np.eye(len(v)))
     np.testing.assert_allclose(np.asarray(fine.operator.sum(axis=1)).ravel(), 1.0, atol=1e-12)
     assert fine.operator.data.min() > 0.0
-    assert lengths(points, fine.triangles).max() <= length
+    assert edge_lengths(points, fine.triangles).max() <= length
     assert (is_closed(fine.triangles), len(np.unique(fine.triangles))) == (is_closed(t), len(points))
     # Closed and open surfaces stay so, and no edge has more than two triangles.
     for triangles in (t, fine.triangles):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import ClothKind
 from dampsim.core.errors import MeshError
 from dampsim.core.geometry.seams import SeamError, pair_border_vertices
@@ -27,17 +27,17 @@ def panel(columns: int, rows: int, corner: tuple[float, float, float], size: tup
     return Surface("Panel", np.column_stack([x.ravel(), 0.0 * x.ravel(), z.ravel()]) + corner, faces)
 
 
-def both(one: Surface, other: Surface) -> Surface:
+def combine(one: Surface, other: Surface) -> Surface:
     triangles = np.concatenate([one.triangles, other.triangles + len(one.vertices)])
     return Surface("Garment", np.concatenate([one.vertices, other.vertices]), triangles)
 
 
-def sewn(surface: Surface, members: np.ndarray, pins: np.ndarray, **more: Any) -> Body:
+def sewn_body(surface: Surface, members: np.ndarray, pins: np.ndarray, **more: Any) -> Body:
     seams = pair_border_vertices(surface.vertices, surface.triangles, members)
-    return still(surface, pins.astype(float), seams=seams, **{**COTTON, **more})
+    return static_body(surface, pins.astype(float), seams=seams, **{**COTTON, **more})
 
 
-def gap(body: Body, points: np.ndarray) -> float:
+def largest_gap(body: Body, points: np.ndarray) -> float:
     """Return the largest distance in m between paired vertices that are not both pinned."""
     free = body.seams[~(body.pins[body.seams] > 0.0).all(axis=1)]
     return float(np.linalg.norm(points[free[:, 0]] - points[free[:, 1]], axis=1).max())
@@ -46,7 +46,7 @@ def gap(body: Body, points: np.ndarray) -> float:
 def test_pairs_of_unequal_borders() -> None:
     """Each vertex of both borders is paired with a vertex at nearly the same fraction of the other border."""
     one, other = panel(4, 13, (0.0, 0.0, 0.0), (0.3, 1.2)), panel(4, 9, (0.5, 0.2, 0.1), (0.3, 1.0))
-    surface = both(one, other)
+    surface = combine(one, other)
     # The right side of one panel and the left side of the other.
     x = surface.vertices[:, 0]
     pairs = pair_border_vertices(
@@ -81,7 +81,7 @@ def test_pairs_of_ring_borders() -> None:
 
 def test_two_seams_of_two_panels() -> None:
     front, back = panel(5, 6, (0.0, 0.0, 0.0), (0.4, 0.5)), panel(5, 6, (0.0, 0.3, 0.0), (0.4, 0.5))
-    surface = both(front, back)
+    surface = combine(front, back)
     x = surface.vertices[:, 0]
     pairs = pair_border_vertices(surface.vertices, surface.triangles, (x < 1e-9) | (x > 0.4 - 1e-9))
     assert len(pairs) == 12
@@ -112,27 +112,27 @@ def test_sewn_sheet_hangs_like_whole_sheet() -> None:
     whole = panel(5, 13, (0.0, 0.0, -1.2), (0.4, 1.2))
     # The lower half is modelled 5 cm beside and below its place.
     upper, lower = panel(5, 7, (0.0, 0.0, -0.6), (0.4, 0.6)), panel(5, 7, (0.0, 0.05, -1.25), (0.4, 0.6))
-    halves = both(upper, lower)
+    halves = combine(upper, lower)
     z = halves.vertices[:, 2]
-    cut = sewn(halves, (np.abs(z + 0.6) < 1e-9) | (np.abs(z + 0.65) < 1e-9), z > -1e-9)
-    one = still(whole, (whole.vertices[:, 2] > -1e-9).astype(float), **COTTON)
+    cut = sewn_body(halves, (np.abs(z + 0.6) < 1e-9) | (np.abs(z + 0.65) < 1e-9), z > -1e-9)
+    one = static_body(whole, (whole.vertices[:, 2] > -1e-9).astype(float), **COTTON)
     hung = {
         name: Simulation(scene(body, last=1)).first_frame().shapes[body.name]
         for name, body in (("cut", cut), ("one", one))
     }
     edge = 0.1
     # Each edge there carries half of 0.1 kg on 0.4 m of 3000 N/m, a strain of about 1e-3.
-    assert gap(cut, hung["cut"]) < 1e-3 * edge
+    assert largest_gap(cut, hung["cut"]) < 1e-3 * edge
     assert hung["cut"][:, 2].min() == pytest.approx(hung["one"][:, 2].min(), abs=2e-4)
 
 
 def bag(**more: Any) -> Body:
     """Return two panels 0.3 m apart that are sewn along their sides and at the bottom, pinned at the top."""
     front, back = panel(9, 11, (0.0, 0.0, -0.5), (0.4, 0.5)), panel(9, 11, (0.0, 0.3, -0.5), (0.4, 0.5))
-    surface = both(front, back)
+    surface = combine(front, back)
     x, z = surface.vertices[:, 0], surface.vertices[:, 2]
     members = (x < 1e-9) | (x > 0.4 - 1e-9) | (z < -0.5 + 1e-9)
-    return sewn(surface, members, z > -1e-9, **more)
+    return sewn_body(surface, members, z > -1e-9, **more)
 
 
 @pytest.mark.slow
@@ -145,7 +145,7 @@ def test_seams_close_gap_and_stay_closed(start_settled: bool) -> None:
     for frame in frames:
         points = frame.shapes[body.name]
         assert np.isfinite(points).all()
-        gaps.append(gap(body, points))
+        gaps.append(largest_gap(body, points))
     # This is invisible on panels of half a metre.
     assert max(gaps[0 if start_settled else 12 :]) < 1e-3
 
@@ -153,29 +153,29 @@ def test_seams_close_gap_and_stay_closed(start_settled: bool) -> None:
 def test_sewn_cushion_holds_pressure() -> None:
     front, back = panel(9, 9, (0.0, 0.0, 0.0), (0.4, 0.4)), panel(9, 9, (0.0, 0.02, 0.0), (0.4, 0.4))
     back = Surface(back.name, back.vertices, back.triangles[:, ::-1])
-    surface = both(front, back)
+    surface = combine(front, back)
     x, z = surface.vertices[:, 0], surface.vertices[:, 2]
     rim = (np.minimum(x, z) < 1e-9) | (np.maximum(x, z) > 0.4 - 1e-9)
     pins = np.zeros(len(x))
     with pytest.raises(MeshError, match="Garment: the sheet is open"):
-        ClothKind.build(still(surface, pins, **COTTON, pressure=20.0))
-    body = sewn(surface, rim, z > 0.4 - 1e-9, pressure=20.0)
+        ClothKind.build(static_body(surface, pins, **COTTON, pressure=20.0))
+    body = sewn_body(surface, rim, z > 0.4 - 1e-9, pressure=20.0)
     shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
     # The cushion is modelled 2 cm thick and inflates.
     assert np.ptp(shape[:, 1]) > 0.06
-    assert gap(body, shape) < 1e-3
+    assert largest_gap(body, shape) < 1e-3
 
 
 def test_seams_on_coarsened_sheet() -> None:
     upper, lower = panel(41, 21, (0.0, 0.0, -0.5), (1.0, 0.5)), panel(41, 21, (0.0, 0.05, -1.1), (1.0, 0.5))
-    halves = both(upper, lower)
+    halves = combine(upper, lower)
     z = halves.vertices[:, 2]
-    body = sewn(halves, (np.abs(z + 0.5) < 1e-9) | (np.abs(z + 0.6) < 1e-9), z > -1e-9, detail=300)
+    body = sewn_body(halves, (np.abs(z + 0.5) < 1e-9) | (np.abs(z + 0.6) < 1e-9), z > -1e-9, detail=300)
     model = ClothKind.build(body)
     assert len(model.block.rest) < 400
     shape = Simulation(scene(body, last=1)).first_frame().shapes[body.name]
     assert len(body.seams) == 41
-    assert gap(body, shape) < 1e-3
+    assert largest_gap(body, shape) < 1e-3
 
 
 @pytest.mark.slow
@@ -183,4 +183,4 @@ def test_seams_stay_closed_under_self_contact() -> None:
     body = bag(touch_self=True, contact_distance=0.01, settle=20.0)
     frames = list(Simulation(scene(body, last=6)).frames())
     # Far below the contact distance, which separates the panels elsewhere.
-    assert max(gap(body, frame.shapes[body.name]) for frame in frames) < 1e-3
+    assert max(largest_gap(body, frame.shapes[body.name]) for frame in frames) < 1e-3

@@ -10,7 +10,7 @@ from dampsim.core.stepping.substeps import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE
 from dampsim.core.stepping.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 
 OVERSHOOTS = [0.0, 0.05, 0.1, 0.3, 0.6, 0.85]
-STIFFER = np.geomspace(1.0, 1e7, 60)
+EIGENVALUE_RATIOS = np.geomspace(1.0, 1e7, 60)
 
 
 @pytest.mark.parametrize("overshoot", OVERSHOOTS)
@@ -23,7 +23,7 @@ def test_release_rests_at_settle_time(dialled: SettleLawFactory, overshoot: floa
     assert above[-1] == pytest.approx(2.0, abs=2e-4)  # Twice the spacing of the times.
 
 
-def stopped(law: WaveformLaw, times: np.ndarray) -> np.ndarray:
+def stop_response(law: WaveformLaw, times: np.ndarray) -> np.ndarray:
     """Return e^{-at} sin wt, or e^{-at} - e^{-2at}: the response to an initial velocity without deflection."""
     if law.frequency == 0.0:
         return np.exp(-law.decay * times) - np.exp(-2.0 * law.decay * times)
@@ -35,7 +35,7 @@ def test_stop_rests_at_settle_time(overshoot: float) -> None:
     """A stop rests at the settle time, and a release earlier by the time to the peak."""
     law = settle_law(2.0, overshoot, 100.0)
     times = np.linspace(0.0, 6.0, 60001)
-    swing = np.abs(stopped(law, times))
+    swing = np.abs(stop_response(law, times))
     assert times[swing > REST_FRACTION * swing.max()][-1] == pytest.approx(2.0, abs=2e-4)
     assert times[swing.argmax()] == pytest.approx(law.time_to_peak, abs=2e-4)
     # The docs state 0.8 to 1; the minimum is at overshoots of a few percent.
@@ -111,7 +111,7 @@ def test_first_mode_stop_is_exact(law_and_step: tuple[WaveformLaw, float]) -> No
     ]
     times = h * np.arange(1, 41)
     kick = law.frequency if law.frequency else law.decay
-    np.testing.assert_allclose(found, speed * stopped(law, times) / kick, atol=1e-12)
+    np.testing.assert_allclose(found, speed * stop_response(law, times) / kick, atol=1e-12)
 
 
 def test_higher_modes_decay_and_frequency(
@@ -120,7 +120,7 @@ def test_higher_modes_decay_and_frequency(
     """All modes have the dialled decay, and their frequency exceeds the first one at most by the Whip ratio."""
     law, h = law_and_step
     c = law.coefficients(h)
-    for ratio in STIFFER:
+    for ratio in EIGENVALUE_RATIOS:
         q = h * c.inertia_time * law.eigenvalue * ratio
         A, B = (c.kappa + c.sigma * q) / (1.0 + c.theta * q), q / (1.0 + c.theta * q)
         roots = np.roots([1.0, -(1.0 + A - B), A])

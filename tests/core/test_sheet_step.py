@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_matrix, diags, identity
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.energies import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
 from dampsim.core.simulation.simulation import Simulation
@@ -62,7 +62,7 @@ def test_conjugate_gradient_count_at_any_resolution(count: int, monkeypatch: pyt
 
     monkeypatch.setattr(inexact_newton, "conjugate_gradients", counted)
     flat = sheet(count)
-    body = still(
+    body = static_body(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,
         **FABRICS["Cotton"],
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.geometry.surface import MAX_SOLID_AREA_RATIO, SHELL_AREA_RATIO, is_shell, mean_thickness
 from dampsim.core.simulation.simulation import Simulation
@@ -15,10 +15,10 @@ THICK, YOUNG = 0.02, 2e9
 
 
 def plate(spacing: float, **more: object) -> object:
-    surface = gridded("Plate", (0.0, 0.0, 0.0), (1.0, 0.4, THICK), spacing)
+    surface = gridded_box("Plate", (0.0, 0.0, 0.0), (1.0, 0.4, THICK), spacing)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
     dials = {"stiffness": YOUNG / 1000.0, "thickness": 1000.0 * THICK, "density": 1000.0, **more}
-    return still(surface, pins, kind="CLOTH", **dials)
+    return static_body(surface, pins, kind="CLOTH", **dials)
 
 
 def test_shell_bends_like_plate() -> None:
@@ -44,7 +44,7 @@ def test_shell_mass_matches_volume() -> None:
 
 def test_shell_detection_by_thickness() -> None:
     """Only thin closed surfaces are shells, and a surface with pressure is not one."""
-    flat = gridded("Plate", (0.0, 0.0, 0.0), (1.0, 1.0, 0.01), 0.1)
+    flat = gridded_box("Plate", (0.0, 0.0, 0.0), (1.0, 1.0, 0.01), 0.1)
     assert mean_thickness(flat.vertices, flat.triangles) == pytest.approx(0.01, rel=0.03)
     assert is_shell(flat.vertices, flat.triangles, MAX_SOLID_AREA_RATIO)
     for solid in (sphere(), box()):
@@ -52,4 +52,4 @@ def test_shell_detection_by_thickness() -> None:
     struts = [len(kind_by_name("CLOTH").build(plate(0.1, pressure=p)).block.terms) for p in (0.0, 50.0)]
     # With pressure there are no struts between the sides; the pressure term replaces them.
     assert struts[0] == struts[1]
-    assert len(kind_by_name("CLOTH").build(still(sphere(), kind="CLOTH")).block.terms) == 2
+    assert len(kind_by_name("CLOTH").build(static_body(sphere(), kind="CLOTH")).block.terms) == 2

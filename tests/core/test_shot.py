@@ -39,11 +39,11 @@ def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, l
     return Scene((Body(surface, pins, settings, path, **more),), fps, gravity, 1, last)
 
 
-def surfaces(frames: list[Frame]) -> list[FrameShape]:
+def frame_shapes(frames: list[Frame]) -> list[FrameShape]:
     return [FrameShape(frame.surface, frame.inputs["Tube"]) for frame in frames]
 
 
-def ended(work: Generator[Any, None, Any]) -> Any:
+def run_to_end(work: Generator[Any, None, Any]) -> Any:
     while True:
         try:
             next(work)
@@ -62,12 +62,12 @@ def test_settle_of_tall_body_under_gravity() -> None:
         (stiffness,) = simulation.controls((SOFT,))[0].stiffness
         change = region.gravity_eigenvalue / (stiffness * region.eigenvalue)
         assert sign * change < -0.1
-        result = ended(calibrate(simulation, "Tube", 0.02))
+        result = run_to_end(calibrate(simulation, "Tube", 0.02))
         assert result.before.rest == pytest.approx(24.0, abs=1.0)
         assert result.before.overshoot == pytest.approx(0.5, abs=0.03)
 
 
-def sway(surface: Surface, speed: float, stop: float) -> Motion:
+def move_then_stop(surface: Surface, speed: float, stop: float) -> Motion:
     """Return a motion along x with a speed in m per frame that ends at a frame."""
     return lambda frame: surface.vertices + np.array([speed * min(frame - 1.0, stop), 0.0, 0.0])
 
@@ -76,12 +76,12 @@ def sway(surface: Surface, speed: float, stop: float) -> Motion:
 @pytest.mark.parametrize("fps", [24.0, 60.0])
 def test_settle_after_sudden_stop(fps: float) -> None:
     settings = replace(SOFT, settle=20.0, bounce=30.0)
-    simulation = Simulation(scene(settings, sway(rod(), 0.24 / fps, 40.0), fps, last=90))
+    simulation = Simulation(scene(settings, move_then_stop(rod(), 0.24 / fps, 40.0), fps, last=90))
     frames = list(simulation.frames())
     law = simulation.controls((settings,))[0].laws[0]
     assert isinstance(law, WaveformLaw)
     count = simulation.substeps("Tube", settings).count
-    curve = shot_curve(surfaces(frames), law, fps, settings.settle, settings.overshoot, count)
+    curve = shot_curve(frame_shapes(frames), law, fps, settings.settle, settings.overshoot, count)
     assert curve is not None
     assert curve.rest == pytest.approx(20.0, abs=1.0)
     assert curve.overshoot == pytest.approx(0.3, abs=0.05)
@@ -90,12 +90,12 @@ def test_settle_after_sudden_stop(fps: float) -> None:
 
 
 def test_curve_without_stop_is_none() -> None:
-    simulation = Simulation(scene(SOFT, sway(rod(), 0.01, 100.0), last=20))
+    simulation = Simulation(scene(SOFT, move_then_stop(rod(), 0.01, 100.0), last=20))
     law = simulation.controls((SOFT,))[0].laws[0]
-    assert shot_curve(surfaces(list(simulation.frames())), law, 24.0, 24.0, 0.5) is None
+    assert shot_curve(frame_shapes(list(simulation.frames())), law, 24.0, 24.0, 0.5) is None
 
 
-def bending(surface: Surface, frame: float) -> np.ndarray:
+def bent_rod(surface: Surface, frame: float) -> np.ndarray:
     """Return the rod bent as by an armature, by up to 1 rad at its top."""
     angle = 0.5 * (1.0 - np.cos(0.5 * (frame - 1.0))) * surface.vertices[:, 2]
     x, z = surface.vertices[:, 0], surface.vertices[:, 2]
@@ -114,10 +114,10 @@ def test_soft_pinned_body_follows_armature() -> None:
         settings = Settings(
             stiffness=20.0, settle=40.0, bounce=0.0, follow_through=0.0, resolution=300, carrier=carrier
         )
-        made = scene(settings, lambda frame: bending(surface, frame), last=14, gravity=np.zeros(3))
+        made = scene(settings, lambda frame: bent_rod(surface, frame), last=14, gravity=np.zeros(3))
         made = with_body(made, pins=np.full(len(surface.vertices), 0.9))
         frames = list(Simulation(made).frames())
-        lag[carrier] = max(float(np.abs(frame.surface - bending(surface, frame.number)).max()) for frame in frames)
+        lag[carrier] = max(float(np.abs(frame.surface - bent_rod(surface, frame.number)).max()) for frame in frames)
     # Its pins are springs, which it follows at once with any reference motion.
     assert max(lag.values()) < 0.05
 
@@ -163,7 +163,7 @@ def test_half_settle_map_halves_settle() -> None:
         replace(still, factors=controls.stiffness_per_block(1)), deflect(still, 0.01), controls,
         1.0 / (24 * substeps.count), 32 * substeps.count, substeps,
     )  # fmt: skip
-    for region, answer in zip(regions, ended(steps), strict=True):
+    for region, answer in zip(regions, run_to_end(steps), strict=True):
         expected = 12.0 if still.system.rest[region.free][:, 2].mean() < 0.5 else 24.0
         lead = settle_law(expected / 24.0, 0.3, 1.0).time_to_peak
         assert (answer.time_to_rest + lead) * 24.0 == pytest.approx(expected, abs=1.0)
@@ -198,7 +198,7 @@ def test_stiffness_map_scales_sag() -> None:
 def test_preroll_ends_at_rest() -> None:
     """Preroll ends at rest in the first pose."""
     surface = rod()
-    pose = bending(surface, 6.0)
+    pose = bent_rod(surface, 6.0)
     made = scene(replace(SOFT, preroll=40), lambda frame: pose, last=20)
     frames = list(Simulation(made).frames())
     size = 1.0
@@ -211,14 +211,14 @@ def test_preroll_ends_at_rest() -> None:
     assert np.abs(loose.first_frame().surface - frames[0].surface).max() < 0.01 * size
 
 
-def cyclic(surface: Surface) -> Motion:
+def cyclic_motion(surface: Surface) -> Motion:
     return lambda frame: surface.vertices + np.array([0.1 * np.sin(2 * np.pi * (frame - 1.0) / 20.0), 0.0, 0.0])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("last", [20, 21])
 def test_loop_ends_at_its_start(last: int) -> None:
-    simulation = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=last))
+    simulation = Simulation(scene(replace(SOFT, loop=True), cyclic_motion(rod()), last=last))
     frames = list(simulation.frames())
     start, end = simulation.first_frame(), frames[-1]
     assert simulation.loop_error <= 1e-4
@@ -226,14 +226,14 @@ def test_loop_ends_at_its_start(last: int) -> None:
         assert np.abs(end.surface - start.surface).max() < 1e-3
     else:
         # The cycle needs one more step.
-        longer = Simulation(scene(replace(SOFT, loop=True), cyclic(rod()), last=21))
+        longer = Simulation(scene(replace(SOFT, loop=True), cyclic_motion(rod()), last=21))
         assert np.abs(longer.first_frame().surface - start.surface).max() < 1e-3
-    swing = max(float(np.abs(frame.surface - cyclic(rod())(frame.number)).max()) for frame in frames)
+    swing = max(float(np.abs(frame.surface - cyclic_motion(rod())(frame.number)).max()) for frame in frames)
     assert swing > 0.01
 
 
 def test_loop_without_cycle_is_refused() -> None:
-    simulation = Simulation(scene(replace(SOFT, loop=True), sway(rod(), 0.01, 100.0), last=20))
+    simulation = Simulation(scene(replace(SOFT, loop=True), move_then_stop(rod(), 0.01, 100.0), last=20))
     with pytest.raises(SceneError, match="neither frame 20 nor the one after it has the pose of frame 1"):
         simulation.first_frame()
 
@@ -250,11 +250,11 @@ def test_named_coefficients_are_used() -> None:
     assert removed_fraction(retained_fraction(0.36, 1 / 60), 1 / 60) == pytest.approx(0.36, rel=1e-12)
     # The coefficients of the first-mode law, entered by name, give the same motion.
     dials = replace(SOFT, substeps=2, damping_by="FIRST_MODE")
-    simulation = Simulation(scene(dials, sway(rod(), 0.01, 10.0), last=20))
+    simulation = Simulation(scene(dials, move_then_stop(rod(), 0.01, 10.0), last=20))
     (found,) = simulation.law_coefficients((dials,))
     named = replace(dials, damping_by="TAU_KAPPA", tau=float(found.inertia_time), kappa=float(found.kappa))
     one = list(simulation.frames())[-1]
-    other = list(Simulation(scene(named, sway(rod(), 0.01, 10.0), last=20)).frames())[-1]
+    other = list(Simulation(scene(named, move_then_stop(rod(), 0.01, 10.0), last=20)).frames())[-1]
     assert np.abs(one.surface - other.surface).max() < 1e-5
 
 
@@ -262,7 +262,7 @@ def test_named_coefficients_are_used() -> None:
 def test_calibration_of_large_deflection() -> None:
     settings = replace(SOFT, bounce=40.0, settle=30.0)
     simulation = Simulation(scene(settings, fps=24.0))
-    result = ended(calibrate(simulation, "Tube", 0.5))
+    result = run_to_end(calibrate(simulation, "Tube", 0.5))
     assert abs(result.after.rest - 30.0) <= abs(result.before.rest - 30.0)
     assert result.after.rest == pytest.approx(30.0, abs=1.0)
     if abs(result.before.rest - 30.0) > 0.5:
@@ -273,11 +273,11 @@ def test_calibration_without_pins_is_refused() -> None:
     made = scene(SOFT)
     free = Simulation(with_body(made, pins=np.zeros_like(made.bodies[0].pins)))
     with pytest.raises(PinError, match="it is not completely held"):
-        ended(calibrate(free, "Tube", 0.1))
+        run_to_end(calibrate(free, "Tube", 0.1))
 
 
 def test_resumed_frames_are_identical() -> None:
-    made = scene(replace(SOFT, carrier="MESH"), sway(rod(), 0.01, 10.0), last=14)
+    made = scene(replace(SOFT, carrier="MESH"), move_then_stop(rod(), 0.01, 10.0), last=14)
     whole: list[Frame] = list(Simulation(made).frames())
     part = Simulation(made)
     again = list(part.frames(whole[6]))

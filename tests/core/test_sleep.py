@@ -25,7 +25,7 @@ from dampsim.core.system.state import State
 SIZE = 1.0
 
 
-def evaluations(count: int, moving: bool, tolerance: float) -> int:
+def count_evaluations(count: int, moving: bool, tolerance: float) -> int:
     """Return the number of evaluations in count steps after a jerk, with pins that stand still or keep shaking."""
     system = clamped_bar((2, 1, 1), gravity=DOWN)
     stepper, state, total = Stepper(system), State.at_rest(system.rest), 0
@@ -50,14 +50,14 @@ def evaluations(count: int, moving: bool, tolerance: float) -> int:
 def test_still_frames_cost_less(count: int, accuracy: str) -> None:
     """Frames at rest cost less than a tenth of moving ones."""
     tolerance = TOLERANCES[accuracy]
-    quiet, busy = (evaluations(count, moving, tolerance) for moving in (False, True))
+    quiet, busy = (count_evaluations(count, moving, tolerance) for moving in (False, True))
     assert busy >= count
     # The body falls asleep a few settle times of 12 steps after the jerk.
     assert quiet < 0.1 * busy
-    assert quiet == evaluations(count // 2, False, tolerance)
+    assert quiet == count_evaluations(count // 2, False, tolerance)
 
 
-def shaken(**more: Any) -> Body:
+def shaken_bar(**more: Any) -> Body:
     """Return a bar that is shaken in frames 1 to 6 and again from frame 90 on."""
     dials = {"resolution": 100, "stiffness": 1000.0, "settle": 8.0, "bounce": 30.0, **more}
     body = bar("Bar", 0.0, SIZE, True, **dials)
@@ -69,19 +69,19 @@ def shaken(**more: Any) -> Body:
     return replace(body, motion=motion)
 
 
-def frames(body: Body, last: int = 110) -> list[Frame]:
+def simulate(body: Body, last: int = 110) -> list[Frame]:
     return list(Simulation(scene(body, last=last)).frames())
 
 
-def apart(first: list[Frame], second: list[Frame]) -> float:
+def largest_deviation(first: list[Frame], second: list[Frame]) -> float:
     return max(float(np.abs(a.state.positions - b.state.positions).max()) for a, b in zip(first, second, strict=True))
 
 
-def dialled(body: Body, changed: Callable[[Settings, float], Settings]) -> Body:
+def with_dials(body: Body, changed: Callable[[Settings, float], Settings]) -> Body:
     return replace(body, settings_by_frame=lambda frame: changed(body.settings, frame))
 
 
-KEYED: dict[str, Callable[[Settings, float], Settings]] = {
+DIAL_CHANGES: dict[str, Callable[[Settings, float], Settings]] = {
     "nothing": lambda own, frame: own,
     "stiffness": lambda own, frame: replace(own, stiffness=own.stiffness * (1.0 if frame < 70 else 2.0)),
     "settle": lambda own, frame: replace(own, settle=8.0 if frame < 70 else 16.0),
@@ -92,23 +92,23 @@ KEYED: dict[str, Callable[[Settings, float], Settings]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("accuracy", ["BAKE", pytest.param("TIGHT", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("keyed", KEYED)
+@pytest.mark.parametrize("keyed", DIAL_CHANGES)
 def test_frames_match_without_sleep(keyed: str, accuracy: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = dialled(shaken(accuracy=accuracy), KEYED[keyed])
-    asleep = frames(body)
+    body = with_dials(shaken_bar(accuracy=accuracy), DIAL_CHANGES[keyed])
+    asleep = simulate(body)
     monkeypatch.setattr(stepping, "is_asleep", lambda *args: False)
-    awake = frames(body)
+    awake = simulate(body)
     # The body slept, and woke when it was shaken again or when its stiffness changed.
     slept = [frame.number for frame in asleep if frame.iterations == 0]
     assert {60, 66, 69} <= set(slept)
     assert (75 in slept) == (keyed != "stiffness")
     assert not {91, 95, 100} & set(slept)
     # Sleep begins when a step is below 1e-8 of the size, a few such steps before rest.
-    assert apart(asleep, awake) < 1e-6 * SIZE
+    assert largest_deviation(asleep, awake) < 1e-6 * SIZE
 
 
 def test_sleeping_body_is_bit_identical() -> None:
-    found = frames(shaken(), last=85)
+    found = simulate(shaken_bar(), last=85)
     still = [frame for frame in found if frame.iterations == 0][5:]
     assert len(still) > 20
     assert len({frame.state.positions.tobytes() for frame in still}) == 1
@@ -118,8 +118,8 @@ def test_sleeping_body_is_bit_identical() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [4, 20, 60, 95])
 def test_resumed_shot_has_same_bytes(number: int) -> None:
-    body = shaken()
-    whole = frames(body)
+    body = shaken_bar()
+    whole = simulate(body)
     rest = list(Simulation(scene(body, last=110)).frames(whole[number - 1]))
     assert [frame.number for frame in rest] == list(range(number + 1, 111))
     for one, other in zip(rest, whole[number:], strict=True):
@@ -129,9 +129,13 @@ def test_resumed_shot_has_same_bytes(number: int) -> None:
 
 def test_keyed_stiffness_wakes_body() -> None:
     """A stiffness that changes while the body sleeps leads to the sag of the new stiffness."""
-    body = shaken(accuracy="TIGHT")
-    end = frames(dialled(body, lambda own, frame: replace(own, stiffness=1000.0 if frame < 40 else 2000.0)), 89)[-1]
-    stiff = Simulation(scene(replace(shaken(stiffness=2000.0), motion=lambda frame: body.motion(6.0)))).first_frame()
+    body = shaken_bar(accuracy="TIGHT")
+    end = simulate(with_dials(body, lambda own, frame: replace(own, stiffness=1000.0 if frame < 40 else 2000.0)), 89)[
+        -1
+    ]
+    stiff = Simulation(
+        scene(replace(shaken_bar(stiffness=2000.0), motion=lambda frame: body.motion(6.0)))
+    ).first_frame()
     sag = np.abs(stiff.shapes["Bar"] - body.motion(6.0)).max()
     assert sag > 0.01
     # Surfaces are stored in single precision; the static tolerance is 1e-9 of the size.

@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse.linalg import ArpackNoConvergence
 from scipy.special import jn_zeros
 
-from builders import DOWN, bar, net, scene, still, strutted, wire, wire_cube
+from builders import DOWN, bar, net, scene, static_body, strutted_rod, wire, wire_cube
 from dampsim.core.bodies.springs import SpringsKind
 from dampsim.core.damping.damping import DampedBody
 from dampsim.core.damping.rayleigh import RayleighDamping
@@ -31,40 +31,42 @@ from dampsim.core.system.system import assemble_system
 from shapes import sheet
 
 # Two springs with a common node; in "folded" the second one folds back onto the first.
-EDGES, LENGTHS, STIFF = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
-PLACES = {
+EDGES, LENGTHS, STIFFNESS = np.array([[0, 1], [1, 2]]), np.array([1.0, 0.8]), np.array([3.0, 7.0])
+POSITIONS = {
     "stretched": np.array([[0.0, 0.0, 0.0], [1.2, 0.3, -0.1], [2.0, 1.0, 0.5]]),
     "compressed": np.array([[0.0, 0.0, 0.0], [0.5, 0.1, 0.2], [0.9, -0.2, 0.3]]),
     "folded": np.array([[0.0, 0.0, 0.0], [1.1, 0.0, 0.0], [0.7, 1e-3, 0.0]]),
 }
 
 
-def energy_of(x: np.ndarray) -> float:
+def reference_energy(x: np.ndarray) -> float:
     """Return half of k L (l/L - 1)^2, summed over the springs."""
     lengths = np.linalg.norm(x[EDGES[:, 0]] - x[EDGES[:, 1]], axis=1)
-    return float((0.5 * STIFF * LENGTHS * (lengths / LENGTHS - 1.0) ** 2).sum())
+    return float((0.5 * STIFFNESS * LENGTHS * (lengths / LENGTHS - 1.0) ** 2).sum())
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", POSITIONS)
 def test_spring_energy_derivatives_match_formula(name: str) -> None:
-    x, energy, step = PLACES[name], spring_energy(EDGES, LENGTHS, STIFF), 1e-6
+    x, energy, step = POSITIONS[name], spring_energy(EDGES, LENGTHS, STIFFNESS), 1e-6
     value, gradient = energy.value_gradient(x)
-    assert value == pytest.approx(energy_of(x), rel=1e-14)
+    assert value == pytest.approx(reference_energy(x), rel=1e-14)
     exact = energy.hessian(x, False).toarray()
     for k in range(9):
         way = np.zeros(9)
         way[k] = step
         ahead, behind = (x + sign * way.reshape(3, 3) for sign in (1.0, -1.0))
-        assert gradient.ravel()[k] == pytest.approx((energy_of(ahead) - energy_of(behind)) / (2 * step), abs=1e-8)
+        assert gradient.ravel()[k] == pytest.approx(
+            (reference_energy(ahead) - reference_energy(behind)) / (2 * step), abs=1e-8
+        )
         slopes = (energy.value_gradient(ahead)[1] - energy.value_gradient(behind)[1]).ravel() / (2 * step)
         np.testing.assert_allclose(exact[:, k], slopes, atol=1e-7)  # Third derivatives of 100 N/m^2 times the step^2.
 
 
-@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.parametrize("name", POSITIONS)
 def test_projected_hessian_of_compressed_springs(name: str) -> None:
     """The projected Hessian drops the negative transverse stiffness of compressed springs."""
-    x, wanted = PLACES[name], np.zeros((9, 9))
-    for (i, j), length, k in zip(EDGES, LENGTHS, STIFF, strict=True):
+    x, wanted = POSITIONS[name], np.zeros((9, 9))
+    for (i, j), length, k in zip(EDGES, LENGTHS, STIFFNESS, strict=True):
         way = x[i] - x[j]
         now = float(np.linalg.norm(way))
         n = way / now
@@ -72,12 +74,12 @@ def test_projected_hessian_of_compressed_springs(name: str) -> None:
         signs = np.zeros(3)
         signs[i], signs[j] = 1.0, -1.0
         wanted += np.kron(np.outer(signs, signs), block)
-    found = spring_energy(EDGES, LENGTHS, STIFF).hessian(x, True).toarray()
+    found = spring_energy(EDGES, LENGTHS, STIFFNESS).hessian(x, True).toarray()
     np.testing.assert_allclose(found, wanted, atol=1e-12)
     assert np.linalg.eigvalsh(found).min() > -1e-12
 
 
-def crossed(count: int) -> Surface:
+def alternating_sheet(count: int) -> Surface:
     """Return a square whose cells have alternating diagonals."""
     i, j = (side.ravel() for side in np.meshgrid(np.arange(count - 1), np.arange(count - 1), indexing="ij"))
     k = i * count + j
@@ -88,7 +90,7 @@ def crossed(count: int) -> Surface:
     return Surface("Crossed", sheet(count).vertices, faces)
 
 
-def pulled(body: Body) -> tuple[float, float]:
+def measure_sheet(body: Body) -> tuple[float, float]:
     """Return a sheet's force over width and strain in N/m and its mass in kg.
 
     The sheet is pulled at one edge and held at the opposite one; its sides are free.
@@ -108,13 +110,13 @@ def pulled(body: Body) -> tuple[float, float]:
 
 @pytest.mark.parametrize(
     ("surface", "least", "most"),
-    [(sheet(9), 0.98, 1.02), (crossed(9), 1.15, 1.25)],
+    [(sheet(9), 0.98, 1.02), (alternating_sheet(9), 1.15, 1.25)],
     ids=["one diagonal", "both diagonals"],
 )
 def test_sheet_stiffness_is_modulus_times_thickness(surface: Surface, least: float, most: float) -> None:
     """Stiffness relative to E t."""
     thickness = 2e-3
-    stiffness, mass = pulled(still(surface, kind="SPRINGS", thickness=1e3 * thickness))
+    stiffness, mass = measure_sheet(static_body(surface, kind="SPRINGS", thickness=1e3 * thickness))
     # Van Gelder's formula is exact for one diagonal; alternating ones add a fifth.
     assert least < stiffness / (1e5 * thickness) < most
     assert mass == pytest.approx(1000.0 * thickness, rel=1e-12)
@@ -130,7 +132,7 @@ def test_face_strut_stiffness_matches_lattice() -> None:
     strains = np.stack([x * x, y * y, x * y])
     lattice = 1.0 / np.linalg.inv(strains @ strains.T)[0, 0]
     thickness = 2e-3
-    found, mass = pulled(net(17, struts="FACES", thickness=1e3 * thickness, pins=np.zeros(17 * 17)))
+    found, mass = measure_sheet(net(17, struts="FACES", thickness=1e3 * thickness, pins=np.zeros(17 * 17)))
     # The outermost sides have no struts across, which affects one of 16 cells.
     assert 0.97 * lattice < found / (1e5 * thickness) < lattice
     assert mass == pytest.approx(1000.0 * thickness, rel=1e-12)
@@ -153,7 +155,7 @@ def test_strutted_solid_stiffness() -> None:
     """A strutted solid is about as stiff as a solid with a Poisson's ratio of 1/4."""
     found = []
     for kind in ("SPRINGS", "SOLID"):
-        body = strutted(kind=kind, poisson=0.25, resolution=1200)
+        body = strutted_rod(kind=kind, poisson=0.25, resolution=1200)
         found.append(Simulation(scene(body, last=1)).islands[0].system.regions[0].eigenvalue)
     # Isotropic springs have Cauchy's ratio of 1/4; those of the lattice are nearly isotropic.
     assert 0.8 < found[0] / found[1] < 1.25
@@ -170,7 +172,7 @@ def test_length_map_shrinks_springs() -> None:
         body = hanging_wire(stiffness=1e7, length_map=np.full(5, painted))
         low = Simulation(scene(body, last=1)).first_frame().surface[-1, 2]
         assert low == pytest.approx(-length, rel=1e-3)
-    rod = strutted(resolution=150)
+    rod = strutted_rod(resolution=150)
     short = replace(rod, length_map=np.zeros(len(rod.pins)))
     tips = [
         Simulation(scene(one, last=1, gravity=np.zeros(3))).first_frame().surface[:, 0].max() for one in (rod, short)
@@ -194,7 +196,7 @@ def test_stiffness_map_scales_geometrically() -> None:
 
 
 @pytest.mark.parametrize(
-    "made", [lambda **dials: wire_cube(pins=np.eye(8)[7], **dials), strutted], ids=["wires", "solid"]
+    "made", [lambda **dials: wire_cube(pins=np.eye(8)[7], **dials), strutted_rod], ids=["wires", "solid"]
 )
 def test_damp_swing_setting(made: Callable[..., Body]) -> None:
     """Without Damp Swing, the pendulum motion that the pins leave is not damped."""
@@ -205,7 +207,7 @@ def test_damp_swing_setting(made: Callable[..., Body]) -> None:
 
 
 def test_mesh_without_edges_is_refused() -> None:
-    body = still(Surface("Points", np.eye(3), np.zeros((0, 3), dtype=np.int64)), kind="SPRINGS")
+    body = static_body(Surface("Points", np.eye(3), np.zeros((0, 3), dtype=np.int64)), kind="SPRINGS")
     with pytest.raises(MeshError, match="Points: the mesh has no edges"):
         Simulation(scene(body))
 
@@ -214,7 +216,7 @@ def test_vertices_without_edges() -> None:
     """Vertices without edges follow the animation, and coincident vertices move together."""
     points = np.array([[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.5, 0.0, 0.0]])
     body = wire("Odd", points[:3])
-    body = still(
+    body = static_body(
         Surface("Odd", points, np.zeros((0, 3), dtype=np.int64)), np.array([1.0, 0, 0, 0, 0]),
         lambda frame: points + np.array([0.0, 0.01 * frame, 0.0]), kind="SPRINGS",
         edges=np.concatenate([body.edges, [[1, 4], [2, 2]]]), stiffness=1e4,
@@ -246,10 +248,10 @@ def test_split_sheet_moves_like_welded_sheet() -> None:
         np.testing.assert_allclose(other.surface, frame.surface[corners], atol=1e-5)
 
 
-SETTLING = {"wires": wire_cube, "net": lambda **dials: net(9, **dials), "strutted solid": strutted}
+BODIES = {"wires": wire_cube, "net": lambda **dials: net(9, **dials), "strutted solid": strutted_rod}
 
 
-def ended(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
+def run_to_end(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
     """Run a test to its end and return its result."""
     while True:
         try:
@@ -262,15 +264,15 @@ def ended(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
 def measured_rest(body: Body, fps: float) -> float:
     """Return the frames until rest after a release from a deflection of 2% of the size."""
     steps = release_test(Simulation(scene(body, fps=fps, last=2)), body.name, 0.02)
-    return ended(steps).rest
+    return run_to_end(steps).rest
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 40.0])
 @pytest.mark.parametrize("fps", [24.0, 60.0])
-@pytest.mark.parametrize("name", SETTLING)
+@pytest.mark.parametrize("name", BODIES)
 def test_settle_of_springs_after_release(name: str, fps: float, bounce: float) -> None:
-    body = SETTLING[name](settle=fps, bounce=bounce)
+    body = BODIES[name](settle=fps, bounce=bounce)
     assert body.settings.accuracy == Accuracy.BAKE
     # Steps resolve the phase of a swing to half a frame at any frame rate.
     assert measured_rest(body, fps) == pytest.approx(fps, abs=1.0)
@@ -288,7 +290,7 @@ def test_settle_of_strutted_sheet(fps: float, bounce: float) -> None:
 
 @pytest.mark.parametrize("sag", [1.0, 4.0])
 def test_sag_of_springs(sag: float) -> None:
-    for body in (wire_cube(stiffness_by="SAG", sag=sag), strutted(stiffness_by="SAG", sag=sag, resolution=150)):
+    for body in (wire_cube(stiffness_by="SAG", sag=sag), strutted_rod(stiffness_by="SAG", sag=sag, resolution=150)):
         assert 100.0 * Simulation(scene(body)).sag(body.name) == pytest.approx(sag, rel=0.01)
 
 
@@ -297,7 +299,7 @@ def test_stiffness_and_follow_through_effect() -> None:
     assert hung[0] == pytest.approx(2.0 * hung[1], rel=0.02)  # The wires of the lattice hardly rotate.
     thrown = []
     for follow in (0.0, 0.5, 1.0):
-        body = strutted(follow_through=follow, resolution=150, stiffness=2000.0)
+        body = strutted_rod(follow_through=follow, resolution=150, stiffness=2000.0)
         shape = body.surface.vertices
         body = replace(body, motion=lambda frame, s=shape: s + np.array([0.0, 0.05 * min(frame - 1.0, 4.0), 0.0]))
         frames = list(Simulation(scene(body)).frames())
@@ -308,7 +310,7 @@ def test_stiffness_and_follow_through_effect() -> None:
     assert thrown[1] == pytest.approx(0.5 * thrown[2], rel=0.05)
 
 
-def jerked(body: Body, method: type[Damping], strong: bool) -> float:
+def energy_after_jerk(body: Body, method: type[Damping], strong: bool) -> float:
     """Return the kinetic energy of the last frames after a jerk of the pins, with a strong damping or none."""
     dials = {"gamma": 0.6 if strong else 0.0, "damping_ratio": 0.5 if strong else 0.0}
     settings = replace(body.settings, damping_by=method.name, substeps=4, **dials)
@@ -327,11 +329,11 @@ def jerked(body: Body, method: type[Damping], strong: bool) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", [one for one in DAMPINGS if one.name != "TRADITIONAL"], ids=lambda one: one.name)
 @pytest.mark.parametrize(
-    "made", [lambda: net(5, stiffness=1e3), lambda: strutted(resolution=120)], ids=["net", "solid"]
+    "made", [lambda: net(5, stiffness=1e3), lambda: strutted_rod(resolution=120)], ids=["net", "solid"]
 )
 def test_dampings_remove_energy_of_springs(method: type[Damping], made: object) -> None:
     body: Body = made()  # type: ignore[operator]
-    assert jerked(body, method, True) < jerked(body, method, False)
+    assert energy_after_jerk(body, method, True) < energy_after_jerk(body, method, False)
 
 
 def test_traditional_damping_of_springs_is_refused() -> None:
@@ -343,7 +345,7 @@ def test_traditional_damping_of_springs_is_refused() -> None:
 FACTOR = 3.0
 
 
-def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
+def stretched_rod(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
     """Return a wire along a direction, its stretched positions, and its stiffness k in N."""
     body = wire("Rod", np.stack([np.zeros(3), direction]), (), thickness=20.0, stiffness=100.0)
     block = SpringsKind.build(body).block
@@ -355,7 +357,7 @@ def rod_at(direction: np.ndarray) -> tuple[DampedBody, np.ndarray, float]:
 @pytest.mark.parametrize("direction", [np.array([2.0, 0.0, 0.0]), np.array([0.3, -1.2, 0.7])])
 def test_damping_matrices_of_one_spring(direction: np.ndarray) -> None:
     """Strain-rate and Rayleigh damping of one spring match dense matrices."""
-    body, x, k = rod_at(direction)
+    body, x, k = stretched_rod(direction)
     length, beta = float(np.linalg.norm(direction)), FACTOR * 2.0 * 0.3 / np.sqrt(50.0)
     n, signs = direction / length, np.array([1.0, -1.0])
     along = beta * k / length * np.kron(np.outer(signs, signs), np.outer(n, n))
@@ -375,20 +377,20 @@ def test_damping_matrices_of_one_spring(direction: np.ndarray) -> None:
 CHAIN = (float(jn_zeros(0, 1)[0]) / 2.0) ** 2 * 9.81
 
 
-def line(along: np.ndarray, pinned: tuple[int, ...], **more: object) -> Body:
+def straight_wire(along: np.ndarray, pinned: tuple[int, ...], **more: object) -> Body:
     """Return a wire of 2 m, straight at rest."""
     return wire("Wire", np.linspace(0.0, 2.0, 20)[:, None] * along, pinned, **more)
 
 
 NETS = {
-    "a wire that hangs down": lambda **more: line(np.array([0.0, 0.0, -1.0]), (0,), **more),
-    "a wire that falls into place": lambda **more: line(np.array([1.0, 0.0, 0.0]), (0,), **more),
-    "a wire held at its ends": lambda **more: line(np.array([1.0, 0.0, 0.0]), (0, 19), **more),
+    "a wire that hangs down": lambda **more: straight_wire(np.array([0.0, 0.0, -1.0]), (0,), **more),
+    "a wire that falls into place": lambda **more: straight_wire(np.array([1.0, 0.0, 0.0]), (0,), **more),
+    "a wire held at its ends": lambda **more: straight_wire(np.array([1.0, 0.0, 0.0]), (0, 19), **more),
     "a net": lambda **more: net(6, **more),
 }
 
 
-def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def break_eigenvalue_search(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Make the eigenvalue search of nets fail like ARPACK or SuperLU may; other searches work."""
     search = modes.eigsh
 
@@ -410,7 +412,7 @@ def unfound(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
 def test_eigenvalue_fallback_of_hanging_net(monkeypatch: pytest.MonkeyPatch, name: str, how: str) -> None:
     """A net whose first eigenvalue is not found uses that of a chain of its hanging depth."""
     found = Simulation(scene(NETS[name](), last=1))
-    unfound(monkeypatch, how)
+    break_eigenvalue_search(monkeypatch, how)
     simulation = Simulation(scene(NETS[name](), last=1))
     (region,) = simulation.islands[0].system.regions
     hanging = simulation.statics.hanging_state(0, simulation.stiffness_factors(0)).positions[:, 2]
@@ -426,7 +428,7 @@ def test_eigenvalue_fallback_of_hanging_net(monkeypatch: pytest.MonkeyPatch, nam
 @pytest.mark.parametrize("name", NETS)
 def test_settle_with_eigenvalue_fallback(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A net whose first eigenvalue is not found comes to rest within twice Settle."""
-    unfound(monkeypatch, "no convergence")
+    break_eigenvalue_search(monkeypatch, "no convergence")
     body = NETS[name](settle=16.0, bounce=20.0)
     points = body.surface.vertices
 
@@ -456,15 +458,15 @@ def test_eigenvalue_of_weightless_or_falling_net(pinned: bool) -> None:
 
 
 # Settings for which kappa of a solid exceeds 1.
-WILD = {"settle": 5.0, "bounce": 90.0}
+HIGH_BOUNCE = {"settle": 5.0, "bounce": 90.0}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NETS)
 def test_kappa_limit_of_nets(name: str) -> None:
     """Kappa of nets is limited to 1 for settings where that of a solid exceeds it."""
-    first = {**WILD, "damping_by": "FIRST_MODE"}
+    first = {**HIGH_BOUNCE, "damping_by": "FIRST_MODE"}
     (solid,) = Simulation(scene(bar("Bar", 0.0, 1.0, True, resolution=150, **first), last=1)).law_coefficients()
     assert np.max(solid.kappa) > 1.1
-    (slack,) = Simulation(scene(NETS[name](**WILD), last=1)).law_coefficients()
+    (slack,) = Simulation(scene(NETS[name](**HIGH_BOUNCE), last=1)).law_coefficients()
     assert np.max(slack.kappa) == 1.0

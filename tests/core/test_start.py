@@ -10,25 +10,25 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.modes import lowest_mode
 from dampsim.core.system.state import State
-from test_weave import grid, hung
+from test_weave import grid, hanging_swatch
 
 UPRIGHT = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
 ASLANT = Rotation.from_rotvec([0.3, 0.9, 0.2]).as_matrix() @ UPRIGHT
 
 
-def hung_sheet(count: int, held: tuple[float, ...], turn: np.ndarray = UPRIGHT) -> Body:
+def pinned_sheet(count: int, held: tuple[float, ...], turn: np.ndarray = UPRIGHT) -> Body:
     """Return a flat sheet of 1 m². held: x and y of each pinned corner before the rotation, in one tuple."""
     flat, _, triangles = grid(count, count)
     flat /= count - 1
     corners = np.array(held).reshape(-1, 2)
     pins = (np.abs(flat[:, None, :2] - corners).max(axis=2) < 1e-9).any(axis=1).astype(float)
-    return still(Surface("Sheet", flat @ turn.T, triangles), pins, kind="CLOTH")
+    return static_body(Surface("Sheet", flat @ turn.T, triangles), pins, kind="CLOTH")
 
 
 def standing_rope() -> Body:
@@ -36,12 +36,12 @@ def standing_rope() -> Body:
     points = np.linspace(0.0, 0.5, 21)[:, None] * np.array([0.0, 0.0, 1.0])
     edges = np.stack([np.arange(20), np.arange(1, 21)], axis=1)
     surface = Surface("Rope", points, np.zeros((0, 3), dtype=np.int64))
-    return still(surface, (np.arange(21) < 2).astype(float), kind="ROPE", edges=edges, bending=1e-3)
+    return static_body(surface, (np.arange(21) < 2).astype(float), kind="ROPE", edges=edges, bending=1e-3)
 
 
-def woven_by_corners(count: int, thick: float) -> Body:
+def woven_sheet_on_corners(count: int, thick: float) -> Body:
     """Return 1 m² of yarns with a thickness in mm, hung by the outermost two of its upper tails, which pull out."""
-    body = hung(count, thickness=thick)
+    body = hanging_swatch(count, thickness=thick)
     held = np.flatnonzero(body.pins)
     along = body.surface.vertices[held, 0]
     pins = np.zeros_like(body.pins)
@@ -50,15 +50,15 @@ def woven_by_corners(count: int, thick: float) -> Body:
 
 
 FOLDS = {
-    "by two corners, coarse": hung_sheet(5, (0.0, 1.0, 1.0, 1.0)),
-    "by two corners": hung_sheet(13, (0.0, 1.0, 1.0, 1.0)),
-    "by two corners, aslant": hung_sheet(9, (0.0, 1.0, 1.0, 1.0), ASLANT),
-    "by one corner": hung_sheet(9, (0.0, 1.0)),
-    "by opposite corners": hung_sheet(9, (0.0, 1.0, 1.0, 0.0)),
-    "by two corners of its foot": hung_sheet(9, (0.0, 0.0, 1.0, 0.0)),
+    "by two corners, coarse": pinned_sheet(5, (0.0, 1.0, 1.0, 1.0)),
+    "by two corners": pinned_sheet(13, (0.0, 1.0, 1.0, 1.0)),
+    "by two corners, aslant": pinned_sheet(9, (0.0, 1.0, 1.0, 1.0), ASLANT),
+    "by one corner": pinned_sheet(9, (0.0, 1.0)),
+    "by opposite corners": pinned_sheet(9, (0.0, 1.0, 1.0, 0.0)),
+    "by two corners of its foot": pinned_sheet(9, (0.0, 0.0, 1.0, 0.0)),
     "a rope that stands": standing_rope(),
-    "woven, by two corners": woven_by_corners(8, 10.0),
-    "thick yarns, by two corners": woven_by_corners(10, 24.0),
+    "woven, by two corners": woven_sheet_on_corners(8, 10.0),
+    "thick yarns, by two corners": woven_sheet_on_corners(10, 24.0),
 }
 
 

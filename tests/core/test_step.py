@@ -42,13 +42,13 @@ def controls(system: System, settle: float, overshoot: float, follow_through: fl
     return Controls(laws, follow_through, TIGHT)
 
 
-def moving(start: np.ndarray, end: np.ndarray) -> Inputs:
+def pin_inputs(start: np.ndarray, end: np.ndarray) -> Inputs:
     """Return the inputs of one block whose pins move from start to end (p, 3) m."""
     return (BlockInputs(start, end),)
 
 
-def still(system: System) -> Inputs:
-    return moving(system.rest[system.pinned], system.rest[system.pinned])
+def stationary_pins(system: System) -> Inputs:
+    return pin_inputs(system.rest[system.pinned], system.rest[system.pinned])
 
 
 def advance(stepper: Stepper, state: State, pins: Inputs, h: float, dials: Controls) -> State:
@@ -83,7 +83,7 @@ def test_unit_kappa_is_backward_euler(model: type, held: str) -> None:
         # The pins rotate by more than 180 degrees in total, about an axis beside the body.
         turn = Rotation.from_rotvec([0.0, 0.1 * (step + 1), 0.4 * (step + 1)]).as_matrix()
         start, place = place, (system.rest[system.pinned] - [0.2, 0.1, 0.0]) @ turn.T + [0.2, 0.1, 0.0]
-        state = advance(stepper, state, moving(start, place), h, dials)
+        state = advance(stepper, state, pin_inputs(start, place), h, dials)
         # Solve the reference M (v+ - v) = h (f(x + h v+) + M g) by a dense Newton iteration.
         guess = v[free].ravel().copy()
         for _ in range(30):
@@ -136,7 +136,7 @@ def test_sag_independent_of_dials_and_rate() -> None:
                 state = State.at_rest(system.rest)
                 substeps = choose_substeps(settle / fps, overshoot, 1 / fps, 1).count
                 for _ in range(4 * settle * substeps):
-                    state = advance(stepper, state, still(system), 1 / (fps * substeps), dials)
+                    state = advance(stepper, state, stationary_pins(system), 1 / (fps * substeps), dials)
                 sags.append(np.abs(state.positions - system.rest).max())
     # After four settle times 1e-8 of the motion remains.
     np.testing.assert_allclose(sags, sags[0], rtol=1e-6)
@@ -149,7 +149,7 @@ def test_constant_pin_velocity_deforms_nothing() -> None:
     state, place = State.at_rest(system.rest), system.rest[system.pinned]
     speed = np.array([3.0, -1.0, 2.0])
     for _ in range(60):
-        state = advance(stepper, state, moving(place, place + h * speed), h, dials)
+        state = advance(stepper, state, pin_inputs(place, place + h * speed), h, dials)
         place = place + h * speed
     moved = place - system.rest[system.pinned]
     assert np.abs(state.positions - system.rest - moved[0]).max() < 1e-6
@@ -167,7 +167,7 @@ def test_steady_pin_rotation_causes_no_drag() -> None:
     for k in range(48):
         start = system.rest[system.pinned] @ turned(0.1 * k).T
         end = system.rest[system.pinned] @ turned(0.1 * (k + 1)).T
-        state = advance(stepper, state, moving(start, end), h, dials)
+        state = advance(stepper, state, pin_inputs(start, end), h, dials)
     assert np.abs(state.positions - system.rest @ turned(4.8).T).max() < 1e-6
 
 
@@ -186,7 +186,7 @@ def test_deflection_of_spinning_pins_is_bounded(settle: float, overshoot: float)
         angle = spin * (time**2 if time < 0.5 else time - 0.25)
         turn = Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix()
         start, place = place, system.rest[system.pinned] @ turn.T
-        state = advance(stepper, state, moving(start, place), h, dials)
+        state = advance(stepper, state, pin_inputs(start, place), h, dials)
         farthest = max(farthest, float(np.linalg.norm(state.positions - system.rest @ turn.T, axis=1).max()))
     # Deflection by a static load of the largest acceleration, 1 m from the axis, plus its overshoot.
     throw = (
@@ -206,14 +206,14 @@ def test_constant_pin_acceleration_is_static_load(follow_through: float) -> None
     state, place, speed = State.at_rest(system.rest), system.rest[system.pinned], np.zeros(3)
     for _ in range(80):
         speed = speed + h * acceleration
-        state = advance(stepper, state, moving(place, place + h * speed), h, dials)
+        state = advance(stepper, state, pin_inputs(place, place + h * speed), h, dials)
         place = place + h * speed
     carried = state.positions - (place - system.rest[system.pinned])[0]
     # The reference inertia ratio makes the response to a stop exact, docs/explanation/physics/02-settle-law.md.
     inertia = float(dials.laws[0].coefficients(h).reference_inertia_ratio)
     load = DeadLoad(-follow_through * inertia * system.mass[:, None] * acceleration)
     loaded = Stepper(system.with_term(Potential(load, StiffnessScaling.FIXED)))
-    static = solve_static_equilibrium(loaded, State.at_rest(system.rest), still(system), TIGHT)
+    static = solve_static_equilibrium(loaded, State.at_rest(system.rest), stationary_pins(system), TIGHT)
     assert np.abs(carried - static.positions).max() < 1e-4
     assert follow_through == 0.0 or np.abs(static.positions - system.rest).max() > 0.005
 
@@ -228,7 +228,7 @@ def test_free_flight_conserves_momenta(spin_rate: float, overshoot: float) -> No
     state = State(0.0, system.rest, spin + np.array([1.0, 2.0, 3.0]), np.zeros_like(system.rest))
     linear, angular = linear_momentum(system, state), angular_momentum(system, state)
     for _ in range(48):
-        state = advance(stepper, state, still(system), h, dials)
+        state = advance(stepper, state, stationary_pins(system), h, dials)
     after = linear_momentum(system, state)
     assert np.abs(after - linear).max() < 1e-12 * np.linalg.norm(linear)
     assert np.linalg.norm(angular_momentum(system, state) - angular) < 0.01 * np.linalg.norm(angular)
@@ -239,7 +239,7 @@ def test_free_fall_is_undamped() -> None:
     stepper, dials, h = Stepper(system), controls(system, 0.1, 0.0), 1 / 24
     state = State.at_rest(system.rest)
     for _ in range(24):
-        state = advance(stepper, state, still(system), h, dials)
+        state = advance(stepper, state, stationary_pins(system), h, dials)
     np.testing.assert_allclose(state.velocities, np.broadcast_to(DOWN, system.rest.shape), atol=1e-8)
 
 
@@ -261,7 +261,7 @@ def test_minimisers_agree_on_step() -> None:
     for minimiser in (minimise_lbfgs, minimise_newton):
         stepper, state = Stepper(system, minimiser), State.at_rest(system.rest)
         for _ in range(6):
-            state, report = stepper.step(state, still(system), 1 / 24, controls(system, 0.5, 0.3))
+            state, report = stepper.step(state, stationary_pins(system), 1 / 24, controls(system, 0.5, 0.3))
             assert report.outcome is Outcome.CONVERGED
             assert report.residual <= TIGHT
         answers.append(state.positions)
@@ -275,9 +275,9 @@ def test_step_is_deterministic() -> None:
     warm = Stepper(system)
     state = State.at_rest(system.rest)
     for _ in range(5):
-        state = advance(warm, state, still(system), 1 / 24, dials)
-    again = advance(warm, state, still(system), 1 / 24, dials)
-    fresh = advance(Stepper(system), state, still(system), 1 / 24, dials)
+        state = advance(warm, state, stationary_pins(system), 1 / 24, dials)
+    again = advance(warm, state, stationary_pins(system), 1 / 24, dials)
+    fresh = advance(Stepper(system), state, stationary_pins(system), 1 / 24, dials)
     assert again.positions.tobytes() == fresh.positions.tobytes()
     assert again.velocities.tobytes() == fresh.velocities.tobytes()
 
@@ -285,12 +285,12 @@ def test_step_is_deterministic() -> None:
 def test_failed_step_returns_old_state() -> None:
     system = bar((2, 1, 1))
     broken = State.at_rest(system.rest * np.nan)
-    state, report = Stepper(system).step(broken, still(system), 1 / 24, controls(system, 0.5, 0.0))
+    state, report = Stepper(system).step(broken, stationary_pins(system), 1 / 24, controls(system, 0.5, 0.0))
     assert report.outcome is Outcome.NOT_FINITE
     assert state is broken
 
 
-def stopped_short(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
+def inaccurate_minimiser(residual: float, monkeypatch: pytest.MonkeyPatch) -> Minimiser:
     """Return a minimiser that always reports Outcome.ITERATIONS and a residual; the fallback uses it, too."""
 
     def minimiser(problem: PreconditionedObjective, start: np.ndarray, tolerance: Tolerance) -> Minimum:
@@ -304,15 +304,15 @@ def test_inaccurate_substeps_are_accepted_last(monkeypatch: pytest.MonkeyPatch) 
     """Inaccurate results are accepted only in the shortest parts of a step, and up to a residual of 0.1."""
     system = bar((2, 1, 1), gravity=DOWN)
     start, dials = State.at_rest(system.rest), controls(system, 0.5, 0.0)
-    near = Stepper(system, stopped_short(0.09, monkeypatch))
-    state, report = near.step(start, still(system), 1 / 24, dials)
+    near = Stepper(system, inaccurate_minimiser(0.09, monkeypatch))
+    state, report = near.step(start, stationary_pins(system), 1 / 24, dials)
     assert report.outcome is Outcome.CONVERGED
     assert (report.substeps, report.residual) == (16, 0.09)
     assert report.fallback_count > 0
     assert state.is_finite
     assert (state.positions != system.rest).any()
-    far = Stepper(system, stopped_short(0.11, monkeypatch))
-    state, report = far.step(start, still(system), 1 / 24, dials)
+    far = Stepper(system, inaccurate_minimiser(0.11, monkeypatch))
+    state, report = far.step(start, stationary_pins(system), 1 / 24, dials)
     assert report.outcome is Outcome.ITERATIONS
     assert state is start
 
@@ -328,8 +328,8 @@ def test_fallback_step_clears_deformation_history(monkeypatch: pytest.MonkeyPatc
     whole, helped = Stepper(system), Stepper(system, failing)  # type: ignore[arg-type]
     state = State.at_rest(system.rest)
     for _ in range(3):
-        state = advance(whole, state, still(system), 1 / 24, dials)
+        state = advance(whole, state, stationary_pins(system), 1 / 24, dials)
     assert DeformationHistory.from_state(system, state) is not None
-    after, report = helped.step(state, still(system), 1 / 24, dials)
+    after, report = helped.step(state, stationary_pins(system), 1 / 24, dials)
     assert report.fallback_count == 1
     assert DeformationHistory.from_state(system, after) is None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from swinging import rope
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.measure.contact_results import contact_summary, has_contact_findings
 from dampsim.core.measure.report import BodyContactSummary, ShotReport
 from dampsim.core.simulation.simulation import Simulation
@@ -30,7 +30,7 @@ def test_sheet_stretch_report_is_maximum() -> None:
     square = sheet(9)
     pins = (square.vertices[:, 1] > square.vertices[:, 1].max() - 1e-9).astype(float)
     dials = {"thickness": 1.0, "density": 200.0, "bending": 1.0, "stiffness": 12.0}
-    simulation = Simulation(scene(still(square, pins, kind="CLOTH", **dials), last=2))
+    simulation = Simulation(scene(static_body(square, pins, kind="CLOTH", **dials), last=2))
     frame = list(simulation.frames())[-1]
     worst = 0.0
     for corners in square.triangles:
@@ -45,7 +45,7 @@ def test_sheet_stretch_report_is_maximum() -> None:
 
 
 def test_solids_report_no_stretch() -> None:
-    block = still(gridded("Block", (0.0, 0.0, 0.0), (0.2, 0.2, 0.2), 0.1), stiffness=1.0, resolution=50)
+    block = static_body(gridded_box("Block", (0.0, 0.0, 0.0), (0.2, 0.2, 0.2), 0.1), stiffness=1.0, resolution=50)
     simulation = Simulation(scene(block, last=2))
     assert not has_contact_findings(simulation.islands[0].system)
     assert contact_summary(simulation, list(simulation.frames())[-1].state, "Block") == BodyContactSummary()

@@ -17,7 +17,7 @@ def volumes(start: np.ndarray, end: np.ndarray, times: np.ndarray) -> np.ndarray
     return np.linalg.det(places[:, 1:] - places[:, :1])
 
 
-def crossing_times(start: np.ndarray, end: np.ndarray) -> list[float]:
+def coplanarity_times(start: np.ndarray, end: np.ndarray) -> list[float]:
     """Return the coplanarity times by numpy's roots of the polynomial through four values."""
     nodes = np.array([0.0, 1 / 3, 2 / 3, 1.0])
     powers = np.linalg.solve(np.vander(nodes, increasing=True), volumes(start, end, nodes))
@@ -26,8 +26,8 @@ def crossing_times(start: np.ndarray, end: np.ndarray) -> list[float]:
     return [float(t) for t in real if 0.0 < t < 1.0]
 
 
-def first_through(point0, point1, corners0, corners1) -> float:
-    for t in crossing_times(np.vstack([corners0, point0]), np.vstack([corners1, point1])):
+def first_hit_time(point0, point1, corners0, corners1) -> float:
+    for t in coplanarity_times(np.vstack([corners0, point0]), np.vstack([corners1, point1])):
         a, b, c = corners0 + t * (corners1 - corners0)
         place = point0 + t * (point1 - point0)
         (u, v), *_ = np.linalg.lstsq(np.stack([b - a, c - a], axis=1), place - a, rcond=None)
@@ -47,7 +47,7 @@ def test_point_triangle_ccd_matches_brute_force(seed: int) -> None:
     triangles = np.arange(90).reshape(-1, 3)
     times = np.array(
         [
-            [first_through(p, q, a, b) for a, b in zip(corners0, corners1, strict=True)]
+            [first_hit_time(p, q, a, b) for a, b in zip(corners0, corners1, strict=True)]
             for p, q in zip(points0, points1, strict=True)
         ]
     )
@@ -134,7 +134,7 @@ def test_edge_edge_ccd_matches_brute_force(seed: int) -> None:
     expected = {}
     for i in range(40):
         for j in range(40):
-            for t in crossing_times(np.concatenate([a0[i], b0[j]]), np.concatenate([a1[i], b1[j]])):
+            for t in coplanarity_times(np.concatenate([a0[i], b0[j]]), np.concatenate([a1[i], b1[j]])):
                 (p, q), (r, u) = a0[i] + t * (a1[i] - a0[i]), b0[j] + t * (b1[j] - b0[j])
                 (x, y), *_ = np.linalg.lstsq(np.stack([q - p, r - u], axis=1), r - p, rcond=None)
                 if 0.0 <= x <= 1.0 and 0.0 <= y <= 1.0:

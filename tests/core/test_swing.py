@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.special import jn_zeros
-from swinging import flag, let_go, rope, tail
+from swinging import flag, rope, run_release, tail
 
-from builders import net, scene, still
+from builders import net, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
@@ -27,7 +27,7 @@ from shapes import box, sheet
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
 
 
-def within_a_frame(settled: float, dial: float) -> bool:
+def is_within_a_frame(settled: float, dial: float) -> bool:
     """Return whether a settle time is within one frame or 2% of the dial."""
     return abs(settled - dial) <= max(1.0, 0.02 * dial)
 
@@ -83,7 +83,7 @@ def test_natural_bounce_of_solid() -> None:
     """a^2 + w^2 = lambda_1 for a solid whose Settle is long enough."""
     surface = box((1.0, 0.1, 0.1))
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
-    body = still(surface, pins, bounce_by="NATURAL", settle=100.0, stiffness=300.0, resolution=100)
+    body = static_body(surface, pins, bounce_by="NATURAL", settle=100.0, stiffness=300.0, resolution=100)
     simulation = Simulation(scene(body, last=2))
     (law,) = simulation.controls()[0].laws
     (region,) = simulation.islands[0].system.regions
@@ -161,8 +161,8 @@ def test_steady_pins_leave_flag_undeformed() -> None:
 )
 def test_settle_of_slightly_rotated_release(made: Callable[..., Body], fps: float, dial: float, degrees: float) -> None:
     body = flag(9, settle=dial) if made is flag else made(settle=dial)
-    found = let_go(body, degrees, fps, int(1.2 * dial) + 8)
-    assert within_a_frame(found.settled, dial), found
+    found = run_release(body, degrees, fps, int(1.2 * dial) + 8)
+    assert is_within_a_frame(found.settle_frames, dial), found
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ def test_settle_of_far_rotated_release(
 ) -> None:
     """The error is 4%, except for a flag with a Settle of 2 s: solved to rounding, it takes 51.2 frames of 48."""
     body = flag(9, settle=dial) if made is flag else made(settle=dial)
-    found = let_go(body, degrees, fps, int(1.25 * dial))
-    assert found.settled == pytest.approx(dial, rel=close), found
+    found = run_release(body, degrees, fps, int(1.25 * dial))
+    assert found.settle_frames == pytest.approx(dial, rel=close), found
 
 
 @pytest.mark.parametrize(
@@ -190,10 +190,10 @@ def test_settle_of_far_rotated_release(
 )
 def test_settle_of_soft_or_stiff_tail(stiffness: float) -> None:
     """At 3 MPa the tail sags by 70% of its length, at 100 MPa by 3%. Stiffer tails bounce more in more substeps."""
-    assert within_a_frame(measured(tail(settle=36.0, stiffness=stiffness)).rest, 36.0)
+    assert is_within_a_frame(run_release_test(tail(settle=36.0, stiffness=stiffness)).rest, 36.0)
 
 
-def measured(body: Body) -> SettleCurve:
+def run_release_test(body: Body) -> SettleCurve:
     """Return the result of a release from a first-mode deflection of 2% of the size."""
     steps = release_test(Simulation(scene(body, last=2)), body.name, 0.02)
     while True:
@@ -206,8 +206,8 @@ def measured(body: Body) -> SettleCurve:
 
 @pytest.mark.slow
 def test_settle_of_springs_with_natural_bounce() -> None:
-    curve = measured(net(settle=48.0, bounce_by="NATURAL"))
-    assert within_a_frame(curve.rest, 48.0)
+    curve = run_release_test(net(settle=48.0, bounce_by="NATURAL"))
+    assert is_within_a_frame(curve.rest, 48.0)
     assert curve.bounce != 0.3
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, diags
 
-from builders import bar, gridded, scene, still, wire
+from builders import bar, gridded_box, scene, static_body, wire
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.energies import ElasticMaterial, Energy, SoftPins, StableNeoHookean, TetElasticity
 from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
@@ -37,7 +37,7 @@ from dampsim.core.system.state import KEY_SEPARATOR, State
 from dampsim.core.system.system import System, build_system
 from dampsim.core.system.term import ForceTerm, History, StiffnessScaling
 
-FALLING = np.array([0.0, 0.0, -9.81])
+GRAVITY = np.array([0.0, 0.0, -9.81])
 
 
 @dataclass(frozen=True)
@@ -99,26 +99,26 @@ class Clay(ForceTerm):
         return {"clay": there + way * beyond / max(float(np.linalg.norm(way)), 1e-30)}
 
 
-def piece(shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+def box_mesh(shift: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     rest, tets = box_tets((0.3, 0.2, 0.2), (3, 2, 2))
     return rest + np.array([shift, 0.0, 0.0]), tets
 
 
-def pieces(count: int, gap: float = 0.5) -> System:
+def free_boxes(count: int, gap: float = 0.5) -> System:
     """Return a row of free blocks as one block of nodes."""
-    nodes, tets = zip(*(piece(k * gap) for k in range(count)), strict=True)
+    nodes, tets = zip(*(box_mesh(k * gap) for k in range(count)), strict=True)
     rest = np.concatenate(nodes)
     elements = np.concatenate([part + k * len(nodes[0]) for k, part in enumerate(tets)])
     volumes = tet_volumes(rest, elements)
     elastic = TetElasticity(rest, elements, volumes, StableNeoHookean(ElasticMaterial(1e5, 0.4, 1000.0)))
     mass = lumped_mass(elements, volumes, 1000.0, len(rest))
-    return build_system(rest, elements, mass, (elastic,), FALLING, np.zeros(0, dtype=np.int64), np.zeros(0))
+    return build_system(rest, elements, mass, (elastic,), GRAVITY, np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 @pytest.mark.parametrize("minimiser", [minimise_lbfgs, minimise_newton])
 def test_minimisers_respect_largest_step(minimiser: Minimiser) -> None:
     """Minimisers never evaluate positions beyond the largest step of a term."""
-    system = pieces(1)
+    system = free_boxes(1)
     barrier = Barrier(float(system.rest[:, 2].min()) - 0.05, 0.1, [])
     stepper = Stepper(system.with_term(Wall(barrier)), minimiser)
     state = State.at_rest(system.rest)
@@ -198,7 +198,7 @@ def test_low_rank_update_of_many_parts(parts: int, columns: int) -> None:
     np.testing.assert_allclose(solve(right), wanted, atol=1e-12 * np.abs(wanted).max() * np.linalg.cond(whole))
 
 
-def thrown(system: System, seed: int) -> State:
+def random_state(system: System, seed: int) -> State:
     """Return a stretched state with random velocities."""
     rng = np.random.default_rng(seed)
     centre = system.rest.mean(axis=0)
@@ -210,13 +210,13 @@ def thrown(system: System, seed: int) -> State:
 def test_free_pieces_move_independently() -> None:
     """Twenty free pieces in one system move like twenty systems."""
     count, h = 20, 1.0 / 48.0
-    one = pieces(1)
+    one = free_boxes(1)
     (region,) = one.regions
     law = settle_law(0.5, 0.3, region.eigenvalue)
-    together = pieces(count)
+    together = free_boxes(count)
     assert len(together.regions) == count
     shift = [np.array([0.5 * k, 0.0, 0.0]) for k in range(count)]
-    states = [thrown(one, k) for k in range(count)]
+    states = [random_state(one, k) for k in range(count)]
     joined = State.at_rest(np.concatenate([s.positions + d for s, d in zip(states, shift, strict=True)]))
     joined = replace(joined, velocities=np.concatenate([s.velocities for s in states]))
     many, single = Stepper(together), Stepper(one)
@@ -232,7 +232,7 @@ def test_free_pieces_move_independently() -> None:
 @pytest.mark.parametrize("painted", [False, True])
 def test_low_rank_columns_per_region_count(count: int, painted: bool) -> None:
     """The number of stored columns does not depend on the number of regions."""
-    system = pieces(count)
+    system = free_boxes(count)
     laws = []
     for region in system.regions:
         law = settle_law(0.5, 0.3, region.eigenvalue)
@@ -240,12 +240,12 @@ def test_low_rank_columns_per_region_count(count: int, painted: bool) -> None:
         laws.append(WaveformLaw(law.decay, law.frequency, law.eigenvalue, pace))
     stepper = Stepper(system)
     problem = StepProblem(
-        stepper, thrown(system, 0), system.stationary_inputs(), 0.01, Controls(tuple(laws), 1.0, 1e-3)
+        stepper, random_state(system, 0), system.stationary_inputs(), 0.01, Controls(tuple(laws), 1.0, 1e-3)
     )
     assert problem.low_rank.columns.shape == (3 * len(system.rest), 12 if painted else 6)
 
 
-def kept_things(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
+def cache_sizes(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
     """Return the current and the largest size of each cache."""
     dials, statics = simulation.dials, simulation.statics
     return {
@@ -257,7 +257,7 @@ def kept_things(simulation: Simulation) -> Mapping[str, tuple[int, int]]:
     }
 
 
-def keyed(body: Body) -> Body:
+def with_keyed_stiffness(body: Body) -> Body:
     def dials(frame: float) -> Settings:
         return replace(body.settings, stiffness=body.settings.stiffness * (1.0 + 0.01 * frame))
 
@@ -266,10 +266,10 @@ def keyed(body: Body) -> Body:
 
 @pytest.mark.slow
 def test_caches_with_keyed_stiffness_are_bounded() -> None:
-    surface = gridded("Bar", (0.0, 0.0, 0.0), (1.0, 0.25, 0.25), 0.125)
+    surface = gridded_box("Bar", (0.0, 0.0, 0.0), (1.0, 0.25, 0.25), 0.125)
     pins = (surface.vertices[:, 0] < 1e-6).astype(float)
     for more in ({"damping_by": "RAYLEIGH", "damping_ratio": 0.3}, {}):
-        body = keyed(still(surface, pins, resolution=1500, stiffness=500.0, substeps=2, **more))
+        body = with_keyed_stiffness(static_body(surface, pins, resolution=1500, stiffness=500.0, substeps=2, **more))
         simulation = Simulation(scene(body, last=60))
         assert len(simulation.islands[0].system.rest) > 250
         tracemalloc.start()
@@ -282,7 +282,7 @@ def test_caches_with_keyed_stiffness_are_bounded() -> None:
         finally:
             tracemalloc.stop()
         assert used[60] - used[20] < 5e6
-        found = kept_things(simulation)
+        found = cache_sizes(simulation)
         assert all(count <= most for count, most in found.values())
         # Sixty frames fill the cache.
         assert found["integrations" if more else "controls"] == ((2, 2) if more else (32, 32))
@@ -291,7 +291,7 @@ def test_caches_with_keyed_stiffness_are_bounded() -> None:
 @pytest.mark.slow
 def test_memory_of_long_shot_is_constant() -> None:
     points = np.stack([np.linspace(0.0, 1.0, 4), np.zeros(4), np.zeros(4)], axis=1)
-    body = keyed(wire("Wire", points))
+    body = with_keyed_stiffness(wire("Wire", points))
     simulation = Simulation(scene(body, last=1000))
     tracemalloc.start()
     try:
@@ -304,4 +304,4 @@ def test_memory_of_long_shot_is_constant() -> None:
         tracemalloc.stop()
     # A frame of so few nodes takes about 1 kB, so that 1000 retained frames would show.
     assert used[1000] - used[100] < 3e5
-    assert all(count <= most for count, most in kept_things(simulation).values())
+    assert all(count <= most for count, most in cache_sizes(simulation).values())

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy.linalg import polar
 from scipy.spatial.transform import Rotation
-from test_multifrontal import made
+from test_multifrontal import block_system
 
-from builders import scene, still
+from builders import scene, static_body
 from dampsim.core.energies.polar_decomposition import best_fit_rotations
 from dampsim.core.frames.frame import Frame
 from dampsim.core.simulation.simulation import Simulation
@@ -19,14 +19,14 @@ from dampsim.core.system.system import System
 from shapes import tube
 
 
-def bent(rest: np.ndarray, angle: float) -> np.ndarray:
+def rolled_block(rest: np.ndarray, angle: float) -> np.ndarray:
     """Return a block along x rolled up: at x it is rotated by x times the angle about y."""
     place = np.minimum(rest[:, 0], 1.0) * angle
     radius = 1.0 / angle + rest[:, 2]
     return np.column_stack([radius * np.sin(place), rest[:, 1], radius * np.cos(place)])
 
 
-def by_hand(system: System, x: np.ndarray) -> np.ndarray:
+def reference_rotations(system: System, x: np.ndarray) -> np.ndarray:
     """Return the polar rotation of each free node's mean deformation gradient, element by element."""
     total = np.zeros((len(x), 3, 3))
     for tet in system.blocks[0].groups[0]:
@@ -37,12 +37,12 @@ def by_hand(system: System, x: np.ndarray) -> np.ndarray:
 
 
 def test_nodal_rotations_match_adjacent_elements() -> None:
-    system = made(True)
+    system = block_system(True)
     regions = np.tile(np.eye(3), (int((~system.is_fixed).sum()), 1, 1))
-    x = bent(system.rest, 1.6) + 0.004 * np.random.default_rng(0).standard_normal(system.rest.shape)
+    x = rolled_block(system.rest, 1.6) + 0.004 * np.random.default_rng(0).standard_normal(system.rest.shape)
     found = NodalRotations.from_system(system).rotations_at(x, regions)
     # Four Newton iterations have an error below 1e-3 for strains below 1/2.
-    np.testing.assert_allclose(found, by_hand(system, x), atol=1e-3)
+    np.testing.assert_allclose(found, reference_rotations(system, x), atol=1e-3)
     # Compare the inner nodes with the angle of the roll.
     free = np.flatnonzero(~system.is_fixed)
     inner = np.flatnonzero(system.rest[free, 0] < 0.9)
@@ -52,7 +52,7 @@ def test_nodal_rotations_match_adjacent_elements() -> None:
 
 def test_nodal_rotations_fall_back_to_region() -> None:
     """Rigidly rotated bodies, inverted elements and unpinned bodies use the rotation of their region."""
-    held, loose = made(True), made(False)
+    held, loose = block_system(True), block_system(False)
     turn = Rotation.from_rotvec([0.3, -1.0, 0.4]).as_matrix()
     regions = np.tile(turn, (int((~held.is_fixed).sum()), 1, 1))
     whole = held.rest @ turn.T
@@ -62,10 +62,10 @@ def test_nodal_rotations_fall_back_to_region() -> None:
     np.testing.assert_array_equal(NodalRotations.from_system(held).rotations_at(spoilt @ turn, regions)[-1], turn)
     regions = np.tile(turn, (len(loose.rest), 1, 1))
     # Otherwise search directions would change the momentum.
-    assert NodalRotations.from_system(loose).rotations_at(bent(loose.rest, 1.6), regions) is regions
+    assert NodalRotations.from_system(loose).rotations_at(rolled_block(loose.rest, 1.6), regions) is regions
 
 
-def whipped(accuracy: str) -> list[Frame]:
+def simulate_swung_rod(accuracy: str) -> list[Frame]:
     """Return the frames of a rod that is swung by its foot and bends by 45 degrees."""
     surface = tube(1.0, 0.12, 16, 10)
     pins = (surface.vertices[:, 2] < 0.08).astype(float)
@@ -74,19 +74,19 @@ def whipped(accuracy: str) -> list[Frame]:
         return Rotation.from_rotvec([0.9 * np.sin(0.5 * (frame - 1.0)), 0.0, 0.0]).apply(surface.vertices)
 
     dials = {"resolution": 900, "stiffness": 800.0, "settle": 12.0, "bounce": 20.0, "accuracy": accuracy}
-    return list(Simulation(scene(still(surface, pins, motion, **dials), last=8, gravity=np.zeros(3))).frames())
+    return list(Simulation(scene(static_body(surface, pins, motion, **dials), last=8, gravity=np.zeros(3))).frames())
 
 
 def test_nodal_rotations_save_iterations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nodal rotations save a quarter of the iterations and do not change the result."""
-    nodes, exact = whipped("BAKE"), whipped("TIGHT")
+    nodes, exact = simulate_swung_rod("BAKE"), simulate_swung_rod("TIGHT")
     plain = NodalRotations.from_system
     monkeypatch.setattr(
         NodalRotations,
         "from_system",
         lambda system: replace(one := plain(system), rotates_individually=np.zeros_like(one.rotates_individually)),
     )
-    regions, as_exact = whipped("BAKE"), whipped("TIGHT")
+    regions, as_exact = simulate_swung_rod("BAKE"), simulate_swung_rod("TIGHT")
     for one, other in zip(exact, as_exact, strict=True):
         # Solved to 1e-8 of each step's motion, both find the same minima.
         np.testing.assert_allclose(one.surface, other.surface, atol=1e-6)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix, diags
-from test_multifrontal import body, grid, made
-from test_ways import shaken
+from test_multifrontal import block_matrix, block_system, grid
+from test_ways import with_sway
 
-from builders import gridded, still
+from builders import gridded_box, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
@@ -23,12 +23,12 @@ pytestmark = pytest.mark.kernel
 
 CASES = {
     "box": lambda: grid(14, 12, 10),
-    "pinned body": lambda: body(True),
-    "free body": lambda: body(False, 100.0),
+    "pinned body": lambda: block_matrix(True),
+    "free body": lambda: block_matrix(False, 100.0),
 }
 
 
-def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevelPreconditioner:
+def two_level(matrix: csr_matrix, places: np.ndarray) -> TwoLevelPreconditioner:
     found = TwoLevelPreconditioner.of(matrix, places)
     assert found is not None
     return found
@@ -38,7 +38,7 @@ def two(matrix: csr_matrix, places: np.ndarray) -> TwoLevelPreconditioner:
 def test_two_level_reduces_all_errors(name: str) -> None:
     """One application reduces the energy norm of smooth and rough errors to about a third."""
     matrix, places = CASES[name]()
-    solve = two(matrix, places)
+    solve = two_level(matrix, places)
     rng = np.random.default_rng(1)
     x = (places - places.mean(axis=0)) / np.ptp(places)
     shift, bend = np.ones_like(x), np.stack([0.0 * x[:, 0], x[:, 0] * x[:, 1], x[:, 0] ** 2], axis=1)
@@ -52,12 +52,12 @@ def test_two_level_reduces_all_errors(name: str) -> None:
 @pytest.mark.parametrize("name", CASES)
 def test_two_level_is_symmetric_and_deterministic(name: str) -> None:
     matrix, places = CASES[name]()
-    solve = two(matrix, places)
+    solve = two_level(matrix, places)
     x, y = np.random.default_rng(2).standard_normal((2, matrix.shape[0]))
     # Single precision rounds both alike except for the order of sums.
     assert abs(x @ solve(y) - y @ solve(x)) < 1e-5 * abs(x @ solve(x))
     assert x @ solve(x) > 0.0
-    assert two(matrix, places)(x).tobytes() == solve(x).tobytes()
+    assert two_level(matrix, places)(x).tobytes() == solve(x).tobytes()
     columns = np.stack([x, y], axis=1)
     np.testing.assert_allclose(solve(columns)[:, 1], solve(y), rtol=0, atol=1e-5 * np.abs(solve(y)).max())
     np.testing.assert_allclose(solve(1e-60 * x), 1e-60 * solve(x), rtol=1e-4, atol=1e-66 * np.abs(solve(x)).max())
@@ -66,7 +66,7 @@ def test_two_level_is_symmetric_and_deterministic(name: str) -> None:
 
 
 def test_two_level_selection_by_factor_size() -> None:
-    matrix, places = body(True)
+    matrix, places = block_matrix(True)
     count = SymbolicFactorisation.of(matrix, places).entry_count
     direct = try_single_precision(matrix, places, count)
     assert isinstance(direct, MultifrontalSolve)
@@ -74,8 +74,8 @@ def test_two_level_selection_by_factor_size() -> None:
     assert isinstance(try_single_precision(matrix, places, count - 1), TwoLevelPreconditioner)
 
 
-def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix, np.ndarray]:
-    system = made(True, sides, poisson=poisson, resolution=2000)
+def solid_matrix(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix, np.ndarray]:
+    system = block_system(True, sides, poisson=poisson, resolution=2000)
     free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     stiffness = system.stiffness_at_rest(np.ones(1), True).tocsr()[dof][:, dof]
@@ -85,13 +85,13 @@ def thin(sides: tuple[float, float, float], poisson: float) -> tuple[csr_matrix,
 @pytest.mark.parametrize(("sides", "poisson"), [((4.0, 0.2, 0.2), 0.4), ((1.0, 0.5, 0.5), 0.495)])
 def test_two_level_rejects_rods_and_incompressible(sides: tuple[float, float, float], poisson: float) -> None:
     """Rods and nearly incompressible solids converge too slowly and use a factorisation."""
-    matrix, places = thin(sides, poisson)
-    assert not converges_quickly(two(matrix, places), matrix)
+    matrix, places = solid_matrix(sides, poisson)
+    assert not converges_quickly(two_level(matrix, places), matrix)
     assert isinstance(try_single_precision(matrix, places, 0), MultifrontalSolve)
 
 
 def test_two_level_rejects_indefinite_matrix() -> None:
-    matrix, places = body(True)
+    matrix, places = block_matrix(True)
     assert TwoLevelPreconditioner.of(csr_matrix(matrix - diags(2.0 * matrix.diagonal())), places) is None
     # With positive diagonal blocks in an indefinite matrix it may exist, but does not converge.
     shifted = csr_matrix(matrix - diags(0.2 * matrix.diagonal()))
@@ -102,9 +102,9 @@ def test_two_level_rejects_indefinite_matrix() -> None:
 @pytest.mark.parametrize("bounce", [pytest.param(0.0, marks=pytest.mark.slow), 30.0])
 def test_two_level_frames_match_direct_factors(monkeypatch: pytest.MonkeyPatch, bounce: float) -> None:
     def run() -> list[Frame]:
-        surface = gridded("Cube", (0, 0, 0), (1, 1, 1), 0.125)
+        surface = gridded_box("Cube", (0, 0, 0), (1, 1, 1), 0.125)
         pins = (surface.vertices[:, 2] < 0.3).astype(float)
-        one = shaken(still(surface, pins, resolution=2500, stiffness=300.0, bounce=bounce))
+        one = with_sway(static_body(surface, pins, resolution=2500, stiffness=300.0, bounce=bounce))
         return list(Simulation(Scene((one,), 24.0, np.array([0.0, 0.0, -9.81]), 1, 16)).frames())
 
     taken, plain = [], build_preconditioner
@@ -131,7 +131,7 @@ def test_eigenvalue_by_two_level_preconditioner(monkeypatch: pytest.MonkeyPatch)
     # Make sure that no other solver is used.
     monkeypatch.setattr(modes, "factorise_multifrontal", None)
     monkeypatch.setattr(modes, "eigsh", None)
-    system = made(True)
+    system = block_system(True)
     free = np.flatnonzero(~system.is_fixed)
     dof = (3 * free[:, None] + np.arange(3)).ravel()
     K = system.stiffness_at_rest(np.ones(1), True)

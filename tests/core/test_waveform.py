@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from builders import DOWN, bar, scene, still, weld
+from builders import DOWN, bar, scene, static_body, weld
 from dampsim.core.bodies.solid import MIN_SETTLE_SCALE
 from dampsim.core.energies import ElasticMaterial
 from dampsim.core.frames.frame import Frame
@@ -29,14 +29,21 @@ from dampsim.core.stepping.waveform import REST_FRACTION, settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
-from promise import after_stop, beside, held_at, made, stop, straight
+from promise import (
+    displacements_after_stop,
+    outcome_after_stop,
+    pinned_body,
+    pins_at_end,
+    translation_motion,
+    without_rigid_motion,
+)
 from shapes import dumbbell, ear, horn
 
 TIGHT = TOLERANCES["TIGHT"]
-WAY = np.array([0.3, 0.8, -0.52])
+DIRECTION = np.array([0.3, 0.8, -0.52])
 
 
-def pins(start: np.ndarray, end: np.ndarray) -> Inputs:
+def pin_inputs(start: np.ndarray, end: np.ndarray) -> Inputs:
     return (BlockInputs(start, end),)
 
 
@@ -122,7 +129,7 @@ def test_substep_matches_dense_reference(overshoot: float, throw: float) -> None
         turn = Rotation.from_rotvec([0.05 * k, 0.02 * k**2, 0.3 * np.sin(k)]).as_matrix()
         shift = np.array([0.01 * k**2, -0.02 * k, 0.03 * np.cos(k)])
         start, place = place, system.rest[system.pinned] @ turn.T + shift
-        state = advance(stepper, state, pins(start, place), h, dials)
+        state = advance(stepper, state, pin_inputs(start, place), h, dials)
         wanted = dense.step(turn, shift)
         # Rounding accumulates over ten steps.
         np.testing.assert_allclose(state.positions, wanted, atol=1e-8)
@@ -136,10 +143,10 @@ def test_substep_matches_dense_reference(overshoot: float, throw: float) -> None
 RATES = [(fps, substeps) for fps in (12, 24, 60, 120) for substeps in (1, 4, 16) if fps * substeps <= 480]
 
 
-def of_a_stop(fps: int, substeps: int, bounce: float, shape: Callable[[], Surface] = ear) -> np.ndarray:
+def stop_outcome(fps: int, substeps: int, bounce: float, shape: Callable[[], Surface] = ear) -> np.ndarray:
     """Return rest in s, overshoot and deflection in m of a stop with a Settle of 1 s, sampled at 12 fps."""
-    body = made(shape(), 0.05, settle=float(fps), bounce=bounce, substeps=substeps, resolution=150)
-    ways = after_stop(body, straight(body.surface, WAY), float(fps))[0][:: fps // 12]
+    body = pinned_body(shape(), 0.05, settle=float(fps), bounce=bounce, substeps=substeps, resolution=150)
+    ways = displacements_after_stop(body, translation_motion(body.surface, DIRECTION), float(fps))[0][:: fps // 12]
     size = np.linalg.norm(ways, axis=2)
     distance = size.max(axis=1)
     peak = int(distance.argmax())
@@ -154,13 +161,13 @@ def of_a_stop(fps: int, substeps: int, bounce: float, shape: Callable[[], Surfac
 @pytest.mark.slow
 @pytest.mark.parametrize("bounce", [0.0, 30.0])
 def test_stop_independent_of_rate_and_substeps(bounce: float) -> None:
-    found = np.array([of_a_stop(*rate, bounce) for rate in RATES])
+    found = np.array([stop_outcome(*rate, bounce) for rate in RATES])
     spread = np.ptp(found, axis=0) / np.maximum(found.max(axis=0), [1e-9, 0.1, 1e-9])
     # The first mode is exact at any step; 6% allow for modes with up to 1.05 times its frequency.
     assert (spread < 0.06).all(), (spread, found)
 
 
-def turned_steadily(fps: int, substeps: int, rate: float) -> tuple[float, np.ndarray]:
+def steady_bend(fps: int, substeps: int, rate: float) -> tuple[float, np.ndarray]:
     """Return the largest bend in m and the displacements (v, 3) m of a body whose pins rotate at a rate in 1/s."""
     surface = ear()
     centre = np.array([-0.1, 0.0, 0.0])
@@ -173,7 +180,7 @@ def turned_steadily(fps: int, substeps: int, rate: float) -> tuple[float, np.nda
         return (surface.vertices - centre) @ Rotation.from_rotvec(angle * axis).as_matrix().T + centre
 
     dials = {"settle": 1.0 * fps, "bounce": 0.0, "stiffness": 2000.0, "substeps": substeps, "resolution": 150}
-    body = still(surface, held_at(surface, 0.05), motion, **dials)
+    body = static_body(surface, pins_at_end(surface, 0.05), motion, **dials)
     last = 1 + 4 * fps
     frame = list(Simulation(scene(body, fps=float(fps), last=last, gravity=np.zeros(3))).frames())[-1]
     angle = 2.0 * np.pi * rate * 3.75
@@ -185,7 +192,7 @@ def turned_steadily(fps: int, substeps: int, rate: float) -> tuple[float, np.nda
 @pytest.mark.parametrize("rate", [0.25, 1.0, 2.0])
 def test_steady_rotation_independent_of_rate(rate: float) -> None:
     """A steady rotation bends a body alike at all frame rates and numbers of substeps."""
-    found = [turned_steadily(*which, rate) for which in ((12, 1), (24, 1), (60, 1), (120, 1), (12, 4), (12, 16))]
+    found = [steady_bend(*which, rate) for which in ((12, 1), (24, 1), (60, 1), (120, 1), (12, 4), (12, 16))]
     exact, ways = found[-1][0], [way for _, way in found]
     assert exact > 1e-4
     # Up to a full rotation in 12 frames at 24 fps, 60 degrees per step at 12 fps: direction (lag) and size agree. Exact
@@ -197,29 +204,29 @@ def test_steady_rotation_independent_of_rate(rate: float) -> None:
 # Deflection by inertia.
 
 
-def thrown(speed: float, **dials: float) -> float:
-    body = made(ear(), 0.05, settle=24.0, resolution=150, **{"bounce": 10.0, **dials})
-    return stop(body, straight(body.surface, speed * WAY), 24.0).largest
+def stop_deflection(speed: float, **dials: float) -> float:
+    body = pinned_body(ear(), 0.05, settle=24.0, resolution=150, **{"bounce": 10.0, **dials})
+    return outcome_after_stop(body, translation_motion(body.surface, speed * DIRECTION), 24.0).largest
 
 
 MODULI = (1.0, 10.0, 100.0, 1000.0, 10000.0)
 
 
 def test_deflection_independent_of_youngs_modulus() -> None:
-    found = [thrown(0.3, stiffness=stiffness) for stiffness in MODULI]
+    found = [stop_deflection(0.3, stiffness=stiffness) for stiffness in MODULI]
     # The solver's tolerance is 1e-3 of each step's motion.
     np.testing.assert_allclose(found, found[0], rtol=0.005)
 
 
 def test_deflection_proportional_to_follow_through() -> None:
     """The deflection after a stop is proportional to Follow-through and to the speed of the pins."""
-    once = thrown(0.1)
+    once = stop_deflection(0.1)
     for part in (0.25, 0.5, 2.0):
         # Bends of up to 1.4% of the size are not exactly linear: 0.5% was measured.
-        assert thrown(0.1, follow_through=part) == pytest.approx(part * once, rel=0.01)
-        assert thrown(0.1 * part) == pytest.approx(part * once, rel=0.01)
-    body = made(ear(), 0.05, settle=24.0, follow_through=0.0, resolution=150)
-    assert np.abs(after_stop(body, straight(body.surface, WAY), 24.0)[0]).max() < 1e-6
+        assert stop_deflection(0.1, follow_through=part) == pytest.approx(part * once, rel=0.01)
+        assert stop_deflection(0.1 * part) == pytest.approx(part * once, rel=0.01)
+    body = pinned_body(ear(), 0.05, settle=24.0, follow_through=0.0, resolution=150)
+    assert np.abs(displacements_after_stop(body, translation_motion(body.surface, DIRECTION), 24.0)[0]).max() < 1e-6
 
 
 # Free and pendulum motion.
@@ -251,10 +258,10 @@ def test_spin_is_conserved(fps: int, accuracy: str) -> None:
         assert np.abs(linear_momentum(system, now) - linear).max() < 1e-12 * np.linalg.norm(linear)
         assert np.linalg.norm(angular_momentum(system, now) - angular) < 1e-9 * np.linalg.norm(angular)
     assert frame.number == 1 + 10 * fps
-    assert np.abs(beside(first.shapes["Bar"], frame.shapes["Bar"]) - first.shapes["Bar"]).max() < 1e-6
+    assert np.abs(without_rigid_motion(first.shapes["Bar"], frame.shapes["Bar"]) - first.shapes["Bar"]).max() < 1e-6
 
 
-def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+def pendulum_heights(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Return the maximum heights (k,) m of a stiff bar's centre above its lowest one in 10 s after its release."""
     made_of = clamped_bar((4, 2, 2), clamped=False, material=ElasticMaterial(1e7, 0.4, 1000.0))
     (block,) = made_of.blocks
@@ -267,7 +274,7 @@ def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     heights = [float(system.mass @ state.positions[:, 2])]
     place = system.rest[nodes]
     for _ in range(240):
-        state = advance(stepper, state, pins(place, place), h, dials)
+        state = advance(stepper, state, pin_inputs(place, place), h, dials)
         heights.append(float(system.mass @ state.positions[:, 2]))
     z = np.array(heights) / system.mass.sum() - min(heights) / system.mass.sum()
     middle = np.flatnonzero((z[1:-1] >= z[:-2]) & (z[1:-1] > z[2:])) + 1
@@ -275,14 +282,14 @@ def tops(held: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
 
 
 def test_hinged_pendulum_keeps_height() -> None:
-    found = tops(lambda rest: (np.abs(rest[:, [0, 2]] - [0.0, 0.125]) < 1e-9).all(axis=1))
+    found = pendulum_heights(lambda rest: (np.abs(rest[:, [0, 2]] - [0.0, 0.125]) < 1e-9).all(axis=1))
     assert len(found) > 8
     # Sampling misses a maximum by 0.3% of the drop; elasticity and the step cost about 1%.
     np.testing.assert_allclose(found, found[0], rtol=0.05)
 
 
 def test_point_pendulum_keeps_height() -> None:
-    found = tops(lambda rest: np.linalg.norm(rest - [0.0, 0.125, 0.125], axis=1) < 1e-9)
+    found = pendulum_heights(lambda rest: np.linalg.norm(rest - [0.0, 0.125, 0.125], axis=1) < 1e-9)
     assert len(found) > 8
     # The tetrahedra are not symmetric: up to 7% of the height goes into rotation about other axes and returns.
     for side in (found[::2], found[1::2]):
@@ -294,7 +301,7 @@ def test_point_pendulum_keeps_height() -> None:
 # Sag.
 
 
-def sag_missed(settle: int, bounce: float, fps: int) -> float:
+def sag_error(settle: int, bounce: float, fps: int) -> float:
     """Return the relative error of the sag four settle times after a release."""
     system = clamped_bar((4, 1, 1), gravity=DOWN, material=ElasticMaterial(3e5, 0.4, 1000.0))
     stepper, start = Stepper(system), State.at_rest(system.rest)
@@ -316,13 +323,13 @@ def sag_missed(settle: int, bounce: float, fps: int) -> float:
 def test_final_sag_is_static(settle: int, bounce: float, fps: int) -> None:
     """The sag after a release converges to the static one."""
     # After four settle times 1e-8 of the motion is left.
-    assert sag_missed(settle, bounce, fps) < 1e-6
+    assert sag_error(settle, bounce, fps) < 1e-6
 
 
 # Settle maps, links and reference motion.
 
 
-def radius_of_the_step(system: System, dials: Controls, h: float) -> float:
+def step_spectral_radius(system: System, dials: Controls, h: float) -> float:
     """Return the spectral radius of a clamped body's step at rest, by central differences."""
     stepper, f = Stepper(system), np.flatnonzero(~system.is_fixed)
     size, inputs = 1e-4, system.stationary_inputs()
@@ -348,8 +355,8 @@ def radius_of_the_step(system: System, dials: Controls, h: float) -> float:
     return float(np.abs(np.linalg.eigvals(np.array(columns).T)).max())
 
 
-Painted = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]
-PAINTED: dict[str, Painted] = {
+SettleMap = Callable[[np.random.Generator, np.ndarray, float], np.ndarray]
+SETTLE_MAPS: dict[str, SettleMap] = {
     "random": lambda rng, x, least: rng.uniform(least, 1.0, len(x)),
     "two values": lambda rng, x, least: np.where(rng.random(len(x)) < 0.5, least, 1.0),
     "abrupt": lambda rng, x, least: np.where(x > np.median(x), least, 1.0),
@@ -357,25 +364,25 @@ PAINTED: dict[str, Painted] = {
 }
 
 
-def painted_radius(painted: Painted, least: float, settle: float, overshoot: float) -> float:
+def painted_radius(painted: SettleMap, least: float, settle: float, overshoot: float) -> float:
     """Return the spectral radius of a substep of a 1/24 s frame with a settle map. settle: s."""
     system, rng = clamped_bar((3, 1, 1)), np.random.default_rng(4)
     count = choose_substeps(least * settle, overshoot, 1 / 24, 1).count
     law = settle_law(settle, overshoot, system.regions[0].eigenvalue)
     law = replace(law, settle_scale=painted(rng, system.rest[~system.is_fixed, 0], least))
-    return radius_of_the_step(system, Controls((law,), 1.0, 1e-12), 1 / 24 / count)
+    return step_spectral_radius(system, Controls((law,), 1.0, 1e-12), 1 / 24 / count)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("overshoot", [0.0, 0.3, pytest.param(0.6, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("painted", PAINTED)
+@pytest.mark.parametrize("painted", SETTLE_MAPS)
 def test_step_with_settle_map_is_stable(painted: str, overshoot: float) -> None:
     """The spectral radius of a step is at most 1 for any settle map."""
     for least in (MIN_SETTLE_SCALE, 0.25):
         # Settle starts at one frame; smaller map values then make nodes rest within a step.
         for settle in (1 / 24, 0.25, 2.0):
             # The tolerance is the error of the central differences of 1e-4.
-            assert painted_radius(PAINTED[painted], least, settle, overshoot) <= 1.0 + 1e-9
+            assert painted_radius(SETTLE_MAPS[painted], least, settle, overshoot) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("bounce", [0.0, *(pytest.param(bounce, marks=pytest.mark.slow) for bounce in (30.0, 60.0))])
@@ -383,39 +390,42 @@ def test_settle_map_never_delays_rest(bounce: float) -> None:
     """With a settle map, nothing rests later than the largest Settle."""
     surface, rng = horn(), np.random.default_rng(8)
     x = surface.vertices[:, 0]
-    for painted in PAINTED.values():
-        body = made(surface, 0.05, settle=24.0, bounce=bounce, resolution=150)
+    for painted in SETTLE_MAPS.values():
+        body = pinned_body(surface, 0.05, settle=24.0, bounce=bounce, resolution=150)
         body = replace(body, settle_map=painted(rng, x, 0.1))
-        outcome = stop(body, straight(surface, 0.2 * WAY), 24.0)
+        outcome = outcome_after_stop(body, translation_motion(surface, 0.2 * DIRECTION), 24.0)
         assert outcome.rest <= 25.0, outcome
 
 
 def test_uniform_settle_map_scales_settle() -> None:
     surface = ear()
-    whole = made(surface, 0.05, settle=12.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
-    half = made(surface, 0.05, settle=24.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
+    whole = pinned_body(surface, 0.05, settle=12.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
+    half = pinned_body(surface, 0.05, settle=24.0, bounce=30.0, substeps=4, resolution=150, accuracy="TIGHT")
     half = replace(half, settle_map=np.full(len(surface.vertices), 0.5))
-    found = [after_stop(body, straight(surface, 0.2 * WAY), 24.0)[0][:20] for body in (whole, half)]
+    found = [
+        displacements_after_stop(body, translation_motion(surface, 0.2 * DIRECTION), 24.0)[0][:20]
+        for body in (whole, half)
+    ]
     assert np.abs(found[0]).max() > 1e-3
     # Surfaces have single precision, and map values are interpolated.
     assert np.abs(found[1] - found[0]).max() < 1e-5 * surface.size
 
 
-def linked_stop(first: dict[str, Any], second: dict[str, Any]) -> float:
+def linked_rest_frames(first: dict[str, Any], second: dict[str, Any]) -> float:
     """Return the frames from the stop to rest of two welded pieces, the first of which is pinned."""
     dials = {"resolution": 100, "stiffness": 1000.0}
     left = bar("Left", 0.0, 0.5, True, **{**dials, **first})
     right = bar("Right", 0.5, 1.0, False, **{**dials, **second})
 
     def stopping(surface: np.ndarray) -> Callable[[float], np.ndarray]:
-        return lambda frame: surface + 0.3 * WAY * (min(frame, 5.0) - 1.0) / 24.0
+        return lambda frame: surface + 0.3 * DIRECTION * (min(frame, 5.0) - 1.0) / 24.0
 
     moving = tuple(replace(one, motion=stopping(one.surface.vertices)) for one in (left, right))
     last = 5 + int(1.6 * max(first["settle"], second["settle"])) + 6
     made_ = scene(*moving, last=last, gravity=np.zeros(3), links=weld("Weld", "Left", "Right", 0.5))
     simulation = Simulation(made_)
     begin = simulation.first_frame()
-    going = np.broadcast_to(0.3 * WAY, begin.state.positions.shape).copy()
+    going = np.broadcast_to(0.3 * DIRECTION, begin.state.positions.shape).copy()
     frames = list(simulation.frames(replace(begin, state=replace(begin.state, velocities=going, reference=going))))
 
     def shape(frame: Frame) -> np.ndarray:
@@ -442,7 +452,7 @@ def linked_stop(first: dict[str, Any], second: dict[str, Any]) -> float:
 def test_settle_of_linked_bodies(settles: tuple[float, float], bounces: tuple[float, float], accuracy: str) -> None:
     """Linked bodies with different dials rest within the longer Settle."""
     first, second = ({"settle": settles[k], "bounce": bounces[k], "accuracy": accuracy} for k in range(2))
-    assert linked_stop(first, second) <= 37.0
+    assert linked_rest_frames(first, second) <= 37.0
 
 
 @pytest.mark.slow
@@ -452,12 +462,12 @@ def test_rigid_mesh_motion_equals_pin_motion() -> None:
 
     def motion(frame: float) -> np.ndarray:
         turn = Rotation.from_rotvec([0.0, 0.3 * np.sin(0.5 * frame), 0.05 * frame]).as_matrix()
-        return surface.vertices @ turn.T + 0.1 * np.sin(0.7 * frame) * WAY
+        return surface.vertices @ turn.T + 0.1 * np.sin(0.7 * frame) * DIRECTION
 
     found = []
     for carrier in ("PINS", "MESH"):
         dials = {"settle": 12.0, "bounce": 30.0, "resolution": 150, "accuracy": "TIGHT", "carrier": carrier}
-        body = still(surface, held_at(surface, 0.05), motion, **dials)
+        body = static_body(surface, pins_at_end(surface, 0.05), motion, **dials)
         found.append(np.array([frame.shapes["Dumbbell"] for frame in Simulation(scene(body, last=30)).frames()]))
     bend = np.abs(found[0] - np.array([motion(float(frame)) for frame in range(1, 31)])).max()
     assert bend > 0.01
@@ -467,7 +477,7 @@ def test_rigid_mesh_motion_equals_pin_motion() -> None:
 # Violent animations.
 
 
-def violent(seed: int) -> tuple[float, int, int]:
+def simulate_violent_motion(seed: int) -> tuple[float, int, int]:
     """Return the largest distance in m of a random body from its jerky animation, its substeps and fallback count."""
     rng = np.random.default_rng(seed)
     surface = (horn, ear, dumbbell)[rng.integers(3)]()
@@ -493,7 +503,7 @@ def violent(seed: int) -> tuple[float, int, int]:
         "stiffness": float(10 ** rng.uniform(1.5, 3.5)),
         "poisson": float(rng.choice([0.2, 0.4, 0.48])),
     }
-    body = still(surface, held_at(surface, 0.05), motion, resolution=150, **dials)
+    body = static_body(surface, pins_at_end(surface, 0.05), motion, resolution=150, **dials)
     simulation, far, helped = Simulation(scene(body, last=36)), 0.0, 0
     for frame in simulation.frames():
         far = max(far, float(np.abs(frame.shapes[body.name] - motion(float(frame.number))).max()))
@@ -508,4 +518,4 @@ def violent(seed: int) -> tuple[float, int, int]:
 def test_violent_animations_stay_bounded(seeds: range) -> None:
     for seed in seeds:
         # A failed step raises. Jerks of 7 m/s with a Settle of seconds deflect some bodies by several times their size.
-        assert violent(seed)[0] < 20.0
+        assert simulate_violent_motion(seed)[0] < 20.0

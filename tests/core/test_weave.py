@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from woven_scenes import Loom, swatch, woven_body
+from woven_scenes import SwatchStepper, swatch, woven_body
 
-from builders import fixed_frame, scene, still
+from builders import fixed_anchor, scene, static_body
 from dampsim.core.bodies.weave import WeaveKind
 from dampsim.core.errors import DampSimError, MeshError
 from dampsim.core.frames.cache import FrameCache
@@ -39,13 +39,13 @@ ROOT = Path(__file__).parents[2]
 LAST = 14
 
 
-def hung(count: int, **more: object) -> Body:
+def hanging_swatch(count: int, **more: object) -> Body:
     """Return 1 m² of woven cloth hung by its upper tails, with a strong grip of the yarns."""
     surface, edges = swatch(count, count, 1.0 / (count + 1))
     upright = surface.vertices[:, [1, 2, 0]] * np.array([1.0, 1.0, -1.0])
     pins = more.pop("pins", (upright[:, 2] > -1e-9).astype(float))
     dials = {"thickness": 100.0 / count, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, "yarn_grip": 1000.0}
-    return still(replace(surface, vertices=upright), pins, kind="WEAVE", edges=edges, **{**dials, **more})
+    return static_body(replace(surface, vertices=upright), pins, kind="WEAVE", edges=edges, **{**dials, **more})
 
 
 def grid(rows: int, columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,7 +82,7 @@ def test_tube_rings_are_closed_yarns() -> None:
     yarns = trace_yarns(points, edges, np.concatenate([triangles, last]))
     assert sorted((len(yarn.nodes), yarn.closed) for yarn in yarns) == [(5, False)] * 12 + [(12, True)] * 5
     surface = Surface("Tube", points, np.concatenate([triangles, last]))
-    cloth = Loom(still(surface, kind="WEAVE", edges=edges, thickness=50.0)).cloth
+    cloth = SwatchStepper(static_body(surface, kind="WEAVE", edges=edges, thickness=50.0)).cloth
     # The two border rings are hems and have no sliding crossings.
     assert len(cloth.crossings) == 3 * 12
     assert cloth.lengths(cloth.rest_arc_lengths + 0.1 * cloth.can_slide).min() > 0.0
@@ -97,10 +97,10 @@ def test_yarns_end_at_irregular_vertices() -> None:
         0 in (yarn.nodes[0], yarn.nodes[-1]) for yarn in trace_yarns(points, edges, triangles) if 0 in yarn.nodes
     )
     with pytest.raises(MeshError, match="Corner: no two yarns cross"):
-        WeaveKind.build(still(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
+        WeaveKind.build(static_body(Surface("Corner", points, triangles), kind="WEAVE", edges=edges))
 
 
-def pulled_out(
+def pull_out(
     count: int, friction: float, h: float, way: float = 8e-4, drag: float = 1e-4
 ) -> tuple[float, np.ndarray, float]:
     """Return the final force in N, the sliding lengths at crossings, and the mean iterations of a yarn pull-out.
@@ -114,14 +114,14 @@ def pulled_out(
     mine = np.isclose(points[:, 1], (count // 2 + 1) * pitch)
     end = int(np.flatnonzero(mine & np.isclose(points[:, 0], last))[0])
     pins = tails & ~(mine & np.isclose(points[:, 0], 0.0))
-    loom = Loom(woven_body(count, count, pitch, pins.astype(float), thickness=0.6))
+    loom = SwatchStepper(woven_body(count, count, pitch, pins.astype(float), thickness=0.6))
     dials = YarnDials(friction, 2e-4, drag, 3e-3, 0.016)
     pinned = loom.system.blocks[0].pinned
     places, iterations = loom.system.rest[pinned].copy(), []
     for _ in range(round(way / speed / h)):
         places[pinned == end, 0] += speed * h
         iterations.append(loom.step(h, dials, places, 1e-6))
-    u, cloth = loom.kept("yarn places"), loom.cloth
+    u, cloth = loom.yarn_history("yarn places"), loom.cloth
     forces = loom.term.scaled_elastic(loom.factor).tensions(loom.state.positions, u)
     slid = np.abs(u - cloth.rest_arc_lengths)
     return float(np.linalg.norm(forces[(cloth.ends == end).any(axis=1)])), slid[slid > 1e-4], float(np.mean(iterations))
@@ -141,7 +141,7 @@ def test_pull_out_force_with_friction(count: int, friction: float, h: float) -> 
 
     Crossings lean, so that some of the force is not along the yarn.
     """
-    force, slid, iterations = pulled_out(count, friction, h)
+    force, slid, iterations = pull_out(count, friction, h)
     assert force == pytest.approx(count * (friction * 2e-4 + 1e-4 * 4e-3), rel=0.01)
     # The yarn slides at all of its own crossings and at no others.
     assert len(slid) == count
@@ -149,7 +149,7 @@ def test_pull_out_force_with_friction(count: int, friction: float, h: float) -> 
 
 
 def test_pull_out_force_without_friction() -> None:
-    force, _, _ = pulled_out(6, 0.0, 2.5e-3, drag=2e-3)
+    force, _, _ = pull_out(6, 0.0, 2.5e-3, drag=2e-3)
     # Each crossing contributes its drag.
     assert force == pytest.approx(6 * 2e-3 * 4e-3, rel=0.01)
 
@@ -161,19 +161,23 @@ LAWS = [BackwardEulerLaw(), TauKappaLaw(0.8, 0.004), TauKappaLaw(0.8, 0.02)]
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_free_fall_along_yarns(law: DeformationLaw) -> None:
     """Cloth in free fall neither bends nor slides."""
-    loom, pull, h = Loom(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)), np.array([4.0, 1.0, -9.0]), 0.01
+    loom, pull, h = (
+        SwatchStepper(woven_body(4, 4, 0.1, thickness=5.0), (4.0, 1.0, -9.0)),
+        np.array([4.0, 1.0, -9.0]),
+        0.01,
+    )
     for _ in range(24):
         loom.step(h, YarnDials(0.3, 1e-4, 1e-3, 3e-4, 1e-3), law=law)
     # The prediction of a step includes gravity, so that only rounding remains.
     fallen_by = pull * h**2 * 24 * 25 / 2.0
     np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
-    np.testing.assert_allclose(loom.kept("yarn places"), loom.cloth.rest_arc_lengths, atol=1e-12)
+    np.testing.assert_allclose(loom.yarn_history("yarn places"), loom.cloth.rest_arc_lengths, atol=1e-12)
 
 
 @pytest.mark.parametrize("law", [BackwardEulerLaw(), TauKappaLaw(0.8, 4e-5), TauKappaLaw(0.8, 2e-4)], ids=str)
 def test_sliding_yarns_conserve_momentum(law: DeformationLaw) -> None:
     """A yarn that runs through a free swatch takes it along, and their total momentum is conserved."""
-    loom = Loom(woven_body(4, 4, 0.01))
+    loom = SwatchStepper(woven_body(4, 4, 0.01))
     cloth, rng = loom.cloth, np.random.default_rng(0)
     speeds = np.where(cloth.can_slide, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
     x = loom.system.rest + 2e-4 * rng.standard_normal(loom.system.rest.shape)
@@ -185,16 +189,16 @@ def test_sliding_yarns_conserve_momentum(law: DeformationLaw) -> None:
 
     before = momentum(loom.state.velocities, speeds)
     loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5, law=law)
-    after = momentum(loom.state.velocities, loom.kept("yarn speeds"))
-    assert np.abs(loom.kept("yarn speeds") - speeds).max() > 0.01
+    after = momentum(loom.state.velocities, loom.yarn_history("yarn speeds"))
+    assert np.abs(loom.yarn_history("yarn speeds") - speeds).max() > 0.01
     # The error is the tolerance of the step. In longer steps the neglected rotation of yarns would matter.
     np.testing.assert_allclose(after, before, atol=1e-5 * np.linalg.norm(before))
 
 
-def slid_loom() -> Loom:
+def slid_loom() -> SwatchStepper:
     """Return a pinned, bent swatch whose yarns have slid from their woven positions."""
     points = swatch(4, 3, 0.01)[0].vertices
-    loom = Loom(woven_body(4, 3, 0.01, (points[:, 0] < 1e-9).astype(float)))
+    loom = SwatchStepper(woven_body(4, 3, 0.01, (points[:, 0] < 1e-9).astype(float)))
     rng = np.random.default_rng(2)
     loose = ~loom.system.is_fixed
     x = loom.system.rest + np.where(loose[:, None], 1e-3 * rng.standard_normal(loom.system.rest.shape), 0.0)
@@ -214,8 +218,8 @@ def test_backward_euler_ignores_reference_motion() -> None:
         loom.step(2e-3, YarnDials(0.3, 1e-5, 1e-4), tolerance=1e-10)
     # The error is the tolerance; the yarns slide by a thousand times as much.
     np.testing.assert_allclose(other.state.positions, one.state.positions, atol=1e-10)
-    np.testing.assert_allclose(other.kept("yarn places"), one.kept("yarn places"), atol=1e-10)
-    assert np.abs(one.kept("yarn speeds")).max() * 2e-3 > 1e-7
+    np.testing.assert_allclose(other.yarn_history("yarn places"), one.yarn_history("yarn places"), atol=1e-10)
+    assert np.abs(one.yarn_history("yarn speeds")).max() * 2e-3 > 1e-7
 
 
 def test_yarn_sliding_by_pin_acceleration() -> None:
@@ -226,12 +230,12 @@ def test_yarn_sliding_by_pin_acceleration() -> None:
     found = []
     for heavy in (True, False):
         body = woven_body(count, count, pitch, (points[:, 0] < 1e-9).astype(float))
-        loom = Loom(body, tuple(pull) if heavy else (0.0, 0.0, 0.0))
+        loom = SwatchStepper(body, tuple(pull) if heavy else (0.0, 0.0, 0.0))
         pins, way = loom.state.positions[loom.system.blocks[0].pinned].copy(), np.zeros(3)
         for step in range(1, 61):
             way = way if heavy else -pull * h**2 * step * (step + 1) / 2.0
             loom.step(h, dials, pins + way)
-        found.append((loom.state.positions - way, loom.kept("yarn places") - loom.cloth.rest_arc_lengths))
+        found.append((loom.state.positions - way, loom.yarn_history("yarn places") - loom.cloth.rest_arc_lengths))
     (x, slid), (carried, along) = found
     # Halfway through, the crosswise yarns have slid by three pitches.
     far = np.abs(slid).max()
@@ -242,7 +246,7 @@ def test_yarn_sliding_by_pin_acceleration() -> None:
 
 
 def test_over_under_pattern_alternates() -> None:
-    cloth = Loom(woven_body(4, 3, 0.01)).cloth
+    cloth = SwatchStepper(woven_body(4, 3, 0.01)).cloth
     found = over_under_pattern(cloth)
     w, f = cloth.crossings.T
     assert set(found[cloth.can_slide].tolist()) == {-1.0, 1.0}
@@ -255,7 +259,7 @@ def test_over_under_pattern_alternates() -> None:
 def test_relaxation_of_horizontal_swatch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Dynamic relaxation finds the hanging shape of a swatch that is modelled horizontally."""
     surface, _ = swatch(6, 6, 0.1)
-    loom = Loom(woven_body(6, 6, 0.1, (surface.vertices[:, 0] < 1e-9).astype(float)), (0.0, 0.0, -9.81))
+    loom = SwatchStepper(woven_body(6, 6, 0.1, (surface.vertices[:, 0] < 1e-9).astype(float)), (0.0, 0.0, -9.81))
     step, steps = loom.stepper.step, list[float]()
 
     def counted(state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, StepReport]:
@@ -274,7 +278,7 @@ def test_relaxation_of_horizontal_swatch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_yarn_sticks_below_friction_limit() -> None:
-    force, slid, _ = pulled_out(6, 0.3, 2.5e-3, way=1e-5)
+    force, slid, _ = pull_out(6, 0.3, 2.5e-3, way=1e-5)
     # Crossings are springs until they slip, and 10 um is half of their elastic range.
     assert 0.0 < force < 0.8 * 6 * 0.3 * 2e-4
     assert not len(slid)
@@ -282,13 +286,13 @@ def test_yarn_sticks_below_friction_limit() -> None:
 
 def test_normal_force_of_taut_yarns() -> None:
     """The tension of a bent crossing adds to its normal force, N = N0 + |(f_w - f_f) n|/2."""
-    loom = Loom(woven_body(3, 3, 0.01, np.ones(21)))
+    loom = SwatchStepper(woven_body(3, 3, 0.01, np.ones(21)))
     x = loom.system.rest.copy()
     centre = int(np.argmin(np.linalg.norm(x - x.mean(axis=0), axis=1)))
     x[centre, 2] = 0.005
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
-    cloth, pressed = loom.cloth, loom.kept("yarn presses")
+    cloth, pressed = loom.cloth, loom.yarn_history("yarn presses")
     # Equal tensions of both yarns cause no normal force; opposite bends do.
     mine = cloth.node == centre
     assert pressed[mine] == pytest.approx(0.0, abs=1e-9 * cloth.material.stretch)
@@ -296,28 +300,28 @@ def test_normal_force_of_taut_yarns() -> None:
     x[along, 2] = 0.01
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
-    tension = loom.term.scaled_elastic(loom.factor).tensions(x, loom.kept("yarn places"))
+    tension = loom.term.scaled_elastic(loom.factor).tensions(x, loom.yarn_history("yarn places"))
     sides = [
         tension[cloth.outgoing_segment[k]][2] - tension[cloth.incoming_segment[k]][2] for k in np.flatnonzero(mine)
     ]
-    assert loom.kept("yarn presses")[mine] == pytest.approx(0.5 * abs(sides[0] - sides[1]), rel=1e-9)
-    assert loom.kept("yarn presses")[mine].min() > 0.0
+    assert loom.yarn_history("yarn presses")[mine] == pytest.approx(0.5 * abs(sides[0] - sides[1]), rel=1e-9)
+    assert loom.yarn_history("yarn presses")[mine].min() > 0.0
 
 
 # Duration that shows the effect of damping: a hanging or flapping patch has completed a swing.
 SECONDS = {"hanging": 0.5, "flapping": 0.5, "swinging": 1.0}
 
 
-def kinetic(motion: str, dials: YarnDials) -> float:
+def mean_kinetic_energy(motion: str, dials: YarnDials) -> float:
     """Return the mean kinetic energy in J of a soft patch of half a metre, in steps of 2.5 ms."""
     surface, _ = swatch(12, 12, 0.5 / 12.0)
     pins = (surface.vertices[:, 0] < 1e-9).astype(float)
     body = woven_body(12, 12, 0.5 / 12.0, pins, stiffness=30.0, bending=2.0)
     down = 9.81 * np.array([1.0, 0.0, 0.0])
     tilted = 9.81 * np.array([np.cos(np.radians(34.0)), 0.0, np.sin(np.radians(34.0))])
-    loom = Loom(body, tuple((tilted if motion == "swinging" else down).tolist()))
+    loom = SwatchStepper(body, tuple((tilted if motion == "swinging" else down).tolist()))
     if motion != "hanging":
-        still_ = Loom(body, tuple(down.tolist()))
+        still_ = SwatchStepper(body, tuple(down.tolist()))
         controls = Controls((), 0.0, 1e-6, loom.factor)
         rest = relax_dynamically(still_.stepper, still_.state, still_.system.stationary_inputs(), controls).positions
         speed = np.zeros_like(rest)
@@ -331,7 +335,7 @@ def kinetic(motion: str, dials: YarnDials) -> float:
     return float(np.mean(total))
 
 
-def yarn(stretch: float, bend: float, rayleigh: bool = False) -> YarnDials:
+def yarn_dials(stretch: float, bend: float, rayleigh: bool = False) -> YarnDials:
     return YarnDials(0.3, 0.5, 1e-3, stretch, bend, rayleigh)
 
 
@@ -341,9 +345,9 @@ def test_strain_rate_damping_spares_swinging_patch() -> None:
 
     Swinging causes some stretch, because gravity changes its direction relative to the patch.
     """
-    free = {motion: kinetic(motion, yarn(0.0, 0.0)) for motion in ("hanging", "swinging")}
-    rate = {motion: kinetic(motion, yarn(0.03, 0.03)) / free[motion] for motion in free}
-    rayleigh = {motion: kinetic(motion, yarn(0.03, 0.03, True)) / free[motion] for motion in free}
+    free = {motion: mean_kinetic_energy(motion, yarn_dials(0.0, 0.0)) for motion in ("hanging", "swinging")}
+    rate = {motion: mean_kinetic_energy(motion, yarn_dials(0.03, 0.03)) / free[motion] for motion in free}
+    rayleigh = {motion: mean_kinetic_energy(motion, yarn_dials(0.03, 0.03, True)) / free[motion] for motion in free}
     assert rate["hanging"] == pytest.approx(rayleigh["hanging"], rel=0.1)
     assert rate["hanging"] < 0.6
     assert rate["swinging"] > 0.9
@@ -354,7 +358,7 @@ def test_strain_rate_damping_spares_swinging_patch() -> None:
 def test_stretch_and_bend_damping_are_separate() -> None:
     """Stretch damping dominates for a hanging patch and bend damping for a flapping one: [SRD] figure 3, right."""
     values = {
-        (motion, stretch, bend): kinetic(motion, yarn(stretch, bend))
+        (motion, stretch, bend): mean_kinetic_energy(motion, yarn_dials(stretch, bend))
         for motion in ("hanging", "flapping")
         for stretch, bend in ((3e-4, 0.016), (0.03, 0.016), (3e-4, 0.16))
     }
@@ -367,7 +371,7 @@ def test_stretch_and_bend_damping_are_separate() -> None:
     assert flapping < values["flapping", 0.03, 0.016] / values["flapping", 3e-4, 0.016]
 
 
-def let_go(
+def run_release(
     count: int, thick: float, degrees: float, dial: float, corners: bool = False, **more: float
 ) -> tuple[int, int, float]:
     """Return the frames until 5% and 1% are left of a rotation about the upper border, and the final deviation.
@@ -376,7 +380,7 @@ def let_go(
     deviation is that of the final shape from the initial rest shape.  corners: whether it hangs by its outermost two
     upper tails only.
     """
-    body = hung(count, thickness=thick, settle=dial, **more)
+    body = hanging_swatch(count, thickness=thick, settle=dial, **more)
     if corners:
         held = np.flatnonzero(body.pins)
         along = body.surface.vertices[held, 0]
@@ -399,14 +403,14 @@ def let_go(
 @pytest.mark.parametrize("dial", [48.0, pytest.param(96.0, marks=pytest.mark.slow)])
 def test_settle_of_hanging_patch(dial: float, degrees: float) -> None:
     """The error is below Settle/8; docs/explanation/woven-cloth.md explains why corners that bend settle late."""
-    _, settled, apart = let_go(8, 12.5, degrees, dial)
+    _, settled, apart = run_release(8, 12.5, degrees, dial)
     assert abs(settled - dial) <= dial / 8.0
     assert apart < 0.01
 
 
-def pulled_flag(last: int = 20) -> Scene:
+def scene_with_pulled_yarn(last: int = 20) -> Scene:
     """Return a scene of a swinging patch from which one yarn is pulled down and out."""
-    body = hung(5, yarn_grip=30.0, thickness=15.0)
+    body = hanging_swatch(5, yarn_grip=30.0, thickness=15.0)
     points = body.surface.vertices
     column = np.isclose(points[:, 0], 0.5)
     lowest = int(np.argmin(np.where(column, points[:, 2], 1.0)))
@@ -423,7 +427,7 @@ def pulled_flag(last: int = 20) -> Scene:
 
 @pytest.mark.slow
 def test_yarn_history_is_in_every_frame() -> None:
-    frames = list(Simulation(pulled_flag(14)).frames())
+    frames = list(Simulation(scene_with_pulled_yarn(14)).frames())
     names = {name.partition("\x1f")[2] for name in frames[-1].state.history}
     assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
     places = [frame.state.history["Swatch\x1fyarn places"] for frame in frames[1:]]
@@ -432,7 +436,7 @@ def test_yarn_history_is_in_every_frame() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("what", ["test_weave.pulled_flag", "test_weave_contact.thrown_over"])
+@pytest.mark.parametrize("what", ["test_weave.scene_with_pulled_yarn", "test_weave_contact.scene_over_crate"])
 def test_killed_bake_resumes_bit_identically(what: str, tmp_path: Path) -> None:
     """A killed bake of woven cloth resumes to the same bytes, which equal those of live frames."""
     module, name = what.split(".")
@@ -463,9 +467,9 @@ def test_killed_bake_resumes_bit_identically(what: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_crossings_keep_order_when_shaken() -> None:
-    body = hung(5, yarn_friction=0.0, yarn_grip=0.0, yarn_drag=0.0, thickness=30.0)
+    body = hanging_swatch(5, yarn_friction=0.0, yarn_grip=0.0, yarn_drag=0.0, thickness=30.0)
     points = body.surface.vertices
-    loom_, frames = Loom(body), []
+    loom_, frames = SwatchStepper(body), []
     one = replace(body, motion=lambda frame: points + np.array([0.0, 0.0, 0.3 * np.sin(1.1 * (frame - 1.0))]))
     for frame in Simulation(scene(one, last=24)).frames():
         frames.append(frame)
@@ -477,24 +481,27 @@ def test_crossings_keep_order_when_shaken() -> None:
 def test_unsupported_settings_are_refused() -> None:
     block = np.array([(-1, -1, -2), (2, -1, -2), (2, 2, -2)], dtype=float)
     floor = Collider("Floor", block, np.array([(0, 1, 2)]), lambda frame: block, lambda frame: ColliderSettings())
-    other = fixed_frame("Post", block)
+    other = fixed_anchor("Post", block)
     link = Link("Knot", LinkPoint("Swatch", np.array([0.5, 0.0, -1.0])), LinkPoint("Post", block[0]), None)
     for refused, said in (
-        (scene(hung(4, touch_together=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
-        (scene(hung(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
-        (scene(hung(4), anchors=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
-        (scene(hung(4, damping_by="POINT")), "Swatch: yarns do not support"),
+        (
+            scene(hanging_swatch(4, touch_together=True)),
+            "Swatch: Weave can only touch colliders. Switch off Each Other",
+        ),
+        (scene(hanging_swatch(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
+        (scene(hanging_swatch(4), anchors=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
+        (scene(hanging_swatch(4, damping_by="POINT")), "Swatch: yarns do not support"),
     ):
         with pytest.raises(DampSimError, match=said):
             Simulation(refused)
     # Colliders are supported.
-    Simulation(scene(hung(4), colliders=(floor,), last=1))
+    Simulation(scene(hanging_swatch(4), colliders=(floor,), last=1))
 
 
 @pytest.mark.slow
 def test_resumed_frames_of_large_weave() -> None:
     """Resumed frames are identical above 600 unknowns, where the multifrontal factorisation keeps its ordering."""
-    body = hung(9, yarn_grip=30.0, thickness=12.0)
+    body = hanging_swatch(9, yarn_grip=30.0, thickness=12.0)
     points = body.surface.vertices
 
     def made() -> Simulation:

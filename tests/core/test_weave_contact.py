@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from woven_scenes import swatch
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.intersections import depth_inside
 from dampsim.core.geometry.proximity import Triangles
@@ -20,24 +20,24 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation
-from grounds import Path, collider, plane, still_path
+from grounds import Path, collider, plane, zero_path
 from shapes import sphere, tube
 
 # Diagonal of a square metre. A thousandth of it is visible.
 SIZE = 2.0**0.5
-SEEN = 1e-3 * SIZE
+VISIBLE = 1e-3 * SIZE
 
 
-def lying(count: int, height: float, **more: object) -> Body:
+def horizontal_swatch(count: int, height: float, **more: object) -> Body:
     """Return a horizontal square metre of yarns 5 mm thick, slightly off the z axis."""
     surface, edges = swatch(count, count, 1.0 / (count + 1))
     points = surface.vertices - [0.487, 0.493, -height]
     dials = {"thickness": 5.0, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, "yarn_grip": 30.0}
     made = Surface("Swatch", points, surface.triangles)
-    return still(made, kind="WEAVE", edges=edges, **{**dials, "settle": 12.0, **more})
+    return static_body(made, kind="WEAVE", edges=edges, **{**dials, "settle": 12.0, **more})
 
 
-def ball(path: Path = still_path) -> Collider:
+def ball(path: Path = zero_path) -> Collider:
     """Return a ball with a radius of 0.25 m and its top at the origin."""
     round_ = sphere(300)
     return collider(Surface("Ball", 0.25 * (round_.vertices - [0.0, 0.0, 1.0]), round_.triangles), path)
@@ -45,7 +45,7 @@ def ball(path: Path = still_path) -> Collider:
 
 def crate() -> Collider:
     """Return a box 0.5 m wide with its top at z = 0 and few vertices: only yarns between nodes meet its edges."""
-    return collider(gridded("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.25))
+    return collider(gridded_box("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.25))
 
 
 def pole() -> Collider:
@@ -54,16 +54,16 @@ def pole() -> Collider:
     return collider(Surface("Pole", rod.vertices[:, [1, 2, 0]] - [0.03, 0.8, 0.01], rod.triangles))
 
 
-def yarns(simulation: Simulation, x: np.ndarray) -> np.ndarray:
+def yarn_points(simulation: Simulation, x: np.ndarray) -> np.ndarray:
     """Return points (p, 3) along all yarn segments, including their ends."""
     a, b = simulation.islands[0].system.blocks[0].groups[0].T
     parts = np.linspace(0.0, 1.0, 9)[:, None, None]
     return np.asarray((1.0 - parts) * x[a] + parts * x[b]).reshape(-1, 3)
 
 
-def depth(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: float) -> float:
+def yarn_penetration(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: float) -> float:
     """Return the penetration of the deepest yarn in m."""
-    points, there = yarns(simulation, x), obstacle.vertices_at(frame)
+    points, there = yarn_points(simulation, x), obstacle.vertices_at(frame)
     if obstacle.is_plane:
         normal = np.cross(there[1] - there[0], there[2] - there[0])
         return -float(((points - there[0]) @ normal).min() / np.linalg.norm(normal))
@@ -71,7 +71,7 @@ def depth(simulation: Simulation, x: np.ndarray, obstacle: Collider, frame: floa
     return float(depth_inside(points, Triangles(there, triangles)).max(initial=0.0))
 
 
-def followed(
+def simulate_with_substeps(
     made: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[Simulation, Iterator[tuple[Frame, list[np.ndarray]]]]:
     """Return the simulation and its frames, each with the positions at the end of all substeps that led to it."""
@@ -99,11 +99,11 @@ def followed(
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
 def test_draped_yarns_never_penetrate(obstacle: Collider, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cloth that falls over a collider never penetrates it and comes to rest."""
-    made = scene(lying(8, 0.03, substeps=2), last=60, colliders=(obstacle,))
-    simulation, frames = followed(made, monkeypatch)
+    made = scene(horizontal_swatch(8, 0.03, substeps=2), last=60, colliders=(obstacle,))
+    simulation, frames = simulate_with_substeps(made, monkeypatch)
     found = []
     for frame, steps in frames:
-        assert max(depth(simulation, x, obstacle, 1.0) for x in steps) < SEEN
+        assert max(yarn_penetration(simulation, x, obstacle, 1.0) for x in steps) < VISIBLE
         found.append(frame)
     # The corners hang down beside the collider.
     assert found[-1].surface[:, 2].min() < -0.15
@@ -115,13 +115,13 @@ def test_draped_yarns_never_penetrate(obstacle: Collider, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_thin_pole_supports_yarns() -> None:
     """A pole that is thinner than the gaps between yarns supports the yarns that cross it."""
-    body = lying(8, 0.03, friction=1.0)
+    body = horizontal_swatch(8, 0.03, friction=1.0)
     simulation = Simulation(scene(body, last=24, colliders=(pole(),)))
     # Exclude the tails, which hang down at both ends of the pole.
     over = (np.abs(body.surface.vertices[:, :2] + [0.03, 0.0]) < [0.06, 0.42]).all(axis=1)
     for frame in simulation.frames():
         x = frame.state.positions
-        assert depth(simulation, x, pole(), 1.0) < SEEN
+        assert yarn_penetration(simulation, x, pole(), 1.0) < VISIBLE
         # Nothing falls through.
         assert x[over, 2].min() > -0.03
     # Both sides hang down.
@@ -131,14 +131,14 @@ def test_thin_pole_supports_yarns() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("obstacle", [crate(), ball()], ids=lambda one: one.name)
 def test_draped_cloth_falls_asleep(obstacle: Collider) -> None:
-    frames = list(Simulation(scene(lying(8, 0.03), last=140, colliders=(obstacle,))).frames())
+    frames = list(Simulation(scene(horizontal_swatch(8, 0.03), last=140, colliders=(obstacle,))).frames())
     assert all(frame.iterations == 0 for frame in frames[-3:])
     assert frames[-1].state.positions.tobytes() == frames[-3].state.positions.tobytes()
 
 
 def test_dropped_cloth_rests_on_ground() -> None:
     """Dropped cloth rests on the ground with its weight as contact force, and sleeps."""
-    simulation = Simulation(scene(lying(6, 0.4), last=60, colliders=(plane(),)))
+    simulation = Simulation(scene(horizontal_swatch(6, 0.4), last=60, colliders=(plane(),)))
     frames = list(simulation.frames())
     weight = float(simulation.system_of("Swatch").mass.sum()) * 9.81
     found = body_contact_forces(simulation, frames[-1], "Swatch")
@@ -155,14 +155,14 @@ def test_dropped_cloth_rests_on_ground() -> None:
 
 def test_thick_yarns_rest_above_ground() -> None:
     """Crossings are one yarn thickness above the ground, so that the surface of the lower yarn just touches it."""
-    *_, frame = Simulation(scene(lying(6, 0.04, thickness=30.0), last=24, colliders=(plane(),))).frames()
+    *_, frame = Simulation(scene(horizontal_swatch(6, 0.04, thickness=30.0), last=24, colliders=(plane(),))).frames()
     np.testing.assert_allclose(frame.surface[:, 2], 0.03, rtol=0.1)
 
 
 @pytest.mark.slow
 def test_hanging_cloth_returns_after_push(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cloth that a moving collider pushes aside hangs as before afterwards."""
-    body = lying(8, 0.0, yarn_grip=1000.0)
+    body = horizontal_swatch(8, 0.0, yarn_grip=1000.0)
     upright = body.surface.vertices[:, [0, 2, 1]]
     upright[:, 2] -= upright[:, 2].max()
     pins = (upright[:, 2] > -1e-6).astype(float)
@@ -174,10 +174,10 @@ def test_hanging_cloth_returns_after_push(monkeypatch: pytest.MonkeyPatch) -> No
         return np.array([0.0, -0.32 + 0.45 * t * t * (3.0 - 2.0 * t), -0.45])
 
     moving = ball(through)
-    simulation, frames = followed(scene(body, last=70, colliders=(moving,)), monkeypatch)
+    simulation, frames = simulate_with_substeps(scene(body, last=70, colliders=(moving,)), monkeypatch)
     far, first, last = 0.0, None, None
     for frame, steps in frames:
-        assert depth(simulation, steps[-1], moving, float(frame.number)) < SEEN
+        assert yarn_penetration(simulation, steps[-1], moving, float(frame.number)) < VISIBLE
         far = max(far, float(frame.surface[:, 1].max()))
         first, last = frame.surface if first is None else first, frame.surface
     assert far > 0.2
@@ -189,23 +189,25 @@ def test_hanging_cloth_returns_after_push(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 SLOPE = np.arctan(0.5)
-PULL = 9.81 * np.array([np.sin(SLOPE), 0.0, -np.cos(SLOPE)])
+SLOPE_GRAVITY = 9.81 * np.array([np.sin(SLOPE), 0.0, -np.cos(SLOPE)])
 
 
 def test_friction_holds_below_friction_angle() -> None:
-    made = scene(lying(5, 0.0069, friction=0.55, settle=6.0), last=72, gravity=PULL, colliders=(plane(),))
+    made = scene(
+        horizontal_swatch(5, 0.0069, friction=0.55, settle=6.0), last=72, gravity=SLOPE_GRAVITY, colliders=(plane(),)
+    )
     frames = list(Simulation(made).frames())
     # Friction yields elastically by an invisible amount and then holds.
-    assert np.abs(frames[-1].surface - frames[0].surface).max() < 0.1 * SEEN
+    assert np.abs(frames[-1].surface - frames[0].surface).max() < 0.1 * VISIBLE
     assert frames[-1].iterations == 0
 
 
 @pytest.mark.parametrize("substeps", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_sliding_above_angle_matches_coulomb(substeps: int) -> None:
     made = scene(
-        lying(5, 0.0069, friction=0.3, substeps=substeps, start_settled=False),
+        horizontal_swatch(5, 0.0069, friction=0.3, substeps=substeps, start_settled=False),
         last=25,
-        gravity=PULL,
+        gravity=SLOPE_GRAVITY,
         colliders=(plane(),),
     )
     frames = list(Simulation(made).frames())
@@ -220,27 +222,27 @@ def test_moving_ground_carries_cloth() -> None:
         t = np.clip((frame - 20.0) / 24.0, 0.0, 1.0)
         return np.array([0.5, 0.2, 0.3]) * t * t * (3.0 - 2.0 * t)
 
-    made = scene(lying(5, 0.0069, friction=0.8), last=60, colliders=(plane(path=path),))
+    made = scene(horizontal_swatch(5, 0.0069, friction=0.8), last=60, colliders=(plane(path=path),))
     frames = list(Simulation(made).frames())
     way = frames[-1].surface - frames[0].surface
     # The acceleration is at most 0.72 m/s^2, far below the 7.8 m/s^2 that friction can hold.
-    np.testing.assert_allclose(way, np.tile([0.5, 0.2, 0.3], (len(way), 1)), atol=SEEN)
+    np.testing.assert_allclose(way, np.tile([0.5, 0.2, 0.3], (len(way), 1)), atol=VISIBLE)
     assert frames[-1].iterations == 0
     # It slept before it was moved.
     assert frames[17].iterations == 0
     assert frames[20].iterations > 0
 
 
-def thrown_over(last: int = 20) -> Scene:
+def scene_over_crate(last: int = 20) -> Scene:
     """Return a scene of cloth that falls over a crate and slides on it."""
-    return scene(lying(5, 0.03, friction=0.2), last=last, colliders=(crate(),))
+    return scene(horizontal_swatch(5, 0.03, friction=0.2), last=last, colliders=(crate(),))
 
 
 @pytest.mark.slow
 def test_resumed_frames_with_contact_are_identical() -> None:
-    whole = list(Simulation(thrown_over()).frames())
+    whole = list(Simulation(scene_over_crate()).frames())
     for start in (5, 11):
-        again = Simulation(thrown_over()).frames(whole[start])
+        again = Simulation(scene_over_crate()).frames(whole[start])
         for frame, other in zip(whole[start + 1 :], again, strict=True):
             assert frame.state.positions.tobytes() == other.state.positions.tobytes()
             assert frame.state.history.keys() == other.state.history.keys()
@@ -256,7 +258,7 @@ def test_thick_yarns_around_box_corner() -> None:
     faces = np.array([three for a, b, c, d in quads for three in ((a, b, c), (a, c, d))])
     box = collider(Surface("Box", vertices, faces))
     # Yarns have the default thickness of 0.4 pitch. A frame after a fall of 30 cm the cloth bends around the box.
-    simulation = Simulation(scene(lying(16, 0.3, thickness=23.5, settle=24.0), last=8, colliders=(box,)))
+    simulation = Simulation(scene(horizontal_swatch(16, 0.3, thickness=23.5, settle=24.0), last=8, colliders=(box,)))
     for frame in simulation.frames():
-        assert depth(simulation, frame.state.positions, box, frame.number) == 0.0
+        assert yarn_penetration(simulation, frame.state.positions, box, frame.number) == 0.0
         assert not contact_summary(simulation, frame.state, "Swatch").penetrations

@@ -26,14 +26,14 @@ from dampsim.core.system.system import System, build_system
 TAU, H = 0.5, 0.02
 
 
-def flat(pinned: bool) -> System:
+def flat_body(pinned: bool) -> System:
     plain = trapezoid()
     held = plain.pinned if pinned else np.zeros(0, dtype=np.int64)
     (triangles,) = plain.blocks[0].groups
     return triangle_membrane(plain.rest[:, :2], triangles, np.linspace(0.5, 1.5, len(plain.rest)), 3.0, 1.0, held)
 
 
-def solid(pinned: bool) -> System:
+def solid_body(pinned: bool) -> System:
     rest, tets = box_tets((1.0, 0.5, 0.5), (2, 1, 1))
     corners = rest[tets]
     volumes = np.abs(np.linalg.det(corners[:, 1:] - corners[:, :1])) / 6.0
@@ -45,7 +45,7 @@ def solid(pinned: bool) -> System:
     )
 
 
-def started(system: System, seed: int = 2) -> tuple[Array, Array]:
+def moving_state(system: System, seed: int = 2) -> tuple[Array, Array]:
     """Return deformed positions and velocities, in the plane of a flat body."""
     rng = np.random.default_rng(seed)
     x = system.rest + 0.08 * rng.standard_normal(system.rest.shape) * (np.ptp(system.rest, axis=0) > 0.0)
@@ -54,7 +54,7 @@ def started(system: System, seed: int = 2) -> tuple[Array, Array]:
     return x, v
 
 
-def ours(system: System, x: Array, v: Array, h: float, tau: float = TAU) -> Array:
+def dampsim_step(system: System, x: Array, v: Array, h: float, tau: float = TAU) -> Array:
     controls = Controls((TauKappaLaw(0.0, tau),) * len(system.regions), 1.0, 1e-12)
     place = x[system.pinned]
     state = State(0.0, x, v, np.zeros_like(x))
@@ -63,31 +63,31 @@ def ours(system: System, x: Array, v: Array, h: float, tau: float = TAU) -> Arra
     return state.positions
 
 
-def reference(system: System, x: Array, v: Array, h: float, descent: bool = False) -> Array:
+def stress_form_step(system: System, x: Array, v: Array, h: float, descent: bool = False) -> Array:
     return StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU).step(
         x, v, h, descent
     )[0]
 
 
-@pytest.mark.parametrize("make", [flat, solid])
+@pytest.mark.parametrize("make", [flat_body, solid_body])
 def test_pinned_step_matches_stress_form(make: object) -> None:
     system = make(True)  # type: ignore[operator]
-    x, v = started(system)
-    moved = np.abs(reference(system, x, v, H) - x).max()
-    assert np.abs(ours(system, x, v, H) - reference(system, x, v, H)).max() < 1e-6
+    x, v = moving_state(system)
+    moved = np.abs(stress_form_step(system, x, v, H) - x).max()
+    assert np.abs(dampsim_step(system, x, v, H) - stress_form_step(system, x, v, H)).max() < 1e-6
     assert moved > 1e-3
     # The initial velocity has no effect.
-    assert np.abs(ours(system, x, 0.0 * v, H) - ours(system, x, v, H)).max() < 1e-9
+    assert np.abs(dampsim_step(system, x, 0.0 * v, H) - dampsim_step(system, x, v, H)).max() < 1e-9
 
 
 def test_steepest_descent_finds_same_stress() -> None:
     system = trapezoid()
-    x, v = started(system)
+    x, v = moving_state(system)
     # The descent is slow; it ends where the energy changes by rounding only.
-    assert np.abs(reference(system, x, v, H, descent=True) - reference(system, x, v, H)).max() < 1e-6
+    assert np.abs(stress_form_step(system, x, v, H, descent=True) - stress_form_step(system, x, v, H)).max() < 1e-6
     form = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, TAU)
     doubled = form.step(x, v, H, descent=True, doubling=True)[0]
-    assert np.abs(doubled - reference(system, x, v, H)).max() < 1e-6
+    assert np.abs(doubled - stress_form_step(system, x, v, H)).max() < 1e-6
 
 
 def test_steepest_descent_step_sizes() -> None:
@@ -111,11 +111,11 @@ def test_steepest_descent_step_sizes() -> None:
     assert min(kept, doubled) > 3
 
 
-@pytest.mark.parametrize("make", [flat, solid])
+@pytest.mark.parametrize("make", [flat_body, solid_body])
 def test_unpinned_step_differs_by_torque(make: object) -> None:
     """An unpinned step equals the stress form except for the torque about the old positions."""
     system = make(False)  # type: ignore[operator]
-    x, v = started(system)
+    x, v = moving_state(system)
     (energy,) = system.blocks[0].energies
     R = rigid_mode_basis(x, np.zeros((0, 3)), system.mass).reshape(x.size, -1)
     mass = system.mass.repeat(3)
@@ -137,14 +137,16 @@ def test_unpinned_step_differs_by_torque(make: object) -> None:
                 break
         return np.asarray(x + h * w.reshape(x.shape))
 
-    assert np.abs(projected(H) - reference(system, x, v, H)).max() < 1e-6
+    assert np.abs(projected(H) - stress_form_step(system, x, v, H)).max() < 1e-6
     # DampSim's force acts at the new positions and conserves angular momentum there, a difference of first order in h.
-    off = [np.abs(ours(system, x, v, h) - reference(system, x, v, h)).max() / h for h in (H, H / 2, H / 4)]
+    off = [
+        np.abs(dampsim_step(system, x, v, h) - stress_form_step(system, x, v, h)).max() / h for h in (H, H / 2, H / 4)
+    ]
     for coarse, fine in itertools.pairwise(off):
         assert coarse / fine == pytest.approx(2.0, rel=0.2)
 
 
-def courses(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array, Array]:
+def distance_courses(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array, Array]:
     """Return times, d1 and d2: the norm of all nodes' distances from rest, and the largest distance, in m."""
     stepper = Stepper(system)
     controls = Controls((TauKappaLaw(0.0, tau),) * len(system.regions), 1.0, 1e-10)
@@ -159,13 +161,13 @@ def courses(system: System, start: Array, tau: float, h: float, until: float) ->
     return h * np.arange(len(way)), np.linalg.norm(way, axis=1), way.max(axis=1)
 
 
-def released(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array]:
+def relative_course(system: System, start: Array, tau: float, h: float, until: float) -> tuple[Array, Array]:
     """Return times and d1 relative to its initial value."""
-    times, d1, _ = courses(system, start, tau, h, until)
+    times, d1, _ = distance_courses(system, start, tau, h, until)
     return times, d1 / d1[0]
 
 
-def rest(times: Array, distance: Array) -> float:
+def settle_time(times: Array, distance: Array) -> float:
     return float(times[np.flatnonzero(distance > 0.01)[-1] + 1])
 
 
@@ -173,9 +175,9 @@ def test_example_1_settle_times() -> None:
     system = trapezoid()
     assert (len(system.rest), len(system.blocks[0].groups[0])) == (12, 12)
     start = pressed_trapezoid(system)
-    slow, quick = released(system, start, 1.0, 0.01, 4.0), released(system, start, 4.0, 0.01, 1.5)
-    assert rest(*slow) == pytest.approx(3.0, abs=0.3)
-    assert rest(*quick) == pytest.approx(0.75, abs=0.08)
+    slow, quick = relative_course(system, start, 1.0, 0.01, 4.0), relative_course(system, start, 4.0, 0.01, 1.5)
+    assert settle_time(*slow) == pytest.approx(3.0, abs=0.3)
+    assert settle_time(*quick) == pytest.approx(0.75, abs=0.08)
     scaled = np.interp(slow[0], 4.0 * quick[0], quick[1])
     assert np.abs(scaled - slow[1]).max() < 0.05
 
@@ -198,12 +200,15 @@ def test_example_2_scales_with_tau(how: str) -> None:
     system = annulus()
     start = pulled_annulus(system, how)
     # The step's equation contains tau h only: tau = 2 with h equals tau = 1 with 2 h, to the solver's tolerance.
-    twice, once = courses(system, start, 2.0, 0.05, 1.0), courses(system, start, 1.0, 0.1, 2.0)
+    twice, once = distance_courses(system, start, 2.0, 0.05, 1.0), distance_courses(system, start, 1.0, 0.1, 2.0)
     np.testing.assert_allclose(twice[1], once[1], atol=1e-6 * once[1][0])
     # At the same h they differ by a first-order error, which halves with the step.
     off = []
     for h in (0.05, 0.025):
-        (_, fast, _), (_, slow, _) = courses(system, start, 2.0, h, 1.0), courses(system, start, 1.0, h, 2.0)
+        (_, fast, _), (_, slow, _) = (
+            distance_courses(system, start, 2.0, h, 1.0),
+            distance_courses(system, start, 1.0, h, 2.0),
+        )
         off.append(np.abs(fast - slow[::2])[1:].max() / slow[0])
     assert 0.0 < off[1] < 0.75 * off[0]
 
@@ -233,7 +238,7 @@ def test_traditional_step_critical_wavelength() -> None:
 
 
 def test_stress_form_equality_with_other_masses() -> None:
-    system = flat(True)
+    system = flat_body(True)
     heavy = replace(system, blocks=(replace(system.blocks[0], mass=7.0 * system.mass),))
-    x, v = started(heavy)
-    assert np.abs(ours(heavy, x, v, H) - reference(heavy, x, v, H)).max() < 1e-6
+    x, v = moving_state(heavy)
+    assert np.abs(dampsim_step(heavy, x, v, H) - stress_form_step(heavy, x, v, H)).max() < 1e-6

@@ -23,7 +23,7 @@ R, H, E = 0.01, 1.0 / 24.0, 1e5
 
 
 @dataclass
-class Thing:
+class DetectionSurface:
     """Surface in a step.
 
     end: positions (v, 3) m at the end of the step, by default those at the start.  body: whether it has nodes.
@@ -38,35 +38,37 @@ class Thing:
     backward: float = 0.5
     young: float = E
     consistent: bool = False
-    more: dict[str, Any] = field(default_factory=dict)
+    surface_options: dict[str, Any] = field(default_factory=dict)
     rest: np.ndarray | None = None
 
     @property
-    def ended(self) -> np.ndarray:
+    def end_positions(self) -> np.ndarray:
         return self.surface.vertices if self.end is None else self.end
 
 
-def obstacle(surface: Surface, end: np.ndarray | None = None, **more: Any) -> Thing:
-    return Thing(surface, end, False, **{"distance": 0.0, "friction": 1.0, "backward": 1.0, "young": 0.0, **more})
+def collider_surface(surface: Surface, end: np.ndarray | None = None, **more: Any) -> DetectionSurface:
+    return DetectionSurface(
+        surface, end, False, **{"distance": 0.0, "friction": 1.0, "backward": 1.0, "young": 0.0, **more}
+    )
 
 
-def plane(start: np.ndarray, end: np.ndarray | None = None) -> Thing:
+def plane_collider(start: np.ndarray, end: np.ndarray | None = None) -> DetectionSurface:
     """Return a plane collider. start, end: (3, 3) m, a point and the point moved along two axes."""
-    return obstacle(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"is_plane": True})
+    return collider_surface(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"is_plane": True})
 
 
 @dataclass
-class Step:
+class DetectionStep:
     """One step of several surfaces, bodies first.
 
     facing: pairs of surfaces that collide.  own: surfaces that collide with themselves.  memory: contact history,
     None at the start of a shot.
     """
 
-    things: Sequence[Thing]
-    facing: Sequence[tuple[int, int]] = ((0, 1),)
-    own: Sequence[int] = ()
-    memory: ContactHistory | None = field(default_factory=ContactHistory)
+    things: Sequence[DetectionSurface]
+    pairs: Sequence[tuple[int, int]] = ((0, 1),)
+    self_colliding: Sequence[int] = ()
+    history: ContactHistory | None = field(default_factory=ContactHistory)
     h: float = H
 
     def __post_init__(self) -> None:
@@ -79,26 +81,28 @@ class Step:
             operator = csr_matrix(every[counts[place] : counts[place + 1]]) if one.body else None
             mesh, hold = one.surface, np.full(v, 0.0 if one.body else 1.0)
             triangles = weld_coincident(mesh.vertices, mesh.triangles)
-            dials = {"block": place if one.body else -1, "young": one.young, **one.more}
+            dials = {"block": place if one.body else -1, "young": one.young, **one.surface_options}
             rest = mesh.vertices if one.rest is None else one.rest
             surfaces.append(CollisionSurface(mesh.name, rest, triangles, operator, hold, **dials))
         model = ContactModel(
-            tuple(surfaces), tuple(-1 if one.body else k for k, one in enumerate(self.things)), tuple(self.facing),
-            tuple(self.own),
+            tuple(surfaces), tuple(-1 if one.body else k for k, one in enumerate(self.things)), tuple(self.pairs),
+            tuple(self.self_colliding),
         )  # fmt: skip
         start = np.concatenate([one.surface.vertices for one in self.things])
-        offset = np.concatenate([0.0 * one.ended if one.body else one.ended for one in self.things])
-        drift = np.concatenate([(0.0 if one.body else 1.0) * (one.ended - one.surface.vertices) for one in self.things])
+        offset = np.concatenate([0.0 * one.end_positions if one.body else one.end_positions for one in self.things])
+        drift = np.concatenate(
+            [(0.0 if one.body else 1.0) * (one.end_positions - one.surface.vertices) for one in self.things]
+        )
         numbers = np.array([(one.distance, one.friction, one.backward, one.young) for one in self.things]).T
         same = np.array([one.consistent for one in self.things])
         self.moment = CollisionState(model, start, offset, drift, *numbers, same, self.h)
-        self.nodes = np.concatenate([one.ended for one in bodies])
+        self.nodes = np.concatenate([one.end_positions for one in bodies])
 
     def points(self, place: int) -> set[int]:
         return set(self.moment.model.surfaces[place].used_vertices.tolist())
 
-    def rows(self, thorough: bool = False) -> ContactSet:
-        return CollisionDetection(self.moment, self.memory, thorough)(self.nodes)
+    def detect(self, thorough: bool = False) -> ContactSet:
+        return CollisionDetection(self.moment, self.history, thorough)(self.nodes)
 
     def heights(self, rows: ContactSet) -> np.ndarray:
         """Return n·d (k,) m of the contacts at the end of the step."""
@@ -106,11 +110,11 @@ class Step:
         return np.einsum("ki,ki->k", rows.normal, way)
 
 
-def moved(surface: Surface, *way: float) -> Surface:
+def translate(surface: Surface, *way: float) -> Surface:
     return Surface(surface.name, surface.vertices + np.array(way), surface.triangles)
 
 
-def cloud(points: np.ndarray) -> Surface:
+def point_cloud(points: np.ndarray) -> Surface:
     """Return points as corners of triangles that are too small to hit anything in their interior."""
     count = len(points)
     corners = points[:, None] + 1e-7 * np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from builders import still
+from builders import static_body
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
@@ -45,10 +45,10 @@ def woven_body(across: int, along: int, pitch: float, pins: np.ndarray | None = 
     """Return a swatch with yarns 0.4 pitch thick. more: see builders.still."""
     surface, edges = swatch(across, along, pitch)
     dials = {"thickness": 400.0 * pitch, "density": 300.0, "bending": 0.05, "stiffness": 2000.0, **more}
-    return still(surface, pins, kind="WEAVE", edges=edges, **dials)
+    return static_body(surface, pins, kind="WEAVE", edges=edges, **dials)
 
 
-class Loom:
+class SwatchStepper:
     """Swatch that is stepped on its own, without a scene."""
 
     def __init__(self, body: Body, gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> None:
@@ -80,7 +80,7 @@ class Loom:
         assert report.outcome.name == "CONVERGED"
         return report.iterations
 
-    def kept(self, name: str) -> np.ndarray:
+    def yarn_history(self, name: str) -> np.ndarray:
         """Return a yarn history of the state by name."""
         return self.state.history[f"{self.system.blocks[0].name}\x1f{name}"]
 

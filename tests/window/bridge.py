@@ -13,7 +13,21 @@ import bpy
 from mathutils import Quaternion
 
 sys.path.insert(0, str(Path(__file__).parent))
-from events import SHOTS, below, click, ours, panel_picture, picture, point, progress, run, shell, shot, sidebar, until
+from events import (
+    SHOTS,
+    addon_module,
+    click,
+    lower_edge,
+    panel_picture,
+    picture,
+    point,
+    progress,
+    run,
+    shell,
+    shot,
+    sidebar,
+    wait_until,
+)
 
 FRAMES = 12
 # Horizontal position of the second button in a row, in parts of the sidebar's width.
@@ -32,7 +46,7 @@ def select(*objects: bpy.types.Object) -> None:
     bpy.context.view_layer.objects.active = objects[0]
 
 
-def look(place: tuple[float, float, float], distance: float) -> None:
+def set_view(place: tuple[float, float, float], distance: float) -> None:
     view = sidebar()[1].spaces.active.region_3d
     view.view_perspective, view.view_location, view.view_distance = "PERSP", place, distance
     view.view_rotation = Quaternion((0.72, 0.53, 0.27, 0.36))
@@ -52,10 +66,10 @@ def bridge() -> Iterator[float]:
         # Ignore caches that an earlier run left elsewhere.
         obj.dampsim.cache_folder = str(SHOTS / "bridge")
     select(bpy.data.objects["Plank 03"])
-    look((-1.6, 0.0, 0.9), 3.2)
+    set_view((-1.6, 0.0, 0.9), 3.2)
     yield 2.5
     # A panel header is no button: the header of Links is found below the bake buttons.
-    y = yield from below("bake()")
+    y = yield from lower_edge("bake()")
     point((0.3, y + HEADER))
     yield 0.3
     shell("xdotool", "click", "1")
@@ -77,11 +91,11 @@ def bridge() -> Iterator[float]:
         obj.data.polygons.foreach_set("select", [False] * len(obj.data.polygons))
         obj.data.edges.foreach_set("select", [False] * len(obj.data.edges))
         obj.data.vertices.foreach_set("select", [held(vertex.co) for vertex in obj.data.vertices])
-    look((0.5, 0.0, 0.0), 3.0)
+    set_view((0.5, 0.0, 0.0), 3.0)
     select(wire, box)
     yield 1.5
     yield from click("add()")
-    yield from until(lambda: box.dampsim.enabled, 5, "Add by a click")
+    yield from wait_until(lambda: box.dampsim.enabled, 5, "Add by a click")
     assert (wire.dampsim.kind, box.dampsim.kind) == ("ROPE", "SOLID")
     for obj in (wire, box):
         obj.dampsim.cache_folder = str(SHOTS / "bodies")
@@ -89,15 +103,15 @@ def bridge() -> Iterator[float]:
         select(obj)
         yield 1.5
         yield from click("pin()")
-        yield from until(lambda obj=obj: obj.dampsim.pin_group == "Pin", 5, "Pin Selected Vertices by a click")
+        yield from wait_until(lambda obj=obj: obj.dampsim.pin_group == "Pin", 5, "Pin Selected Vertices by a click")
     select(box, wire)
     yield 1.5
     yield from click("together()")
-    members = ours("dampsim_addon.scene.groups").group_of
-    yield from until(lambda: len(members(box).members) == 2, 5, "Simulate Together by a click")
+    members = addon_module("dampsim_addon.scene.groups").group_of
+    yield from wait_until(lambda: len(members(box).members) == 2, 5, "Simulate Together by a click")
     yield 1.5
     yield from click("weld()")
-    yield from until(lambda: len(box.dampsim.links) == 1, 5, "Weld Nearby by a click")
+    yield from wait_until(lambda: len(box.dampsim.links) == 1, 5, "Weld Nearby by a click")
     yield 1.0
     shot("11_group")
 
@@ -106,26 +120,26 @@ def bridge() -> Iterator[float]:
     box.location.y = 0.2
     box.keyframe_insert("location", frame=FRAMES)
     window, area, _ = sidebar()
-    live = ours("dampsim_addon.live")
+    live = addon_module("dampsim_addon.live")
     shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
     shell("xdotool", "key", "space")
-    yield from until(
+    yield from wait_until(
         lambda: live.find_session(wire) and live.find_session(wire).verified == FRAMES, 60, "the group to play"
     )
     assert live.find_session(wire) is live.find_session(box)
     shell("xdotool", "key", "Escape")
-    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
 
     yield 1.0
     yield from click("bake()")
-    yield from until(lambda: progress().object_name == "Cube, Wire", 10, "Bake to start by a click")
-    yield from until(lambda: not progress().object_name, 60, "the bake to end")
+    yield from wait_until(lambda: progress().object_name == "Cube, Wire", 10, "Bake to start by a click")
+    yield from wait_until(lambda: not progress().object_name, 60, "the bake to end")
     assert wire.dampsim.baked
     assert box.dampsim.baked
     yield 1.5
     shot("12_group_baked")
     yield from click("clear()", CLEAR)
-    yield from until(lambda: not wire.dampsim.baked and not box.dampsim.baked, 5, "Clear All by a click")
+    yield from wait_until(lambda: not wire.dampsim.baked and not box.dampsim.baked, 5, "Clear All by a click")
     assert wire.data.shape_keys is None
     assert box.data.shape_keys is None
 

@@ -18,17 +18,17 @@ from mathutils import Quaternion
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import click, emptied, into_view, run, shell, shot, sidebar, until, verified
-from looks import Array, watched
+from events import clear_scene, click, point_at_viewport, run, shell, shot, sidebar, verified_frames, wait_until
+from looks import Array, evaluated_frames
 
 # Invisible penetration and motion per frame at rest, in parts of the size; largest strain of an edge.
-SEEN, STILL, LONGER = 1e-3, 1e-3, 0.05
+MAX_DEPTH, MAX_REST_MOTION, MAX_STRAIN = 1e-3, 1e-3, 0.05
 # Radius of the ball at its vertices, m; its edges lie deeper.
 RADIUS = 0.5
 
 
 @dataclass(frozen=True)
-class Cloth:
+class ClothScene:
     """A scene with cloth. make: builds objects; the first one is active, and all are selected after the first click.
 
     clicks: the buttons in order.  itself: whether self-contact is on.
@@ -64,12 +64,12 @@ def flag() -> Sequence[bpy.types.Object]:
 
 
 CLOTHS = (
-    Cloth("tablecloth", tablecloth, ("add()", "collider()"), 60),
-    Cloth("flag", flag, ("add()", "pin()"), 72, True),
+    ClothScene("tablecloth", tablecloth, ("add()", "collider()"), 60),
+    ClothScene("flag", flag, ("add()", "pin()"), 72, True),
 )
 
 
-def wear(one: Cloth) -> Iterator[float]:
+def play_cloth(one: ClothScene) -> Iterator[float]:
     scene = scenes.new_scene(one.name, one.frames)
     objects = one.make()
     scene.frame_set(1)
@@ -95,18 +95,18 @@ def wear(one: Cloth) -> Iterator[float]:
     obj.dampsim.start_settled = False
     shot(f"cloth_{one.name}_0")
 
-    into_view()
+    point_at_viewport()
     began = time.monotonic()
     shell("xdotool", "key", "space")
-    yield from until(lambda: verified(obj) >= one.frames, 400, f"{one.name} to play")
+    yield from wait_until(lambda: verified_frames(obj) >= one.frames, 400, f"{one.name} to play")
     spent = time.monotonic() - began
     shell("xdotool", "key", "Escape")
-    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
     for frame in (12, one.frames // 2, one.frames):
         scene.frame_set(frame)
         yield 1.0
         shot(f"cloth_{one.name}_{frame}")
-    shown = watched(obj, list(range(1, one.frames + 1)))
+    shown = evaluated_frames(obj, list(range(1, one.frames + 1)))
     points, edges = np.array([there for there, _ in shown]), shown[0][1]
     size = float(np.ptp(points[0], axis=0).max())
     lengths = np.linalg.norm(points[:, edges[:, 0]] - points[:, edges[:, 1]], axis=2)
@@ -118,22 +118,22 @@ def wear(one: Cloth) -> Iterator[float]:
         flush=True,
     )
     assert np.linalg.norm(points[-1] - points[0], axis=1).max() > 0.2 * size, f"{one.name}: it does not fall"
-    assert longest < LONGER, f"{one.name}: it is stretched"
-    assert late < STILL, f"{one.name}: it does not rest"
+    assert longest < MAX_STRAIN, f"{one.name}: it is stretched"
+    assert late < MAX_REST_MOTION, f"{one.name}: it does not rest"
     if len(objects) > 1:
-        low = depth(points, np.array(objects[1].matrix_world.translation))
-        assert low < SEEN * size, f"{one.name}: something is seen within the ball"
+        low = largest_depth(points, np.array(objects[1].matrix_world.translation))
+        assert low < MAX_DEPTH * size, f"{one.name}: something is seen within the ball"
 
 
-def depth(points: Array, middle: Array) -> float:
+def largest_depth(points: Array, middle: Array) -> float:
     """Return the largest depth of a vertex in a ball of RADIUS, m."""
     return float(RADIUS - np.linalg.norm(points - middle, axis=2).min())
 
 
 def cloth() -> Iterator[float]:
-    yield from emptied()
+    yield from clear_scene()
     for one in CLOTHS:
-        yield from wear(one)
+        yield from play_cloth(one)
 
 
 run(cloth(), "cloth")

@@ -19,19 +19,30 @@ from mathutils import Quaternion, Vector
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import click, emptied, into_view, picture, run, shell, shot, sidebar, until, verified
-from looks import watched
+from events import (
+    clear_scene,
+    click,
+    picture,
+    point_at_viewport,
+    run,
+    shell,
+    shot,
+    sidebar,
+    verified_frames,
+    wait_until,
+)
+from looks import evaluated_frames
 
 # Half a second of fall, one second to come to rest.
 FRAMES = 40
 # Invisible penetration, and largest gap of a body that rests on another one, in parts of the size.
-SEEN, NEAR = 1e-3, 0.01
+MAX_DEPTH, MAX_GAP = 1e-3, 0.01
 # Region with the middle of the viewport and the panel, in pixels from the window's upper left corner.
 VIEW = (424, 84, 890, 640)
 
 
 @dataclass(frozen=True)
-class Drop:
+class DropScene:
     """A scene with falling bodies. make: builds and returns the selected objects.  clicks: the buttons in order.
 
     frame: of the picture.  within: time limit of the playback, s.
@@ -70,13 +81,13 @@ def stack() -> Sequence[bpy.types.Object]:
 
 
 DROPS = (
-    Drop("jelly", jelly, ("add()", "floor()"), 19, 60.0),
-    Drop("cube", cube, ("add()", "floor()"), 19, 120.0),
-    Drop("stack", stack, ("add()", "together()", "floor()"), 30, 240.0),
+    DropScene("jelly", jelly, ("add()", "floor()"), 19, 60.0),
+    DropScene("cube", cube, ("add()", "floor()"), 19, 120.0),
+    DropScene("stack", stack, ("add()", "together()", "floor()"), 30, 240.0),
 )
 
 
-def look(objects: Sequence[bpy.types.Object]) -> None:
+def set_view(objects: Sequence[bpy.types.Object]) -> None:
     """Frame the objects and the ground next to the panel."""
     view = sidebar()[1].spaces.active.region_3d
     top = max((obj.matrix_world @ Vector(corner)).z for obj in objects for corner in obj.bound_box)
@@ -85,14 +96,14 @@ def look(objects: Sequence[bpy.types.Object]) -> None:
     view.view_rotation = Quaternion((0.75, 0.58, 0.19, 0.25))
 
 
-def drop(one: Drop) -> Iterator[float]:
+def play_drop(one: DropScene) -> Iterator[float]:
     scene = scenes.new_scene(one.name, FRAMES)
     objects = one.make()
     scene.frame_set(1)
     for other in scene.objects:
         other.select_set(other in objects)
     bpy.context.view_layer.objects.active = objects[0]
-    look(objects)
+    set_view(objects)
     yield 1.0
     for command in one.clicks:
         yield from click(command)
@@ -102,13 +113,13 @@ def drop(one: Drop) -> Iterator[float]:
     assert bpy.context.object == objects[0], "Add Floor has chosen another object"
     shot(f"contact_{one.name}_0")
 
-    into_view()
+    point_at_viewport()
     began = time.monotonic()
     shell("xdotool", "key", "space")
-    yield from until(lambda: verified(objects[0]) >= FRAMES, one.within, f"{one.name} to play")
+    yield from wait_until(lambda: verified_frames(objects[0]) >= FRAMES, one.within, f"{one.name} to play")
     spent = time.monotonic() - began
     shell("xdotool", "key", "Escape")
-    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
     for obj in objects:
         obj.dampsim.show_contacts = True
     for frame in (8, one.frame, FRAMES):
@@ -121,7 +132,7 @@ def drop(one: Drop) -> Iterator[float]:
 
     lows, sizes = [], []
     for obj in objects:
-        shown = np.array([points for points, _ in watched(obj, list(range(1, FRAMES + 1)))])
+        shown = np.array([points for points, _ in evaluated_frames(obj, list(range(1, FRAMES + 1)))])
         size = float(np.ptp(shown[0], axis=0).max())
         lows.append(shown[:, :, 2].min(axis=1) - floor.location.z)
         sizes.append(size)
@@ -131,16 +142,16 @@ def drop(one: Drop) -> Iterator[float]:
         f"size over the floor, {100.0 * lows[0][-1] / sizes[0]:.2f}% at the end",
         flush=True,
     )
-    assert min(map(np.min, lows)) > -SEEN * max(sizes), f"{one.name}: something is seen below the floor"
-    assert lows[0][-1] < NEAR * sizes[0], f"{one.name}: it does not lie on the floor"
+    assert min(map(np.min, lows)) > -MAX_DEPTH * max(sizes), f"{one.name}: something is seen below the floor"
+    assert lows[0][-1] < MAX_GAP * sizes[0], f"{one.name}: it does not lie on the floor"
     for low, above in pairwise(lows):
         assert above[-1] > low[-1] + 0.2 * sizes[0], f"{one.name}: one has gone through the other"
 
 
 def contact() -> Iterator[float]:
-    yield from emptied()
+    yield from clear_scene()
     for one in DROPS:
-        yield from drop(one)
+        yield from play_drop(one)
 
 
 run(contact(), "contact")

@@ -14,23 +14,23 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent))
 from events import (
     SHOTS,
+    addon_module,
     click,
-    into_view,
-    ours,
     panel_picture,
     picture,
+    point_at_viewport,
     progress,
     run,
     scroll,
     shell,
     shot,
     sidebar,
-    until,
+    wait_until,
 )
 
 FRAMES, RESOLUTION = 40, 5000
 # Frames and Settle long enough that work lasts several redraws on any machine before ESC stops it.
-LONG, SLOW = 400, 150.0
+LONG_SHOT, LONG_SETTLE = 400, 150.0
 # Horizontal positions of the buttons in a row, in parts of the sidebar's width.
 RESUME, CLEAR = 0.3, 0.7
 # Turns of the wheel from the top of the panel to the settle curve.
@@ -39,13 +39,13 @@ TURNS = 12
 CAMERA = (330, 280, 656, 370)
 
 
-class Clock:
+class CallTimer:
     """Total time in wrapped functions, nested calls counted once. worked: CPU time of this thread, s."""
 
     def __init__(self) -> None:
         self.spent, self.worked, self._depth = 0.0, 0.0, 0
 
-    def wrapped(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def timed(*args: Any, **more: Any) -> Any:
             self._depth += 1
             began, worked = time.perf_counter(), time.thread_time()
@@ -60,38 +60,38 @@ class Clock:
         return timed
 
 
-class Gaps:
+class RedrawRecorder:
     """Recorder of the redraws of the sidebar."""
 
     def __init__(self) -> None:
         self._times = [time.monotonic()]
-        self._handle = bpy.types.SpaceView3D.draw_handler_add(self._drawn, (), "UI", "POST_PIXEL")
+        self._handle = bpy.types.SpaceView3D.draw_handler_add(self._record, (), "UI", "POST_PIXEL")
 
-    def _drawn(self) -> None:
+    def _record(self) -> None:
         self._times.append(time.monotonic())
 
-    def end(self) -> tuple[float, int]:
+    def stop(self) -> tuple[float, int]:
         """Stop and return the longest time between two redraws, s, and the number of redraws."""
         bpy.types.SpaceView3D.draw_handler_remove(self._handle, "UI")
-        self._drawn()
+        self._record()
         return float(np.diff(self._times).max()), len(self._times) - 2
 
 
 def play_live(creature: bpy.types.Object) -> Iterator[float]:
     """Play the shot once; print the times of DampSim and of its solver, from the second frame on."""
-    handlers, session = ours("dampsim_addon.live.handlers"), ours("dampsim_addon.live.session")
-    total, paces = Clock(), []
-    simulation, stepping = ours("core.simulation.simulation"), ours("core.stepping.step")
-    inner = {(simulation.Simulation, "step"): Clock(), (stepping.Stepper, "step"): Clock()}
+    handlers, session = addon_module("dampsim_addon.live.handlers"), addon_module("dampsim_addon.live.session")
+    total, paces = CallTimer(), []
+    simulation, stepping = addon_module("core.simulation.simulation"), addon_module("core.stepping.step")
+    inner = {(simulation.Simulation, "step"): CallTimer(), (stepping.Stepper, "step"): CallTimer()}
     plain = {place: getattr(*place) for place in inner}
     before, after = handlers.on_frame_change_pre, handlers.on_frame_change_post
     lists = {before: bpy.app.handlers.frame_change_pre, after: bpy.app.handlers.frame_change_post}
     for handler, listed in lists.items():
         listed.remove(handler)
-        listed.append(total.wrapped(handler))
+        listed.append(total.wrap(handler))
     for place, clock in inner.items():
-        setattr(*place, clock.wrapped(plain[place]))
-    into_view()
+        setattr(*place, clock.wrap(plain[place]))
+    point_at_viewport()
     shell("xdotool", "key", "space")
     seen = 0
     while seen < FRAMES:
@@ -103,7 +103,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
             paces.append((total.spent, *(clock.spent for clock in inner.values()), total.worked))
         seen = now
     shell("xdotool", "key", "Escape")
-    yield from until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
+    yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
     for place, function in plain.items():
         setattr(*place, function)
     for handler, listed in lists.items():
@@ -136,7 +136,7 @@ def play() -> Iterator[float]:
     shot("1_panel")
 
     yield from play_live(creature)
-    live = ours("dampsim_addon.live")
+    live = addon_module("dampsim_addon.live")
     session = live.find_session(creature)
     played = [kept.frame for kept in session.frames]
     for name in ("show_cage", "show_pins", "show_worst"):
@@ -156,33 +156,34 @@ def play() -> Iterator[float]:
     area.spaces.active.shading.type = "SOLID"
     smooth = bpy.context.preferences.system.viewport_aa
     bpy.context.preferences.system.viewport_aa = "OFF"
-    scene.frame_end = LONG
+    scene.frame_end = LONG_SHOT
     yield 2.0
     yield from click("bake()")
-    yield from until(lambda: progress().object_name == "Creature", 10, "Bake to start by a click")
-    yield from until(lambda: "Simulating" in progress().text and progress().factor > 0.05, 120, "some frames")
+    yield from wait_until(lambda: progress().object_name == "Creature", 10, "Bake to start by a click")
+    yield from wait_until(lambda: "Simulating" in progress().text and progress().factor > 0.05, 120, "some frames")
     shot("3_baking")
     shell("xdotool", "key", "Escape")
     pressed = time.monotonic()
-    yield from until(lambda: not progress().object_name, 5, "ESC to stop the bake")
+    yield from wait_until(lambda: not progress().object_name, 5, "ESC to stop the bake")
     stopped = time.monotonic() - pressed
     yield 1.0
     shot("4_stopped")
     kept = len(list((SHOTS / "cache").rglob("frame_*.frame")))
-    print(f"window: ESC stopped the bake after {stopped:.2f} s, {kept} of {LONG} frames kept", flush=True)
-    assert 0 < kept < LONG, f"{kept} frames kept"
+    print(f"window: ESC stopped the bake after {stopped:.2f} s, {kept} of {LONG_SHOT} frames kept", flush=True)
+    assert 0 < kept < LONG_SHOT, f"{kept} frames kept"
     assert creature.data.shape_keys is None
 
     yield from click("bake(resume=True)", RESUME)
-    yield from until(lambda: progress().object_name == "Creature", 10, "Resume to start by a click")
-    gaps = Gaps()
-    yield from until(lambda: not progress().object_name, 180, "the bake to end")
+    yield from wait_until(lambda: progress().object_name == "Creature", 10, "Resume to start by a click")
+    gaps = RedrawRecorder()
+    yield from wait_until(lambda: not progress().object_name, 180, "the bake to end")
     print(
-        "window: while baking the longest gap between redraws was {:.2f} s ({} redraws)".format(*gaps.end()), flush=True
+        "window: while baking the longest gap between redraws was {:.2f} s ({} redraws)".format(*gaps.stop()),
+        flush=True,
     )
     yield 1.0
-    cache = ours("dampsim_addon.scene.caches").frame_cache(creature)
-    assert cache.frame_numbers() == list(range(1, LONG + 1))
+    cache = addon_module("dampsim_addon.scene.caches").frame_cache(creature)
+    assert cache.frame_numbers() == list(range(1, LONG_SHOT + 1))
     for frame in played:
         baked = cache.read(frame.number)
         assert frame.state.positions.tobytes() == baked.state.positions.tobytes(), f"frame {frame.number} differs"
@@ -197,14 +198,14 @@ def play() -> Iterator[float]:
     shot("5_baked")
     panel_picture("bake", 700)
     yield from click("bake(rebake=True, frame=20)")
-    yield from until(lambda: progress().object_name == "Creature", 10, "Re-bake to start by a click")
-    yield from until(lambda: not progress().object_name, 180, "the bake to end")
+    yield from wait_until(lambda: progress().object_name == "Creature", 10, "Re-bake to start by a click")
+    yield from wait_until(lambda: not progress().object_name, 180, "the bake to end")
     for frame in played:
         assert frame.state.positions.tobytes() == cache.read(frame.number).state.positions.tobytes()
     yield 1.0
 
     yield from click("clear()", CLEAR)
-    yield from until(lambda: creature.data.shape_keys is None, 10, "Clear by a click")
+    yield from wait_until(lambda: creature.data.shape_keys is None, 10, "Clear by a click")
     scene.frame_end = FRAMES
     area.spaces.active.shading.type = "MATERIAL"
     bpy.context.preferences.system.viewport_aa = smooth
@@ -213,26 +214,26 @@ def play() -> Iterator[float]:
     shot("6_cleared")
     assert list((SHOTS / "cache").rglob("frame_*.frame")) == []
 
-    settle, creature.dampsim.settle = creature.dampsim.settle, SLOW
+    settle, creature.dampsim.settle = creature.dampsim.settle, LONG_SETTLE
     yield from click("calibrate()")
-    yield from until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
+    yield from wait_until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
     shell("xdotool", "key", "Escape")
-    yield from until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
-    curves = ours("dampsim_addon.scene.results")
+    yield from wait_until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
+    curves = addon_module("dampsim_addon.scene.results")
     assert creature.dampsim.calibration == 1.0
     assert curves.displayed_curve(creature) is None
     creature.dampsim.settle = settle
     yield 1.0
     yield from click("calibrate()")
-    yield from until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
-    yield from until(lambda: not progress().object_name, 240, "the calibration to end")
+    yield from wait_until(lambda: progress().object_name == "Creature", 10, "Calibrate to start again")
+    yield from wait_until(lambda: not progress().object_name, 240, "the calibration to end")
     yield 1.0
     curve = curves.displayed_curve(creature).curve
-    print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.text}", flush=True)
+    print(f"window: calibrated to {creature.dampsim.calibration:.3f}: {curve.summary}", flush=True)
     assert abs(curve.rest - creature.dampsim.settle) <= 1.0
     # The curve and its numbers are below the visible part of the sidebar.
     yield from scroll(TURNS)
-    into_view()
+    point_at_viewport()
     yield 2.0
     shot("7_curve")
     panel_picture("curve", 824)
@@ -246,8 +247,8 @@ def play() -> Iterator[float]:
         window=window, area=area, region=next(r for r in area.regions if r.type == "WINDOW")
     ):
         bpy.ops.dampsim.compare("INVOKE_DEFAULT")
-    yield from until(lambda: progress().object_name == "Creature", 10, "Compare to start")
-    yield from until(lambda: not progress().object_name, 240, "the comparison to end")
+    yield from wait_until(lambda: progress().object_name == "Creature", 10, "Compare to start")
+    yield from wait_until(lambda: not progress().object_name, 240, "the comparison to end")
     area.spaces.active.region_3d.view_perspective = "PERSP"
     area.spaces.active.region_3d.view_location, area.spaces.active.region_3d.view_distance = (2.2, 0.0, 0.5), 9.0
     scene.frame_set(14)

@@ -39,7 +39,7 @@ def panel_picture(name: str, height: float) -> None:
     picture(name, region.x, window.height - (region.y + region.height), region.width, height)
 
 
-def ours(name: str) -> Any:
+def addon_module(name: str) -> Any:
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
@@ -50,7 +50,7 @@ def sidebar() -> tuple[bpy.types.Window, bpy.types.Area, bpy.types.Region]:
 
 
 # Last position of each button, in pixels from the top of the sidebar; step of the search, less than their height of 20.
-_SEEN: dict[str, float] = {}
+_LAST_POSITIONS: dict[str, float] = {}
 _STEP = 14
 
 
@@ -61,10 +61,10 @@ def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[floa
     """
     for turns in range(3):
         height = sidebar()[2].height
-        last = _SEEN.get(command, 30.0)
+        last = _LAST_POSITIONS.get(command, 30.0)
         for y in sorted([last, *range(30, height - 8, _STEP)], key=lambda one: abs(one - last)):
             if (yield from _is_at(command, (across, y))):
-                _SEEN[command] = y
+                _LAST_POSITIONS[command] = y
                 return across, y
         if turns < 2:
             yield from scroll(6)
@@ -83,7 +83,7 @@ def _is_at(command: str, place: tuple[float, float]) -> Generator[float, None, b
     return f"bpy.ops.dampsim.{command}" in bpy.context.window_manager.clipboard
 
 
-def below(command: str, across: float = 0.5) -> Generator[float, None, float]:
+def lower_edge(command: str, across: float = 0.5) -> Generator[float, None, float]:
     """Return the lower edge of the button of an operator, in pixels from the top of the sidebar."""
     _, y = yield from find(command, across)
     while (yield from _is_at(command, (across, y))):
@@ -104,7 +104,7 @@ def point(place: tuple[float, float]) -> None:
     shell("xdotool", "mousemove", str(round(region.x + place[0] * region.width)), str(round(y)))
 
 
-def emptied() -> Iterator[float]:
+def clear_scene() -> Iterator[float]:
     """Remove the default objects and show the tab of DampSim."""
     for obj in list(bpy.data.objects):
         bpy.data.objects.remove(obj)
@@ -117,9 +117,9 @@ def emptied() -> Iterator[float]:
     yield 2.0
 
 
-def verified(obj: bpy.types.Object) -> int:
+def verified_frames(obj: bpy.types.Object) -> int:
     """Return the number of verified live frames of an object."""
-    session = ours("dampsim_addon.live").find_session(obj)
+    session = addon_module("dampsim_addon.live").find_session(obj)
     assert not (session and session.problem), session.problem
     return session.verified if session else 0
 
@@ -135,18 +135,18 @@ def scroll(turns: int) -> Iterator[float]:
     yield 1.5
 
 
-def into_view() -> None:
+def point_at_viewport() -> None:
     """Move the pointer into the viewport, so that it receives keys."""
     window, area, _ = sidebar()
     shell("xdotool", "mousemove", str(area.x + area.width // 3), str(window.height - area.y - area.height // 2))
 
 
-def until(condition: object, seconds: float, what: str) -> Iterator[float]:
+def wait_until(condition: object, seconds: float, event: str) -> Iterator[float]:
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
             shot("timeout")
-            raise AssertionError(f"waited {seconds} s for {what}")
+            raise AssertionError(f"waited {seconds} s for {event}")
         yield 0.02
 
 

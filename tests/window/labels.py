@@ -10,14 +10,14 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from cut import cuts, grey
-from events import SHOTS, click, into_view, ours, run, shell, shot, sidebar, until
+from cut import find_truncations, grab_grey
+from events import SHOTS, addon_module, click, point_at_viewport, run, shell, shot, sidebar, wait_until
 
 # Difference from the default width of the sidebar, pixels.
 NARROWER = 12
 
 
-def narrow() -> Iterator[float]:
+def narrow_sidebar() -> Iterator[float]:
     """Drag the sidebar's edge to the right."""
     wanted, system = sidebar()[2].width - NARROWER, bpy.context.preferences.system
     # The edge of an overlapping sidebar is hard to grab.
@@ -45,28 +45,30 @@ def narrow() -> Iterator[float]:
     assert sidebar()[2].width == wanted, f"the sidebar is {sidebar()[2].width} wide, not {wanted}"
 
 
-def seen(name: str) -> Iterator[float]:
+def check_labels(name: str) -> Iterator[float]:
     """Add the state to FAILED if a label is truncated."""
-    into_view()
+    point_at_viewport()
     sidebar()[2].tag_redraw()
     # The panels below may still be moving to their positions.
     yield 1.5
-    found = here()
+    found = truncated_positions()
     shot(f"labels_{name}")
     print(f"window: labels, {name}: {len(found)} cut", flush=True)
     if found:
-        FAILED.append(f"{name} at {found}")
+        TRUNCATED.append(f"{name} at {found}")
 
 
-FAILED: list[str] = []
+TRUNCATED: list[str] = []
 
 
-def here() -> list[tuple[int, int]]:
+def truncated_positions() -> list[tuple[int, int]]:
     window, _, region = sidebar()
-    return cuts(grey(region.x, window.height - (region.y + region.height), region.width, region.height))
+    return find_truncations(
+        grab_grey(region.x, window.height - (region.y + region.height), region.width, region.height)
+    )
 
 
-def only(*objects: bpy.types.Object) -> None:
+def select_only(*objects: bpy.types.Object) -> None:
     """Select only these objects; the first one becomes active."""
     for obj in bpy.context.scene.objects:
         obj.select_set(obj in objects)
@@ -82,73 +84,73 @@ def labels() -> Iterator[float]:
     yield 2.0
     region.active_panel_category = "DampSim"
     yield 1.0
-    yield from narrow()
+    yield from narrow_sidebar()
     scene = scenes.new_scene("labels", 24)
 
     # Check of the detection itself.
     lamp = scenes.linked(bpy.data.objects.new("Object", None))
     long = scenes.mesh_object("A name that is longer than any sidebar is wide", scenes.ball(1.0, (0.0, 0.0, 0.0)))
-    only(long)
+    select_only(long)
     bpy.ops.dampsim.add()
     yield 1.0
-    assert here(), "a name that is cut is not found"
+    assert truncated_positions(), "a name that is cut is not found"
     bpy.ops.dampsim.remove()
     long.name = "Ball"
 
-    only()
-    yield from seen("nothing")
-    only(lamp)
-    yield from seen("no_mesh")
-    only(scenes.from_elsewhere(scene, SHOTS))
-    yield from seen("linked")
-    only(scenes.text(scene))
-    yield from seen("text")
-    only(long)
-    yield from seen("mesh")
+    select_only()
+    yield from check_labels("nothing")
+    select_only(lamp)
+    yield from check_labels("no_mesh")
+    select_only(scenes.from_elsewhere(scene, SHOTS))
+    yield from check_labels("linked")
+    select_only(scenes.text(scene))
+    yield from check_labels("text")
+    select_only(long)
+    yield from check_labels("mesh")
     yield from click("add()")
     yield 0.5
-    yield from seen("nothing_holds_it")
+    yield from check_labels("nothing_holds_it")
     yield from click("pin_gradient()")
     yield 0.5
-    yield from seen("pinned")
+    yield from check_labels("pinned")
     long.dampsim.stiffness_by = "MODULUS"
-    yield from seen("young")
+    yield from check_labels("young")
     long.dampsim.stiffness_by = "SAG"
     shirt = scenes.shirt(scene)
-    only(shirt)
+    select_only(shirt)
     bpy.ops.dampsim.add()
-    yield from seen("springs")
-    only(long, shirt)
-    yield from seen("two_selected")
+    yield from check_labels("springs")
+    select_only(long, shirt)
+    yield from check_labels("two_selected")
     bpy.ops.dampsim.together()
-    yield from seen("together")
+    yield from check_labels("together")
     bpy.ops.dampsim.alone()
     head = scenes.half_head(scene)
-    only(head)
+    select_only(head)
     bpy.ops.dampsim.add()
-    yield from seen("mirror")
+    yield from check_labels("mirror")
     bpy.ops.dampsim.mend(check="keys", way=0)
-    yield from seen("subdivision")
-    only(long)
-    into_view()
-    live = ours("dampsim_addon.live")
+    yield from check_labels("subdivision")
+    select_only(long)
+    point_at_viewport()
+    live = addon_module("dampsim_addon.live")
     shell("xdotool", "key", "space")
-    yield from until(
+    yield from wait_until(
         lambda: live.find_session(long) and live.find_session(long).verified == scene.frame_end, 60, "it to play"
     )
     shell("xdotool", "key", "Escape")
     yield 1.0
-    yield from seen("played")
+    yield from check_labels("played")
     scene.frame_set(10)
     long.dampsim.settle = 30.0
-    yield from seen("out_of_date")
+    yield from check_labels("out_of_date")
     bpy.ops.dampsim.bake()
     yield 1.0
-    yield from seen("baked")
+    yield from check_labels("baked")
     scene.gravity[2] = -5.0
     long.dampsim.settle = 12.0
-    yield from seen("baked_out_of_date")
-    assert not FAILED, "; ".join(FAILED)
+    yield from check_labels("baked_out_of_date")
+    assert not TRUNCATED, "; ".join(TRUNCATED)
 
 
 run(labels(), "labels")

@@ -26,19 +26,19 @@ def mesh_object(name: str, shape: bmesh.types.BMesh) -> bpy.types.Object:
     shape.to_mesh(mesh)
     shape.free()
     mesh.shade_smooth()
-    return linked(bpy.data.objects.new(name, mesh))
+    return link_object(bpy.data.objects.new(name, mesh))
 
 
-def linked(obj: bpy.types.Object) -> bpy.types.Object:
+def link_object(obj: bpy.types.Object) -> bpy.types.Object:
     bpy.context.window_manager.windows[0].scene.collection.objects.link(obj)
     return obj
 
 
-def swing(obj: bpy.types.Object, axis: int, way: float, frames: Sequence[int]) -> None:
+def swing(obj: bpy.types.Object, axis: int, distance: float, frames: Sequence[int]) -> None:
     """Insert keyframes that move the object there and back, then stop."""
     here = obj.location[axis]
     for number, frame in enumerate(frames):
-        obj.location[axis] = here + (way if number % 2 else 0.0)
+        obj.location[axis] = here + (distance if number % 2 else 0.0)
         obj.keyframe_insert("location", index=axis, frame=frame)
     obj.location[axis] = here
 
@@ -68,7 +68,7 @@ def tube(length: float, thick: float, thin: float, rings: int = 24) -> bmesh.typ
 
 def rig(name: str, bones: Sequence[tuple[str, Place, Place]]) -> bpy.types.Object:
     """An armature with one chain of bones."""
-    armature = linked(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
+    armature = link_object(bpy.data.objects.new(name, bpy.data.armatures.new(name)))
     bpy.context.view_layer.objects.active = armature
     bpy.ops.object.mode_set(mode="EDIT")
     before = None
@@ -80,7 +80,7 @@ def rig(name: str, bones: Sequence[tuple[str, Place, Place]]) -> bpy.types.Objec
     return armature
 
 
-def turn(armature: bpy.types.Object, bone: str, axis: int, degrees: float, frames: Sequence[int]) -> None:
+def rotate_bone(armature: bpy.types.Object, bone: str, axis: int, degrees: float, frames: Sequence[int]) -> None:
     """Insert keyframes that rotate a bone there and back, then stop."""
     posed = armature.pose.bones[bone]
     posed.rotation_mode = "XYZ"
@@ -145,7 +145,7 @@ def tail(scene: bpy.types.Scene) -> bpy.types.Object:
         return {name: value / total for name, value in near.items() if value > 0.0}
 
     skin(obj, armature, weight)
-    turn(armature, "Tail", 2, 45.0, (1, 7, 13))
+    rotate_bone(armature, "Tail", 2, 45.0, (1, 7, 13))
     return obj
 
 
@@ -169,7 +169,7 @@ def half_head(scene: bpy.types.Scene) -> bpy.types.Object:
     mirror.use_clip = True
     obj.modifiers.new("Subdivision", "SUBSURF")
     skin(obj, armature, lambda co: {"Head": 1.0})
-    turn(armature, "Neck", 2, 50.0, (1, 7, 13))
+    rotate_bone(armature, "Neck", 2, 50.0, (1, 7, 13))
     return obj
 
 
@@ -207,7 +207,7 @@ def shirt(scene: bpy.types.Scene) -> bpy.types.Object:
     return obj
 
 
-def from_elsewhere(scene: bpy.types.Scene, folder: Path) -> bpy.types.Object:
+def linked_jelly(scene: bpy.types.Scene, folder: Path) -> bpy.types.Object:
     """A jelly with keyframes, linked from another file."""
     jelly = mesh_object("Jelly", ball(1.0, (0.0, 0.0, 0.0), 0.8))
     swing(jelly, 0, 0.6, (1, 7, 13))
@@ -219,13 +219,13 @@ def from_elsewhere(scene: bpy.types.Scene, folder: Path) -> bpy.types.Object:
     bpy.data.actions.remove(actions)
     with bpy.data.libraries.load(str(path), link=True) as (_, loaded):
         loaded.objects = ["Jelly"]
-    return linked(loaded.objects[0])
+    return link_object(loaded.objects[0])
 
 
 def text(scene: bpy.types.Scene) -> bpy.types.Object:
     data = bpy.data.curves.new("Title", "FONT")
     data.body, data.extrude, data.align_x = "Jelly", 0.1, "CENTER"
-    obj = linked(bpy.data.objects.new("Title", data))
+    obj = link_object(bpy.data.objects.new("Title", data))
     obj.rotation_euler[0] = math.pi / 2.0
     swing(obj, 0, 0.5, (1, 7, 13))
     return obj
@@ -239,7 +239,7 @@ def curve(scene: bpy.types.Scene) -> bpy.types.Object:
     spline.bezier_points.add(2)
     for point, place in zip(spline.bezier_points, ((0, 0, 0), (0.2, 0.0, -0.7), (0.9, 0.0, -1.1)), strict=True):
         point.co, point.handle_left_type, point.handle_right_type = place, "AUTO", "AUTO"
-    obj = linked(bpy.data.objects.new("Cable", data))
+    obj = link_object(bpy.data.objects.new("Cable", data))
     swing(obj, 0, 0.4, (1, 7, 13))
     return obj
 
@@ -253,5 +253,5 @@ def ear(scene: bpy.types.Scene) -> bpy.types.Object:
     obj = mesh_object("Ear", shape)
     obj.parent, obj.parent_type, obj.parent_bone = armature, "BONE", "Head"
     obj.matrix_world = Matrix()
-    turn(armature, "Head", 0, 12.0, (1, 7, 13))
+    rotate_bone(armature, "Head", 0, 12.0, (1, 7, 13))
     return obj

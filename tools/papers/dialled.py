@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from builders import gridded, scene, still
+from builders import gridded_box, scene, static_body
 from dampsim.core.arrays import Array
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.intersections import penetration_depth
@@ -62,15 +62,15 @@ class Shown:
 
 def membrane(seconds: float) -> Shown:
     """Simulate a square metre pinned all around, and a ball of 2 kg falling at 3 m/s."""
-    square = gridded("Membrane", (0.0, 0.0, 0.0), (1.0, 1.0, 0.06), 0.0625)
+    square = gridded_box("Membrane", (0.0, 0.0, 0.0), (1.0, 1.0, 0.06), 0.0625)
     pins = (np.abs(square.vertices[:, :2] - 0.5).max(axis=1) > 0.5 - 1e-9).astype(float)
     ball = icosphere(3)
     ball = replace(ball, name="Ball", vertices=0.18 * ball.vertices + np.array([0.5, 0.5, 0.26]))
     density = 2.0 / (4.0 / 3.0 * np.pi * 0.18**3)
     return _seen(
         [
-            still(square, pins, stiffness=100.0, density=400.0, resolution=400, **_DIALS),
-            still(ball, stiffness=1000.0, density=density, resolution=200, **_DIALS),
+            static_body(square, pins, stiffness=100.0, density=400.0, resolution=400, **_DIALS),
+            static_body(ball, stiffness=1000.0, density=density, resolution=200, **_DIALS),
         ],
         [],
         {"Ball": -3.0},
@@ -84,18 +84,18 @@ def bridge(seconds: float) -> Shown:
     bodies, links = [], []
     for k in range(count):
         left = k * (long + gap)
-        plank = gridded(f"Plank {k}", (left, 0.0, 0.0), (left + long, wide, 0.05), 0.06)
+        plank = gridded_box(f"Plank {k}", (left, 0.0, 0.0), (left + long, wide, 0.05), 0.06)
         side = {0: left, count - 1: left + long}.get(k)
         pins = None if side is None else (np.abs(plank.vertices[:, 0] - side) < 1e-9).astype(float)
-        bodies.append(still(plank, pins, stiffness=200.0, density=500.0, resolution=60, **_DIALS))
+        bodies.append(static_body(plank, pins, stiffness=200.0, density=500.0, resolution=60, **_DIALS))
         if k:
             for y in np.linspace(0.0, wide, 5):
                 point = np.array([left - 0.5 * gap, y, 0.025])
                 places = (LinkPoint(f"Plank {k - 1}", point), LinkPoint(f"Plank {k}", point))
                 links.append(Link(f"{k} {y:.2f}", *places, 4e4))
     for k, (x, y, z) in enumerate(((0.3, 0.12, 0.16), (0.36, 0.36, 0.2))):
-        bar = gridded(f"Bar {k}", (x, y, z), (x + 0.7, y + 0.1, z + 0.1), 0.05)
-        bodies.append(still(bar, stiffness=50.0, density=500.0, resolution=80, **_DIALS))
+        bar = gridded_box(f"Bar {k}", (x, y, z), (x + 0.7, y + 0.1, z + 0.1), 0.05)
+        bodies.append(static_body(bar, stiffness=50.0, density=500.0, resolution=80, **_DIALS))
     return _seen(bodies, links, {"Bar 0": -1.0, "Bar 1": -1.0}, seconds)
 
 

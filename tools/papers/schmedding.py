@@ -37,7 +37,7 @@ OWN = {"clusters": "BODY_THEN_ELEMENTS", "torque": "EDGES_PRINTED", "torque_then
 
 
 def _kind(name: str) -> type[Damping]:
-    return next(method for method in damping.ACTING if method.name == name)
+    return next(method for method in damping.VELOCITY_METHODS if method.name == name)
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ def _momentum() -> tuple[str, dict[tuple[str, str, str], Momentum]]:
 
 
 def _of_states(name: str, dials: dict[str, str], sliver: bool) -> Momentum:
-    system = damping.squashed(sliver)
+    system = damping.random_bar(sliver)
     if dials.get("torque") == "RAYS":
-        system = replace(system, blocks=(replace(system.blocks[0], ray_origin_weights=damping.painted_end(system)),))
-    acting = damping.made(_kind(name), system, gamma=1.0, **dials)
+        system = replace(system, blocks=(replace(system.blocks[0], ray_origin_weights=damping.end_weights(system)),))
+    acting = damping.make_damping(_kind(name), system, gamma=1.0, **dials)
     worst, grew = np.zeros(2), 0
-    for state in damping.states(system, damping.STATES):
+    for state in damping.random_states(system, damping.STATES):
         v = acting.damp_velocities(state.positions, state.velocities, state.velocities, damping.H)
         after = replace(state, velocities=v)
         size = float(system.mass @ np.linalg.norm(state.velocities, axis=1))
@@ -115,8 +115,8 @@ def _of_states(name: str, dials: dict[str, str], sliver: bool) -> Momentum:
             np.abs(angular_momentum(system, after) - angular_momentum(system, state)).max() / (size * reach),
         ]
         worst = np.maximum(worst, off)
-        before = damping.kinetic(system, state.velocities)
-        grew += damping.kinetic(system, v) > before * (1.0 + 1e-12)
+        before = damping.kinetic_energy(system, state.velocities)
+        grew += damping.kinetic_energy(system, v) > before * (1.0 + 1e-12)
     return Momentum(float(worst[0]), float(worst[1]), int(grew))
 
 
@@ -135,9 +135,9 @@ class Sweeps:
 
 
 def _sweeps() -> tuple[str, Sweeps]:
-    system = damping.squashed(False)
+    system = damping.random_bar(False)
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
-    state = damping.states(system, 1)[0]
+    state = damping.random_states(system, 1)[0]
     mean = whole_body_cluster(mesh).mean_per_cluster(state.velocities)[0]
     n, rng = len(system.mass), np.random.default_rng(1)
     order = rng.permutation(n)
@@ -221,7 +221,11 @@ def _steps() -> tuple[str, dict[str, list[float]]]:
         values = []
         for case in cases.values():
             for gamma in (0.5, 1.0):
-                method = PerStepDamping(damping.made(_kind(name), case.system, gamma=gamma, **dials)) if name else None
+                method = (
+                    PerStepDamping(damping.make_damping(_kind(name), case.system, gamma=gamma, **dials))
+                    if name
+                    else None
+                )
                 # A linear programme in every step is slow.
                 tried = gamma < 1.0 or dials.get("torque") != "PROGRAMME"
                 values.append(1e3 * largest_stable_step(case, explicit, method) if tried else np.nan)
@@ -251,7 +255,7 @@ def _schemes() -> tuple[str, dict[str, list[str]]]:
             case = bent_bar(model)
             for name in ("", "DIRECT"):
                 method = (
-                    damping.made(_kind(name), case.system, gamma=0.2, clusters="ELEMENTS", torque="RADII")
+                    damping.make_damping(_kind(name), case.system, gamma=0.2, clusters="ELEMENTS", torque="RADII")
                     if name
                     else None
                 )
@@ -283,10 +287,10 @@ def _pair(system: object, mesh: Mesh) -> tuple[Array, Array]:
 
 
 def _others() -> tuple[str, dict[str, float]]:
-    system = damping.squashed(False)
+    system = damping.random_bar(False)
     mesh = Mesh.from_elements(system.mass, system.blocks[0].groups)
     whole = whole_body_cluster(mesh)
-    state = damping.states(system, 3)[2]
+    state = damping.random_states(system, 3)[2]
     x, v = state.positions, state.velocities
     pull = np.zeros_like(x)
     pull[3] = [0.0, 0.0, 40.0]

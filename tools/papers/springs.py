@@ -180,7 +180,7 @@ def _linear(far: float) -> tuple[float, float, float]:
     )
     state = State(0.0, x, v, np.zeros_like(x))
     one, full = (
-        stepping.run(stepping.by(name), system, None, state, h, 1)[-1].velocities.ravel()[free]
+        stepping.run(stepping.integrator_by_name(name), system, None, state, h, 1)[-1].velocities.ravel()[free]
         for name in ("LINEAR_BACKWARD_EULER", "BACKWARD_EULER")
     )
     size = float(np.linalg.norm(full))

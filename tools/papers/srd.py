@@ -81,12 +81,12 @@ def _good(claims: list[Claim]) -> str:
                 drag.append(_outside(gradient, strain.elements, force))
         rigid[name], beyond[name] = turned, left
         rows.append([name, small(turned), small(left), f"{np.median(drag):.2f}, {max(drag):.2f}" if drag else ""])
-    switch, bent = 0.1, rates.folded(0.1)[0]
+    switch, bent = 0.1, rates.folded_rod(0.1)[0]
     nearly = Dissipation(TangentStrain(np.array([1.0]), rates.ROD), np.eye(3), np.ones(1), 3)
     spins = rng.standard_normal((STATES, 3))
     spun = max(float(np.abs(nearly.force(bent, np.cross(one, bent))).max() / np.linalg.norm(one)) for one in spins)
     sheet = cloth(7, np.arange(7))
-    good, bad = (one.matrix(sheet.rest).toarray() for one in stepping.potentials(sheet, 1.0))
+    good, bad = (one.matrix(sheet.rest).toarray() for one in stepping.damping_potentials(sheet, 1.0))
     claims += [
         Claim(
             "(8) is symmetric and positive semi-definite",
@@ -188,7 +188,13 @@ def _spring(claims: list[Claim]) -> str:
         return _kinetic(
             system,
             stepping.run(
-                stepping.by(integrator), system, PotentialDamping(potential), start, h, round(until / h), 1e-9
+                stepping.integrator_by_name(integrator),
+                system,
+                PotentialDamping(potential),
+                start,
+                h,
+                round(until / h),
+                1e-9,
             ),
         )
 
@@ -346,7 +352,7 @@ def _level(system: System, upright: bool = False) -> State:
 def _cloth(claims: list[Claim]) -> str:
     count, beta, h = 33, 0.15, 0.01
     system = cloth(count, np.arange(count))
-    rate, drag = stepping.potentials(system, beta)
+    rate, drag = stepping.damping_potentials(system, beta)
     dampings: dict[str, Damping | None] = {
         "no damping": None,
         "strain rate": PotentialDamping(rate),
@@ -357,7 +363,14 @@ def _cloth(claims: list[Claim]) -> str:
         found = {}
         for name, one in dampings.items():
             states = stepping.run(
-                stepping.by("BACKWARD_EULER"), system, one, _level(system, upright), h, steps, 1e-3, minimise_newton
+                stepping.integrator_by_name("BACKWARD_EULER"),
+                system,
+                one,
+                _level(system, upright),
+                h,
+                steps,
+                1e-3,
+                minimise_newton,
             )
             found[name] = (h * np.arange(steps + 1), _kinetic(system, states))
         return found
@@ -366,13 +379,13 @@ def _cloth(claims: list[Claim]) -> str:
     plain = swing["no damping"][1]
     rows, ratios = [], []
     for k in stepping.turning_points(plain):
-        less = [stepping.lost(plain, swing[name][1], k) for name in ("strain rate", "Rayleigh")]
+        less = [stepping.peak_reduction(plain, swing[name][1], k) for name in ("strain rate", "Rayleigh")]
         ratios.append(less[0] / less[1])
         rows.append([f"{h * k:.2f}", f"{plain[k]:.3f}", *(f"{one:.3f}" for one in less), f"{ratios[-1]:.2f}"])
     top = max(one[1].max() for name, one in hang.items() if name != "no damping")
     apart = float(np.abs(hang["strain rate"][1] - hang["Rayleigh"][1]).max()) / top
     first = [
-        stepping.lost(plain, swing[name][1], stepping.turning_points(plain)[0]) / plain.max()
+        stepping.peak_reduction(plain, swing[name][1], stepping.turning_points(plain)[0]) / plain.max()
         for name in ("strain rate", "Rayleigh")
     ]
     claims += [
@@ -421,7 +434,7 @@ def _cloth(claims: list[Claim]) -> str:
 
 def _split() -> float:
     """Return the relative error of a bar's dissipated power with two viscosity factors, compared with (15)."""
-    matrix, body = rates.dialled(StrainRateDamping, lambda_d=3.0, mu_d=7.0)
+    matrix, body = rates.damping_matrix(StrainRateDamping, lambda_d=3.0, mu_d=7.0)
     rest, material = body.block.rest, body.material
     scale = rayleigh.rayleigh_beta(body) * float(np.prod(np.ptp(rest, axis=0)))
     lam, mu = 3.0 * material.lam * scale, 7.0 * material.mu * scale
@@ -456,7 +469,9 @@ def _parameters(claims: list[Claim]) -> str:
         damping = PotentialDamping(
             Dissipation(energy.strain, isotropic_moduli(lam, mu, 2), energy.weights, len(system.rest))
         )
-        states = stepping.run(stepping.by("BACKWARD_EULER"), system, damping, start, 0.01, 60, 1e-3, minimise_newton)
+        states = stepping.run(
+            stepping.integrator_by_name("BACKWARD_EULER"), system, damping, start, 0.01, 60, 1e-3, minimise_newton
+        )
         angles = [folded(state.positions) for state in states]
         folds.append(float(np.mean(angles)))
         rows.append([f"{lam:g}", f"{mu:g}", *(f"{angles[k]:.1f}°" for k in (20, 40, 60)), f"{folds[-1]:.1f}°"])
@@ -505,7 +520,7 @@ def _newton(claims: list[Claim]) -> str:
     system = cloth(7, np.arange(7))
     energy = _only(system)
     clamped = replace(energy, clamp_compression=True)
-    kinds = {"never": stepping._Raw(energy), "always": _Always(clamped), "where needed": clamped}
+    kinds = {"never": stepping._UnprojectedEnergy(energy), "always": _Always(clamped), "where needed": clamped}
     rows, means, fails = [], [], [0, 0]
     for squeeze, fps in ((0.0, 60.0), (0.05, 60.0), (0.1, 60.0), (0.1, 24.0)):
         rng = np.random.default_rng(1)
@@ -554,7 +569,7 @@ def _jacobian(claims: list[Claim]) -> str:
         x, v = rest + 0.15 * rng.standard_normal(rest.shape), rng.standard_normal(rest.shape)
         numeric = np.stack(
             [
-                rates.slope(partial(damping.force, velocities=v), x, way.reshape(x.shape)).ravel()
+                rates.finite_difference(partial(damping.force, velocities=v), x, way.reshape(x.shape)).ravel()
                 for way in np.eye(x.size)
             ],
             axis=1,
@@ -692,7 +707,9 @@ def _rod(claims: list[Claim]) -> str:
             cells = []
             for name, x in (("hanging", pulled), ("flapping", bowed)):
                 start = State(0.0, x, np.zeros_like(x), np.zeros_like(x))
-                states = stepping.run(stepping.by("NEWMARK"), system, damping, start, 0.005, 100, 1e-8, minimise_newton)
+                states = stepping.run(
+                    stepping.integrator_by_name("NEWMARK"), system, damping, start, 0.005, 100, 1e-8, minimise_newton
+                )
                 total = [
                     energies(system, state).kinetic + energies(system, state).elastic
                     for state in (states[0], states[-1])
@@ -725,7 +742,7 @@ def _rod(claims: list[Claim]) -> str:
         angles = [np.cos(angle) ** 2 / d * (sign * inner * tangent + across) for sign in (-1.0, 1.0)]
         vectors = [(sign * inner * c / d + change) / d for sign in (-1.0, 1.0)]
         ahead, behind = (
-            rates.folded(0.0)[0] * 0.0 + np.stack([-(a + s * da), np.zeros(3), b + s * db]) for s in (1e-6, -1e-6)
+            rates.folded_rod(0.0)[0] * 0.0 + np.stack([-(a + s * da), np.zeros(3), b + s * db]) for s in (1e-6, -1e-6)
         )
         for k, kind in enumerate((rates.AngleStrain, TangentStrain)):
             one = kind(np.ones(1), rates.ROD)

@@ -65,7 +65,7 @@ class Course:
 
 
 def _new(system: System, start: Array, tau: float, h: float, until: float) -> Course:
-    return Course(*steps.courses(system, start, tau, h, until))
+    return Course(*steps.distance_courses(system, start, tau, h, until))
 
 
 def _walked(
@@ -88,16 +88,18 @@ def _traditional(system: System, start: Array, viscous: tuple[float, float], h: 
 def _equality(claims: list[Claim]) -> str:
     rows = []
     worst: dict[str, float] = {}
-    for name, make in (("trapezoid of triangles", steps.flat), ("box of tetrahedra", steps.solid)):
+    for name, make in (("trapezoid of triangles", steps.flat_body), ("box of tetrahedra", steps.solid_body)):
         held, free = make(True), make(False)
         pinned, off = [], []
         for seed in range(SEEDS):
-            x, v = steps.started(held, seed)
-            pinned.append(np.abs(steps.ours(held, x, v, steps.H) - steps.reference(held, x, v, steps.H)).max())
-            x, v = steps.started(free, seed)
+            x, v = steps.moving_state(held, seed)
+            pinned.append(
+                np.abs(steps.dampsim_step(held, x, v, steps.H) - steps.stress_form_step(held, x, v, steps.H)).max()
+            )
+            x, v = steps.moving_state(free, seed)
             off.append(
                 [
-                    np.abs(steps.ours(free, x, v, h) - steps.reference(free, x, v, h)).max() / h
+                    np.abs(steps.dampsim_step(free, x, v, h) - steps.stress_form_step(free, x, v, h)).max() / h
                     for h in (0.02, 0.01, 0.005)
                 ]
             )
@@ -120,8 +122,8 @@ def _equality(claims: list[Claim]) -> str:
             max(worst.values()),
         )
     )
-    system = steps.flat(False)
-    x, v = steps.started(system)
+    system = steps.flat_body(False)
+    x, v = steps.moving_state(system)
     _, after = StressForm.from_energy(system.blocks[0].energies[0], system.mass, system.is_fixed, steps.TAU).step(
         x, v, steps.H
     )

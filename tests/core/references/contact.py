@@ -23,9 +23,9 @@ class Contact:
     k: float
     mu: float
     f: float
-    held: np.ndarray
+    anchor_offset: np.ndarray
 
-    def way(self, x: np.ndarray) -> np.ndarray:
+    def offset(self, x: np.ndarray) -> np.ndarray:
         """Return d of (7.1) for nodes (n, 3)."""
         d = self.b.copy()
         for node, w in self.weights.items():
@@ -34,19 +34,19 @@ class Contact:
 
     def slip(self, x: np.ndarray) -> np.ndarray:
         """Return the tangential slip (3,) m."""
-        u = self.way(x) - self.held
+        u = self.offset(x) - self.anchor_offset
         return u - self.n * float(self.n @ u)
 
     def force(self, x: np.ndarray) -> float:
         """Return the normal force N, the negative derivative of (7.2)."""
-        g = float(self.n @ self.way(x)) - self.e
+        g = float(self.n @ self.offset(x)) - self.e
         force = -self.k * g if g < 0.0 else 0.0
         deeper = g + 0.5 * self.r
         return force - 20.0 * self.k * deeper if deeper < 0.0 else force
 
     def energy(self, x: np.ndarray) -> float:
         """Return the energy of (7.2) and (7.5) in J."""
-        g = float(self.n @ self.way(x)) - self.e
+        g = float(self.n @ self.offset(x)) - self.e
         total = 0.5 * self.k * g**2 if g < 0.0 else 0.0
         deeper = g + 0.5 * self.r
         total += 20.0 * 0.5 * self.k * deeper**2 if deeper < 0.0 else 0.0
@@ -55,7 +55,7 @@ class Contact:
             return total + 0.5 * self.k * u**2
         return total + most * (u - 0.5 * most / self.k)
 
-    def pull(self, x: np.ndarray) -> np.ndarray:
+    def derivative(self, x: np.ndarray) -> np.ndarray:
         """Return the derivative (3,) N of the energy by d."""
         u, most = self.slip(x), self.mu * self.f
         length = float(np.linalg.norm(u))
@@ -64,7 +64,7 @@ class Contact:
 
     def block(self, x: np.ndarray) -> np.ndarray:
         """Return the second derivative (3, 3) N/m of the energy by d, with the lagged friction of section 7."""
-        g = float(self.n @ self.way(x)) - self.e
+        g = float(self.n @ self.offset(x)) - self.e
         along = (self.k if g < 0.0 else 0.0) + (20.0 * self.k if g + 0.5 * self.r < 0.0 else 0.0)
         found = along * np.outer(self.n, self.n)
         most, u = self.mu * self.f, self.slip(x)
@@ -75,7 +75,7 @@ class Contact:
             return found + self.k * across
         return found + most / length * (across - np.outer(u, u) / length**2)
 
-    def left(self, x: np.ndarray) -> np.ndarray:
+    def remaining_slip(self, x: np.ndarray) -> np.ndarray:
         """Return the slip of (7.6) that remains, with the normal force at the end of the step."""
         u = self.slip(x)
         limit = self.mu * self.force(x) / self.k
@@ -91,7 +91,7 @@ def gradient(contacts: list[Contact], x: np.ndarray) -> np.ndarray:
     total = np.zeros_like(x)
     for one in contacts:
         for node, w in one.weights.items():
-            total[node] += w * one.pull(x)
+            total[node] += w * one.derivative(x)
     return total
 
 
@@ -112,12 +112,14 @@ def stiffness(young: list[float], area: float, r: float, halves: bool) -> float:
     return 0.5 * k if halves else k
 
 
-def eased(r: float, before: float, h: float, size: float) -> float:
+def eased_distance(r: float, before: float, h: float, size: float) -> float:
     """Return the eased contact distance of (7.4). before: n·d⁻."""
     return min(r, before + max(0.25 * r, 0.5 * h * size))
 
 
-def directional(painted: float, forwards: float, backwards: float, front: np.ndarray, way: np.ndarray) -> float:
+def directional_friction(
+    painted: float, forwards: float, backwards: float, front: np.ndarray, way: np.ndarray
+) -> float:
     """Return the friction coefficient of (7.7). front, way: (3,), of any length."""
     c = float(front @ way) / float(np.linalg.norm(front) * np.linalg.norm(way))
     return painted * (0.5 * forwards * (1.0 + c) + 0.5 * backwards * (1.0 - c))

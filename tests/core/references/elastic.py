@@ -78,7 +78,7 @@ DENSITIES: dict[str, tuple[Callable[..., np.ndarray], Callable[..., np.ndarray]]
 }
 
 
-def positive(matrix: np.ndarray) -> np.ndarray:
+def positive_part(matrix: np.ndarray) -> np.ndarray:
     values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
     return vectors @ np.diag(np.maximum(values, 0.0)) @ vectors.T
 
@@ -103,7 +103,7 @@ def tet_hessian(
         F = gradient(rest[tet], x[tet])
         C = slopes(lambda G: stress(G, young, poisson).ravel(), F)
         B = slopes(lambda y, tet=tet: gradient(rest[tet], y).ravel(), x[tet])  # type: ignore[misc]
-        K[np.ix_(dof(tet), dof(tet))] += volume * B.T @ (positive(C) if project else C) @ B
+        K[np.ix_(dof(tet), dof(tet))] += volume * B.T @ (positive_part(C) if project else C) @ B
     return K
 
 

@@ -22,7 +22,7 @@ def fibre_density(F: np.ndarray, a: np.ndarray, k: float, t: float, p: float) ->
     return -k * p * (length - t) - 0.5 * k * p**2
 
 
-def stretched(law: str, young: float, poisson: float, length: float) -> tuple[float, float]:
+def stretched_solid(law: str, young: float, poisson: float, length: float) -> tuple[float, float]:
     """Return width and stress of a solid that is stretched to a length along x and free across it."""
     density, stress = DENSITIES[law]
 
@@ -33,10 +33,10 @@ def stretched(law: str, young: float, poisson: float, length: float) -> tuple[fl
     return width, float(stress(np.diag([length, width, width]), young, poisson)[0, 0])
 
 
-def drawn(law: str, young: float, poisson: float, k: float, c: float, part: float) -> tuple[float, float]:
+def contracted_solid(law: str, young: float, poisson: float, k: float, c: float, part: float) -> tuple[float, float]:
     """Return length and width of a free solid with fibres at minimum energy. part: painted weight."""
     density, _ = DENSITIES[law]
-    t = 1.0 - c + stretched(law, young, poisson, 1.0 - c)[1] / k
+    t = 1.0 - c + stretched_solid(law, young, poisson, 1.0 - c)[1] / k
     x = np.array([1.0, 0.0, 0.0])
 
     def energy(sizes: np.ndarray) -> float:

@@ -10,14 +10,14 @@ from scipy.optimize import root
 from scipy.spatial.transform import Rotation
 
 
-def released(a: float, w: float, t: float) -> float:
+def release_response(a: float, w: float, t: float) -> float:
     """Return the release response (2.26)."""
     if w == 0:
         return float(2 * np.exp(-a * t) - np.exp(-2 * a * t))
     return float(np.exp(-a * t) * (np.cos(w * t) + a / w * np.sin(w * t)))
 
 
-def kicked(a: float, w: float, t: float) -> float:
+def impulse_response(a: float, w: float, t: float) -> float:
     """Return the impulse response i(t) of (2.33)."""
     return float((np.exp(-a * t) - np.exp(-2 * a * t)) / a if w == 0 else np.exp(-a * t) * np.sin(w * t) / w)
 
@@ -35,8 +35,8 @@ def waveform(a: float, w: float, C: float, lam: float, h: float) -> dict[str, fl
     theta, q = 1 / B_end, B / (1 - B / B_end)
     sigma = theta * A_end
     kappa = A * (1 + theta * q) - sigma * q
-    fresh = (1 + kappa / (sigma * q)) * (1 - released(a, w, -h))
-    throw = lam * h * kicked(a, w, h) / B
+    fresh = (1 + kappa / (sigma * q)) * (1 - release_response(a, w, -h))
+    throw = lam * h * impulse_response(a, w, h) / B
     return {
         "kappa": kappa,
         "inertia_time": q / (h * lam),
@@ -60,7 +60,7 @@ def first_mode(a: float, w: float, lam: float, h: float) -> dict[str, float]:
     return {"kappa": kappa, "inertia_time": q / (h * lam)}
 
 
-def calmer(a: float, w: float, C: float, lam: float, h: float) -> dict[str, float]:
+def fallback(a: float, w: float, C: float, lam: float, h: float) -> dict[str, float]:
     """Return the fallback coefficients: (2.14) to (2.16) with kappa at most 1, and 0 for w h > pi/5."""
     found = first_mode(a, w if w * h <= np.pi / 5 else 0.0, lam, h)
     kappa, q = min(found["kappa"], 1.0), found["inertia_time"] * h * lam
@@ -76,7 +76,7 @@ def calmer(a: float, w: float, C: float, lam: float, h: float) -> dict[str, floa
     }
 
 
-def crossed(arms: np.ndarray) -> np.ndarray:
+def rotation_fields(arms: np.ndarray) -> np.ndarray:
     """Return the velocity fields (3n, 3) of rotations about the origin of arms (n, 3)."""
     return np.stack([np.cross(axis, arms).ravel() for axis in np.eye(3)], axis=1)
 
@@ -87,7 +87,7 @@ def projection(fields: np.ndarray, mass: np.ndarray) -> np.ndarray:
     return fields @ np.linalg.solve(fields.T @ M @ fields, fields.T @ M)
 
 
-def coasted(arms: np.ndarray, mass: np.ndarray, momentum: np.ndarray, h: float) -> np.ndarray:
+def coasting_rotation(arms: np.ndarray, mass: np.ndarray, momentum: np.ndarray, h: float) -> np.ndarray:
     """Return Q of (2.5) with the given angular momentum, for a body that is free to rotate about every axis."""
 
     def off(turn: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Wanting:
+class ReferenceController:
     """Controller of one muscle.
 
     weights: by sensor.  wished: number of frames for which it has asked for the other state.

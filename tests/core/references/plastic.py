@@ -13,7 +13,7 @@ def deviator(strain: np.ndarray) -> np.ndarray:
     return strain - np.trace(strain) / len(strain) * np.eye(len(strain))
 
 
-def flow_of(F: np.ndarray, F_p: np.ndarray, limit: float, part: float, most: float) -> np.ndarray:
+def element_flow(F: np.ndarray, F_p: np.ndarray, limit: float, part: float, most: float) -> np.ndarray:
     """Return the flow of one element by (9.2) and (9.3). F (3, d), F_p (d, d). Solids (d = 3) flow by the deviator."""
     solid = F_p.shape == (3, 3)
     F_e = F @ np.linalg.inv(F_p)

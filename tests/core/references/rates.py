@@ -60,7 +60,7 @@ def tangent_rate(length: float, x: np.ndarray, v: np.ndarray) -> np.ndarray:
     return (-(a @ db + b @ da) * k + np.cross(a, db) - np.cross(b, da)) / (a @ b) / length
 
 
-def by_rows(rate: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
+def linear_map_matrix(rate: Callable[[np.ndarray], np.ndarray], width: int) -> np.ndarray:
     """Return the matrix of a linear map of velocities (k, 3)."""
     return np.stack([rate(unit.reshape(-1, 3)).ravel() for unit in np.eye(width)], axis=1)
 
@@ -80,7 +80,7 @@ def dissipation(
     """Return C (3n, 3n) of (4.3). rate: of an element, its positions and velocities.  viscosities: w V of each."""
     C = np.zeros((x.size, x.size))
     for m, (nodes, V) in enumerate(zip(elements, viscosities, strict=True)):
-        B = by_rows(lambda v, m=m, nodes=nodes: rate(m, x[nodes], v), 3 * len(nodes))  # type: ignore[misc]
+        B = linear_map_matrix(lambda v, m=m, nodes=nodes: rate(m, x[nodes], v), 3 * len(nodes))  # type: ignore[misc]
         C[np.ix_(dof(nodes), dof(nodes))] += B.T @ V @ B
     return C
 
@@ -89,7 +89,7 @@ def volumes(rest: np.ndarray, tets: np.ndarray) -> list[float]:
     return [abs(float(np.linalg.det(rest[tet][1:] - rest[tet][0]))) / 6 for tet in tets]
 
 
-def of_tets(strain: str, V: np.ndarray, rest: np.ndarray, tets: np.ndarray, x: np.ndarray) -> np.ndarray:
+def tet_dissipation(strain: str, V: np.ndarray, rest: np.ndarray, tets: np.ndarray, x: np.ndarray) -> np.ndarray:
     weighted = [w * V for w in volumes(rest, tets)]
     return dissipation(lambda m, y, v: RATES[strain](rest[tets[m]], y, v), weighted, tets, x)
 
@@ -102,7 +102,7 @@ def strain_rate(
     lam, mu = lame(young, poisson)
     V, along = beta * isotropic(lam, mu, 3), 4 * "XYZ".index(axis)
     V[along, along] *= times
-    return of_tets(strain, V, rest, tets, x)
+    return tet_dissipation(strain, V, rest, tets, x)
 
 
 def traditional(
@@ -116,7 +116,7 @@ def traditional(
     k2 = (2 * np.pi / wavelength) ** 2
     psi = np.sqrt(4 * density * mu / k2)
     phi = np.sqrt(4 * density * (2 * mu + lam) / k2) - 2 * psi
-    return of_tets("GREEN", isotropic(phi, psi, 3), rest, tets, x)
+    return tet_dissipation("GREEN", isotropic(phi, psi, 3), rest, tets, x)
 
 
 def rayleigh(

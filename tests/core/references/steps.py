@@ -70,7 +70,7 @@ class Start:
     h: float
 
 
-def held(scene: Scene, start: Start, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def with_hard_pins(scene: Scene, start: Start, x: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return positions and velocities with hard pins at their targets."""
     x, v = x.copy(), v.copy()
     x[scene.hard] = start.end[scene.hard]
@@ -78,7 +78,7 @@ def held(scene: Scene, start: Start, x: np.ndarray, v: np.ndarray) -> tuple[np.n
     return x, v
 
 
-def euler(
+def solve_euler(
     scene: Scene, x: np.ndarray, before: np.ndarray, guess: np.ndarray, pins: tuple[np.ndarray, np.ndarray], h: float,
     most: int = 200, damped_at: np.ndarray | None = None,
 ) -> np.ndarray:  # fmt: skip
@@ -106,8 +106,8 @@ def euler(
 
 def backward_euler(scene: Scene, start: Start, most: int = 200) -> tuple[np.ndarray, np.ndarray]:
     before = scene.damped(start.x, start.v, start.v)
-    v = euler(scene, start.x, before, start.v, (start.begin, start.end), start.h, most)
-    return held(scene, start, start.x + start.h * v, v)
+    v = solve_euler(scene, start.x, before, start.v, (start.begin, start.end), start.h, most)
+    return with_hard_pins(scene, start, start.x + start.h * v, v)
 
 
 def midpoint(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
@@ -115,8 +115,8 @@ def midpoint(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
     middle = 0.5 * (start.begin + start.end)
     there = start.x + 0.5 * start.h * before
     there[scene.hard] = middle[scene.hard]
-    v = euler(scene, start.x, before, start.v, (start.begin, middle), 0.5 * start.h, damped_at=there)
-    return held(scene, start, start.x + start.h * v, 2 * v - before)
+    v = solve_euler(scene, start.x, before, start.v, (start.begin, middle), 0.5 * start.h, damped_at=there)
+    return with_hard_pins(scene, start, start.x + start.h * v, 2 * v - before)
 
 
 def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
@@ -127,24 +127,24 @@ def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
     half = 0.5 * (start.begin + start.end)
     middle[scene.hard] = half[scene.hard]
     speed = before + 0.5 * h * force / scene.mass[:, None]
-    there, _ = held(scene, start, start.x + h * before, before)
-    v = euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h, damped_at=there)
-    return held(scene, start, start.x + 0.5 * h * (before + v), v)
+    there, _ = with_hard_pins(scene, start, start.x + h * before, before)
+    v = solve_euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h, damped_at=there)
+    return with_hard_pins(scene, start, start.x + 0.5 * h * (before + v), v)
 
 
-def ahead(scene: Scene, start: Start) -> np.ndarray:
+def predicted_velocities(scene: Scene, start: Start) -> np.ndarray:
     """Return the velocities of the explicit methods."""
     force = scene.force(start.x, start.begin) - (scene.drag(start.x) @ start.v.ravel()).reshape(-1, 3)
     return scene.damped(start.x, start.v, start.v + start.h * force / scene.mass[:, None])
 
 
 def symplectic(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
-    v = ahead(scene, start)
-    return held(scene, start, start.x + start.h * v, v)
+    v = predicted_velocities(scene, start)
+    return with_hard_pins(scene, start, start.x + start.h * v, v)
 
 
 def forward(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
-    return held(scene, start, start.x + start.h * start.v, ahead(scene, start))
+    return with_hard_pins(scene, start, start.x + start.h * start.v, predicted_velocities(scene, start))
 
 
 INTEGRATORS: dict[str, Callable[[Scene, Start], tuple[np.ndarray, np.ndarray]]] = {

@@ -30,7 +30,7 @@ class Body:
 Dials = Mapping[str, Any]
 
 
-def removed_in(h: float, gamma: float) -> float:
+def removed_fraction(h: float, gamma: float) -> float:
     """Return gamma_h of (2.19): gamma applies to 1/24 s."""
     return float(1.0 - (1.0 - gamma) ** (24.0 * h))
 
@@ -43,7 +43,7 @@ def edges(elements: np.ndarray) -> list[tuple[int, int]]:
 def point(body: Body, dials: Dials) -> np.ndarray:
     """Return the velocities of point damping, (3.2)."""
     mean = body.mass.sum() / len(body.mass)
-    gamma = removed_in(body.h, dials["gamma"])
+    gamma = removed_fraction(body.h, dials["gamma"])
     return np.array([(1.0 - min(gamma * mean / m, 1.0)) * v for m, v in zip(body.mass, body.predicted, strict=True)])
 
 
@@ -74,7 +74,7 @@ def springs(body: Body, dials: Dials, projected: bool) -> np.ndarray:
 
     With damp_current, the first sweep takes its force from the velocities before the step.
     """
-    D = removed_in(body.h, dials["gamma"]) * spring_matrix(body, projected)
+    D = removed_fraction(body.h, dials["gamma"]) * spring_matrix(body, projected)
     v = body.predicted.ravel()
     first = body.before.ravel() if dials["damp_current"] else v
     v = v - D @ first
@@ -85,7 +85,7 @@ def whole_body(body: Body) -> list[list[int]]:
     return [list(range(len(body.mass)))]
 
 
-def pieces(body: Body) -> list[list[int]]:
+def connected_pieces(body: Body) -> list[list[int]]:
     left, found = set(range(len(body.mass))), []
     while left:
         piece = {left.pop()}
@@ -111,7 +111,7 @@ def neighbours(body: Body) -> list[list[int]]:
 
 CLUSTERS: dict[str, Callable[[Body], list[list[int]]]] = {
     "BODY": whole_body,
-    "PIECES": pieces,
+    "PIECES": connected_pieces,
     "ELEMENTS": each_element,
     "RINGS": neighbours,
 }
@@ -138,7 +138,7 @@ class Cluster:
 
 def direct(body: Body, dials: Dials) -> np.ndarray:
     """Return the velocities of direct damping, (3.5) and (3.6). Each stage of a sequence damps the previous result."""
-    v, gamma = body.predicted, removed_in(body.h, dials["gamma"])
+    v, gamma = body.predicted, removed_fraction(body.h, dials["gamma"])
     torques = [dials["torque"], dials["torque"] if dials["torque_then"] == "SAME" else dials["torque_then"]]
     for name, torque in zip(dials["clusters"].split("_THEN_"), torques, strict=False):
         members = CLUSTERS[name](body)
@@ -167,12 +167,12 @@ def along_edges(one: Cluster) -> np.ndarray:
     return total
 
 
-def edges_ours(one: Cluster) -> np.ndarray:
+def edge_forces(one: Cluster) -> np.ndarray:
     """Return the force of (3.8), whose c maximises the energy loss c v.f + c^2 h f.f/(2 m)."""
-    return most_lost(one, along_edges(one))
+    return maximise_loss(one, along_edges(one))
 
 
-def edges_printed(one: Cluster) -> np.ndarray:
+def printed_edge_forces(one: Cluster) -> np.ndarray:
     """Return the force of (3.9)."""
     force = along_edges(one)
     ratios = [np.linalg.norm(f) / np.linalg.norm(g) for f, g in zip(one.f, force, strict=True)]
@@ -185,7 +185,7 @@ def radii(one: Cluster) -> np.ndarray:
     return along - np.outer(one.mass / one.mass.sum(), along.sum(axis=0))
 
 
-def programme(one: Cluster) -> np.ndarray:
+def linear_programme(one: Cluster) -> np.ndarray:
     """Return the force of (3.11) by the dual linear programme: maximise b.y with |A^T y| <= 1.
 
     b is the required change of the torque, A the sums over nodes. The correction is nonzero only where the bound is
@@ -212,7 +212,7 @@ def best_rigid(one: Cluster) -> np.ndarray:
     return np.array([f - m * np.cross(spin, r) for f, m, r in zip(one.f, one.mass, one.arms, strict=True)])
 
 
-def most_lost(one: Cluster, force: np.ndarray) -> np.ndarray:
+def maximise_loss(one: Cluster, force: np.ndarray) -> np.ndarray:
     """Return the force times c of (3.8)."""
     gain = one.h * sum(f @ f / m for f, m in zip(force, one.mass, strict=True))
     return float(np.clip(-np.sum(one.v * force) / gain, 0.0, 1.0)) * force
@@ -220,15 +220,15 @@ def most_lost(one: Cluster, force: np.ndarray) -> np.ndarray:
 
 def rays(one: Cluster) -> np.ndarray:
     """Return the force of [Sch] 3.3.2 with the masses as alpha_i, and c of (3.8)."""
-    return most_lost(one, radii(one))
+    return maximise_loss(one, radii(one))
 
 
 TORQUES: dict[str, Callable[[Cluster], np.ndarray]] = {
     "RIGID": best_rigid,
-    "EDGES": edges_ours,
-    "EDGES_PRINTED": edges_printed,
+    "EDGES": edge_forces,
+    "EDGES_PRINTED": printed_edge_forces,
     "RADII": radii,
-    "PROGRAMME": programme,
+    "PROGRAMME": linear_programme,
     "RAYS": rays,
     "NONE": lambda one: one.f,
 }
