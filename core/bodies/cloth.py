@@ -179,7 +179,7 @@ class ClothKind(BodyKind):
         length_scales = length_factors(weights_at_nodes(body.length_map, sheet.vertices), triangles)
         length_scales *= 1.0 - settings.shrink / 100.0
         if (length_scales != 1.0).any():
-            membrane = membrane.with_shrink(length_scales)
+            membrane = membrane.with_length_scale(length_scales)
         # Rigidity of a plate, scaled by the Bending factor of the fabric.
         rigidity = settings.bending * BASE_YOUNG * thickness**3 / (12.0 * (1.0 - POISSON**2))
         bending = ShellBending(rest, triangles, rigidity * stiffness_scales, pins.hard_pin_mask(len(rest)), POISSON)

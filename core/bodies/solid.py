@@ -63,7 +63,7 @@ class EmbeddedSkin:
 class LatticeBody:
     """Lattice of tetrahedra around the surface of a body, with the painted maps of the body."""
 
-    cover: LatticeMesh
+    mesh: LatticeMesh
     body: Body
 
     @staticmethod
@@ -74,12 +74,12 @@ class LatticeBody:
     @property
     def material_volumes(self) -> Array:
         """Volume (m,) m^3 of material in each tet."""
-        return np.asarray(self.cover.fill_fractions * tet_volumes(self.cover.nodes, self.cover.tets))
+        return np.asarray(self.mesh.fill_fractions * tet_volumes(self.mesh.nodes, self.mesh.tets))
 
     @property
     def mass(self) -> Array:
         """Lumped mass (n,) kg."""
-        return lumped_mass(self.cover.tets, self.material_volumes, self.body.settings.density, len(self.cover.nodes))
+        return lumped_mass(self.mesh.tets, self.material_volumes, self.body.settings.density, len(self.mesh.nodes))
 
     @property
     def effective_volumes(self) -> Array:
@@ -88,7 +88,7 @@ class LatticeBody:
         return (
             self.material_volumes
             if painted is None
-            else self.material_volumes * stiffness_scale(painted[self.cover.tets].mean(axis=1))
+            else self.material_volumes * stiffness_scale(painted[self.mesh.tets].mean(axis=1))
         )
 
     @property
@@ -101,18 +101,16 @@ class LatticeBody:
         """Return painted weights (v,) at the nodes (n,)."""
         if values is None:
             return None
-        return painted_node_values(
-            self.cover.embedding, self.cover.tets, len(self.cover.nodes), np.clip(values, 0.0, 1.0)
-        )
+        return painted_node_values(self.mesh.embedding, self.mesh.tets, len(self.mesh.nodes), np.clip(values, 0.0, 1.0))
 
     def pinned_nodes(self, young: float) -> tuple[Index, Array]:
         """Return the pinned nodes and their stiffness for a modulus in Pa, see pins.pin_nodes."""
-        cover, body = self.cover, self.body
+        cover, body = self.mesh, self.body
         return pin_nodes(cover.embedding, cover.tets, len(cover.nodes), body.surface, body.pins, young)
 
     def build_model(self, block: BodyDiscretization) -> Model:
         """Return the model of a block that has the nodes of this lattice."""
-        cover, body = self.cover, self.body
+        cover, body = self.mesh, self.body
         # Nodes of fully pinned elements need no local rotation.
         needs_rotation = np.zeros(len(cover.nodes), dtype=bool)
         for group in block.groups:
@@ -158,25 +156,25 @@ class SolidKind(BodyKind):
     @staticmethod
     def build(body: Body) -> Model:
         settings, lattice = body.settings, LatticeBody.of(body)
-        nodes, tets = lattice.cover.nodes, lattice.cover.tets
+        nodes, tets = lattice.mesh.nodes, lattice.mesh.tets
         material = ElasticMaterial(BASE_YOUNG, settings.poisson, settings.density)
-        law = next(model for model in ELASTIC_MODELS if model.name == settings.material)
+        elastic_model_type = next(model for model in ELASTIC_MODELS if model.name == settings.material)
         pinned, stiffness = lattice.pinned_nodes(material.young)
         fixed = np.zeros(len(nodes), dtype=bool)
         fixed[pinned[np.isinf(stiffness)]] = True
         is_simulated = ~fixed[tets].all(axis=1)
-        flesh, effective_volumes = law(material), lattice.effective_volumes
-        elastic = TetElasticity(nodes, tets[is_simulated], effective_volumes[is_simulated], flesh)
+        elastic_model, effective_volumes = elastic_model_type(material), lattice.effective_volumes
+        elastic = TetElasticity(nodes, tets[is_simulated], effective_volumes[is_simulated], elastic_model)
         fibre_strengths = lattice.at_nodes(body.fibre_map)
         terms = (
             PlasticTerm.create(TensorFlow(elastic)),
             *fibre_terms(
                 body,
-                lattice.cover,
+                lattice.mesh,
                 np.flatnonzero(is_simulated),
                 fibre_strengths,
                 effective_volumes,
-                flesh,
+                elastic_model,
                 material.young,
             ),
             *pin_springs(pinned, stiffness),

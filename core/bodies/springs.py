@@ -87,7 +87,7 @@ def _volume_model(body: Body) -> Model:
     Simulation of Elastic Membranes by Triangulated Spring Meshes* (1998): k = E sum V/L^2 over the tetrahedra of an
     edge."""
     covered = LatticeBody.of(body)
-    nodes, tets = covered.cover.nodes, covered.cover.tets
+    nodes, tets = covered.mesh.nodes, covered.mesh.tets
     pinned, pin_stiffness = covered.pinned_nodes(BASE_YOUNG)
     edges = element_edges(tets)
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)

@@ -27,7 +27,7 @@ _CACHED_BATCHES = 8
 def can_batch(model: ContactModel, a: int, b: int) -> bool:
     """Return whether the pair of points of surface a and triangles of surface b can be batched with others."""
     one, other = model.surfaces[a], model.surfaces[b]
-    if a == b or one.is_obstacle or other.is_obstacle or not other.is_closed:
+    if a == b or one.is_collider or other.is_collider or not other.is_closed:
         return False
     return max(len(one.triangles), len(other.triangles)) <= _MAX_TRIANGLES
 

@@ -53,11 +53,11 @@ class CollisionDetection:
     thorough: whether edges between nearly coplanar triangles are tested too.
     """
 
-    def __init__(self, state: CollisionState, history: ContactHistory | None, thorough: bool = False) -> None:
-        self.state, self.model, self._thorough = state, state.model, thorough
+    def __init__(self, state: CollisionState, history: ContactHistory | None, is_thorough: bool = False) -> None:
+        self.state, self.model, self._is_thorough = state, state.model, is_thorough
         self._history = history or ContactHistory()
         self._is_first_step = history is None
-        self._obstacle_surfaces: dict[int, Triangles] = {}
+        self._collider_surfaces: dict[int, Triangles] = {}
         self._start_surfaces: dict[int, Triangles] = {}
         self._batched = BatchedDetection(state, self._history)
 
@@ -87,7 +87,7 @@ class CollisionDetection:
             single += [pair for pair, one in zip(batched, needs_single, strict=True) if one]
         collisions += [self._pair_collisions(a, b, points, bounds, end_surfaces) for a, b in single]
         visible = [(a, b) for a, b in near_pairs if model.visible_surface[a] == a and model.visible_surface[b] == b]
-        collisions += edge_edge_contacts(self.state, visible, points, bounds, self._thorough)
+        collisions += edge_edge_contacts(self.state, visible, points, bounds, self._is_thorough)
         for a in model.self_colliding:
             collisions += self._self_collisions(a, points, bounds, end_surfaces)
         return build_contacts(self.state, collisions, self._history, points)
@@ -104,10 +104,10 @@ class CollisionDetection:
     def _end_surface(self, place: int, points: Array) -> Triangles:
         """Return a surface at the step's end; those of colliders are cached."""
         surface, part = self.model.surfaces[place], self.model.points_of(place)
-        if surface.is_obstacle:
-            if place not in self._obstacle_surfaces:
-                self._obstacle_surfaces[place] = Triangles(points[part], surface.triangles, surface.topology)
-            return self._obstacle_surfaces[place]
+        if surface.is_collider:
+            if place not in self._collider_surfaces:
+                self._collider_surfaces[place] = Triangles(points[part], surface.triangles, surface.topology)
+            return self._collider_surfaces[place]
         return Triangles(points[part], surface.triangles, surface.topology)
 
     def _start_surface(self, place: int) -> Triangles:
@@ -151,13 +151,24 @@ class CollisionDetection:
         if len(needs_ccd):
             begin, end = start[needs_ccd], end_points[needs_ccd]
             # Test only triangles near the paths, which are few of a large surface.
-            among = triangles_sweeping_box(start_surface, end_surface, *bounding_box(np.concatenate([begin, end])))
-            hits = point_triangle_ccd(begin, end, start_surface.vertices, end_surface.vertices, second.triangles[among])
+            nearby_triangles = triangles_sweeping_box(
+                start_surface, end_surface, *bounding_box(np.concatenate([begin, end]))
+            )
+            hits = point_triangle_ccd(
+                begin, end, start_surface.vertices, end_surface.vertices, second.triangles[nearby_triangles]
+            )
             if len(hits.point):
-                hit_points, hit_triangles = needs_ccd[hits.point], among[hits.triangle]
+                hit_points, hit_triangles = needs_ccd[hits.point], nearby_triangles[hits.triangle]
                 unaffected = np.flatnonzero(~np.isin(near.point[is_kept], hit_points))
-                one, two, three, four = found[0]
-                found = [(one[unaffected], two[unaffected], three[unaffected], four[unaffected])]
+                kept_points, kept_triangles, kept_weights, kept_normals = found[0]
+                found = [
+                    (
+                        kept_points[unaffected],
+                        kept_triangles[unaffected],
+                        kept_weights[unaffected],
+                        kept_normals[unaffected],
+                    )
+                ]
                 side = hits.side
                 if not second.is_closed:
                     side = np.where(np.isin(candidates[hit_points], self._history.points_behind(a, b)), -side, side)
@@ -168,19 +179,19 @@ class CollisionDetection:
                 found.append(
                     (hit_points[is_allowed], hit_triangles[is_allowed], hits.weights[is_allowed], outward[is_allowed])
                 )
-        inside = self._exits(a, b, candidates, end_points, end_surface, found)
-        if inside is not None:
-            found.append(inside)
+        exits = self._exits(a, b, candidates, end_points, end_surface, found)
+        if exits is not None:
+            found.append(exits)
         point, triangle, weights, normal = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        stack = np.column_stack(
+        stencil_nodes = np.column_stack(
             [candidates[point] + first_slice.start, second.triangles[triangle] + second_slice.start]
         )
         weights_of_stencil = np.column_stack([np.ones(len(point)), -weights])
         area = first.areas[candidates[point]]
-        if first.is_obstacle:
+        if first.is_collider:
             area = np.minimum(area, 3.0 * second.areas[second.triangles[triangle]].mean(axis=1))
         return Collisions(
-            np.tile([a, b], (len(point), 1)), stack, weights_of_stencil, normal, candidates[point], POINT, area
+            np.tile([a, b], (len(point), 1)), stencil_nodes, weights_of_stencil, normal, candidates[point], POINT, area
         )
 
     def _self_collisions(
@@ -220,9 +231,9 @@ class CollisionDetection:
 
     def _candidate_points(self, first: CollisionSurface, second: CollisionSurface, points_slice: slice) -> Index:
         """Return the points of a surface that may touch triangles of another one."""
-        if not first.is_obstacle:
+        if not first.is_collider:
             # Points that only the animation moves can touch another body, but not a collider.
-            if second.is_obstacle:
+            if second.is_collider:
                 return np.asarray(first.used_vertices[self.model.is_dynamic[points_slice][first.used_vertices]])
             return first.used_vertices
         if first.median_edge_length < second.median_edge_length:
@@ -255,22 +266,22 @@ class CollisionDetection:
             is_forbidden = np.zeros(len(point), dtype=bool)
             if second.is_closed:
                 corner = start_surface.vertices[triangles[triangle, 0]]
-                out = np.einsum("ki,ki->k", start[point] - corner, start_surface.normals[triangle])
-                is_forbidden |= out < -MAX_START_DEPTH * distance
+                signed_distance = np.einsum("ki,ki->k", start[point] - corner, start_surface.normals[triangle])
+                is_forbidden |= signed_distance < -MAX_START_DEPTH * distance
             if first.is_closed:
                 is_forbidden |= ~has_opposing_face(
                     end_surfaces[a], first.vertex_triangles, candidates[point], end_surfaces[b].normals[triangle]
                 )
             if is_self:
-                far = np.linalg.norm(rest[candidates[point]] - middle[triangle], axis=1) - radius[triangle]
+                rest_distance = np.linalg.norm(rest[candidates[point]] - middle[triangle], axis=1) - radius[triangle]
                 if second.seam is not None:
                     # The shortest rest distance may lead across a seam.
                     sewn_vertex, seam_distance = (part[candidates[point]] for part in second.seam)
-                    far = np.minimum(
-                        far,
+                    rest_distance = np.minimum(
+                        rest_distance,
                         seam_distance + np.linalg.norm(rest[sewn_vertex] - middle[triangle], axis=1) - radius[triangle],
                     )
-                is_forbidden |= far < _NEIGHBOUR_DISTANCES * distance
+                is_forbidden |= rest_distance < _NEIGHBOUR_DISTANCES * distance
                 is_forbidden |= (triangles[triangle] == candidates[point][:, None]).any(axis=1)
                 is_forbidden |= ~is_dynamic[candidates[point]] & ~is_dynamic[triangles[triangle]].any(axis=1)
             return np.asarray(is_forbidden)
@@ -292,8 +303,8 @@ class CollisionDetection:
         The front is the side on which a point began the step. The sign is 1 in front and -1 behind.
         """
         triangle = self.model.surfaces[b].triangles[near.triangle]
-        place = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
-        side = np.einsum("ki,ki->k", start[near.point] - place, start_surface.normals[near.triangle])
+        nearest_points = np.einsum("kj,kji->ki", near.weights, start_surface.vertices[triangle])
+        side = np.einsum("ki,ki->k", start[near.point] - nearest_points, start_surface.normals[near.triangle])
         side = np.where(side < 0.0, -1.0, 1.0)
         # Points that ended the last step slightly behind the surface came from the other side.
         side = np.where(np.isin(candidates[near.point], self._history.points_behind(a, b)), -side, side)

@@ -32,7 +32,7 @@ class KinematicMotion:
 
 
 @dataclass(frozen=True)
-class ObstacleMotion:
+class ColliderMotion:
     """Motion of a collider during a step.
 
     friction_scale: factor on friction.  thickness: m, contact distance in front of its surface.
@@ -49,7 +49,7 @@ class ContactInputs:
 
     motion: of its surface as animated.  contact_distance: m, 0 for the default fraction of its size.
     friction, backward_friction: coefficients forwards (or in all directions) and backwards.
-    obstacles: of the scene, the same for all bodies of a system.
+    colliders: of the scene, the same for all bodies of a system.
     common_exit: whether all points of a piece that starts inside another body leave it in the same direction.
     """
 
@@ -57,28 +57,28 @@ class ContactInputs:
     contact_distance: float = 0.0
     friction: float = 0.5
     backward_friction: float = 0.5
-    obstacles: tuple[ObstacleMotion, ...] = ()
+    colliders: tuple[ColliderMotion, ...] = ()
     common_exit: bool = False
 
     def subinterval(self, index: int, count: int) -> ContactInputs:
         """Return the inputs of one of count equal parts of the step."""
-        obstacles = tuple(
-            ObstacleMotion(one.motion.subinterval(index, count), one.friction_scale, one.thickness)
-            for one in self.obstacles
+        colliders = tuple(
+            ColliderMotion(one.motion.subinterval(index, count), one.friction_scale, one.thickness)
+            for one in self.colliders
         )
-        return replace(self, motion=self.motion.subinterval(index, count), obstacles=obstacles)
+        return replace(self, motion=self.motion.subinterval(index, count), colliders=colliders)
 
     def at_end(self) -> ContactInputs:
         """Return the inputs with all motion stopped at its end."""
-        obstacles = tuple(
-            ObstacleMotion(KinematicMotion(one.motion.end, one.motion.end), one.friction_scale, one.thickness)
-            for one in self.obstacles
+        colliders = tuple(
+            ColliderMotion(KinematicMotion(one.motion.end, one.motion.end), one.friction_scale, one.thickness)
+            for one in self.colliders
         )
-        return replace(self, motion=KinematicMotion(self.motion.end, self.motion.end), obstacles=obstacles)
+        return replace(self, motion=KinematicMotion(self.motion.end, self.motion.end), colliders=colliders)
 
     @property
     def is_still(self) -> bool:
-        return self.motion.is_still and all(one.motion.is_still for one in self.obstacles)
+        return self.motion.is_still and all(one.motion.is_still for one in self.colliders)
 
 
 @dataclass(frozen=True)
@@ -119,17 +119,17 @@ class CollisionState:
 
         inputs: of each block.  stiffness_factors: (b,) of each block.
         """
-        obstacles = next(one.obstacles for one in inputs if one is not None)
+        colliders = next(one.colliders for one in inputs if one is not None)
         start, offset = np.empty((model.point_count, 3)), np.empty((model.point_count, 3))
         simulated = model.operator @ positions
         parameters = []
-        for place, (surface, obstacle) in enumerate(zip(model.surfaces, model.obstacle_indices, strict=True)):
+        for place, (surface, collider) in enumerate(zip(model.surfaces, model.collider_indices, strict=True)):
             part = model.points_of(place)
-            if surface.is_obstacle:
-                obstacle_inputs = obstacles[obstacle]
-                start[part], offset[part] = obstacle_inputs.motion.start, obstacle_inputs.motion.end
+            if surface.is_collider:
+                collider_inputs = colliders[collider]
+                start[part], offset[part] = collider_inputs.motion.start, collider_inputs.motion.end
                 parameters.append(
-                    (obstacle_inputs.thickness, obstacle_inputs.friction_scale, obstacle_inputs.friction_scale, 0.0)
+                    (collider_inputs.thickness, collider_inputs.friction_scale, collider_inputs.friction_scale, 0.0)
                 )
             else:
                 body = inputs[surface.block]
@@ -148,7 +148,7 @@ class CollisionState:
                     )
                 )
         distance, friction, backward, young = np.array(parameters).T
-        bodies = [None if one.is_obstacle else inputs[one.block] for one in model.surfaces]
+        bodies = [None if one.is_collider else inputs[one.block] for one in model.surfaces]
         common_exit = np.array([one is not None and one.common_exit for one in bodies])
         return CollisionState(
             model, start, offset, offset - (start - simulated), distance, friction, backward, young, common_exit, h
@@ -158,7 +158,7 @@ class CollisionState:
     def pair_distances(self) -> Array:
         """Contact distance (s, s) of two surfaces in m: the mean of two bodies' distances, the sum with a collider."""
         summed = self.contact_distance[:, None] + self.contact_distance
-        is_obstacle = self.model.is_obstacle
+        is_obstacle = self.model.is_collider
         return np.asarray(np.where(is_obstacle[:, None] | is_obstacle, 1.0, 0.5) * summed)
 
     @cached_property

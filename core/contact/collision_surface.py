@@ -61,7 +61,7 @@ class CollisionSurface:
     seam: tuple[Index, Array] | None = None
 
     @property
-    def is_obstacle(self) -> bool:
+    def is_collider(self) -> bool:
         return self.block < 0
 
     @cached_property

@@ -96,7 +96,7 @@ def build_contacts(
     key = np.stack([first, kind, feature, second], axis=1)
     distances = state.pair_distances[first, second]
     # Between two bodies, points of either one touch the other; an edge pair counts only once.
-    bodies = ~model.is_obstacle
+    bodies = ~model.is_collider
     young = np.where(bodies, state.young, np.inf)
     is_two_sided = bodies[first] & bodies[second] & (kind != EDGE)
     stiffness = np.where(is_two_sided, 0.5, 1.0) * np.minimum(young[first], young[second]) * area / distances
@@ -133,7 +133,7 @@ def friction_coefficients(state: CollisionState, stencil: Index, weights: Array,
 
     stencil, weights: (k, 4), see Collisions.  slip: (k, 3) m, estimated slip.  surfaces: (k, 2).
     """
-    with_obstacle = state.model.is_obstacle[surfaces].any(axis=1)
+    with_obstacle = state.model.is_collider[surfaces].any(axis=1)
     a, b = (
         _side_friction(state, stencil, sign * weights, sign * slip, which)
         for sign, which in zip((1.0, -1.0), surfaces.T, strict=True)

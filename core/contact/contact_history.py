@@ -121,8 +121,10 @@ class ContactHistory:
 
     def points_behind(self, surface: int, other: int) -> Index:
         """Return the points of a surface that ended the last step behind another surface."""
-        mine = (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
-        return np.asarray(np.unique(self.keys[mine, 2]))
+        is_match = (
+            (self.keys[:, 0] == surface) & (self.keys[:, 3] == other) & (self.keys[:, 1] == 0) & (self.depths > 0.0)
+        )
+        return np.asarray(np.unique(self.keys[is_match, 2]))
 
     def to_array(self) -> Array:
         """Return the history as numbers (k, 9), the format of cached frames."""

@@ -27,7 +27,7 @@ class ContactModel:
     """
 
     surfaces: tuple[CollisionSurface, ...]
-    obstacle_indices: tuple[int, ...]
+    collider_indices: tuple[int, ...]
     colliding_pairs: tuple[tuple[int, int], ...]
     self_colliding: tuple[int, ...] = ()
     proxy_surfaces: tuple[tuple[int, int], ...] = ()
@@ -71,9 +71,9 @@ class ContactModel:
         ).tocsr()
 
     @cached_property
-    def is_obstacle(self) -> Mask:
+    def is_collider(self) -> Mask:
         """Mask (s,) of the surfaces that only their animation moves."""
-        return np.array([one.is_obstacle for one in self.surfaces], dtype=bool)
+        return np.array([one.is_collider for one in self.surfaces], dtype=bool)
 
     @cached_property
     def batches(self) -> dict[tuple[DirectedPair, ...], SurfaceBatch]:
@@ -83,7 +83,7 @@ class ContactModel:
     @cached_property
     def sizes(self) -> Array:
         """Size (s,) of each body in m; 0 for colliders."""
-        return np.array([0.0 if one.is_obstacle else one.size for one in self.surfaces])
+        return np.array([0.0 if one.is_collider else one.size for one in self.surfaces])
 
     @cached_property
     def thicknesses(self) -> Array:

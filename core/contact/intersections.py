@@ -64,9 +64,9 @@ def needs_exact_check(
     model, first, second = state.model, contacts.key[:, 0], contacts.key[:, 3]
     is_plane = np.array([one.is_plane for one in model.surfaces])[second]
     min_depth = np.where(is_plane, INVISIBLE_DEPTH * model.sizes[first], -DEEP_FRACTION * contacts.distance)
-    is_excluded = np.array([not one.is_obstacle and one.block in excluded_blocks for one in model.surfaces])
-    is_ignored = (model.is_obstacle[first] & is_excluded[second]) | (
-        is_excluded[first] & model.is_obstacle[second] & ~is_plane
+    is_excluded = np.array([not one.is_collider and one.block in excluded_blocks for one in model.surfaces])
+    is_ignored = (model.is_collider[first] & is_excluded[second]) | (
+        is_excluded[first] & model.is_collider[second] & ~is_plane
     )
     return bool(((depth > min_depth) & ~is_ignored).any())
 

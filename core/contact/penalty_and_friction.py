@@ -140,18 +140,21 @@ class ContactPotential:
 
     def _value_gradient(self, forces: ContactForces) -> tuple[float, Array]:
         contacts = self.contacts
-        inner, outer = np.minimum(forces.gap, 0.0), np.minimum(forces.gap + DEEP_FRACTION * contacts.distance, 0.0)
-        value = 0.5 * float(contacts.stiffness @ (inner**2 + DEEP_STIFFNESS * outer**2))
-        slip, limit = self._slip_and_limit(forces)
-        sticks = slip * contacts.stiffness <= limit
+        negative_gap, negative_deep_gap = (
+            np.minimum(forces.gap, 0.0),
+            np.minimum(forces.gap + DEEP_FRACTION * contacts.distance, 0.0),
+        )
+        value = 0.5 * float(contacts.stiffness @ (negative_gap**2 + DEEP_STIFFNESS * negative_deep_gap**2))
+        slip_distance, limit = self._slip_and_limit(forces)
+        is_sticking = slip_distance * contacts.stiffness <= limit
         value += float(
             np.where(
-                sticks,
-                0.5 * contacts.stiffness * slip**2,
-                limit * (slip - 0.5 * limit / np.maximum(contacts.stiffness, _TINY)),
+                is_sticking,
+                0.5 * contacts.stiffness * slip_distance**2,
+                limit * (slip_distance - 0.5 * limit / np.maximum(contacts.stiffness, _TINY)),
             ).sum()
         )
-        friction_stiffness = np.where(sticks, contacts.stiffness, limit / np.maximum(slip, _TINY))
+        friction_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY))
         return value, np.asarray(
             contacts.transposed_weights
             @ (friction_stiffness[:, None] * forces.slip - forces.force[:, None] * contacts.normal)
@@ -169,8 +172,8 @@ class ContactPotential:
         0: open.  1: closed.  2: deeper than DEEP_FRACTION.  4 is added if the contact slides.
         """
         forces = self.forces_at(positions)
-        slip, limit = self._slip_and_limit(forces)
-        is_sliding = (slip * self.contacts.stiffness > limit) & (limit > 0.0)
+        slip_distance, limit = self._slip_and_limit(forces)
+        is_sliding = (slip_distance * self.contacts.stiffness > limit) & (limit > 0.0)
         return (
             (forces.gap < 0.0).astype(np.int64)
             + (forces.gap + DEEP_FRACTION * self.contacts.distance < 0.0)
@@ -188,29 +191,35 @@ class ContactPotential:
         normal_stiffness = contacts.stiffness * ((current_states % 4 > 0) + DEEP_STIFFNESS * (current_states % 4 > 1))
         normal_projector = n[:, :, None] * n[:, None, :]
         total = normal_stiffness[:, None, None] * normal_projector
-        slip, limit = self._slip_and_limit(forces)
+        slip_distance, limit = self._slip_and_limit(forces)
         has_friction = limit > 0.0
         is_sticking = current_states < 4
-        tangential_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip, _TINY)) * has_friction
+        tangential_stiffness = (
+            np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY)) * has_friction
+        )
         total += tangential_stiffness[:, None, None] * (np.eye(3) - normal_projector)
-        slip_direction = forces.slip / np.maximum(slip, _TINY)[:, None]
-        slides = np.where(is_sticking, 0.0, tangential_stiffness)
-        total -= slides[:, None, None] * (slip_direction[:, :, None] * slip_direction[:, None, :])
+        slip_direction = forces.slip / np.maximum(slip_distance, _TINY)[:, None]
+        sliding_stiffness = np.where(is_sticking, 0.0, tangential_stiffness)
+        total -= sliding_stiffness[:, None, None] * (slip_direction[:, :, None] * slip_direction[:, None, :])
         return total
 
-    def stiffness_factors(self, positions: Array, states: Index) -> tuple[Index, Array]:
+    def stiffness_vectors(self, positions: Array, states: Index) -> tuple[Index, Array]:
         """Return the contact index (q,) and the vectors (q, 3), sqrt(N/m), of a low-rank form of the stiffness.
 
         The outer products of a contact's vectors add up to its stiffness_blocks() in the same states.
         """
         contacts, forces = self.contacts, self.forces_at(positions)
         normal_stiffness = contacts.stiffness * ((states % 4 > 0) + DEEP_STIFFNESS * (states % 4 > 1))
-        slip, limit = self._slip_and_limit(forces)
+        slip_distance, limit = self._slip_and_limit(forces)
         is_sticking, has_friction = states < 4, limit > 0.0
-        tangential_stiffness = np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip, _TINY)) * has_friction
+        tangential_stiffness = (
+            np.where(is_sticking, contacts.stiffness, limit / np.maximum(slip_distance, _TINY)) * has_friction
+        )
         # Along the slip direction the friction force is constant. Across it, the force rotates with the slip.
         slip_direction = np.where(
-            is_sticking[:, None], _perpendicular(contacts.normal), forces.slip / np.maximum(slip, _TINY)[:, None]
+            is_sticking[:, None],
+            _perpendicular(contacts.normal),
+            forces.slip / np.maximum(slip_distance, _TINY)[:, None],
         )
         cross_direction = cross_rows(contacts.normal.T, slip_direction.T).T
         indices, factors = [], []

@@ -95,7 +95,7 @@ class Membrane:
         modulus = self.fabric.lam + 2.0 * self.fabric.mu
         self.rounding = 8.0 * float(np.finfo(float).eps) * modulus * float(self.weights.sum())
 
-    def with_shrink(self, length_scale: Array) -> Membrane:
+    def with_length_scale(self, length_scale: Array) -> Membrane:
         """Return the membrane with the rest lengths of each triangle scaled by length_scale (m,), and equal weights."""
         other = copy(self)
         other._set_elements(

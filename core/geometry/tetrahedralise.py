@@ -238,9 +238,9 @@ def _min_dihedral_angles(nodes: Array, tets: Index) -> Array:
     normals /= np.maximum(np.linalg.norm(normals, axis=2), np.finfo(float).tiny)[:, :, None]
     cosines = -np.einsum("mik,mjk->mij", normals, normals)
     i, j = np.triu_indices(4, 1)
-    least: Array = np.arccos(np.clip(cosines[:, i, j].max(axis=1), -1.0, 1.0))
+    min_angles: Array = np.arccos(np.clip(cosines[:, i, j].max(axis=1), -1.0, 1.0))
     inverted = np.einsum("mk,mk->m", np.cross(b - a, c - a), d - a) <= 0.0
-    return np.where(inverted, -1.0, least)
+    return np.where(inverted, -1.0, min_angles)
 
 
 # Barycentric coordinates of probe points in a tet, and the volume fraction of each: one probe in each of the four

@@ -205,7 +205,7 @@ def _penetrations(
         young = [
             model.surfaces[k].young * float(factors[model.surfaces[k].block])
             for k in (block, int(partner))
-            if not model.surfaces[k].is_obstacle
+            if not model.surfaces[k].is_collider
         ]
         pressure = history.forces[worst] / max(_contact_area(model, history.keys[worst]), 1e-300)
         inside = (history.keys[:, 1] == POINT) & (history.keys[:, 0] != history.keys[:, 3])

@@ -12,7 +12,7 @@ from scipy.spatial import cKDTree
 from ..arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model, Strands
-from ..contact.collision_state import ContactInputs, KinematicMotion, ObstacleMotion
+from ..contact.collision_state import ColliderMotion, ContactInputs, KinematicMotion
 from ..contact.collision_surface import CONTACT_DISTANCE_RATIO, CollisionSurface
 from ..contact.contact_model import ContactModel
 from ..geometry.orientation import orient_outward
@@ -217,7 +217,7 @@ class ContactPose:
     def from_scene(scene: Scene, body: int, sample: SceneSample) -> ContactPose:
         """Return the contact data of a body in a sample of the scene."""
         settings = sample.settings[body] if sample.settings else scene.bodies[body].settings
-        return ContactPose(sample.bodies[body], settings, sample.obstacles)
+        return ContactPose(sample.bodies[body], settings, sample.collider_samples)
 
 
 def contact_inputs(start: ContactPose | None, end: ContactPose | None) -> ContactInputs | None:
@@ -225,7 +225,7 @@ def contact_inputs(start: ContactPose | None, end: ContactPose | None) -> Contac
     if start is None or end is None:
         return None
     obstacle_motions = tuple(
-        ObstacleMotion(KinematicMotion(before, after), dials.roughness, dials.thickness)
+        ColliderMotion(KinematicMotion(before, after), dials.roughness, dials.thickness)
         for (before, _), (after, dials) in zip(start.obstacles, end.obstacles, strict=True)
     )
     dials = end.settings

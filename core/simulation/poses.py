@@ -53,7 +53,7 @@ class PoseEvaluator:
 
     def _island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
         bodies = [self._body_pose(k, sample) for k in island.bodies]
-        anchors = [BlockPose(one.binding(sample.colliders[one.anchor])) for one in island.anchors]
+        anchors = [BlockPose(one.binding(sample.anchor_positions[one.anchor])) for one in island.anchors]
         return (*bodies, *anchors)
 
     def _body_pose(self, body: int, sample: SceneSample) -> BlockPose:
@@ -106,7 +106,7 @@ class PoseEvaluator:
     def animated_state(self, island: Island, sample: SceneSample) -> State:
         """Return the state of an island with its nodes in the animated shape at zero velocity."""
         positions = [_animated_nodes(self._assembly.models[k], sample.bodies[k]) for k in island.bodies]
-        positions += [one.binding(sample.colliders[one.anchor]) for one in island.anchors]
+        positions += [one.binding(sample.anchor_positions[one.anchor]) for one in island.anchors]
         plastic_history: dict[str, Array] = {}
         for place, k in enumerate(island.bodies):
             # Add plastic history from the start to all bodies that may flow, because folds of a flat sheet are computed

@@ -19,19 +19,19 @@ from ..scene.scene import Scene
 class SceneSample:
     """Scene at one time, in world space.
 
-    bodies: (v, 3) m of each body.  colliders: (v, 3) m of each anchor of links. Both in the scene's order.
+    bodies: (v, 3) m of each body.  anchor_positions: (v, 3) m of each anchor of links. Both in the scene's order.
     external_forces: on each body, see Body; empty if not sampled.
     frame: may be fractional.
-    obstacles: (v, 3) m of each collider, with its dials, in the scene's order.
+    collider_samples: (v, 3) m of each collider, with its dials, in the scene's order.
     settings: of each body; empty for those at the first frame.
     sensor_inputs: of each body's muscle controller; empty if not sampled.
     """
 
     bodies: tuple[Array, ...]
-    colliders: tuple[Array, ...] = ()
+    anchor_positions: tuple[Array, ...] = ()
     external_forces: tuple[ExternalForces | None, ...] = ()
     frame: float = 0.0
-    obstacles: tuple[tuple[Array, ColliderSettings], ...] = ()
+    collider_samples: tuple[tuple[Array, ColliderSettings], ...] = ()
     settings: tuple[Settings, ...] = ()
     sensor_inputs: tuple[SensorInputs | None, ...] = ()
 
@@ -98,14 +98,14 @@ class SceneSampler:
             if sensor_inputs is not None:
                 extra_arrays += [sensor_inputs.overrides, sensor_inputs.targets]
             digests[body.name] = array_digest(dials, *surfaces, *extra_arrays)
-        for k, collider in enumerate(self._scene.anchors):
-            digests[collider.name] = array_digest(*(one.colliders[k] for one in samples))
-        for k, obstacle in enumerate(self._scene.colliders):
-            obstacle_samples = [one.obstacles[k] for one in samples]
-            numbers = np.array([astuple(dials) for _, dials in obstacle_samples])
+        for k, anchor in enumerate(self._scene.anchors):
+            digests[anchor.name] = array_digest(*(one.anchor_positions[k] for one in samples))
+        for k, collider in enumerate(self._scene.colliders):
+            collider_samples = [one.collider_samples[k] for one in samples]
+            numbers = np.array([astuple(dials) for _, dials in collider_samples])
             # The same object may also be an anchor of links.
-            digest_name = f"{obstacle.name} as a collider"
-            digests[digest_name] = array_digest(numbers, *(vertices for vertices, _ in obstacle_samples))
+            digest_name = f"{collider.name} as a collider"
+            digests[digest_name] = array_digest(numbers, *(vertices for vertices, _ in collider_samples))
         return FrameInputs(number, tuple(samples), tuple(settings), substep_count, digests)
 
     def sample(self, frame: float) -> SceneSample:
@@ -119,8 +119,8 @@ class SceneSampler:
             None if body.sensor_inputs is None else body.sensor_inputs(frame) for body in self._scene.bodies
         )
         anchors = tuple(one.motion(frame) for one in self._scene.anchors)
-        obstacles = tuple((one.vertices_at(frame), one.settings_at(frame)) for one in self._scene.colliders)
-        return SceneSample(bodies, anchors, external_forces, frame, obstacles, sensor_inputs=sensor_inputs)
+        colliders = tuple((one.vertices_at(frame), one.settings_at(frame)) for one in self._scene.colliders)
+        return SceneSample(bodies, anchors, external_forces, frame, colliders, sensor_inputs=sensor_inputs)
 
     def _external_force_arrays(
         self, body: int, samples: list[SceneSample], settings: list[tuple[Settings, ...]]

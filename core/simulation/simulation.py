@@ -99,10 +99,10 @@ class Simulation:
 
     def precompute(self) -> None:
         """Precompute the hanging shapes, which depend only on the inputs of the first frame."""
-        for number, island in enumerate(self.islands):
+        for island_index, island in enumerate(self.islands):
             if is_constrained(island):
                 settings = [self.scene.bodies[k].settings for k in island.bodies]
-                self.statics.hanging_state(number, self.statics.stiffness_factors(number, settings))
+                self.statics.hanging_state(island_index, self.statics.stiffness_factors(island_index, settings))
 
     # Queries for a single body.
 
@@ -181,16 +181,16 @@ class Simulation:
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
-        for animated, settings in zip(frame_inputs.samples, frame_inputs.settings, strict=True):
-            next_pose = self.pose_evaluator.pose(animated)
+        for sample, settings in zip(frame_inputs.samples, frame_inputs.settings, strict=True):
+            next_pose = self.pose_evaluator.pose(sample)
             next_states = []
             for k, island in enumerate(version.statics.islands):
                 h = 1.0 / (self.scene.fps * substep_count)
-                island_state, dials = island.extract_state(state), [settings[body] for body in island.bodies]
+                island_state, island_settings = island.extract_state(state), [settings[body] for body in island.bodies]
                 island_state, contracted_inputs = fibre_inputs(
                     version.dials,
                     island,
-                    dials,
+                    island_settings,
                     island_state,
                     self.pose_evaluator.step_inputs(island, pose[k], next_pose[k]),
                     h,
@@ -198,10 +198,10 @@ class Simulation:
                 inputs = with_accelerations(
                     island,
                     contracted_inputs,
-                    dials,
-                    external_forces_of(island, animated),
+                    island_settings,
+                    external_forces_of(island, sample),
                     self.scene.gravity,
-                    FieldAccelerations(island, island_state, dials, animated.frame, h),
+                    FieldAccelerations(island, island_state, island_settings, sample.frame, h),
                 )
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings))
                 island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
@@ -210,8 +210,8 @@ class Simulation:
                 fallback_count += report.fallback_count > 0 or report.substeps > 1
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._step_error(k, settings, frame_inputs.number, report.outcome)
-                island_state = apply_plastic_flow(island.system, island_state, plasticity_per_block(dials, h))
-                if animated is frame_inputs.samples[-1]:
+                island_state = apply_plastic_flow(island.system, island_state, plasticity_per_block(island_settings, h))
+                if sample is frame_inputs.samples[-1]:
                     island_state = commit_plastic_rest_shape(island.system, island_state)
                 next_states.append(island_state)
             state, pose = State.concatenate(next_states), next_pose

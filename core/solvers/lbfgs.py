@@ -39,7 +39,7 @@ def minimise_lbfgs(
     outcome = Outcome.ITERATIONS
     iteration = 0
     for iteration in range(max_iterations + 1):
-        direction = -_two_loops(objective, history.pairs, gradient)
+        direction = -_two_loop_recursion(objective, history.pairs, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE
@@ -55,13 +55,13 @@ def minimise_lbfgs(
         error = np.sqrt(max(-slope, 0.0))
         first_error = error if first_error is None else first_error
         if criterion is not None:
-            is_near = criterion.is_converged(v, direction, error)
+            is_converged = criterion.is_converged(v, direction, error)
         else:
             # Compute the motion norm only if the first condition holds.
-            is_near = error <= tolerance.relative * first_error and error <= tolerance.relative * objective.motion_norm(
-                v
+            is_converged = (
+                error <= tolerance.relative * first_error and error <= tolerance.relative * objective.motion_norm(v)
             )
-        if is_near or error <= tolerance.absolute:
+        if is_converged or error <= tolerance.absolute:
             outcome = Outcome.CONVERGED
             break
         if iteration == max_iterations:
@@ -122,7 +122,9 @@ class _SecantPairs:
             self.pairs.append((step, change, 1.0 / product))
 
 
-def _two_loops(objective: PreconditionedObjective, pairs: deque[tuple[Array, Array, float]], gradient: Array) -> Array:
+def _two_loop_recursion(
+    objective: PreconditionedObjective, pairs: deque[tuple[Array, Array, float]], gradient: Array
+) -> Array:
     """Return the L-BFGS inverse Hessian times a gradient, (f, 3)."""
     q = gradient
     weights = []

@@ -36,14 +36,14 @@ class LineSearchResult:
     success: bool
 
 
-def backtrack(length: float, decrease: float, slope: float) -> float:
+def backtrack(length: float, value_change: float, slope: float) -> float:
     """Return half of the length."""
     return 0.5 * length
 
 
-def interpolate_quadratic(length: float, decrease: float, slope: float) -> float:
+def interpolate_quadratic(length: float, value_change: float, slope: float) -> float:
     """Return the minimum of the interpolating parabola, clamped to 0.1 to 0.5 times the length."""
-    curvature = 2.0 * (decrease - length * slope)
+    curvature = 2.0 * (value_change - length * slope)
     guess = -slope * length**2 / curvature if np.isfinite(curvature) and curvature > 0.0 else 0.0
     return min(max(guess, 0.1 * length), 0.5 * length)
 
@@ -66,13 +66,13 @@ def line_search(
     for tries in range(1, max_tries + 1):
         trial = v + length * direction
         new_value, new_gradient = objective.value_gradient(trial)
-        decrease = new_value - value
-        is_accepted = decrease <= _SUFFICIENT * length * slope
-        if not is_accepted and abs(decrease) <= objective.value_noise + _ROUNDING * abs(value):
+        value_change = new_value - value
+        is_accepted = value_change <= _SUFFICIENT * length * slope
+        if not is_accepted and abs(value_change) <= objective.value_noise + _ROUNDING * abs(value):
             is_accepted = abs(float(np.vdot(new_gradient, direction))) <= _CURVATURE * abs(slope)
         if is_accepted:
             return LineSearchResult(trial, new_value, new_gradient, tries, True)
-        length = reduce_step(length, decrease, slope)
+        length = reduce_step(length, value_change, slope)
     return LineSearchResult(trial, new_value, new_gradient, max_tries, False)
 
 

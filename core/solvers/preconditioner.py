@@ -22,7 +22,7 @@ _RELATIVE_SHIFT = 1e-12
 
 
 def try_single_precision(
-    matrix: csr_matrix, places: Array, max_entries: int = TWO_LEVEL_ENTRIES
+    matrix: csr_matrix, positions: Array, max_entries: int = TWO_LEVEL_ENTRIES
 ) -> TwoLevelPreconditioner | MultifrontalSolve | None:
     """Return a single-precision solve with a matrix (3n, 3n), or None if it is not positive definite.
 
@@ -30,23 +30,23 @@ def try_single_precision(
 
     places: (n, 3) m, node positions.
     """
-    symbolic = SymbolicFactorisation.of(matrix, places)
+    symbolic = SymbolicFactorisation.of(matrix, positions)
     if symbolic.entry_count > max_entries:
-        two_level = build_two_level(matrix, places)
+        two_level = build_two_level(matrix, positions)
         if two_level is not None:
             return two_level
-    return factorise_multifrontal(matrix, places, symbolic)
+    return factorise_multifrontal(matrix, positions, symbolic)
 
 
-def build_preconditioner(matrix: csr_matrix, places: Array) -> Solve:
+def build_preconditioner(matrix: csr_matrix, positions: Array) -> Solve:
     """Return an approximate solve with a matrix (3n, 3n), for use as a preconditioner.
 
     places: (n, 3) m, node positions.
     """
-    if len(places) >= _MIN_NODES:
-        found = try_single_precision(matrix, places)
+    if len(positions) >= _MIN_NODES:
+        found = try_single_precision(matrix, positions)
         if isinstance(found, TwoLevelPreconditioner) or (
-            found is not None and _is_accurate_enough(found, matrix, places)
+            found is not None and _is_accurate_enough(found, matrix, positions)
         ):
             return found
     try:
@@ -57,13 +57,13 @@ def build_preconditioner(matrix: csr_matrix, places: Array) -> Solve:
         return factorise((matrix + shift * identity(matrix.shape[0])).tocsr())
 
 
-def _is_accurate_enough(solve: Solve, matrix: csr_matrix, places: Array) -> bool:
+def _is_accurate_enough(solve: Solve, matrix: csr_matrix, positions: Array) -> bool:
     """Return whether a single-precision solve is accurate enough.
 
     It is not if the condition number of the matrix exceeds about 10^6.
     """
-    x = (places - places.mean(axis=0)) / max(float(np.ptp(places, axis=0).max()), 1e-300)
-    noise = np.random.default_rng(0).standard_normal((3 * len(places), 1))
+    x = (positions - positions.mean(axis=0)) / max(float(np.ptp(positions, axis=0).max()), 1e-300)
+    noise = np.random.default_rng(0).standard_normal((3 * len(positions), 1))
     exact = np.concatenate([rigid_body_modes(x).reshape(-1, 6), noise], axis=1)
     difference = solve(matrix @ exact) - exact
     errors = np.linalg.norm(difference, axis=0) / np.linalg.norm(exact, axis=0)

@@ -132,7 +132,7 @@ class StepPreconditioner:
     def add_contacts(self, energy: ContactPotential, x: Array, states: Index) -> None:
         """Replace the contact stiffness by that of contacts at x (n, 3) m in the given states (k,)."""
         self._contact_preconditioner = self._build_contact_preconditioner(
-            energy.contacts.weights, *energy.stiffness_factors(x, states)
+            energy.contacts.weights, *energy.stiffness_vectors(x, states)
         )
 
     def drop_contacts(self) -> None:

@@ -134,7 +134,7 @@ class ContactSolve:
             return -1.0
         collision_state = self.detection.state
         return _REDETECTION_FRACTION * float(
-            collision_state.contact_distance[[not one.is_obstacle for one in collision_state.model.surfaces]].min()
+            collision_state.contact_distance[[not one.is_collider for one in collision_state.model.surfaces]].min()
         )
 
     @property
@@ -147,10 +147,10 @@ class ContactSolve:
         if self.contact_history is None:
             return 0.0
         x = self._predicted_positions
-        rows, model = self.detection(x), self.detection.state.model
-        is_own = np.array([not one.is_obstacle and one.block in blocks for one in model.surfaces], dtype=bool)
-        rows = rows.select(is_own[rows.key[:, [0, 3]]].any(axis=1))
-        return float(penetration_increase(rows, x, self.contact_history).max(initial=0.0))
+        contacts, model = self.detection(x), self.detection.state.model
+        is_own = np.array([not one.is_collider and one.block in blocks for one in model.surfaces], dtype=bool)
+        contacts = contacts.select(is_own[contacts.key[:, [0, 3]]].any(axis=1))
+        return float(penetration_increase(contacts, x, self.contact_history).max(initial=0.0))
 
     def solve(
         self,
@@ -167,26 +167,26 @@ class ContactSolve:
         # Detect at the end of a step with the previous velocities. The law's predicted velocity, which ignores contact
         # forces, could tunnel through a support.
         x, history = self._predicted_positions, self.contact_history or ContactHistory()
-        rows = self.detection(x)
-        normal_force = history.forces_of(rows.key)
+        contacts = self.detection(x)
+        normal_force = history.forces_of(contacts.key)
         initially_touched = self._touched_regions(
-            rows, (ContactPotential(rows, normal_force).forces_at(x).force > 0.0) | (normal_force > 0.0)
+            contacts, (ContactPotential(contacts, normal_force).forces_at(x).force > 0.0) | (normal_force > 0.0)
         )
         environment = ContactEnvironment(
-            initially_touched, self._resting_supports(rows, normal_force), self._separating_regions()
+            initially_touched, self._resting_supports(contacts, normal_force), self._separating_regions()
         )
         problem = make_problem(environment)
         v = (
             problem.initial_guess(guess)
             if guess is not None
-            else problem.best_start(rows, normal_force, problem.start, problem.previous_velocities)
+            else problem.best_start(contacts, normal_force, problem.start, problem.previous_velocities)
         )
         iterations = evaluations = 0
         first_error = 0.0
-        hardening, penalty_increases, attempt, unscaled_contacts = PenaltyScaling(), 0, 0, rows
+        penalty_scaling, penalty_increases, attempt, unscaled_contacts = PenaltyScaling(), 0, 0, contacts
         detected_at = self.detection.model.operator @ x
         while True:
-            problem.set_contacts(rows, normal_force, v)
+            problem.set_contacts(contacts, normal_force, v)
             noise = problem.noise + (
                 problem.contacts.rounding_error(problem.positions(v), self.h) if problem.contacts else 0.0
             )
@@ -205,23 +205,23 @@ class ContactSolve:
             if float(np.abs(surface_points - detected_at).max()) > self._redetection_tolerance:
                 new_contacts = keep_corner_contacts(unscaled_contacts, self.detection(x), x, history)
                 new_contacts = keep_thread_contacts(unscaled_contacts, new_contacts, x, self.detection.model.threads)
-                detected_at, is_converged = surface_points, is_contact_set_unchanged(rows, new_contacts, x)
+                detected_at, is_converged = surface_points, is_contact_set_unchanged(contacts, new_contacts, x)
             if is_converged and (
                 penalty_increases == _MAX_PENALTY_INCREASES
-                or not hardening.raise_stiffness(new_contacts, x, history.depths_of(new_contacts.key))
+                or not penalty_scaling.raise_stiffness(new_contacts, x, history.depths_of(new_contacts.key))
             ):
                 break
             penalty_increases += is_converged
-            unscaled_contacts, new_contacts = new_contacts, hardening(new_contacts)
+            unscaled_contacts, new_contacts = new_contacts, penalty_scaling(new_contacts)
             if attempt == _MAX_DETECTIONS + penalty_increases:
                 if has_tunnelled(new_contacts, x, history):
                     minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
                 break
-            normal_force = warm_start_normal_forces(rows, new_contacts, x)
+            normal_force = warm_start_normal_forces(contacts, new_contacts, x)
             touched_regions = environment.touched_regions | self._touched_regions(
                 new_contacts, ContactPotential(new_contacts, normal_force).forces_at(x).force > 0.0
             )
-            rows, attempt = new_contacts, attempt + 1
+            contacts, attempt = new_contacts, attempt + 1
             if touched_regions != environment.touched_regions:
                 environment = replace(environment, touched_regions=touched_regions)
                 problem = make_problem(environment)
@@ -245,26 +245,26 @@ class ContactSolve:
             )
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
 
-    def _touched_regions(self, rows: ContactSet, is_pressed: Mask) -> frozenset[int]:
+    def _touched_regions(self, contacts: ContactSet, is_pressed: Mask) -> frozenset[int]:
         """Return the indices of regions with nodes in the contacts of a mask (k,)."""
         is_touched = np.zeros(len(self.system.rest), dtype=bool)
-        is_touched[rows.weights.indices[is_pressed[rows.weight_rows]]] = True
+        is_touched[contacts.weights.indices[is_pressed[contacts.weight_rows]]] = True
         return frozenset(k for k, region in enumerate(self.system.regions) if is_touched[region.free].any())
 
-    def _resting_supports(self, rows: ContactSet, normal_force: Array) -> dict[int, Support]:
+    def _resting_supports(self, contacts: ContactSet, normal_force: Array) -> dict[int, Support]:
         """Return the supports of regions at rest, by region index. normal_force: (k,) N."""
         supports: dict[int, Support] = {}
         speed_limit = _REST_SPEED_RATIO * self._gravity_step_speed
-        if self._friction_near_limit(rows, normal_force):
+        if self._friction_near_limit(contacts, normal_force):
             return supports
         for place in sorted(resting_regions(self.impacts)):
             if place not in self.support_modes or not self.system.regions[place].rigid_modes:
                 continue
             free = self.system.regions[place].free
-            ground_velocity = support_velocity(rows, normal_force, self.state.velocities, free, self.h)
+            ground_velocity = support_velocity(contacts, normal_force, self.state.velocities, free, self.h)
             region_velocity = centre_of_mass_velocity(self.system, place, self.state.velocities)
             if float(np.linalg.norm(region_velocity - ground_velocity)) < speed_limit:
-                is_translating = is_translating_support(rows, normal_force, len(self.system.rest), free)
+                is_translating = is_translating_support(contacts, normal_force, len(self.system.rest), free)
                 supports[place] = Support(
                     self.support_modes[place],
                     modal_damping(self.support_modes[place], self.controls.laws[place]),
@@ -273,14 +273,14 @@ class ContactSolve:
                 )
         return supports
 
-    def _friction_near_limit(self, rows: ContactSet, normal_force: Array) -> bool:
+    def _friction_near_limit(self, contacts: ContactSet, normal_force: Array) -> bool:
         """Return whether contacts are close to sliding, so that supported regions do not count as at rest.
 
         normal_force: (k,) N.
         """
-        friction_limit = float(rows.friction @ normal_force)
-        slip = np.linalg.norm((self.contact_history or ContactHistory()).slips_of(rows.key), axis=1)
-        return friction_limit > 0.0 and float(rows.stiffness @ slip) > _NEAR_LIMIT_FRACTION * friction_limit
+        friction_limit = float(contacts.friction @ normal_force)
+        slip = np.linalg.norm((self.contact_history or ContactHistory()).slips_of(contacts.key), axis=1)
+        return friction_limit > 0.0 and float(contacts.stiffness @ slip) > _NEAR_LIMIT_FRACTION * friction_limit
 
     def _separating_regions(self) -> frozenset[int]:
         """Return the indices of regions that rebound from an impact but are still compressed."""
@@ -305,13 +305,15 @@ class ContactSolve:
 
     def state_with_contact_history(self, problem: ContactProblem, state: State) -> State:
         """Return the state after the step with rebounds applied and contact history added."""
-        energy, x, system = problem.contacts, state.positions, self.system
+        contact_potential, x, system = problem.contacts, state.positions, self.system
         contact_history, resultants = ContactHistory(), []
-        if energy is not None:
-            rows, response = energy.contacts, energy.forces_at(x)
-            depths = -np.einsum("ki,ki->k", rows.normal, response.offset)
-            contact_history = ContactHistory.of(rows.key, energy.retained_slip(x), response.force, depths)
-            resultants = contact_resultants(system, energy, x, self.h)
+        if contact_potential is not None:
+            contacts, response = contact_potential.contacts, contact_potential.forces_at(x)
+            depths = -np.einsum("ki,ki->k", contacts.normal, response.offset)
+            contact_history = ContactHistory.of(
+                contacts.key, contact_potential.retained_slip(x), response.force, depths
+            )
+            resultants = contact_resultants(system, contact_potential, x, self.h)
         restitution = [law_overshoot(law) for law in self.controls.laws]
         start = self.state.positions, self.state.velocities
         impacts, v = update_impacts(
@@ -365,14 +367,19 @@ class ContactSolve:
     ) -> Array:
         """Return the packed support modes (r, SUPPORT_MODES_SIZE); rows of regions without a support are zero."""
         packed = np.zeros((len(self.system.regions), SUPPORT_MODES_SIZE))
-        energy = problem.contacts
-        if energy is None:
+        contact_potential = problem.contacts
+        if contact_potential is None:
             return packed
-        branches, force = energy.contact_states(state.positions), energy.forces_at(state.positions).force
-        is_pressed, sticking_count = branches % 4 > 0, int(((branches > 0) & (branches < 4)).sum())
+        states, force = (
+            contact_potential.contact_states(state.positions),
+            contact_potential.forces_at(state.positions).force,
+        )
+        is_pressed, sticking_count = states % 4 > 0, int(((states > 0) & (states < 4)).sum())
         speed_limit, stiffness = _REST_SPEED_RATIO * self._gravity_step_speed, None
         is_touched = np.zeros(len(self.system.rest), dtype=bool)
-        is_touched[energy.contacts.weights.indices[is_pressed[energy.contacts.weight_rows]]] = True
+        is_touched[contact_potential.contacts.weights.indices[is_pressed[contact_potential.contacts.weight_rows]]] = (
+            True
+        )
         for place in sorted(resting_regions({(one.region, one.other): one for one in impacts})):
             region = self.system.regions[place]
             if not region.rigid_modes or law_overshoot(self.controls.laws[place]) < 0.0:
@@ -381,14 +388,17 @@ class ContactSolve:
             modes = self.support_modes.get(place)
             relative_velocity = centre_of_mass_velocity(self.system, place, state.velocities)
             relative_velocity = relative_velocity - support_velocity(
-                energy.contacts, force, state.velocities, region.free, self.h
+                contact_potential.contacts, force, state.velocities, region.free, self.h
             )
             if modes is None or has_support_changed(modes, pressed_count, sticking_count):
                 if float(np.linalg.norm(relative_velocity)) > speed_limit:
                     continue
                 if stiffness is None:
                     factors = self.controls.stiffness_per_block(len(self.system.blocks))
-                    stiffness = self.system.tangent(state, factors, True), energy.resting_stiffness(state.positions)
+                    stiffness = (
+                        self.system.tangent(state, factors, True),
+                        contact_potential.resting_stiffness(state.positions),
+                    )
                 modes = compute_support_modes(
                     self.system, region, state.positions, *stiffness, pressed_count, sticking_count
                 )

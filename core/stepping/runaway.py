@@ -64,7 +64,7 @@ def _max_kinematic_displacement(inputs: Inputs) -> float:
         if block_inputs.contact is not None:
             displacements += [
                 span.end - span.start
-                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.obstacles))
+                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
             ]
     return max(map(max_norm, displacements))
 

@@ -26,19 +26,19 @@ def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) 
     """Return whether the next step would change nothing, because the system is at rest and its inputs are constant."""
     if not all(one.is_still for one in inputs) or state.reference.any():
         return False
-    touching = system.contact is not None and any(one.contact is not None for one in inputs)
-    if touching:
+    has_contact = system.contact is not None and any(one.contact is not None for one in inputs)
+    if has_contact:
         dial_values = state.history.get(system_key(system, CONTACT_DIALS_KEY))
         if dial_values is None or not np.array_equal(dial_values, contact_dial_values(inputs)):
             return False
     # An unpinned region sleeps only on a contact; without one it keeps flying.
-    if any(region.rigid_modes for region in system.regions) and not (touching and has_contact_force(system, state)):
+    if any(region.rigid_modes for region in system.regions) and not (has_contact and has_contact_force(system, state)):
         return False
     if not all(law.is_waveform for law in controls.laws):
         return False
     history = DeformationHistory.from_state(system, state)
     factors = controls.stiffness_per_block(len(system.blocks))
-    if history is None or not same_accelerations(history.accelerations, tuple(one.acceleration for one in inputs)):
+    if history is None or not has_same_accelerations(history.accelerations, tuple(one.acceleration for one in inputs)):
         return False
     return bool(
         (history.sleep_counters[:, 0] >= _REQUIRED_STILL_STEPS).all()
@@ -51,14 +51,14 @@ def contact_dial_values(inputs: Inputs) -> Array:
     found: list[float] = []
     for one in inputs:
         if one.contact is not None:
-            touching = one.contact
+            contact = one.contact
             found += [
-                touching.contact_distance,
-                touching.friction,
-                touching.backward_friction,
-                float(touching.common_exit),
+                contact.contact_distance,
+                contact.friction,
+                contact.backward_friction,
+                float(contact.common_exit),
             ]
-            found += [value for other in touching.obstacles for value in (other.friction_scale, other.thickness)]
+            found += [value for other in contact.colliders for value in (other.friction_scale, other.thickness)]
     return np.array(found)
 
 
@@ -68,7 +68,7 @@ def sleep_step(state: State, h: float) -> State:
     return State(state.time + h, state.positions, none, none, state.history)
 
 
-def was_still(
+def is_still_step(
     system: System, inputs: Inputs, coefficients: Sequence[Coefficients], h: float, displacements: Array
 ) -> bool:
     """Return whether a step with displacements (n, 3) m counts as still, see _STILL_TOLERANCE."""
@@ -79,7 +79,7 @@ def was_still(
     return bool(np.abs(displacements).max(initial=0.0) <= _STILL_TOLERANCE * decayed * min(decayed, 1.0) * size)
 
 
-def updated_sleep_counters(
+def update_sleep_counters(
     history: DeformationHistory | None,
     factors: Array,
     was_still_step: bool,
@@ -96,7 +96,7 @@ def updated_sleep_counters(
         inputs_unchanged = (
             history is not None
             and bool((history.sleep_counters[:, 1] == factors).all())
-            and same_accelerations(history.accelerations, accelerations)
+            and has_same_accelerations(history.accelerations, accelerations)
         )
         counts[:, 0] = (
             np.minimum(history.sleep_counters[:, 0] + 1.0, _REQUIRED_STILL_STEPS)
@@ -106,7 +106,7 @@ def updated_sleep_counters(
     return counts
 
 
-def same_accelerations(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
+def has_same_accelerations(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
     """Return whether the external accelerations of all blocks are the same as before."""
     empty = (None,) * max(len(past), len(now))
     for before, after in zip(past or empty, now or empty, strict=True):

@@ -141,8 +141,8 @@ class _AndersonMixing:
         changes = np.stack([(one - self._displacements[-1]).ravel() for one in self._displacements[:-1]], axis=1)
         amounts = np.linalg.lstsq(changes, -self._displacements[-1].ravel(), rcond=_CUT_OFF)[0]
         found = end.copy()
-        for amount, first, way in zip(amounts, self._starts[:-1], self._displacements[:-1], strict=True):
-            found += amount * ((first + way) - end)
+        for amount, first, displacement in zip(amounts, self._starts[:-1], self._displacements[:-1], strict=True):
+            found += amount * ((first + displacement) - end)
         return found
 
 

@@ -243,7 +243,7 @@ class Stepper:
         """
         key = self._factorisation_key(h, inertia, factors, stiffness_weights)
         if key not in self._factorisations:
-            matrix = diags(round_inertia(inertia).repeat(3)) + h * self.stiffness_over_first(factors, stiffness_weights)
+            matrix = diags(round_inertia(inertia).repeat(3)) + h * self.relative_stiffness(factors, stiffness_weights)
             if self._rest_damping is not None:
                 matrix = matrix + self._rest_damping / float(factors[0])
             self._cache_factorisation(key, build_preconditioner(matrix.tocsr(), self.system.rest[self.free]))
@@ -283,7 +283,7 @@ class Stepper:
         self._compliances.append((solve, columns))
         return columns
 
-    def stiffness_over_first(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
+    def relative_stiffness(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
         """Return the stiffness (3f, 3f) N/m of the free nodes at rest, divided by the first stiffness factor.
 
         factors, stiffness_weights: as in factorise().
@@ -341,5 +341,5 @@ def highest_frequency(stepper: Stepper, factors: Array) -> float:
 
     factors: (b,) stiffness factor of each block.
     """
-    value = largest_eigenvalue(stepper.stiffness_over_first(factors), stepper.system.mass[stepper.free])
+    value = largest_eigenvalue(stepper.relative_stiffness(factors), stepper.system.mass[stepper.free])
     return float(np.sqrt(float(factors[0]) * value))

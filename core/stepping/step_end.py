@@ -16,7 +16,7 @@ from .inertia import RegionInertia
 from .law import Coefficients
 from .reference_motion import rotate
 from .rigid_prediction import project_onto_momenta
-from .sleep import updated_sleep_counters, was_still
+from .sleep import is_still_step, update_sleep_counters
 from .step_potential import StepPotential, StepStartForces
 
 
@@ -74,10 +74,10 @@ class StepEnd:
             free = system.regions[place].free
             velocity[free] = 0.0
             force_rate[free] = 0.0
-        still = was_still(system, self.inputs, self.coefficients, h, x - self.state.positions)
+        still = is_still_step(system, self.inputs, self.coefficients, h, x - self.state.positions)
         accelerations = tuple(one.acceleration for one in self.inputs)
         # A truncated region is not at rest, however still it is.
-        sleep_counters = updated_sleep_counters(
+        sleep_counters = update_sleep_counters(
             step_start.history, self.stiffness_factors, still and not self.truncated_regions, accelerations
         )
         if step_start.elastic_gradient is None:

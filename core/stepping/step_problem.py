@@ -74,11 +74,11 @@ class StepProblem:
         # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
         theta = weights.theta if weights.is_uniform else 1.0
         self._scale = float(self._stiffness_factors[0]) * float(theta)
-        parts = None if weights.is_uniform else np.asarray(weights.theta)
+        stiffness_weights = None if weights.is_uniform else np.asarray(weights.theta)
         preconditioned_inertia = preconditioner_inertia(
             self._inertia / self._scale, self._coefficients, stepper_view.is_pinned_solid
         )
-        self._solve = stepper_view.factorise(h, preconditioned_inertia, self._stiffness_factors, parts)
+        self._solve = stepper_view.factorise(h, preconditioned_inertia, self._stiffness_factors, stiffness_weights)
         place = state.positions if damping_positions is None else damping_positions
         self._damping_matrix = system.damping_matrix(state.history, place, self._stiffness_factors)
         if stepper_view.viscous is not None:
@@ -178,13 +178,13 @@ class StepProblem:
         x = self.positions(v)
         free = self._stepper.free
         change = v - self._predicted
-        momentum = self._inertia[:, None] * change
-        value = 0.5 * float(np.vdot(momentum, change))
-        gradient = momentum - self._load
+        inertial_force = self._inertia[:, None] * change
+        value = 0.5 * float(np.vdot(inertial_force, change))
+        gradient = inertial_force - self._load
         if not self._low_rank.is_empty:
-            along = self._low_rank.project(change.ravel())
-            value += 0.5 * float(np.vdot(self._low_rank.signs, along**2))
-            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * along).reshape(-1, 3)
+            amplitudes = self._low_rank.project(change.ravel())
+            value += 0.5 * float(np.vdot(self._low_rank.signs, amplitudes**2))
+            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * amplitudes).reshape(-1, 3)
         value -= float(np.vdot(self._load, v))
         if self._damping_matrix is not None:
             # Hard pins move at the velocities of their animation.
@@ -193,8 +193,8 @@ class StepProblem:
             damping_force = (self._damping_matrix @ velocities.ravel()).reshape(-1, 3)
             value += 0.5 * float(np.vdot(damping_force, velocities))
             gradient += take_rows(damping_force, free)
-        potential, slope = self._potential.value_gradient(x)
-        return value + potential / self._h, gradient + take_rows(slope, free)
+        potential, potential_gradient = self._potential.value_gradient(x)
+        return value + potential / self._h, gradient + take_rows(potential_gradient, free)
 
     def motion_norm(self, v: Array) -> float:
         """Return the norm of the deformation velocity, sqrt(W), as if all of it were in the first mode.
@@ -348,15 +348,17 @@ class StepProblem:
         stepper, state, h = self._stepper, self._state, self._h
         velocities = (x - state.positions) / h
         velocities[stepper.free] = v
-        memory = stepper.system.updated_history(state.history, x)
+        all_history = stepper.system.updated_history(state.history, x)
         if self._step_start is None:
-            return State(state.time + h, x, velocities, self._reference, without_history(memory))
+            return State(state.time + h, x, velocities, self._reference, without_history(all_history))
         history = StepEnd(
             stepper.system, state, self._inputs, h, self._potential, [one for _, one in self._region_inertias],
             self._coefficients, self._stiffness_factors, self._environment.rebounding_regions, truncated_regions,
         ).history_after(x, velocities, self._step_start)  # fmt: skip
         # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
-        memory = (
-            without_history(memory) if self._use_fallback_coefficients else history.write_into(stepper.system, memory)
+        all_history = (
+            without_history(all_history)
+            if self._use_fallback_coefficients
+            else history.write_into(stepper.system, all_history)
         )
-        return State(state.time + h, x, velocities, self._reference, memory)
+        return State(state.time + h, x, velocities, self._reference, all_history)

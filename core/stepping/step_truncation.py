@@ -52,7 +52,7 @@ def truncate_to_intersection_free(
     surfaces, pairs = collision_state.model.surfaces, list(intersecting_pairs)
     while True:
         velocities, blocks = v, frozenset[int]()
-        for group in connected_surfaces([(a, a if surfaces[b].is_obstacle else b) for a, b in pairs]):
+        for group in connected_surfaces([(a, a if surfaces[b].is_collider else b) for a, b in pairs]):
             group_pairs = [(a, b) for a, b in pairs if a in group]
             group_blocks = frozenset(surfaces[k].block for k in group)
             truncated = _truncate_blocks(system, collision_state, problem, velocities, group_blocks, group_pairs)
@@ -105,7 +105,7 @@ def _truncate_blocks(
     checked_pairs = [
         (a, b)
         for a, b in exactly_checked_pairs(collision_state)
-        if surfaces[a].block in blocks and (surfaces[b].is_obstacle or surfaces[b].block in blocks)
+        if surfaces[a].block in blocks and (surfaces[b].is_collider or surfaces[b].block in blocks)
     ]
     zero_velocity = np.zeros(3)
     checked_pairs = intersection_free(
@@ -115,7 +115,7 @@ def _truncate_blocks(
     if not {*checked_pairs} & {*intersecting_pairs}:
         return None
     mean = system.mass[nodes] @ v[free_indices] / system.mass[nodes].sum()
-    without_obstacles = not any(surfaces[b].is_obstacle for _, b in intersecting_pairs)
+    without_obstacles = not any(surfaces[b].is_collider for _, b in intersecting_pairs)
     base_velocity = (
         mean
         if without_obstacles and intersection_free(checked_pairs, blend(0.0, mean)) == checked_pairs

@@ -93,8 +93,8 @@ class WaveformLaw:
 
     def _scaled_step(self, h: float) -> float | Array:
         """Return the step divided by the settle scale, s; limited by _MAX_STEP_DECAY."""
-        most = _MAX_STEP_DECAY / self.decay
-        return min(h, most) if self.settle_scale is None else np.minimum(h / self.settle_scale, most)
+        max_step = _MAX_STEP_DECAY / self.decay
+        return min(h, max_step) if self.settle_scale is None else np.minimum(h / self.settle_scale, max_step)
 
     def _end_coefficients(self, time: float | Array) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
         """Return (A, B) of z^2 - (1 + A - B) z + A for the first and the stiffest mode.

@@ -12,7 +12,7 @@ from ..system.term import History
 from ..system.weave_term import YARN_POSITIONS, YARN_SLEEP
 from .controls import Controls
 from .deformation_history import CONTACT_DIALS_KEY, has_contact_force
-from .sleep import contact_dial_values, same_accelerations
+from .sleep import contact_dial_values, has_same_accelerations
 
 # Number of consecutive still steps before sleep, and the largest motion of nodes and yarns in them over the size.
 _REQUIRED_STILL_STEPS, _STILL_TOLERANCE = 3, 1e-7
@@ -30,7 +30,7 @@ def is_weave_asleep(system: System, state: State, inputs: Inputs, controls: Cont
         or not all(one.is_still for one in inputs)
     ):
         return False
-    if not np.array_equal(counter[1:], _yarn_dial_values(controls)) or not same_accelerations(
+    if not np.array_equal(counter[1:], _yarn_dial_values(controls)) or not has_same_accelerations(
         (history.get(_ACCELERATION),), (inputs[0].acceleration,)
     ):
         return False
@@ -59,7 +59,7 @@ def with_weave_sleep_counter(
     if max(displacement, sliding) <= _STILL_TOLERANCE * size and all(one.is_still for one in inputs):
         past = old_history.get(YARN_SLEEP)
         same = past is not None and np.array_equal(past[1:], dials)
-        same = same and same_accelerations((old_history.get(_ACCELERATION),), (inputs[0].acceleration,))
+        same = same and has_same_accelerations((old_history.get(_ACCELERATION),), (inputs[0].acceleration,))
         count = min(float(past[0]) + 1.0, _REQUIRED_STILL_STEPS) if same and past is not None else 1.0
     memory = {**after.history, f"{name}{KEY_SEPARATOR}{YARN_SLEEP}": np.concatenate([[count], dials])}
     if inputs[0].acceleration is not None:

@@ -242,8 +242,8 @@ class System:
         factors: (b,) stiffness factor of each block.
         """
         force = np.zeros_like(state.positions)
-        for place, factor, energy in self.active_energies(state, self.stationary_inputs(state.positions)):
-            if factor is StiffnessScaling.SCALED:
+        for place, scaling, energy in self.active_energies(state, self.stationary_inputs(state.positions)):
+            if scaling is StiffnessScaling.SCALED:
                 part = self.slices[place]
                 force[part] += factors[place] * energy.value_gradient(state.positions[part])[1]
         return force
@@ -255,9 +255,9 @@ class System:
         energies = list(self.active_energies(state, inputs))
         for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
             block_hessian = csr_matrix((3 * len(block.rest), 3 * len(block.rest)))
-            for where, factor, energy in energies:
-                if where == place:
-                    scale = factors[place] if factor is StiffnessScaling.SCALED else 1.0
+            for energy_block, scaling, energy in energies:
+                if energy_block == place:
+                    scale = factors[place] if scaling is StiffnessScaling.SCALED else 1.0
                     block_hessian = block_hessian + scale * energy.hessian(state.positions[part], project)
             parts.append(block_hessian)
         total = parts[0] if len(parts) == 1 else block_diag(parts, format="csr")

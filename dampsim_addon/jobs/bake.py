@@ -164,24 +164,24 @@ def _write_member(
     """
     began = time.monotonic()
     obj, core_scene = sampler.obj, simulation.scene
-    kind = get_target(obj.dampsim.target)
+    target = get_target(obj.dampsim.target)
     folder = target_folder(obj)
     numbers = list(range(core_scene.first, core_scene.last + 1))
     body = core_scene.body(obj.name)
     shot = Shot(sampler, cache, numbers, folder, error_bound(sampler.scene, obj, body.surface.size))
-    cost, error = yield from write_target(shot, kind)
+    cost, error = yield from write_target(shot, target)
     yield from curve_bake.bake_following_curve(shot)
     for other in TARGETS:
-        if other is not kind:
+        if other is not target:
             other.remove_files(folder)
     curve = _shot_curve(simulation, obj.name, cache, numbers)
     store_curve(obj, curve, "bake")
-    bound = None if kind.exact else shot.bound
+    bound = None if target.exact else shot.bound
     seconds = elapsed + time.monotonic() - began
     messages = tuple(report_messages(report, obj, sampler.scene))
     result = Result(
         obj.name,
-        kind.name,
+        target.name,
         core_scene.first,
         core_scene.last,
         cost.keys,
@@ -193,7 +193,7 @@ def _write_member(
         messages,
     )
     # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
-    curve = curve or _shot_curve(simulation, obj.name, cache, numbers, earlier=True)
+    curve = curve or _shot_curve(simulation, obj.name, cache, numbers, after_last_motion=True)
     if curve is not None:
         result = replace(
             result,
@@ -248,16 +248,20 @@ def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> f
 
 def _store_result(obj: bpy.types.Object, result: Result, core_scene: Scene) -> None:
     """Store the result in the object's properties, which the panel shows."""
-    group = obj.dampsim
-    group.baked, group.baked_fps = result.target, core_scene.fps
-    group.baked_keys, group.baked_size, group.baked_seconds = result.keys, result.size / 1e6, result.seconds
-    group.baked_error, group.baked_helped, group.exported = result.error, result.helped, ""
-    group.baked_touched = "\n".join(result.touched)
-    group.baked_part = 100.0 * result.error / core_scene.body(obj.name).surface.size
+    properties = obj.dampsim
+    properties.baked, properties.baked_fps = result.target, core_scene.fps
+    properties.baked_keys, properties.baked_size, properties.baked_seconds = (
+        result.keys,
+        result.size / 1e6,
+        result.seconds,
+    )
+    properties.baked_error, properties.baked_helped, properties.exported = result.error, result.helped, ""
+    properties.baked_touched = "\n".join(result.touched)
+    properties.baked_part = 100.0 * result.error / core_scene.body(obj.name).surface.size
 
 
 def _shot_curve(
-    simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], earlier: bool = False
+    simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], after_last_motion: bool = False
 ) -> SettleCurve | None:
     """Return the settle curve at the end of the shot, or None.
 
@@ -267,7 +271,7 @@ def _shot_curve(
     # Number of frames that the measurement of Settle needs, including those before the stop.
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]
-    if earlier:
+    if after_last_motion:
         stop, last = len(numbers) - 1, cache.read(numbers[-1]).inputs[body]
         while stop > 0 and cache.read(numbers[stop - 1]).inputs[body] == last:
             stop -= 1

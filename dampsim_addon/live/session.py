@@ -67,7 +67,7 @@ class Session:
         # External forces by identity of the body.
         self._external_forces: Mapping[str, Callable[[float], ExternalForces]] = {}
         # Readers of the colliders by name.
-        self._obstacle_readers: Mapping[str, ColliderReader] = {}
+        self._collider_readers: Mapping[str, ColliderReader] = {}
         self._last_sampled: FrameInputs | None = None
         self._run: SimulationRun | None = None
 
@@ -133,7 +133,7 @@ class Session:
 
     def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
-        return {name: reader.world_positions(view_layer, frame) for name, reader in self._obstacle_readers.items()}
+        return {name: reader.world_positions(view_layer, frame) for name, reader in self._collider_readers.items()}
 
     def read_inputs(self, sampler: GroupSampler) -> None:
         """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""
@@ -159,7 +159,7 @@ class Session:
             self._external_forces = {
                 body.identity: body.external_forces for body in core_scene.bodies if body.external_forces is not None
             }
-            self._obstacle_readers = sampler.collider_readers
+            self._collider_readers = sampler.collider_readers
             core_scene = scene_from_samples(core_scene, self._sample_at)
             if self.draft:
                 core_scene = draft_scene(core_scene, Group(tuple(member.obj for member in sampler.members)))
@@ -219,7 +219,7 @@ class Session:
         for name, (other, bone) in self._anchors.items():
             matrix = anchor_matrix(self._sampler.view_layer, other, bone)
             samples[name] = Sample(axis_points(matrix), matrix)
-        for name, reader in self._obstacle_readers.items():
+        for name, reader in self._collider_readers.items():
             positions = reader.world_positions(self._sampler.view_layer, time)
             samples[collider_sample_key(name)] = Sample(positions, np.eye(4), collider=read_collider_dials(reader.obj))
         self._samples[time] = samples

@@ -151,7 +151,7 @@ def test_overlay_colours_plastic_strain(
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
     for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
-    monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "flowed_at", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "plastic_strain", None)
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()

@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from builders import gridded_box
-from dampsim.core.contact.collision_state import CollisionState, ContactInputs, KinematicMotion, ObstacleMotion
+from dampsim.core.contact.collision_state import ColliderMotion, CollisionState, ContactInputs, KinematicMotion
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.geometry.surface import Surface
 from references import contact
@@ -105,10 +105,10 @@ def test_collision_state_positions_and_settings() -> None:
     step = DetectionStep([DetectionSurface(body), collider_surface(ground)])
     nodes = len(body.vertices)
     there, way = KinematicMotion(body.vertices + 1.0, body.vertices + 1.5), np.array([0.1, 0.0, 0.2])
-    around = ObstacleMotion(KinematicMotion(ground.vertices, ground.vertices + way), 0.7, 0.03)
+    around = ColliderMotion(KinematicMotion(ground.vertices, ground.vertices + way), 0.7, 0.03)
     surfaces = step.moment.model.surfaces
     held = replace(surfaces[0], pin_weight=np.full(nodes, 0.25), operator=0.75 * surfaces[0].operator)
-    model = replace(step.moment.model, surfaces=(held, surfaces[1]), obstacle_indices=(-1, 0))
+    model = replace(step.moment.model, surfaces=(held, surfaces[1]), collider_indices=(-1, 0))
     touching = ContactInputs(there, 0.0, 0.4, 0.9, (around,))
     found = CollisionState.of(model, body.vertices + 0.01, [touching], np.array([3.0]), H)
     # A quarter of each point follows the animation.

@@ -119,7 +119,7 @@ def test_stiffness_factors_reproduce_contact_stiffness(seed: int) -> None:
     there = energy.contact_states(x)
     # Also as in the preconditioner, where contacts predicted deep count as half as deep.
     for branches in (there, np.where(there % 4 == 2, there - 1, there)):
-        which, ways = energy.stiffness_factors(x, branches)
+        which, ways = energy.stiffness_vectors(x, branches)
         found = np.zeros((COUNT, 3, 3))
         np.add.at(found, which, ways[:, :, None] * ways[:, None, :])
         wanted = energy.stiffness_blocks(x, branches)

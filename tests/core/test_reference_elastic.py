@@ -234,7 +234,7 @@ def test_membrane_energy_matches_formulas(model: type) -> None:
     alone = model(rest, faces[4:5], Fabric(300.0, 0.3)).value_gradient(x)[0]
     painted = model(rest, faces, Fabric(300.0, 0.3), parts).value_gradient(x)[0]
     assert painted == pytest.approx(found - 2.0 / 3.0 * alone, rel=RELATIVE_TOLERANCE)
-    short = energy.with_shrink(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
+    short = energy.with_length_scale(np.full(len(faces), 0.9)).value_gradient(0.9 * rest)
     assert abs(short[0]) < 1e-10
     assert np.abs(short[1]).max() < 1e-10
 

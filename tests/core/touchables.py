@@ -27,7 +27,7 @@ class DetectionSurface:
     """Surface in a step.
 
     end: positions (v, 3) m at the end of the step, by default those at the start.  body: whether it has nodes.
-    more: further arguments of CollisionSurface.  rest: (v, 3) m, by default the positions at the start.
+    surface_options: further arguments of CollisionSurface.  rest: (v, 3) m, by default the positions at the start.
     """
 
     surface: Surface
@@ -54,7 +54,7 @@ def collider_surface(surface: Surface, end: np.ndarray | None = None, **more: An
 
 def plane_collider(start: np.ndarray, end: np.ndarray | None = None) -> DetectionSurface:
     """Return a plane collider. start, end: (3, 3) m, a point and the point moved along two axes."""
-    return collider_surface(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, more={"is_plane": True})
+    return collider_surface(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, surface_options={"is_plane": True})
 
 
 @dataclass
