@@ -38,7 +38,7 @@ def scene_of(name: str, ours: Any) -> bpy.types.Object:
     for frame, x in ((1, -0.6), (STOP, 0.0)):
         obj.location.x = x
         obj.keyframe_insert("location", frame=frame)
-    for curve in ours("dampsim_addon.blender.animation").curves(obj):
+    for curve in ours("dampsim_addon.blender.animation").user_fcurves(obj):
         for key in curve.keyframe_points:
             key.interpolation = "LINEAR"
     assert bpy.ops.dampsim.add() == {"FINISHED"}

@@ -72,7 +72,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
     obj = ball(tmp_path, 0.02, settle=1.0, stiffness_by="MODULUS", stiffness=1000.0)
     play(16)
     report = live.find_session(obj).contact_report(obj)
-    frames = report.soonest * 24.0
+    frames = report.earliest_rest * 24.0
     assert frames > 2.0
     sentences = load("dampsim_addon.scene.shot_messages").report_messages
     said = f"Needs at least {np.ceil(frames):.0f} frames to come to rest, because it swings on its support"

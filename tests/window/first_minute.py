@@ -62,7 +62,7 @@ MINUTES = (
     # Apply Mirror, then bake to a file, because Subdivision is above Armature.
     FirstSession("half_head", scenes.half_head, ("add()", 'mend(check="keys"', 'mend(check="shown"')),
     FirstSession("shirt", scenes.shirt, ("add()", "pin()")),
-    FirstSession("linked", lambda scene: scenes.from_elsewhere(scene, SHOTS), ("local_add()", "pin_gradient()")),
+    FirstSession("linked", lambda scene: scenes.linked_jelly(scene, SHOTS), ("local_add()", "pin_gradient()")),
     FirstSession("text", scenes.text, ("convert_add()", "pin_gradient()")),
     FirstSession("curve", scenes.curve, ("convert_add()", "pin_gradient()")),
     FirstSession("ear", scenes.ear, ("add()",)),

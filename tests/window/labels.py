@@ -88,7 +88,7 @@ def labels() -> Iterator[float]:
     scene = scenes.new_scene("labels", 24)
 
     # Check of the detection itself.
-    lamp = scenes.linked(bpy.data.objects.new("Object", None))
+    lamp = scenes.link_object(bpy.data.objects.new("Object", None))
     long = scenes.mesh_object("A name that is longer than any sidebar is wide", scenes.ball(1.0, (0.0, 0.0, 0.0)))
     select_only(long)
     bpy.ops.dampsim.add()
@@ -101,7 +101,7 @@ def labels() -> Iterator[float]:
     yield from check_labels("nothing")
     select_only(lamp)
     yield from check_labels("no_mesh")
-    select_only(scenes.from_elsewhere(scene, SHOTS))
+    select_only(scenes.linked_jelly(scene, SHOTS))
     yield from check_labels("linked")
     select_only(scenes.text(scene))
     yield from check_labels("text")
