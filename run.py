@@ -1,7 +1,7 @@
 """Task runner of DampSim: create a private environment from requirements/ and run the tools in it.
 
     python run.py demo          bake the sample creature without a window; pictures and files go to out/
-    python run.py test          run the quick tests
+    python run.py test          run the quick tests; `test core` runs those without Blender, `test addon` the others
     python run.py lint          check style and types
     python run.py docs          regenerate the tables and plots of docs/; with --parameters only the page of parameters
     python run.py site          build the documentation site into out/site
@@ -32,6 +32,8 @@ SUPPORTED = ((3, 11), (3, 13))
 WORKERS = 2
 # Number of parts of the slow tests; each submission runs one of them.
 SLICES = 4
+# Folders of the tests: without and with Blender.
+SIDES = ("core", "addon")
 # Options of pytest whose value could be mistaken for a path.
 OPTIONS_WITH_VALUE = ("-k", "-m", "--deselect", "--ignore")
 # pytest's exit code if a selection contains no test.
@@ -104,6 +106,8 @@ def select_tests(arguments: list[str]) -> tuple[list[str], list[str]]:
     Without --all and --slice the slow tests are left out, unless paths or -m choose tests explicitly.
     """
     options, paths = list[str](), list[str]()
+    sides = [argument for argument in arguments if argument in SIDES]
+    arguments = [argument for argument in arguments if argument not in SIDES]
     for previous, argument in zip(["", *arguments], arguments, strict=False):
         if argument in ("--all", "--slice"):
             continue
@@ -115,14 +119,14 @@ def select_tests(arguments: list[str]) -> tuple[list[str], list[str]]:
         options.append(f"--slice={slice_of_commit()}")
     elif "--all" not in arguments and not paths and "-m" not in arguments:
         options += ["-m", "not slow"]
-    return options, paths or ["tests/core", "tests/addon"]
+    return options, paths or [f"tests/{side}" for side in sides or SIDES]
 
 
 def run_tests(requirements: str | None, arguments: list[str]) -> None:
     """Run the core's tests in an environment without Blender, all others in Blender's."""
     options, paths = select_tests(arguments)
     if "tests" in paths:
-        paths = ["tests/core", "tests/addon"]
+        paths = [f"tests/{side}" for side in SIDES]
     core = [path for path in paths if f"{path}/".startswith("tests/core/")]
     addon = [path for path in paths if path not in core]
     codes = [

@@ -140,7 +140,7 @@ class SheetStepper(Stepper):
     problem_type = SheetProblem
 
     def __init__(self, system: System) -> None:
-        # minimise_inexact needs SheetProblems, which this class creates.
+        # minimise_inexact_newton needs SheetProblems, which this class creates.
         super().__init__(system, cast(Minimiser, minimise_inexact_newton))
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:

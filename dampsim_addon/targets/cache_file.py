@@ -155,8 +155,9 @@ def file_fault(path: Path) -> str:
 
 
 class FileTarget(Target):
-    """Target that writes a file to the cache folder. A subclass defines name, label, text, file, collect() and write().
+    """Target that writes a file to the cache folder.
 
+    A subclass defines name, number, label, description, file, collect() and write().
     file: file name, unique among the targets.
     """
 

@@ -210,7 +210,7 @@ class DAMPSIM_OT_mend(Operator):
         obj = active_simulated(context)
         issue = find_issues(obj, context.scene).get(properties.check) if obj else None
         fixes = issue.fixes if issue else []
-        tooltip = fixes[properties.way].tip if properties.way < len(fixes) else ""
+        tooltip = fixes[properties.way].tooltip if properties.way < len(fixes) else ""
         return tooltip or str(cls.__doc__)
 
     @classmethod

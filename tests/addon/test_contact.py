@@ -137,9 +137,10 @@ def _mark_without_faces(other: bpy.types.Object) -> None:
 @pytest.mark.parametrize(
     ("become", "stops"),
     [
-        (lambda other: None, False), (_add_collision, True), (_add_unused_collision, False), (_add_disabled_collision, False),
-        (_mark_collider, True), (_mark_and_disable, False), (_mark_and_hide, True), (_mark_without_render, True), (_mark_in_hidden_collection, False),
-        (_mark_in_other_scene, False), (_mark_without_faces, False),
+        (lambda other: None, False), (_add_collision, True), (_add_unused_collision, False),
+        (_add_disabled_collision, False), (_mark_collider, True), (_mark_and_disable, False), (_mark_and_hide, True),
+        (_mark_without_render, True), (_mark_in_hidden_collection, False), (_mark_in_other_scene, False),
+        (_mark_without_faces, False),
     ],
 )  # fmt: skip
 def test_collider_detection(

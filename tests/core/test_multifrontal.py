@@ -91,7 +91,8 @@ def coincident_nodes() -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "a box": lambda: grid(12, 10, 8), "a sheet": lambda: grid(40, 30, 1), "a chain": lambda: grid(900, 1, 1),
     "a few nodes": lambda: grid(3, 2, 2), "one node": lambda: grid(1, 1, 1), "two pieces": separate_pieces,
-    "two linked pieces at the same places": linked_pieces, "a tangle": random_graph, "all at one place": coincident_nodes,
+    "two linked pieces at the same places": linked_pieces, "a tangle": random_graph,
+    "all at one place": coincident_nodes,
     "a held body": lambda: block_matrix(True), "a free body": lambda: block_matrix(False, 100.0),
 }  # fmt: skip
 

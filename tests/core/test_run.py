@@ -53,7 +53,9 @@ def commands(
     ("arguments", "expected"),
     [
         ("-q", ["core -q not slow tests/core", "bpy -q not slow tests/addon"]),
-        ("-k core", ["core -k core not slow tests/core", "bpy -k core not slow tests/addon"]),
+        ("-k dial", ["core -k dial not slow tests/core", "bpy -k dial not slow tests/addon"]),
+        ("core -q", ["core -q not slow tests/core"]),
+        ("addon --all", ["bpy tests/addon"]),
         ("--all", ["core tests/core", "bpy tests/addon"]),
         ("-m slow", ["core slow tests/core", "bpy slow tests/addon"]),
         ("tests/", ["core tests/core", "bpy tests/addon"]),

@@ -54,7 +54,8 @@ def collider_surface(surface: Surface, end: np.ndarray | None = None, **more: An
 
 def plane_collider(start: np.ndarray, end: np.ndarray | None = None) -> DetectionSurface:
     """Return a plane collider. start, end: (3, 3) m, a point and the point moved along two axes."""
-    return collider_surface(Surface("Floor", start, np.zeros((0, 3), dtype=np.int64)), end, surface_options={"is_plane": True})
+    surface = Surface("Floor", start, np.zeros((0, 3), dtype=np.int64))
+    return collider_surface(surface, end, surface_options={"is_plane": True})
 
 
 @dataclass

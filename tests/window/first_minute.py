@@ -125,8 +125,8 @@ def play_minute(one: FirstSession) -> Iterator[float]:
     one_frame, enough, whole = times
     print(
         f"window: {one.name}, {obj.dampsim.kind}: moves {spent + enough:.1f} s after the click (buttons {spent:.1f} s, "
-        f"then frame 1 after {one_frame:.1f} s, {VISIBLE_FRAMES} after {enough:.1f} s, {FRAMES} after {whole:.1f} s); by "
-        f"{found.moves:.1%} of its size, {found.lags:.1%} off its animation; seams {found.seam:.2%}, edges "
+        f"then frame 1 after {one_frame:.1f} s, {VISIBLE_FRAMES} after {enough:.1f} s, {FRAMES} after {whole:.1f} s); "
+        f"by {found.moves:.1%} of its size, {found.lags:.1%} off its animation; seams {found.seam:.2%}, edges "
         f"{found.edge:.1%}",
         flush=True,
     )
