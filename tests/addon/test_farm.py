@@ -107,7 +107,7 @@ def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytes
         capsys.readouterr()
         assert cli.main(arguments) == cli.DONE
         said = capsys.readouterr().out
-        stages = [stage for stage in ("it is done", "Simulating", "Checking") if stage in said]
+        stages = [stage for stage in ("already done", "Simulating", "Checking") if stage in said]
         return " and ".join(stages)
 
     assert did() == "Simulating"
@@ -118,7 +118,7 @@ def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytes
     assert set(found["made_from"]["inputs"]) == {str(file)}
     assert {Path(name).name for name in found["made_from"]["outputs"]} == {"out.blend", "bake.pc2"}
     assert entry["dialled_rest"] == 6.0
-    assert did() == "it is done"
+    assert did() == "already done"
     assert report.read_bytes() == first
     # A missing output, another frame range, a changed file.
     (folder / "out.blend").unlink()
@@ -197,7 +197,7 @@ def test_interrupted_sweep_continues(
     assert [line.split(",")[:9] for line in tables[0]] == [line.split(",")[:9] for line in tables[1]]
     capsys.readouterr()
     assert cli.main([*said, "--output", str(folder)]) == cli.DONE
-    assert "it is done" in capsys.readouterr().out
+    assert "already done" in capsys.readouterr().out
 
 
 @linux

@@ -495,7 +495,7 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     # It walks along X, so that the lanes are spaced along Y, whatever the view.
     np.testing.assert_allclose(np.abs(shown.direction), [0.0, 1.0, 0.0], atol=0.05)
     found = drawing.ghosts_at_frame(shown, LAST, np.eye(3))
-    assert [one.lines[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
+    assert [one.labels[:2] for one in found] == [("1", "0.10 m in 1 s"), ("3", "0.30 m in 1 s")]
     here = np.array([one.points[:, 1].mean() for one in found]) - 0.2
     assert np.abs(here[0]) > 0.4
     assert here[1] == pytest.approx(2.0 * here[0], abs=0.05)
