@@ -52,7 +52,7 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
             np.testing.assert_allclose(live.find_session(obj).frames[frame - 1].frame.surface, animated, atol=1e-6)
             found = overlay.overlay_data(obj, scene)
             assert found.worst_element[1] == 1.0
-            np.testing.assert_allclose(found.rest[0], animated, atol=1e-5)
+            np.testing.assert_allclose(found.rest_shape[0], animated, atol=1e-5)
         assert not standing(obj, bpy.context)[1]
     finally:
         live.uninstall()
