@@ -48,7 +48,7 @@ def frames(given: Scene) -> list[Frame]:
         {},
         {"direction": (1.0, 1.0, 1.0)},
         {"direction": (-0.3, 0.8, -0.5)},
-        {"deep": 0.7},
+        {"relative_depth": 0.7},
         {"settle": 1.0, "bounce": 30.0},
         {"settle": 2.0},
         {"plastic_creep": 5.0},
@@ -71,7 +71,7 @@ def test_dent_depth_at_any_frame_rate(dials: dict[str, Any]) -> None:
         volumes.append(volume(frame.surface, triangles) / volume(rest, triangles))
     # A compliant surface pressed it 35 mm deep for half a second.
     flowed = -np.expm1(-0.5 * more.get("plastic_creep", 20.0))
-    assert min(depths) > 0.4 * flowed * 0.1 * ways.get("deep", 0.35)
+    assert min(depths) > 0.4 * flowed * 0.1 * ways.get("relative_depth", 0.35)
     assert relative_spread(depths) < 0.02
     assert max(abs(one - 1.0) for one in volumes) < 0.02
 
