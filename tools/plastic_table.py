@@ -25,7 +25,7 @@ CASES: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
     ("from the side", {"direction": (1.0, 0.0, 0.0)}, {}),
     ("along a diagonal", {"direction": (1.0, 1.0, 1.0)}, {}),
     ("along another diagonal", {"direction": (-0.3, 0.8, -0.5)}, {}),
-    ("twice as deep", {"deep": 0.7}, {}),
+    ("twice as deep", {"relative_depth": 0.7}, {}),
     ("Settle 0.25 s", {"settle": 0.25}, {}),
     ("Settle 2 s", {"settle": 2.0}, {}),
     ("Bounce 30%", {}, {"bounce": 30.0}),

@@ -36,7 +36,8 @@ def volume(points: np.ndarray, triangles: np.ndarray) -> float:
 class PressedBall:
     """A ball of 20 cm that a smaller ball presses from one side for half a second; its other side is pinned.
 
-    settle: s.  deep: fraction of the radius.  keys: times of touchdown, full depth, begin of retraction and its end, s.
+    settle: s.  relative_depth: fraction of the radius.
+    keys: times of touchdown, full depth, begin of retraction and its end, s.
     """
 
     fps: float = 24.0
