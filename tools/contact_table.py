@@ -10,8 +10,8 @@ import numpy as np
 
 import shapes as shape
 import test_contact as ground
-import test_contact_hard as hard
 import test_contact_invariance as invariance
+import test_contact_penetration as hard
 from builders import gridded_box
 from dampsim.core.geometry.surface import Surface
 from waveform_table import Row, at_most, page, within

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import dents
+import plastic_cases
 import test_plastic as plastic
-from dents import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
+from plastic_cases import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
 from waveform_table import Row, at_most, page, within
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "plastic.md"
@@ -57,13 +57,13 @@ def rows() -> Iterator[Row]:
     case = PressedBall(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     yield at_most("without Yield: remaining dent, m", 1e-6, ".0e", abs(case.depth(frame.surface)))
-    lengths = [dents.stretched_wire_length(*one) for one in FRAME_RATES]
+    lengths = [plastic_cases.stretched_wire_length(*one) for one in FRAME_RATES]
     yield at_most(f"wire pulled to 1.5 m, {lengths[0]:.3f} m long: spread", 0.02, ".2%", relative_spread(lengths))
-    ways = [dents.rod_deflection(*one) for one in FRAME_RATES]
+    ways = [plastic_cases.rod_deflection(*one) for one in FRAME_RATES]
     yield at_most(f"rod of springs pressed by 0.6 m, {ways[0]:.3f} m bent: spread", 0.02, ".2%", relative_spread(ways))
-    angles = [dents.card_bend(*one) for one in FRAME_RATES]
+    angles = [plastic_cases.card_bend(*one) for one in FRAME_RATES]
     yield at_most(f"card folded by 94°, {angles[0]:.1f}° remaining: spread", 0.02, ".2%", relative_spread(angles))
-    others = [dents.card_bend(24.0, 1, count=17), dents.card_bend(24.0, 1, turn=40.0)]
+    others = [plastic_cases.card_bend(24.0, 1, count=17), plastic_cases.card_bend(24.0, 1, turn=40.0)]
     yield at_most(
         "the same on a finer mesh, and turned by 40°: spread", 0.02, ".2%", relative_spread([angles[0], *others])
     )

@@ -15,10 +15,10 @@ import numpy as np  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
-import promise  # noqa: E402
+import settle_cases  # noqa: E402
 from dampsim.core.scene.body import Body  # noqa: E402
 from dampsim.dampsim_addon.scene import scene_builder  # noqa: E402
-from test_promise import violated_dials  # noqa: E402
+from test_stop_and_release import violated_dials  # noqa: E402
 
 OUT = ROOT / "docs" / "validation" / "samples.md"
 NAMES = ("jelly", "creature", "antenna")
@@ -56,9 +56,13 @@ def measured(name: str, rng: np.random.Generator) -> list[tuple[float, str, list
         settle, bounce = body.settings.settle, body.settings.bounce
         for part in PARTS:
             fps = float(rng.choice([24, 60]))
-            way, speed = promise.random_direction(rng), part / (0.045 * settle / fps) * body.surface.size
-            stopped = promise.outcome_after_stop(body, promise.translation_motion(body.surface, speed * way), fps)
-            let_go = promise.outcome_after_release(body, promise.load_along(promise.random_direction(rng)), part, fps)
+            way, speed = settle_cases.random_direction(rng), part / (0.045 * settle / fps) * body.surface.size
+            stopped = settle_cases.outcome_after_stop(
+                body, settle_cases.translation_motion(body.surface, speed * way), fps
+            )
+            let_go = settle_cases.outcome_after_release(
+                body, settle_cases.load_along(settle_cases.random_direction(rng)), part, fps
+            )
             for kind, one in (("stop", stopped), ("release", let_go)):
                 wrong = violated_dials(one, settle, bounce, kind == "stop")
                 dials = f"{settle:.4g} | {bounce:.4g}%{' (sample)' if own else ''} | {fps:g}"

@@ -26,7 +26,7 @@ import parameters_page  # noqa: E402
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import contact_table  # noqa: E402
 import plastic_table  # noqa: E402
-import promise  # noqa: E402
+import settle_cases  # noqa: E402
 import shapes  # noqa: E402
 import waveform_table  # noqa: E402
 from builders import gridded_box  # noqa: E402
@@ -147,28 +147,30 @@ def made(run: Run) -> Run:
         "resolution": 250,
     }
     # The stiffness lets the hanging body sag by about as much as the stop deflects it.
-    body = promise.pinned_body(surface, part, **dials, stiffness=1000.0 if run.kind == STOPS[3] else 100.0)
+    body = settle_cases.pinned_body(surface, part, **dials, stiffness=1000.0 if run.kind == STOPS[3] else 100.0)
     time = run.settle / run.fps
     # A stop deflects the body by about 0.045 of the distance travelled in the settle time.
     speed = run.pull / (0.045 * time)
-    axis, way = np.eye(3)[run.seed % 3], promise.random_direction(rng)
+    axis, way = np.eye(3)[run.seed % 3], settle_cases.random_direction(rng)
     try:
         if run.kind == STOPS[2]:
-            outcome = promise.outcome_after_stop(body, promise.rotation_motion(surface, speed * way), run.fps)
+            outcome = settle_cases.outcome_after_stop(body, settle_cases.rotation_motion(surface, speed * way), run.fps)
         elif run.stopped:
             velocity = speed * surface.size * (axis if run.kind == STOPS[0] else way)
-            gravity = WEIGHT if run.kind == STOPS[3] else promise.ZERO_GRAVITY
-            outcome = promise.outcome_after_stop(body, promise.translation_motion(surface, velocity), run.fps, gravity)
+            gravity = WEIGHT if run.kind == STOPS[3] else settle_cases.ZERO_GRAVITY
+            outcome = settle_cases.outcome_after_stop(
+                body, settle_cases.translation_motion(surface, velocity), run.fps, gravity
+            )
         elif run.kind == FREE:
-            outcome = promise.outcome_after_bending(body, rng, run.pull, run.fps)
+            outcome = settle_cases.outcome_after_bending(body, rng, run.pull, run.fps)
         else:
             load = {
-                RELEASES[0]: promise.first_mode_load,
-                RELEASES[1]: promise.load_along(axis),
-                RELEASES[2]: promise.load_along(way),
-                RELEASES[3]: promise.local_load(rng, surface),
+                RELEASES[0]: settle_cases.first_mode_load,
+                RELEASES[1]: settle_cases.load_along(axis),
+                RELEASES[2]: settle_cases.load_along(way),
+                RELEASES[3]: settle_cases.local_load(rng, surface),
             }[run.kind]
-            outcome = promise.outcome_after_release(body, load, run.pull, run.fps)
+            outcome = settle_cases.outcome_after_release(body, load, run.pull, run.fps)
     except StepError:
         return replace(run, rest=np.inf, overshoot=np.inf)
     reached = outcome.largest / surface.size
@@ -253,9 +255,11 @@ def plot() -> None:
         for name, color in (("horn", "tab:blue"), ("ear", "tab:orange"), ("dumbbell", "tab:green")):
             for k in range(5):
                 surface = SHAPES[name]()
-                body = promise.pinned_body(surface, 0.05, settle=24.0, bounce=bounce)
-                way = promise.random_direction(rng)
-                ways = promise.displacements_after_stop(body, promise.translation_motion(surface, 0.3 * way), 24.0)[0]
+                body = settle_cases.pinned_body(surface, 0.05, settle=24.0, bounce=bounce)
+                way = settle_cases.random_direction(rng)
+                ways = settle_cases.displacements_after_stop(
+                    body, settle_cases.translation_motion(surface, 0.3 * way), 24.0
+                )[0]
                 size = np.linalg.norm(ways, axis=2)
                 peak, far = np.unravel_index(size.argmax(), size.shape)
                 along = ways[:, far] @ ways[peak, far] / size[peak, far] ** 2

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-import promise
+import settle_cases
 import shapes
 import test_sleep as sleep
 import test_waveform as waveform
@@ -95,8 +95,8 @@ def rows() -> Iterator[Row]:
     what = f"violent animations (jumps of 0.3 m and turns of 1.5 rad in a frame): fallback substeps, of {steps}"
     yield at_most(what, steps * 0.05, ".0f", helped)
     for name, part in (("bar", 0.6), ("tail", 0.8)):
-        body = promise.pinned_body(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
-        one = promise.outcome_after_release(body, promise.first_mode_load, part, FPS)
+        body = settle_cases.pinned_body(SHAPES[name](), 0.05, settle=SETTLE, bounce=60.0)
+        one = settle_cases.outcome_after_release(body, settle_cases.first_mode_load, part, FPS)
         # A release rests earlier than Settle, by the time that a stop takes to reach its largest swing.
         yield within(
             f"{name} pulled into its first mode by {part:.0%}, Bounce 60%: rest, N", one.rest / SETTLE, 0.8, 1.05
@@ -110,8 +110,8 @@ def within(what: str, found: float, least: float, most: float) -> Row:
 
 
 def drifted() -> float:
-    body = promise.pinned_body(shapes.lump(), 0.05, settle=24.0, bounce=30.0)
-    frames = list(promise.make_simulation(body, 24.0, 70, DOWN).frames())
+    body = settle_cases.pinned_body(shapes.lump(), 0.05, settle=24.0, bounce=30.0)
+    frames = list(settle_cases.make_simulation(body, 24.0, 70, DOWN).frames())
     return max(float(np.abs(frame.surface - frames[0].surface).max()) for frame in frames)
 
 
@@ -121,22 +121,22 @@ def accelerated() -> tuple[float, float]:
     surface, along = SHAPES["bar"](), np.array([0.0, 2.0, 1.0])
     for substeps in (1, 4, 16):
         dials = {"settle": 24.0, "bounce": 0.0, "substeps": substeps, "accuracy": "TIGHT"}
-        body = promise.pinned_body(surface, 0.05, **dials)
+        body = settle_cases.pinned_body(surface, 0.05, **dials)
         moving = replace(body, motion=lambda frame: surface.vertices + 0.5 * ((frame - 1.0) / 24.0) ** 2 * along)
-        *_, last = promise.make_simulation(moving, 24.0, 97).frames()
+        *_, last = settle_cases.make_simulation(moving, 24.0, 97).frames()
         found.append(last.surface - moving.motion(97.0))
     law = simulation_law(body)
     # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics/02-settle-law.md).
-    hung = promise.make_simulation(body, 24.0, 2, -along * law)
+    hung = settle_cases.make_simulation(body, 24.0, 2, -along * law)
     static = next(iter(hung.frames())).surface - surface.vertices
     size = float(np.linalg.norm(static, axis=1).max())
     apart = [float(np.linalg.norm(one - found[-1], axis=1).max()) / size for one in found]
     return max(apart), float(np.linalg.norm(found[-1] - static, axis=1).max()) / size
 
 
-def simulation_law(body: promise.Body) -> float:
+def simulation_law(body: settle_cases.Body) -> float:
     """Return the first mode's lambda_1 over that of its law: a^2 + w^2, or the product of two real roots."""
-    simulation = promise.make_simulation(body, 24.0, 2)
+    simulation = settle_cases.make_simulation(body, 24.0, 2)
     (controls,) = simulation.controls()
     (law,) = controls.laws
     coefficients = law.coefficients(1e-6)  # type: ignore[attr-defined]
@@ -148,11 +148,14 @@ def stops() -> Iterator[Row]:
     found, over = [], []
     for make, bounce in itertools.product(SHAPES.values(), BOUNCES):
         surface = make()
-        body = promise.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
-        ways = [promise.translation_motion(surface, 0.2 * axis) for axis in (*np.eye(3), promise.random_direction(rng))]
-        ways.append(promise.rotation_motion(surface, 0.5 * promise.random_direction(rng)))
+        body = settle_cases.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
+        ways = [
+            settle_cases.translation_motion(surface, 0.2 * axis)
+            for axis in (*np.eye(3), settle_cases.random_direction(rng))
+        ]
+        ways.append(settle_cases.rotation_motion(surface, 0.5 * settle_cases.random_direction(rng)))
         for way in ways:
-            one = promise.outcome_after_stop(body, way, FPS)
+            one = settle_cases.outcome_after_stop(body, way, FPS)
             found.append(one.rest / SETTLE)
             over.append(100.0 * one.overshoot - bounce)
     count = len(found)
@@ -166,16 +169,16 @@ def releases() -> Iterator[Row]:
     found, first, others = [], [], []
     for make, bounce in itertools.product(SHAPES.values(), BOUNCES):
         surface = make()
-        body = promise.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
+        body = settle_cases.pinned_body(surface, 0.05, settle=SETTLE, bounce=bounce)
         loads = [
-            promise.first_mode_load,
-            *(promise.load_along(axis) for axis in np.eye(3)),
-            promise.local_load(rng, surface),
+            settle_cases.first_mode_load,
+            *(settle_cases.load_along(axis) for axis in np.eye(3)),
+            settle_cases.local_load(rng, surface),
         ]
         for load in loads:
-            one = promise.outcome_after_release(body, load, 0.02, FPS)
+            one = settle_cases.outcome_after_release(body, load, 0.02, FPS)
             found.append(one.rest / SETTLE)
-            (first if load is promise.first_mode_load else others).append(abs(100.0 * one.overshoot - bounce))
+            (first if load is settle_cases.first_mode_load else others).append(abs(100.0 * one.overshoot - bounce))
     yield within(f"{len(found)} releases from 2%: earliest rest, N", min(found), 0.8, 1.06)
     yield within(f"{len(found)} releases from 2%: latest rest, N", max(found), 0.8, 1.06)
     yield at_most("releases from the first mode: overshoot error, points", 5.0, ".1f", max(first))
@@ -208,8 +211,8 @@ def iterations() -> float:
 
         counts = []
         for by in ("DIALS", "FIRST_MODE"):
-            body = promise.pinned_body(surface, 0.05, settle=settle, bounce=bounce, damping_by=by)
-            frames = promise.make_simulation(replace(body, motion=motion), 24.0, 48, DOWN).frames()
+            body = settle_cases.pinned_body(surface, 0.05, settle=settle, bounce=bounce, damping_by=by)
+            frames = settle_cases.make_simulation(replace(body, motion=motion), 24.0, 48, DOWN).frames()
             counts.append(sum(frame.iterations for frame in frames))
         ratios.append(counts[0] / counts[1])
     return float(np.mean(ratios))

@@ -13,9 +13,8 @@ import bpy
 import numpy as np
 import pytest
 from scenes import TARGETS, armature, new_scene, size, world_vertices
+from test_colliders import box, collider, key_height
 from test_live import assert_same_bits, bake_frames, live_frames, play
-
-from test_contact import box, collider, key_height
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 import bpy
-import farms
+import farm_helpers
 import pytest
 from scenes import new_scene, wobbler
 
@@ -99,7 +99,7 @@ def test_shot_list_errors_are_reported(
 @pytest.mark.slow
 def test_unit_reruns_only_after_change(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli = load("dampsim_addon.cli")
-    file, folder = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
+    file, folder = farm_helpers.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "unit"
     report = folder / "report.json"
 
     def did(*more: str) -> str:
@@ -151,7 +151,7 @@ def test_report_measures_early_rest(load: Load, tmp_path: Path) -> None:
 
 
 def test_linked_library_is_input_file(load: Load, tmp_path: Path) -> None:
-    library = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend"
+    library = farm_helpers.create_shots(tmp_path / "shots", 1) / "sh001.blend"
     new_scene()
     wobbler("")
     with bpy.data.libraries.load(str(library), link=True) as (there, here):
@@ -168,7 +168,7 @@ def test_interrupted_sweep_continues(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli, sweep = load("dampsim_addon.cli"), load("dampsim_addon.compare.sweep")
-    file, folder = farms.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
+    file, folder = farm_helpers.create_shots(tmp_path / "shots", 1) / "sh001.blend", tmp_path / "sweep"
     said = ["sweep", "--set", "settle=6,9", "--pictures", "0", "--skip-done", "--report", str(tmp_path / "report.json")]
     measured, count = sweep._measure_variant, 0
 
@@ -204,7 +204,10 @@ def test_interrupted_sweep_continues(
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stdin", "cancel", "parent", "reader"])
 def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
-    program, file = farms.blender(tmp_path), farms.create_shots(tmp_path / "shots", 1, last=3000) / "sh001.blend"
+    program, file = (
+        farm_helpers.blender(tmp_path),
+        farm_helpers.create_shots(tmp_path / "shots", 1, last=3000) / "sh001.blend",
+    )
     folder = tmp_path / "unit"
     arguments = unit_arguments(folder, file, "--cancel", str(tmp_path / "cancel"))
     arguments += {"stdin": ["--until-stdin-closes"], "parent": ["--until-parent-ends"]}.get(how, [])
@@ -215,7 +218,7 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
     with (tmp_path / "said.txt").open("wb") as said:
         out = subprocess.PIPE if how == "reader" else said
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, stderr=said) as process:
-            farms.wait_until(lambda: len(list(folder.rglob("*.frame"))) > 5)
+            farm_helpers.wait_until(lambda: len(list(folder.rglob("*.frame"))) > 5)
             if how == "stdin":
                 assert process.stdin is not None
                 process.stdin.close()
@@ -227,7 +230,7 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
             else:
                 process.kill()
             code = process.wait(30)
-    farms.wait_for_unit_processes(folder)
+    farm_helpers.wait_for_unit_processes(folder)
     kept = len(list(folder.rglob("*.frame")))
     assert 5 < kept < 3000
     assert list(folder.rglob("*.part")) == []
@@ -239,11 +242,11 @@ def test_unit_stops_and_resumes(how: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_failing_shot_fails_alone(tmp_path: Path) -> None:
-    program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.create_shots(tmp_path / "shots", 3, broken=(2,))
+    program, output = farm_helpers.blender(tmp_path), tmp_path / "out"
+    folder = farm_helpers.create_shots(tmp_path / "shots", 3, broken=(2,))
     (folder / "sh004.blend").write_bytes(b"no file of Blender's")
     arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
-    code, said = farms.run(program, *arguments)
+    code, said = farm_helpers.run(program, *arguments)
     assert code == 1, said
     assert "2 baked, 2 failed" in said
     assert "pin group 'Gone' is missing. Choose another pin group." in said
@@ -254,7 +257,7 @@ def test_failing_shot_fails_alone(tmp_path: Path) -> None:
     assert page.index("sh002") < page.index("sh001")
     assert page.index("sh004") < page.index("sh001")
     # A second run skips finished units and repeats failed ones.
-    code, said = farms.run(program, *arguments)
+    code, said = farm_helpers.run(program, *arguments)
     assert code == 1
     assert said.count("already done") == 2
     # After a fix the shot succeeds.
@@ -262,7 +265,7 @@ def test_failing_shot_fails_alone(tmp_path: Path) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(folder / "sh002.blend"))
     bpy.data.objects["Wobbler"].dampsim.pin_group = "Pin"
     bpy.ops.wm.save_as_mainfile(filepath=str(folder / "sh002.blend"))
-    code, said = farms.run(program, *arguments)
+    code, said = farm_helpers.run(program, *arguments)
     assert code == 0, said
     assert "3 baked, 0 failed" in said
 
@@ -271,12 +274,12 @@ def test_failing_shot_fails_alone(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["cancel file", "terminated"])
 def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
-    program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.create_shots(tmp_path / "shots", 2, last=400)
+    program, output = farm_helpers.blender(tmp_path), tmp_path / "out"
+    folder = farm_helpers.create_shots(tmp_path / "shots", 2, last=400)
     arguments = ["farm", folder, "--output", output, "--target", "point_cache", "--blender", program]
-    command = farms.command(program, *arguments)
-    with farms.running_process(*command, said=tmp_path / "said.txt") as farm:
-        farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 5)
+    command = farm_helpers.command(program, *arguments)
+    with farm_helpers.running_process(*command, said=tmp_path / "said.txt") as farm:
+        farm_helpers.wait_until(lambda: len(list(output.rglob("*.frame"))) > 5)
         if how == "cancel file":
             (output / "cancel").touch()
         else:
@@ -285,18 +288,18 @@ def test_farm_stops_and_resumes(how: str, tmp_path: Path) -> None:
     said = (tmp_path / "said.txt").read_text()
     assert code == 1, said
     assert "run the same command again to continue" in said
-    farms.wait_for_unit_processes(output)
+    farm_helpers.wait_for_unit_processes(output)
     if how == "cancel file":
-        assert farms.run(program, *arguments)[0] == 2
+        assert farm_helpers.run(program, *arguments)[0] == 2
         (output / "cancel").unlink()
-    code, said = farms.run(program, *arguments)
+    code, said = farm_helpers.run(program, *arguments)
     assert code == 0, said
     assert any("Checking" in log.read_text() for log in output.rglob("log.txt"))
 
 
 def test_units_run_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cli, output = load("dampsim_addon.cli"), tmp_path / "out"
-    folder = farms.create_shots(tmp_path / "shots", 2, broken=(2,))
+    folder = farm_helpers.create_shots(tmp_path / "shots", 2, broken=(2,))
     arguments = ["farm", str(folder), "--output", str(output), "--target", "point_cache"]
     assert cli.main([*arguments, "--list"]) == cli.DONE
     assert "2: sh002: to do" in capsys.readouterr().out
@@ -314,7 +317,7 @@ def test_units_run_in_this_blender(load: Load, tmp_path: Path, capsys: pytest.Ca
 
 
 def test_unusable_program_is_reported(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cli, folder = load("dampsim_addon.cli"), farms.create_shots(tmp_path / "shots", 1)
+    cli, folder = load("dampsim_addon.cli"), farm_helpers.create_shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--blender"]
     assert cli.main([*arguments, "/nowhere/blender"]) == cli.USAGE
     assert "--blender /nowhere/blender: the program does not exist" in capsys.readouterr().err
@@ -333,7 +336,7 @@ def test_dask_is_imported_lazily(load: Load, tmp_path: Path) -> None:
 def test_missing_dask_is_reported(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cli, folder = load("dampsim_addon.cli"), farms.create_shots(tmp_path / "shots", 1)
+    cli, folder = load("dampsim_addon.cli"), farm_helpers.create_shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--engine", "dask"]
     assert cli.main(arguments) == cli.FAILED
     assert "give --scheduler tcp://HOST:8786" in capsys.readouterr().err

@@ -12,13 +12,13 @@ from types import ModuleType
 from typing import Any
 
 import bpy
-import farms
+import farm_helpers
 import pytest
 from scenes import new_scene, wobbler
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
-MODEL, SCRIPT = farms.ROOT / "tests/farm/flamenco.js", farms.ROOT / "farm/dampsim_bake.js"
+MODEL, SCRIPT = farm_helpers.ROOT / "tests/farm/flamenco.js", farm_helpers.ROOT / "farm/dampsim_bake.js"
 
 
 def write_report(folder: Path, label: str, **facts: Any) -> None:
@@ -85,7 +85,7 @@ def test_moved_page_finds_pictures(load: Load, gathered: Path) -> None:
 
 @pytest.mark.slow
 def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
-    chromium = farms.require_program("chromium")
+    chromium = farm_helpers.require_program("chromium")
     out = os.environ.get("DAMPSIM_PICTURES")
     picture = (Path(out) if out else tmp_path) / "farm_page.png"
     quiet = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}"]
@@ -109,7 +109,7 @@ def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
 def run_flamenco_model(*arguments: object) -> Any:
     """Run the model of Flamenco's manager on the job type; return its output."""
     done = subprocess.run(
-        [farms.require_program("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
+        [farm_helpers.require_program("node"), str(MODEL), str(SCRIPT), *(str(one) for one in arguments)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     if done.returncode:
@@ -171,8 +171,8 @@ def test_flamenco_finds_objects(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_flamenco_tasks_run(tmp_path: Path) -> None:
-    program, output = farms.blender(tmp_path), tmp_path / "out"
-    folder = farms.create_shots(tmp_path / "shots", 2, broken=(2,))
+    program, output = farm_helpers.blender(tmp_path), tmp_path / "out"
+    folder = farm_helpers.create_shots(tmp_path / "shots", 2, broken=(2,))
     tasks = compile_job(
         tmp_path / "job", blendfile=str(folder / "sh001.blend"), shots=str(folder / "sh002.blend"),
         all_objects="Wobbler", wedges="settle=6,9", target="point_cache", pictures=0, output_path=str(output),

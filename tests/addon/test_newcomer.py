@@ -16,7 +16,7 @@ import pytest
 from scenes import KINDS, new_scene, wobbler
 from test_drawing import Context, Layout, panels
 
-from newcomer import copy_with_additions
+from example_additions import copy_with_additions
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -164,7 +164,7 @@ TESTS_OF_COPY = {
             "object_with_shared_mesh-SHOT_FILE",
         )
     ],
-    "test_refusals.py": [],
+    "test_error_messages.py": [],
 }
 
 

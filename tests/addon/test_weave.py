@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import LAST, new_scene
-from test_dampings import RecordingLayout
+from test_damping_models import RecordingLayout
 from test_drawing import redraw
 
 pytestmark = pytest.mark.bpy

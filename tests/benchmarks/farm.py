@@ -51,10 +51,10 @@ def size(path: Path, pattern: str) -> float:
 
 def farm(blender: str, folder: Path, output: Path, workers: int, target: str) -> tuple[float, float]:
     """Run a farm and return the elapsed time and the CPU time, s; CPU time is more robust on a busy machine."""
-    import farms
+    import farm_helpers
 
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    code, said = farms.run(
+    code, said = farm_helpers.run(
         blender, "farm", folder, "--output", output, "--workers", workers, "--target", target, "--blender", blender
     )
     assert code == 0, said
@@ -143,11 +143,11 @@ def main() -> None:
     parser.add_argument("--tetrahedra", type=int, nargs="+", default=[1000, 5000, 20000])
     options = parser.parse_args()
     dampsim.register()
-    import farms
+    import farm_helpers
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        blender = options.blender or farms.blender(folder)
+        blender = options.blender or farm_helpers.blender(folder)
         time_shot_counts(blender, folder, options.shots)
         time_body_sizes(blender, folder, options.tetrahedra)
         time_large_farm(folder, 10_000)

@@ -1,7 +1,7 @@
 """Cost of DampSim in large files: python tests/benchmarks/scale.py [--objects N] [--frames N]
 
 The scene has many objects, of which none or ten are simulated. DampSim's handlers are timed, and a redraw of the panels
-with few and many cached frames. No test depends on these times: tests/addon/test_scale.py counts lines instead.
+with few and many cached frames. No test depends on these times: tests/addon/test_large_files.py counts lines instead.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.muscles import Controller, Muscle, Sensor
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from grounds import plane
+from supports import plane
 
 WIDTH, STRIDE, HEIGHT = 0.4, 0.8, 0.3
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hanging_bodies import flag
 from scipy.linalg import eigh
 from scipy.optimize import brentq
-from swinging import flag
 
 from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS, POISSON, ClothKind

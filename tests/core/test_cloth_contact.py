@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from swinging import rope_through
+from hanging_bodies import rope_through
 from test_contact_reports import last_frame, plane, table
 
 from builders import gridded_box, scene, static_body

@@ -18,8 +18,8 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.stepping.deformation_history import without_history
 from dampsim.core.system.state import KEY_SEPARATOR
-from grounds import block, collider, plane, wave_sheet
-from promise import Outcome
+from settle_cases import Outcome
+from supports import block, collider, plane, wave_sheet
 
 SIZE = 0.2 * 3**0.5
 # Contact distance r: half a percent of the size.

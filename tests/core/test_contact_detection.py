@@ -10,8 +10,17 @@ from builders import gridded_box
 from dampsim.core.contact.contact_history import EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
+from detection_cases import (
+    DetectionStep,
+    DetectionSurface,
+    H,
+    R,
+    collider_surface,
+    plane_collider,
+    point_cloud,
+    translate,
+)
 from shapes import _hull, box, sheet
-from touchables import DetectionStep, DetectionSurface, H, R, collider_surface, plane_collider, point_cloud, translate
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 

@@ -17,7 +17,7 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import KEY_SEPARATOR, State
-from touchables import DetectionStep, DetectionSurface, R
+from detection_cases import DetectionStep, DetectionSurface, R
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"
 

@@ -19,9 +19,9 @@ from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.stepping import contact_solve
 from dampsim.core.stepping.impacts import ContactResultant, Impact, update_impacts
 from dampsim.core.system.state import KEY_SEPARATOR
-from grounds import block, collider, plane
-from pairs import extrude_polygon
-from test_contact_hard import stack
+from random_pairs import extrude_polygon
+from supports import block, collider, plane
+from test_contact_penetration import stack
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE

@@ -16,7 +16,7 @@ from dampsim.core.geometry.intersections import penetration_depth
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
 from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation
-from pairs import Pair, has_intersection, perturb_pair, random_pair, relative_penetration
+from random_pairs import Pair, has_intersection, perturb_pair, random_pair, relative_penetration
 
 _COUNT = int(os.environ.get("DAMPSIM_PAIRS", "12"))
 

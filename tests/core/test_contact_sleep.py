@@ -16,7 +16,7 @@ from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.stepping import step as stepping
-from grounds import block, plane
+from supports import block, plane
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from killed import frame_bytes_of_bake, kill_bake
+from killed_bakes import frame_bytes_of_bake, kill_bake
 
 from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
@@ -31,9 +31,9 @@ from dampsim.core.stepping.contraction_lag import advance_lag
 from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.fibres import FibreTerm
 from dampsim.core.system.inputs import BlockInputs
-from promise import Outcome
 from references.elastic import gradient
 from references.fibres import contracted_solid, fibre_density, lag, stretched_solid
+from settle_cases import Outcome
 from shapes import tube
 
 ZERO_GRAVITY = np.zeros(3)

@@ -14,7 +14,7 @@ from dampsim.core.bodies.registry import KINDS
 from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.energies import ELASTIC_MODELS
 from dampsim.core.integrators import INTEGRATORS
-from newcomer import ADDITIONS, ROOT, copy_with_additions
+from example_additions import ADDITIONS, ROOT, copy_with_additions
 
 # For each file, tests that must find the additions by themselves.
 DISCOVERED_TESTS = {
@@ -39,7 +39,7 @@ DISCOVERED_TESTS = {
         "test_small_strains_obey_hookes_law[Mooney]",
         "test_projected_hessian_is_positive_semidefinite[Mooney]",
     ],
-    "test_kinds.py": [
+    "test_body_types.py": [
         "test_body_types_listed_in_docs",
         "test_parameter_sections_match_body_types",
         "test_forces_and_stiffness_match_differences[CLOUD]",

@@ -9,7 +9,7 @@ import creatures
 import numpy as np
 import pytest
 from creatures import distance_walked, frames, looper, walk_scene
-from killed import frame_bytes_of_bake, kill_bake
+from killed_bakes import frame_bytes_of_bake, kill_bake
 
 from builders import scene, static_body, wire
 from dampsim.core.errors import DampSimError

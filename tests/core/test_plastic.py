@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from killed import frame_bytes_of_bake, kill_bake
+from killed_bakes import frame_bytes_of_bake, kill_bake
 
-import dents
+import plastic_cases
 from builders import scene, static_body
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
@@ -27,8 +27,8 @@ from dampsim.core.stepping import plastic_update
 from dampsim.core.stepping.deformation_history import DeformationHistory
 from dampsim.core.system.plastic import PlasticTerm
 from dampsim.core.system.state import KEY_SEPARATOR
-from dents import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
-from promise import Outcome
+from plastic_cases import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
+from settle_cases import Outcome
 from shapes import box
 
 pytestmark = pytest.mark.kernel
@@ -109,30 +109,31 @@ def test_plastic_flow_conserves_element_volume() -> None:
 
 @pytest.mark.slow
 def test_stretched_wire_at_any_frame_rate() -> None:
-    lengths = [dents.stretched_wire_length(*one) for one in FRAME_RATES]
+    lengths = [plastic_cases.stretched_wire_length(*one) for one in FRAME_RATES]
     # The elastic part within Yield springs back, 1.5 e^-0.05; the weight adds a little.
     assert lengths[0] == pytest.approx(1.5 * np.exp(-0.05), rel=2e-3)
     assert relative_spread(lengths) < 1e-3
-    assert dents.stretched_wire_length(24.0, 1, plastic_yield=0.0) < 1.01
+    assert plastic_cases.stretched_wire_length(24.0, 1, plastic_yield=0.0) < 1.01
 
 
 @pytest.mark.slow
 def test_bent_rod_at_any_frame_rate() -> None:
-    ways = [dents.rod_deflection(*one) for one in FRAME_RATES]
+    ways = [plastic_cases.rod_deflection(*one) for one in FRAME_RATES]
     assert min(ways) > 0.35
     assert relative_spread(ways) < 0.02
-    assert abs(dents.rod_deflection(24.0, 1, plastic_yield=0.0)) < 1e-3
+    assert abs(plastic_cases.rod_deflection(24.0, 1, plastic_yield=0.0)) < 1e-3
 
 
 @pytest.mark.slow
 def test_creased_card_at_any_frame_rate() -> None:
     """A card keeps its crease at any frame rate and on any mesh."""
-    angles = [dents.card_bend(*one) for one in FRAME_RATES]
+    angles = [plastic_cases.card_bend(*one) for one in FRAME_RATES]
     assert min(angles) > 65.0
     assert relative_spread(angles) < 0.02
-    assert relative_spread([angles[0], dents.card_bend(24.0, 1, count=17), dents.card_bend(24.0, 1, turn=40.0)]) < 0.02
+    other_meshes = [plastic_cases.card_bend(24.0, 1, count=17), plastic_cases.card_bend(24.0, 1, turn=40.0)]
+    assert relative_spread([angles[0], *other_meshes]) < 0.02
     # The bend under its weight alone.
-    assert dents.card_bend(24.0, 1, plastic_yield=0.0) < 17.0
+    assert plastic_cases.card_bend(24.0, 1, plastic_yield=0.0) < 17.0
 
 
 def outcome_of_stop(
@@ -347,15 +348,15 @@ def deep() -> Scene:
 
 
 def pulled() -> Scene:
-    return replace(dents.pulled_wire_scene(24.0, 1, plastic_creep=2.0), last=40)
+    return replace(plastic_cases.pulled_wire_scene(24.0, 1, plastic_creep=2.0), last=40)
 
 
 def folded() -> Scene:
-    return replace(dents.card_scene(24.0, 1), last=40)
+    return replace(plastic_cases.card_scene(24.0, 1), last=40)
 
 
 def bowed() -> Scene:
-    return replace(dents.pressed_rod_scene(24.0, 1), last=40)
+    return replace(plastic_cases.pressed_rod_scene(24.0, 1), last=40)
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from dampsim.core.energies import Pressure
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from grounds import plane
 from shapes import sphere
+from supports import plane
 
 # A rubber skin of 0.1 mm with 100 g per square metre.
 SKIN: dict[str, Any] = {"kind": "CLOTH", "thickness": 0.1, "stiffness": 10000.0, "density": 1000.0}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from cases import DENSITY, POISSON, RELATIVE_TOLERANCE, assert_close, deformed_positions, solid, spring_chain
+from damping_cases import DENSITY, POISSON, RELATIVE_TOLERANCE, assert_close, deformed_positions, solid, spring_chain
 from dampsim.core.energies import (
     ELASTIC_MODELS,
     MEMBRANES,

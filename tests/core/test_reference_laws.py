@@ -14,7 +14,7 @@ from scipy.special import jn_zeros
 
 from builders import bar as bar_of
 from builders import scene
-from cases import assert_close, spring_chain
+from damping_cases import assert_close, spring_chain
 from dampsim.core.energies.springs import spring_energy
 from dampsim.core.geometry.rigid_motion import rigid_mode_basis
 from dampsim.core.papers.bar import bar

@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from cases import POISSON, assert_close, solid
+from damping_cases import POISSON, assert_close, solid
 from dampsim.core.energies import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
 from dampsim.core.energies.plastic_flow import BendingFlow, SpringFlow, TensorFlow, YieldSurface
 from dampsim.core.energies.springs import spring_energy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from cases import assert_close, spring_chain
+from damping_cases import assert_close, spring_chain
 from dampsim.core.energies import DeadLoad
 from dampsim.core.energies.springs import spring_energy
 from dampsim.core.stepping.deformation_history import DeformationHistory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from cases import (
+from damping_cases import (
     DENSITY,
     MATRIX_METHODS,
     POISSON,

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases import assert_close, make_damping, spring_chain
+from damping_cases import assert_close, make_damping, spring_chain
 from dampsim.core.damping.damping import Damping, PotentialDamping
 from dampsim.core.damping.dissipation import Dissipation
 from dampsim.core.elements.strains import SpringStrain

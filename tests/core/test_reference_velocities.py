@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cases import RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
+from damping_cases import RELATIVE_TOLERANCE, VELOCITY_METHODS, assert_close, make_damping
 from dampsim.core.damping.clusters import CLUSTERS, Mesh, ring_clusters
 from dampsim.core.damping.damping import BlockwiseDamping
 from dampsim.core.damping.frame_rate import removed_fraction, retained_fraction

@@ -60,7 +60,10 @@ def commands(
         ("-m slow", ["core slow tests/core", "bpy slow tests/addon"]),
         ("tests/", ["core tests/core", "bpy tests/addon"]),
         ("tests/core -k dial", ["core -k dial tests/core"]),
-        ("./tests/core/test_dial.py::test_x[a/b] -x", ["core -x tests/core/test_dial.py::test_x[a/b]"]),
+        (
+            "./tests/core/test_release_settle.py::test_x[a/b] -x",
+            ["core -x tests/core/test_release_settle.py::test_x[a/b]"],
+        ),
         ("--all tests/core -k dial", ["core -k dial tests/core"]),
         ("tests/addon", ["bpy tests/addon"]),
         ("tests/addon/test_live.py tests/core", ["core tests/core", "bpy tests/addon/test_live.py"]),

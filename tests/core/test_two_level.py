@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.linalg import eigh
 from scipy.sparse import csr_matrix, diags
+from test_displacement_criterion import with_sway
 from test_multifrontal import block_matrix, block_system, grid
-from test_ways import with_sway
 
 from builders import gridded_box, static_body
 from dampsim.core.frames.frame import Frame

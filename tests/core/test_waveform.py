@@ -29,7 +29,7 @@ from dampsim.core.stepping.waveform import REST_FRACTION, settle_law
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
-from promise import (
+from settle_cases import (
     displacements_after_stop,
     outcome_after_stop,
     pinned_body,

@@ -20,8 +20,8 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation
-from grounds import Path, collider, plane, zero_path
 from shapes import sphere, tube
+from supports import Path, collider, plane, zero_path
 
 # Diagonal of a square metre. A thousandth of it is visible.
 SIZE = 2.0**0.5

@@ -19,7 +19,7 @@ from mathutils import Quaternion
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
 from events import clear_scene, click, point_at_viewport, run, shell, shot, sidebar, verified_frames, wait_until
-from looks import Array, evaluated_frames
+from visible_motion import Array, evaluated_frames
 
 # Invisible penetration and motion per frame at rest, in parts of the size; largest strain of an edge.
 MAX_DEPTH, MAX_REST_MOTION, MAX_STRAIN = 1e-3, 1e-3, 0.05

@@ -31,7 +31,7 @@ from events import (
     verified_frames,
     wait_until,
 )
-from looks import evaluated_frames
+from visible_motion import evaluated_frames
 
 # Half a second of fall, one second to come to rest.
 FRAMES = 40

@@ -31,7 +31,7 @@ from events import (
     verified_frames,
     wait_until,
 )
-from looks import evaluated_frames, measure_motion
+from visible_motion import evaluated_frames, measure_motion
 
 # Two swings of a third of a second, and the rest of 1.5 s to settle.
 FRAMES = 36

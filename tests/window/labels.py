@@ -10,8 +10,8 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from cut import find_truncations, grab_grey
 from events import SHOTS, addon_module, click, point_at_viewport, run, shell, shot, sidebar, wait_until
+from truncated_labels import find_truncations, grab_grey
 
 # Difference from the default width of the sidebar, pixels.
 NARROWER = 12

@@ -16,7 +16,7 @@ from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from pairs import icosphere
+from random_pairs import icosphere
 
 from .drawing import Drawn, Panel
 

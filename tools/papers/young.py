@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import test_young as steps
+import test_stress_form as steps
 from dampsim.core.arrays import Array
 from dampsim.core.damping.traditional import viscosities
 from dampsim.core.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
@@ -145,7 +145,7 @@ def _equality(claims: list[Claim]) -> str:
         f"in m/s, median and worst of {SEEDS} random states.\n\n"
         + table(["body", "pinned", "free, h = 20 ms", "10 ms", "5 ms"], rows)
         + "\nFor free bodies the two differ by the torque of the elastic force about the old positions, where the thesis applies the force. The\n"
-        "difference is of first order in h. Without that torque, the two are equal to 1e-6 (`tests/core/test_young.py`).\n\n"
+        "difference is of first order in h. Without that torque, the two are equal to 1e-6 (`tests/core/test_stress_form.py`).\n\n"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from promise import (
+from settle_cases import (
     Outcome,
     first_mode_load,
     load_along,

@@ -12,9 +12,7 @@ from builders import gridded_box
 from dampsim.core.contact.collision_state import ColliderMotion, CollisionState, ContactInputs, KinematicMotion
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.geometry.surface import Surface
-from references import contact
-from shapes import sheet
-from touchables import (
+from detection_cases import (
     DetectionStep,
     DetectionSurface,
     E,
@@ -25,6 +23,8 @@ from touchables import (
     point_cloud,
     translate,
 )
+from references import contact
+from shapes import sheet
 
 FLAT = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
 

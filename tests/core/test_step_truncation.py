@@ -19,7 +19,7 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Minimum, Outcome
 from dampsim.core.stepping import contact_solve
 from dampsim.core.stepping.contact_solve import ContactSolve
-from pairs import Pair, floor, has_intersection, relative_penetration
+from random_pairs import Pair, floor, has_intersection, relative_penetration
 from shapes import box
 
 _FPS = 24.0

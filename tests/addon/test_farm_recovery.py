@@ -14,14 +14,14 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import farms
+import farm_helpers
 import pytest
 
 pytestmark = [
     pytest.mark.bpy,
     pytest.mark.skipif(sys.platform != "linux", reason="looks at processes in /proc"),
 ]
-TEMPLATE = farms.ROOT / "farm/dampsim_bake.template.yaml"
+TEMPLATE = farm_helpers.ROOT / "farm/dampsim_bake.template.yaml"
 # In a real Blender the farm is small, and Dask and OpenJD are missing.
 REAL = bool(os.environ.get("DAMPSIM_INSTALLED"))
 SHOTS, KILLS = (3, 2) if REAL else (12, 5)
@@ -33,17 +33,17 @@ class ReferenceFarm:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.output = folder, folder / "out"
-        self.blender, self.log = farms.blender(folder), folder / "said.txt"
-        shots = farms.create_shots(folder / "shots", SHOTS)
+        self.blender, self.log = farm_helpers.blender(folder), folder / "said.txt"
+        shots = farm_helpers.create_shots(folder / "shots", SHOTS)
         self.shot_list = folder / "night.toml"
         # One half bakes to files, the other to shape keys.
         lines = ["wedges = { settle = [6, 9] }", 'target = "point_cache"']
         for number, path in enumerate(sorted(shots.glob("*.blend"))):
             lines += ["[[shots]]", f'file = "shots/{path.name}"', 'target = "shape_keys"' if number % 2 else ""]
         self.shot_list.write_text("\n".join(lines))
-        code, said = farms.run(self.blender, *self.arguments())
+        code, said = farm_helpers.run(self.blender, *self.arguments())
         assert code == 0, said
-        self.expected = farms.farm_results(self.output)
+        self.expected = farm_helpers.farm_results(self.output)
         assert len([name for name in self.expected if name.endswith(".blend")]) == 2 * SHOTS
         shutil.rmtree(self.output)
 
@@ -61,11 +61,11 @@ class ReferenceFarm:
         ]
 
     def check(self) -> None:
-        farms.wait_for_unit_processes(self.output)
-        found = farms.farm_results(self.output)
+        farm_helpers.wait_for_unit_processes(self.output)
+        found = farm_helpers.farm_results(self.output)
         page = (self.output / "index.html").read_text()
         shutil.rmtree(self.output)
-        assert farms.first_difference(found, self.expected) == ""
+        assert farm_helpers.first_difference(found, self.expected) == ""
         assert f"{2 * SHOTS} baked, none failed" in page
 
 
@@ -81,7 +81,7 @@ def kill_at_random(seed: int, victims: Callable[[random.Random], list[int]], kee
     while keep_up():
         time.sleep(0.05)
         if killed < KILLS and time.monotonic() > later and (there := victims(dice)):
-            farms.kill(dice.choice(there))
+            farm_helpers.kill(dice.choice(there))
             killed += 1
             later = time.monotonic() + dice.uniform(0.5, 4.0)
     return killed
@@ -90,12 +90,12 @@ def kill_at_random(seed: int, victims: Callable[[random.Random], list[int]], kee
 @pytest.mark.slow
 def test_random_kills_of_farm_processes(night: ReferenceFarm) -> None:
     with contextlib.ExitStack() as held:
-        command = farms.command(night.blender, *night.arguments("--workers", 2))
-        running = [held.enter_context(farms.running_process(*command, said=night.log))]
+        command = farm_helpers.command(night.blender, *night.arguments("--workers", 2))
+        running = [held.enter_context(farm_helpers.running_process(*command, said=night.log))]
         starts = 1
 
         def victims(dice: random.Random) -> list[int]:
-            there = farms.unit_processes(night.output)
+            there = farm_helpers.unit_processes(night.output)
             # One kill in three hits the farm itself, once its workers run.
             return [running[-1].pid] if there and dice.random() < 0.34 else there
 
@@ -103,7 +103,7 @@ def test_random_kills_of_farm_processes(night: ReferenceFarm) -> None:
             nonlocal starts
             if running[-1].poll() is not None and running[-1].returncode != 0:
                 starts += 1
-                running.append(held.enter_context(farms.running_process(*command, said=night.log)))
+                running.append(held.enter_context(farm_helpers.running_process(*command, said=night.log)))
             return running[-1].poll() is None
 
         assert kill_at_random(3, victims, keep_up) == KILLS
@@ -123,16 +123,16 @@ def dask(
         said = {"said": tmp_path / "dask.txt"}
         quiet = ["--no-dashboard", "--scheduler-file", str(file)]
         held.enter_context(
-            farms.running_process(*program, "scheduler", "--port", "0", "--host", "127.0.0.1", *quiet, **said)
+            farm_helpers.running_process(*program, "scheduler", "--port", "0", "--host", "127.0.0.1", *quiet, **said)
         )
-        farms.wait_until(file.exists)
+        farm_helpers.wait_until(file.exists)
         workers: list[subprocess.Popen[bytes]] = []
 
         def another() -> None:
             command = [*program, "worker", "--nthreads", "1", "--no-nanny", *quiet, "--local-directory", str(tmp_path)]
             workers[:] = [worker for worker in workers if worker.poll() is None]
             while len(workers) < 2:
-                workers.append(held.enter_context(farms.running_process(*command, **said)))
+                workers.append(held.enter_context(farm_helpers.running_process(*command, **said)))
 
         another()
         yield json.loads(file.read_text())["address"], workers, another
@@ -144,11 +144,11 @@ def test_random_kills_of_dask_workers(
     night: ReferenceFarm, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]
 ) -> None:
     address, workers, another = dask
-    command = farms.command(night.blender, *night.arguments("--engine", "dask", "--scheduler", address))
-    with farms.running_process(*command, said=night.log) as farm:
+    command = farm_helpers.command(night.blender, *night.arguments("--engine", "dask", "--scheduler", address))
+    with farm_helpers.running_process(*command, said=night.log) as farm:
 
         def victims(_: random.Random) -> list[int]:
-            return [worker.pid for worker in workers] if farms.unit_processes(night.output) else []
+            return [worker.pid for worker in workers] if farm_helpers.unit_processes(night.output) else []
 
         def keep_up() -> bool:
             another()
@@ -165,22 +165,22 @@ def test_random_kills_of_dask_workers(
 def test_cancelled_dask_farm_stops(
     how: str, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]], tmp_path: Path
 ) -> None:
-    program, output = farms.blender(tmp_path), tmp_path / "out"
-    farms.create_shots(tmp_path / "shots", 2, last=4000)
+    program, output = farm_helpers.blender(tmp_path), tmp_path / "out"
+    farm_helpers.create_shots(tmp_path / "shots", 2, last=4000)
     arguments = ["farm", tmp_path / "shots", "--output", output, "--target", "point_cache", "--blender", program]
-    command = farms.command(program, *arguments, "--engine", "dask", "--scheduler", dask[0])
-    with farms.running_process(*command, said=tmp_path / "said.txt") as farm:
-        farms.wait_until(lambda: len(list(output.rglob("*.frame"))) > 20)
+    command = farm_helpers.command(program, *arguments, "--engine", "dask", "--scheduler", dask[0])
+    with farm_helpers.running_process(*command, said=tmp_path / "said.txt") as farm:
+        farm_helpers.wait_until(lambda: len(list(output.rglob("*.frame"))) > 20)
         if how == "cancel file":
             (output / "cancel").touch()
         elif how == "killed":
-            farms.kill(farm.pid)
+            farm_helpers.kill(farm.pid)
         else:
             farm.terminate()
         code = farm.wait(60)
     said = (tmp_path / "said.txt").read_text()
     assert code == (-9 if how == "killed" else 1), said
-    farms.wait_for_unit_processes(output)
+    farm_helpers.wait_for_unit_processes(output)
     assert how == "killed" or "run the same command again to continue" in said
     assert all(worker.poll() is None for worker in dask[1])
     assert sorted(path.name for path in output.rglob("*.part")) == []
@@ -196,10 +196,10 @@ def test_random_kills_of_openjd_processes(night: ReferenceFarm) -> None:
     halves = [json.dumps([{"Unit": number} for number in range(first, 2 * SHOTS + 1, 2)]) for first in (1, 2)]
     commands = [[*program, "-p", f"Units=1-{2 * SHOTS}", "--step", "Bake", "--tasks", half] for half in halves]
     with contextlib.ExitStack() as held:
-        running = [held.enter_context(farms.running_process(*command, said=night.log)) for command in commands]
+        running = [held.enter_context(farm_helpers.running_process(*command, said=night.log)) for command in commands]
 
         def victims(dice: random.Random) -> list[int]:
-            there = farms.unit_processes(night.output)
+            there = farm_helpers.unit_processes(night.output)
             sessions = [one.pid for one in running if one.poll() is None]
             tasks = [number for number in there if number not in sessions]
             return sessions if tasks and dice.random() < 0.34 else tasks
@@ -207,7 +207,7 @@ def test_random_kills_of_openjd_processes(night: ReferenceFarm) -> None:
         def keep_up() -> bool:
             for place, one in enumerate(running):
                 if one.poll() is not None and one.returncode != 0:
-                    running[place] = held.enter_context(farms.running_process(*commands[place], said=night.log))
+                    running[place] = held.enter_context(farm_helpers.running_process(*commands[place], said=night.log))
             return any(one.poll() is None for one in running)
 
         assert kill_at_random(7, victims, keep_up) == KILLS

@@ -18,8 +18,8 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from grounds import block, collider, max_depth_inside, plane, rotate_surface, wave_sheet
 from shapes import box, sphere
+from supports import block, collider, max_depth_inside, plane, rotate_surface, wave_sheet
 
 SIZE = 0.2 * 3**0.5
 R = 0.005 * SIZE

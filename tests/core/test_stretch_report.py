@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from swinging import rope
+from hanging_bodies import rope
 
 from builders import gridded_box, scene, static_body
 from dampsim.core.measure.contact_results import contact_summary, has_contact_findings

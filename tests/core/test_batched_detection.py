@@ -12,8 +12,8 @@ from dampsim.core.contact import batched_detection
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
 from dampsim.core.geometry.surface import Surface
+from detection_cases import DetectionStep, DetectionSurface, R, translate
 from shapes import box, sheet, sphere
-from touchables import DetectionStep, DetectionSurface, R, translate
 
 
 def heap(seed: int, memory: ContactHistory | None = None, way: float = 0.0) -> DetectionStep:

@@ -17,7 +17,7 @@ from zlib import crc32
 import bpy
 import numpy as np
 import pytest
-from edits import bodies, create_shot, random_edit
+from random_edits import bodies, create_shot, random_edit
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]

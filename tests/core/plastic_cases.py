@@ -15,8 +15,8 @@ from dampsim.core.geometry.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from grounds import collider
 from shapes import sphere, tube
+from supports import collider
 
 ZERO_GRAVITY = np.zeros(3)
 FRAME_RATES = ((24.0, 1), (30.0, 1), (60.0, 1), (24.0, 4))

@@ -1,6 +1,6 @@
 """Measurements of Settle and Bounce at the surface, after a stop or a release.
 
-Used by test_promise.py and by the page about them in docs/validation.
+Used by test_stop_and_release.py and by the page about them in docs/validation.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_t
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.geometry.surface import Surface
 from dampsim.core.simulation.simulation import Simulation
+from detection_cases import DetectionStep, DetectionSurface, R
 from shapes import sheet
-from touchables import DetectionStep, DetectionSurface, R
 
 FLAT = sheet(21)
 NO_HISTORY = ContactHistory()

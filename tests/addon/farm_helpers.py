@@ -38,7 +38,7 @@ def blender(folder: Path) -> str:
     if bpy.app.binary_path:
         return bpy.app.binary_path
     script = folder / "blender"
-    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "tests/addon/stand_in.py"}" "$@"\n')
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "tests/addon/fake_blender.py"}" "$@"\n')
     script.chmod(0o755)
     return str(script)
 

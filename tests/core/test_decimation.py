@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from swinging import flag
+from hanging_bodies import flag
 
 from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS

@@ -1,6 +1,6 @@
 """Substitute for the Blender program, which the bpy module lacks: the part of its command line that a farm uses.
 
-    stand_in.py [--background] [FILE.blend] [--python-exit-code N] --command dampsim ARGUMENTS
+    fake_blender.py [--background] [FILE.blend] [--python-exit-code N] --command dampsim ARGUMENTS
 
 It runs the add-on of this checkout in the bpy module.
 """

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hanging_bodies import flag, rope, run_release, tail
 from scipy.special import jn_zeros
-from swinging import flag, rope, run_release, tail
 
 from builders import net, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS

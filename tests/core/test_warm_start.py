@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_ways import rod, with_sway
+from test_displacement_criterion import rod, with_sway
 
 from builders import gridded_box, scene, static_body
 from dampsim.core.scene.body import Body

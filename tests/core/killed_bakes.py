@@ -28,7 +28,7 @@ def kill_bake(folder: Path, module: str, shot: str, frames: int) -> int:
     """
     script = (
         "import sys; sys.path[:0] = ['tests', 'tests/core']; import conftest; from pathlib import Path\n"
-        f"import time, killed as k, {module} as t\n"
+        f"import time, killed_bakes as k, {module} as t\n"
         f"given = t.{shot}()\n"
         "for p in k.bake(k.Simulation(given), k.FrameCache(Path(sys.argv[1]), given.name)):\n"
         "    print(p.done, flush=True); time.sleep(0.02)"
