@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 from . import cli, live
-from .scene import (
-    bake_changes,
+from .model import (
     cache_status,
     colliders,
     contact_properties,
     force_fields,
     muscle_properties,
-    overlaps,
     presets,
     properties,
     registry,
-    results,
     save_handlers,
-    woven_yarns,
 )
-from .ui import (
+from .status import bake_changes, overlaps, results, woven_yarns
+from .ui.bake import checks as doctor
+from .ui.bake import operators as bake_operators
+from .ui.compare import operators as ghost_operators
+from .ui.contact import operators as contact_operators
+from .ui.fibres import panel as fibre_panel
+from .ui.links import operators as link_operators
+from .ui.links import panel as link_panel
+from .ui.main import (
     add_operators,
-    bake_operators,
-    contact_operators,
     curve_operators,
-    doctor,
     fabric_operators,
-    fibre_panel,
-    ghost_operators,
     group_operators,
     hair_operators,
     idle_resimulation,
-    link_operators,
-    link_panel,
-    main_panel,
-    muscle_operators,
-    muscle_panel,
     object_operators,
-    overlay,
-    pin_operators,
-    plastic_panel,
-    walk_operators,
-    weave_operators,
 )
+from .ui.main import panel as main_panel
+from .ui.muscles import operators as muscle_operators
+from .ui.muscles import panel as muscle_panel
+from .ui.muscles import walk_operators
+from .ui.pins import operators as pin_operators
+from .ui.plastic import panel as plastic_panel
+from .ui.viewport import overlay
+from .ui.yarns import operators as weave_operators
 
 MODULES = (
     contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven_yarns,

@@ -162,7 +162,7 @@ _INCREMENTS = '''
 
 import numpy as np
 
-from ...core.arrays import SinglePrecisionArray
+from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name
 from . import keys
 from .target import Cost, Shot
@@ -221,9 +221,9 @@ ADDITIONS = {
         },
     ),
     "an elastic energy": Addition(
-        {"core/energies/mooney.py": _MOONEY},
+        {"core/materials/mooney.py": _MOONEY},
         {
-            "core/energies/__init__.py": (
+            "core/materials/__init__.py": (
                 ("from .pressure", "from .mooney import Mooney\nfrom .pressure"),
                 ("(StableNeoHookean, StVK)", "(StableNeoHookean, StVK, Mooney)"),
             )
@@ -243,9 +243,9 @@ ADDITIONS = {
         },
     ),
     "a damping": Addition(
-        {"core/damping/half.py": _HALF},
+        {"core/literature/damping/half.py": _HALF},
         {
-            "core/damping/registry.py": (
+            "core/literature/damping/registry.py": (
                 ("DAMPINGS: tuple", "from .half import HalfDamping\n\nDAMPINGS: tuple"),
                 ("    PointDamping,\n", "    PointDamping,\n    HalfDamping,\n"),
             )

@@ -88,8 +88,8 @@ def deviation(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
 
 def damping_runs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield runs of a rod on a shaking foot, with every damping and with every implicit integrator."""
-    from dampsim.core.damping.registry import DAMPINGS
-    from dampsim.core.integrators import INTEGRATORS
+    from dampsim.core.literature.damping.registry import DAMPINGS
+    from dampsim.core.literature.integrators import INTEGRATORS
     from dampsim.core.scene.body import Body
     from dampsim.core.scene.parameters import PARAMETERS, Settings
     from dampsim.core.scene.scene import Scene
@@ -136,7 +136,7 @@ def sample_runs() -> Iterator[tuple[str, dict[str, Any]]]:
 
     from dampsim.core.simulation.simulation import Simulation
     from dampsim.dampsim_addon.blender.sampler import GroupSampler
-    from dampsim.dampsim_addon.scene.scene_builder import build_scene
+    from dampsim.dampsim_addon.scene_reader.scene_builder import build_scene
 
     for path in sorted((ROOT / "sample_blends").glob("*.blend")):
         if path.stem not in ("jelly", "creature", "antenna"):

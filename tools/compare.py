@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
-from dampsim.core.errors import DampSimError  # noqa: E402
-from dampsim.core.papers import compare  # noqa: E402
+from dampsim.core.base.errors import DampSimError  # noqa: E402
+from dampsim.core.literature.papers import compare  # noqa: E402
 
 
 def main() -> int:

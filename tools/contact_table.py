@@ -13,7 +13,7 @@ import test_contact as ground
 import test_contact_invariance as invariance
 import test_contact_penetration as hard
 from builders import gridded_box
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from waveform_table import Row, at_most, page, within
 
 OUT = Path(__file__).resolve().parents[1] / "docs" / "validation" / "contact.md"

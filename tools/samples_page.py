@@ -17,7 +17,7 @@ import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 import settle_cases  # noqa: E402
 from dampsim.core.scene.body import Body  # noqa: E402
-from dampsim.dampsim_addon.scene import scene_builder  # noqa: E402
+from dampsim.dampsim_addon.scene_reader import scene_builder  # noqa: E402
 from test_stop_and_release import violated_dials  # noqa: E402
 
 OUT = ROOT / "docs" / "validation" / "samples.md"

@@ -30,9 +30,9 @@ import settle_cases  # noqa: E402
 import shapes  # noqa: E402
 import waveform_table  # noqa: E402
 from builders import gridded_box  # noqa: E402
-from dampsim.core.errors import StepError  # noqa: E402
-from dampsim.core.geometry.surface import Surface  # noqa: E402
-from dampsim.core.stepping.waveform import settle_law  # noqa: E402
+from dampsim.core.base.errors import StepError  # noqa: E402
+from dampsim.core.geometry.mesh.surface import Surface  # noqa: E402
+from dampsim.core.settle.waveform import settle_law  # noqa: E402
 
 OUT = ROOT / "docs" / "validation"
 WEIGHT = np.array([0.0, 0.0, -9.81])

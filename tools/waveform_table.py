@@ -15,7 +15,7 @@ import shapes
 import test_sleep as sleep
 import test_waveform as waveform
 from builders import DOWN, bar, gridded_box, scene
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.diagnostics import angular_momentum
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.simulation.simulation import Simulation

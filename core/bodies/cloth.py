@@ -12,13 +12,13 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
-from ..energies import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
-from ..energies.plastic_flow import BendingFlow, TensorFlow
-from ..errors import MeshError
-from ..geometry.decimation import decimate
-from ..geometry.orientation import orient_outward
-from ..geometry.surface import check_surface, count_open_edges, triangle_areas, weld_vertices
+from ..base.arrays import Array, Index
+from ..base.errors import MeshError
+from ..geometry.mesh.decimation import decimate
+from ..geometry.mesh.orientation import orient_outward
+from ..geometry.mesh.surface import check_surface, count_open_edges, triangle_areas, weld_vertices
+from ..materials import MEMBRANES, Fabric, Pressure, Sewing, ShellBending
+from ..materials.plastic_flow import BendingFlow, TensorFlow
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization

@@ -6,13 +6,13 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
 
-from ..arrays import Array, Index
-from ..elements.strains import shape_gradients
-from ..energies import ElasticDensity
-from ..energies.fibres import FibreEnergy, contraction_coefficients
-from ..errors import MeshError
-from ..geometry.embedding import Embedding
-from ..geometry.tetrahedralise import LatticeMesh
+from ..base.arrays import Array, Index
+from ..base.errors import MeshError
+from ..geometry.tetmesh.embedding import Embedding
+from ..geometry.tetmesh.tetrahedralise import LatticeMesh
+from ..materials import ElasticDensity
+from ..materials.fibres import FibreEnergy, contraction_coefficients
+from ..materials.strains import shape_gradients
 from ..scene.body import Body
 from ..scene.parameters import FibreDirection
 from ..system.fibres import FibreTerm

@@ -55,7 +55,7 @@ class BodyKind:
 
     @staticmethod
     def build(body: Body) -> Model:
-        """Return the model of a body. Raises the user errors of core/errors.py if it cannot be built.
+        """Return the model of a body. Raises the user errors of core/base/errors.py if it cannot be built.
 
         Force terms are built as Potentials for BASE_YOUNG. The first group of elements is drawn, and is searched for
         the most stretched element.

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from ..system.discretization import BodyDiscretization
 from .surface_binding import BoundPoints
 

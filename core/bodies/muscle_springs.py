@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index
-from ..energies.springs import spring_energy
-from ..errors import MeshError
-from ..geometry.surface import weld_vertices
+from ..base.arrays import Array, Index
+from ..base.errors import MeshError
+from ..geometry.mesh.surface import weld_vertices
+from ..materials.springs import spring_energy
 from ..scene.body import Body
 from ..system.switched_springs import SwitchedSprings
 

@@ -6,9 +6,9 @@ import numpy as np
 from scipy.sparse import coo_matrix, diags
 from scipy.sparse.linalg import cg, spsolve
 
-from ..arrays import Array, Index
-from ..geometry.embedding import Embedding
-from ..geometry.surface import Surface, triangle_areas
+from ..base.arrays import Array, Index
+from ..geometry.mesh.surface import Surface, triangle_areas
+from ..geometry.tetmesh.embedding import Embedding
 from ..scene.body import HARD_PIN_WEIGHT
 
 # Largest weight converted to a spring. At partly hard-pinned nodes, hard pins act as springs of this weight.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..errors import ParameterError
+from ..base.errors import ParameterError
 from .cloth import ClothKind
 from .kind import BodyKind
 from .rope import RopeKind

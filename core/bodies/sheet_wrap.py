@@ -9,10 +9,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
-from ..energies.polar_decomposition import best_fit_rotations
-from ..geometry.closest_points import closest_points_on_triangles
-from ..geometry.triangles import Triangles
+from ..base.arrays import Array, Index
+from ..geometry.collision.closest_points import closest_points_on_triangles
+from ..geometry.mesh.triangles import Triangles
+from ..materials.polar_decomposition import best_fit_rotations
 
 # Approximate number of vertex-triangle pairs processed at once.
 _PAIRS = 2_000_000

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
-from ..energies.springs import spring_energy
-from ..energies.strain_energy import StrainEnergy
-from ..geometry.proximity import Triangles, nearest_triangles
-from ..geometry.surface import count_open_edges, is_shell, mean_thickness
+from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.proximity import Triangles, nearest_triangles
+from ..geometry.mesh.surface import count_open_edges, is_shell, mean_thickness
+from ..materials.springs import spring_energy
+from ..materials.strain_energy import StrainEnergy
 from .kind import BASE_YOUNG
 
 # Stretch stiffness of a side relative to half a plate, so that both sides together bend like the plate: a plate of

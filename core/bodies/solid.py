@@ -8,13 +8,13 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
-from ..energies import ELASTIC_MODELS, ElasticMaterial, TetElasticity
-from ..energies.plastic_flow import TensorFlow
-from ..energies.tetrahedra import lumped_mass, tet_volumes
-from ..geometry.embedding import Embedding, locate_in_tets
-from ..geometry.surface import check_surface
-from ..geometry.tetrahedralise import LatticeMesh, tetrahedralise
+from ..base.arrays import Array, Index
+from ..geometry.mesh.surface import check_surface
+from ..geometry.tetmesh.embedding import Embedding, locate_in_tets
+from ..geometry.tetmesh.tetrahedralise import LatticeMesh, tetrahedralise
+from ..materials import ELASTIC_MODELS, ElasticMaterial, TetElasticity
+from ..materials.plastic_flow import TensorFlow
+from ..materials.tetrahedra import lumped_mass, tet_volumes
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization

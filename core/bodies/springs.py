@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index
-from ..elements.assembly import element_edges
-from ..energies.plastic_flow import SpringFlow
-from ..energies.springs import spring_energy
-from ..errors import MeshError
-from ..geometry.surface import check_vertices, triangle_areas, weld_vertices
+from ..base.arrays import Array, Index
+from ..base.errors import MeshError
+from ..geometry.mesh.surface import check_vertices, triangle_areas, weld_vertices
+from ..materials.assembly import element_edges
+from ..materials.plastic_flow import SpringFlow
+from ..materials.springs import spring_energy
 from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.discretization import BodyDiscretization

@@ -10,9 +10,9 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.transform import Rotation
 
-from ..arrays import Array, Index, Mask, take_rows
-from ..energies.polar_decomposition import best_fit_rotations
-from ..geometry.rigid_motion import fit_rigid_motion
+from ..base.arrays import Array, Index, Mask, take_rows
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..materials.polar_decomposition import best_fit_rotations
 
 _NEIGHBOURS = 12
 # Weight of the rotation of all bound vertices in a point's own rotation, used if its neighbours leave an axis open.

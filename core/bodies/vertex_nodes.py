@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..system.discretization import BodyDiscretization
 from ..system.term import PinSprings, pin_springs

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..damping.registry import DAMPINGS
-from ..errors import MeshError, ParameterError
+from ..base.errors import MeshError, ParameterError
+from ..literature.damping.registry import DAMPINGS
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
 from ..system.weave_term import WeaveTerm as Yarns
-from ..weave.woven_cloth import YarnMaterial, build_woven_cloth
-from ..weave.yarns import trace_yarns
+from ..yarns.woven_cloth import YarnMaterial, build_woven_cloth
+from ..yarns.yarns import trace_yarns
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model, Strands
 from .rope import RopeKind, Threads

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 
 # Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
 _FLAT = 0.2

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
-from ..geometry.proximity import Triangles, nearest_triangles_among, side_of_surface
+from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
 from .collision_state import CollisionState
 from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, has_opposing_face
 from .contact_history import POINT, ContactHistory

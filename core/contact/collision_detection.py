@@ -7,11 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
-from ..geometry.box import bounding_box, outcodes
-from ..geometry.ccd import point_triangle_ccd, triangles_sweeping_box
-from ..geometry.penetration import consistent_penetration_depths
-from ..geometry.proximity import NearestTriangles, PairExclusion, Triangles, nearest_triangles, side_of_surface
+from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.ccd import point_triangle_ccd, triangles_sweeping_box
+from ..geometry.collision.penetration import consistent_penetration_depths
+from ..geometry.collision.proximity import (
+    NearestTriangles,
+    PairExclusion,
+    Triangles,
+    nearest_triangles,
+    side_of_surface,
+)
+from ..geometry.mesh.box import bounding_box, outcodes
 from .batched_detection import BatchedDetection, can_batch
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface

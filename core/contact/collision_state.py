@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..arrays import Array, Mask
+from ..base.arrays import Array, Mask
 from .contact_model import ContactModel
 
 

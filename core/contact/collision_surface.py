@@ -8,10 +8,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index
-from ..geometry.edge_pairs import sharp_edges
-from ..geometry.proximity import Topology, is_closed
-from ..geometry.surface import triangle_areas
+from ..base.arrays import Array, Index
+from ..geometry.collision.edge_pairs import sharp_edges
+from ..geometry.collision.proximity import Topology, is_closed
+from ..geometry.mesh.surface import triangle_areas
 
 # Default contact distance, as a fraction of a body's size.
 CONTACT_DISTANCE_RATIO = 0.005

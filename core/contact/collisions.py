@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
-from ..geometry.proximity import Triangles
+from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.proximity import Triangles
 from .collision_state import CollisionState
 from .contact_history import EDGE, ContactHistory
 from .penalty_and_friction import ContactSet

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 
 # Kinds of contacts.
 POINT, EDGE = 0, 1

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.sparse import vstack
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 from .contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from .penalty_and_friction import ContactForces, ContactPotential, ContactSet
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import block_diag, coo_matrix, csr_matrix
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 from .anisotropic_friction import front_operator
 from .collision_surface import CollisionSurface
 from .surface_batch import DirectedPair, SurfaceBatch

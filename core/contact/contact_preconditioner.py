@@ -20,7 +20,7 @@ from scipy.linalg.blas import strsv
 from scipy.linalg.lapack import sgetrs, spotrf
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, SinglePrecisionArray
+from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..solvers.factorisation import LowRankUpdate, Solve
 from ..solvers.multifrontal import MultifrontalSolve
 

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index, Mask
-from ..geometry.box import bounding_box, outcodes
-from ..geometry.closest_points import closest_points_of_lines
-from ..geometry.edge_pairs import edge_pair_candidates, near_edge_pairs
-from ..geometry.proximity import Triangles
-from ..geometry.triangles import cross_rows
+from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.closest_points import closest_points_of_lines
+from ..geometry.collision.edge_pairs import edge_pair_candidates, near_edge_pairs
+from ..geometry.collision.proximity import Triangles
+from ..geometry.mesh.box import bounding_box, outcodes
+from ..geometry.mesh.triangles import cross_rows
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface
 from .collisions import Collisions, pair_distance, weighted_sum

@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from ..arrays import Array
-from ..geometry.intersections import penetration_depth
-from ..geometry.triangles import cross_rows
+from ..base.arrays import Array
+from ..geometry.collision.intersections import penetration_depth
+from ..geometry.mesh.triangles import cross_rows
 from .collision_state import CollisionState
 from .penalty_and_friction import DEEP_FRACTION, ContactPotential, ContactSet
 

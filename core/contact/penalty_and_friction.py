@@ -20,8 +20,8 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
-from ..geometry.triangles import cross_rows
+from ..base.arrays import Array, Index, Mask
+from ..geometry.mesh.triangles import cross_rows
 
 # Additional stiffness beyond this fraction of the contact distance: deeper contacts would be visible.
 DEEP_STIFFNESS, DEEP_FRACTION = 20.0, 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from .contact_history import ContactHistory
 from .penalty_and_friction import ContactPotential, ContactSet
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Array
-from ..geometry.triangles import cross_rows
+from ..base.arrays import Array
+from ..geometry.mesh.triangles import cross_rows
 from .collision_state import CollisionState
 from .collisions import SEARCH_FACTOR, Collisions
 from .contact_history import POINT

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Index
-from ..geometry.proximity import Topology
+from ..base.arrays import Index
+from ..geometry.collision.proximity import Topology
 from .collision_surface import CollisionSurface
 
 # A surface whose points touch, and the surface whose triangles are touched.

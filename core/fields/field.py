@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 
 
 class ForceFieldType(Enum):

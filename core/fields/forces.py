@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .field import FalloffType, ForceField, ForceFieldShape, ForceFieldSide, ForceFieldType
 from .noise import flicker, turbulence
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
+from ..base.arrays import Array
 
 _Words = NDArray[np.uint64]
 _WORD = 0xFFFFFFFFFFFFFFFF

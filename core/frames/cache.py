@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
-from ..errors import CacheError, StaleCacheError
+from ..base.arrays import Array
+from ..base.errors import CacheError, StaleCacheError
 from ..system.state import KEY_SEPARATOR, State
 from .arrays_file import ArraysFile, open_regular_file, pack_arrays
 from .background_writer import BackgroundWriter

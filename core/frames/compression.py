@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import eigh
 
-from ..arrays import Array, SinglePrecisionArray
+from ..base.arrays import Array, SinglePrecisionArray
 
 # Numbers processed at once, so that double-precision copies stay small compared with the motion.
 _CHUNK = 4_000_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..system.state import State
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index, SinglePrecisionArray
+from ..base.arrays import Array, Index, SinglePrecisionArray
 
 # Number of frames by which vertices are compared.
 _SAMPLE_FRAMES = 12

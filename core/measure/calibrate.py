@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..errors import DampSimError, PinError, SceneError, StepError
+from ..base.errors import DampSimError, PinError, SceneError, StepError
 from ..scene.parameters import PARAMETERS, Settings
 from ..simulation.simulation import Simulation
 from ..system.inputs import without_contact

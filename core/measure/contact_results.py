@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from ..contact.collision_surface import CollisionSurface
 from ..contact.contact_history import EDGE, POINT, ContactHistory
 from ..contact.contact_model import ContactModel
 from ..frames.frame import Frame
-from ..geometry.closest_points import closest_points_of_lines
-from ..geometry.proximity import Triangles, nearest_triangles
-from ..geometry.triangles import unit_vectors
+from ..geometry.collision.closest_points import closest_points_of_lines
+from ..geometry.collision.proximity import Triangles, nearest_triangles
+from ..geometry.mesh.triangles import unit_vectors
+from ..objective.deformation_history import CONTACTS_KEY, SUPPORT_MODES_KEY, system_key
+from ..settle.support_modes import SUPPORT_MODES_SIZE, SupportModes, earliest_rest_time, translation_rotation_fields
 from ..simulation.simulation import Simulation
-from ..stepping.deformation_history import CONTACTS_KEY, SUPPORT_MODES_KEY, system_key
-from ..stepping.support_modes import SUPPORT_MODES_SIZE, SupportModes, earliest_rest_time, translation_rotation_fields
 from ..system.state import State
 from ..system.system import System
 from .report import BodyContactSummary, Penetration

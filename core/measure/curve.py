@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
+from ..settle.substeps import SettleLaw
 from ..simulation.simulation import Simulation
-from ..stepping.substeps import SettleLaw
 from .diagnostics import rest_time
 from .release import ReleaseResult
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
-from ..stepping.waveform import REST_FRACTION
+from ..base.arrays import Array
+from ..settle.waveform import REST_FRACTION
 from ..system.state import State
 from ..system.system import System
 

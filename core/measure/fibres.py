@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
-from ..elements.fibres import FibreStrain
-from ..energies.fibres import FibreEnergy
+from ..base.arrays import Array
 from ..frames.frame import Frame
+from ..materials.fibre_elements import FibreStrain
+from ..materials.fibres import FibreEnergy
 from ..simulation.simulation import Simulation
 from ..system.fibres import FibreTerm
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..frames.frame import Frame
+from ..objective.plastic_update import plastic_terms
 from ..simulation.simulation import Simulation
-from ..stepping.plastic_update import plastic_terms
 from ..system.state import history_of_block
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .curve import SettleCurve
 
 Color = tuple[float, float, float]

@@ -8,19 +8,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array
-from ..energies import DeadLoad
-from ..errors import StepError
+from ..base.arrays import Array
+from ..base.errors import StepError
+from ..materials import DeadLoad
+from ..settle.controls import Controls
+from ..settle.geometric_stiffness import slack_eigenvalue_limit
+from ..settle.substeps import Substeps, choose_substeps
+from ..settle.waveform import settle_law
 from ..solvers import modes
 from ..solvers.objective import Outcome
-from ..stepping.controls import Controls
-from ..stepping.geometric_stiffness import slack_eigenvalue_limit
-from ..stepping.sheet_step import SheetStepper, has_sheet
-from ..stepping.static_equilibrium import solve_static_equilibrium
-from ..stepping.step import Stepper
-from ..stepping.substeps import Substeps, choose_substeps
-from ..stepping.waveform import settle_law
-from ..stepping.weave_step import WeaveStepper
+from ..steppers.implicit import Stepper
+from ..steppers.sheet import SheetStepper, has_sheet
+from ..steppers.static import solve_static_equilibrium
+from ..steppers.woven import WeaveStepper
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
-from ..elements.strains import SpringStrain
-from ..energies import Membrane
-from ..energies.strain_energy import StrainEnergy
+from ..base.arrays import Array
+from ..materials import Membrane
+from ..materials.strain_energy import StrainEnergy
+from ..materials.strains import SpringStrain
 from ..system.switched_springs import SwitchedSprings
 from ..system.system import System
 from ..system.term import Potential

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array, Index, SinglePrecisionArray
+from ..base.arrays import Array, Index, SinglePrecisionArray
 from .library import KernelLibrary
 
 

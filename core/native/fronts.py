@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..arrays import Index, SinglePrecisionArray
+from ..base.arrays import Index, SinglePrecisionArray
 from .library import KernelLibrary
 
 

@@ -1,5 +1,5 @@
 /* The most expensive loops of solids: stable Neo-Hookean forces of tetrahedra, and solves with a preconditioner's
- * factors. They differ from core/energies/tetrahedra.py, core/solvers/multifrontal.py and core/solvers/two_level.py,
+ * factors. They differ from core/materials/tetrahedra.py, core/solvers/multifrontal.py and core/solvers/two_level.py,
  * which work without this kernel, only in the order of summation.
  *
  * No library is called, not even the C library. core/native checks all arguments.

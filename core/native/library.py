@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ..arrays import Array, SinglePrecisionArray
+from ..base.arrays import Array, SinglePrecisionArray
 from .paths import installed_library
 
 # The environment variable that disables the kernel if it is 0.

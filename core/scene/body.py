@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array, Index
-from ..errors import PinError, SceneError
+from ..base.arrays import Array, Index
+from ..base.errors import PinError, SceneError
 from ..fields.field import ExternalForces
-from ..geometry.surface import Surface
+from ..geometry.mesh.surface import Surface
 from .muscles import Controller, SensorInputsByFrame, check_controller
 from .parameters import ReferenceChoice, Settings
 

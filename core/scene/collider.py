@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from .body import Motion, animated_vertices
 from .parameters import ColliderSettings
 

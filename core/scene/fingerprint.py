@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .body import Body
 from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
 from .scene import Scene

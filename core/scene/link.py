@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .body import Motion
 
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 import numpy as np
 
-from ..arrays import Array, Index
-from ..errors import SceneError
+from ..base.arrays import Array, Index
+from ..base.errors import SceneError
 
 
 class SensorType(StrEnum):

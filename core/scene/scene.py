@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..arrays import Array
-from ..errors import SceneError
-from ..geometry.surface import Surface, check_vertices
+from ..base.arrays import Array
+from ..base.errors import SceneError
+from ..geometry.mesh.surface import Surface, check_vertices
 from .body import Body, check_body
 from .collider import Collider
 from .link import Anchor, Link
@@ -65,7 +65,7 @@ class Scene:
 
 
 def check_scene(scene: Scene) -> None:
-    """Raise one of the user errors (core/errors.py) if the scene cannot be simulated."""
+    """Raise one of the user errors (core/base/errors.py) if the scene cannot be simulated."""
     name = scene.name
     if not scene.fps > 0.0:
         raise SceneError(f"{name}: the frame rate is {scene.fps:g} per second; set one above zero.")

@@ -10,12 +10,12 @@ import numpy as np
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
+from ..base.errors import MeshError, SceneError
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
-from ..errors import MeshError, SceneError
 from ..scene.fingerprint import body_fingerprint
 from ..scene.link import Anchor, Link, LinkPoint
 from ..scene.scene import Scene

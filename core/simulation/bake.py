@@ -6,7 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import CacheError, StaleCacheError
+from ..base.errors import CacheError, StaleCacheError
 from ..frames.background_writer import BackgroundWriter
 from ..frames.cache import FrameCache
 from ..frames.frame import Frame

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..fields.field import ExternalForces
 from ..fields.forces import field_accelerations
-from ..geometry.rigid_motion import rigid_mode_basis
+from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..scene.parameters import Settings
 from ..system.inputs import Inputs
 from ..system.state import State

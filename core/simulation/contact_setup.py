@@ -9,15 +9,15 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, vstack
 from scipy.spatial import cKDTree
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model, Strands
 from ..contact.collision_state import ColliderMotion, ContactInputs, KinematicMotion
 from ..contact.collision_surface import CONTACT_DISTANCE_RATIO, CollisionSurface
 from ..contact.contact_model import ContactModel
-from ..geometry.orientation import orient_outward
-from ..geometry.subdivision import subdivide_to_length
-from ..geometry.surface import weld_vertices
+from ..geometry.mesh.orientation import orient_outward
+from ..geometry.mesh.subdivision import subdivide_to_length
+from ..geometry.mesh.surface import weld_vertices
 from ..scene.body import Body
 from ..scene.parameters import ColliderSettings, ExitDirection, FrontDirection, Settings
 from ..scene.scene import Scene

@@ -6,26 +6,26 @@ import math
 from dataclasses import replace
 from functools import lru_cache
 
-from ..arrays import Array
+from ..base.arrays import Array
+from ..base.memo import Memo
 from ..bodies.registry import kind_by_name
 from ..bodies.solid import MIN_SETTLE_SCALE
-from ..damping.frame_rate import retained_fraction
-from ..memo import Memo
+from ..literature.damping.frame_rate import retained_fraction
+from ..objective.reference_motion import RegionSlice, region_slices
 from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings
 from ..scene.scene import Scene
-from ..stepping.controls import Controls
-from ..stepping.first_mode import first_mode_law
-from ..stepping.law import BackwardEulerLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
-from ..stepping.natural_bounce import natural_overshoot
-from ..stepping.reference_motion import RegionSlice, region_slices
-from ..stepping.sheet_step import has_sheet
-from ..stepping.substeps import MAX_SUBSTEPS, SettleLaw, SettleLawFactory, Substeps, choose_substeps
-from ..stepping.waveform import WaveformLaw, settle_law
+from ..settle.controls import Controls
+from ..settle.first_mode import first_mode_law
+from ..settle.law import BackwardEulerLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
+from ..settle.natural_bounce import natural_overshoot
+from ..settle.substeps import MAX_SUBSTEPS, SettleLaw, SettleLawFactory, Substeps, choose_substeps
+from ..settle.waveform import WaveformLaw, settle_law
+from ..steppers.sheet import has_sheet
 from ..system.region import Region
 from ..system.weave_term import has_weave
 from .method_selection import uses_dampsim_stepper
 from .statics import StaticSolver
-from .steppers import has_net, yarn_dials
+from .stepper_choice import has_net, yarn_dials
 
 # Cached controls; dials rarely change between frames.
 _CACHED_CONTROLS = 32

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..scene.parameters import Settings
-from ..stepping.contraction_lag import LAG_KEY, advance_lag
-from ..stepping.waveform import WaveformLaw
+from ..settle.contraction_lag import LAG_KEY, advance_lag
+from ..settle.waveform import WaveformLaw
 from ..system.fibres import FibreTerm
 from ..system.inputs import Inputs
 from ..system.state import KEY_SEPARATOR, State

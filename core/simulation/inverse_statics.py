@@ -11,11 +11,11 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import spsolve
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..bodies.model import Model
 from ..bodies.surface_binding import SurfaceBinding
-from ..energies import TetElasticity
-from ..energies.tetrahedra import tet_volumes
+from ..materials import TetElasticity
+from ..materials.tetrahedra import tet_volumes
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import BlockInputs
 from ..system.term import PinSprings, Potential, StiffnessScaling

@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..arrays import Array
+from ..base.arrays import Array
+from ..base.errors import SceneError
 from ..bodies.kind import BASE_YOUNG
-from ..damping.damping import BlockwiseDamping, DampedBody, Damping
-from ..damping.registry import DAMPINGS
-from ..damping.stages import damping_stages
-from ..damping.traditional import MIN_POISSON
-from ..energies import ElasticMaterial
-from ..errors import SceneError
-from ..integrators import INTEGRATORS, Integrator, IntegratorStepper
+from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping
+from ..literature.damping.registry import DAMPINGS
+from ..literature.damping.stages import damping_stages
+from ..literature.damping.traditional import MIN_POISSON
+from ..literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
+from ..materials import ElasticMaterial
 from ..scene.parameters import Settings
-from ..stepping.step import Stepper, highest_frequency
+from ..steppers.implicit import Stepper, highest_frequency
 from ..system.system import System
 
 

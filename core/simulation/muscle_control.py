@@ -10,14 +10,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..contact.contact_history import CORNER_KINDS, POINT, ContactHistory
-from ..geometry.surface import weld_vertices
+from ..geometry.mesh.surface import weld_vertices
+from ..objective.deformation_history import CONTACTS_KEY, system_key
 from ..scene.body import Body
 from ..scene.muscles import MUSCLE_OVERRIDES, Controller, MuscleOverride, Sensor, SensorInputs, SensorType
 from ..scene.scene import Scene
-from ..stepping.deformation_history import CONTACTS_KEY, system_key
-from ..stepping.muscle_switching import step_muscle_switches
+from ..steppers.muscle_switching import step_muscle_switches
 from ..system.state import KEY_SEPARATOR, State, history_of_block
 from ..system.switched_springs import MUSCLES_KEY, SENSORS_KEY
 from .assembly import Assembly, Island

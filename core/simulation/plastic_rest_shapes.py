@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
-from ..energies.plastic_flow import YieldSurface
-from ..memo import Memo
+from ..base.arrays import Array
+from ..base.memo import Memo
+from ..materials.plastic_flow import YieldSurface
+from ..objective.plastic_update import PlasticUpdate, plastic_terms
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
-from ..stepping.plastic_update import PlasticUpdate, plastic_terms
-from ..stepping.static_equilibrium import solve_static_equilibrium
+from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import without_contact
 from ..system.plastic import PlasticTerm
@@ -27,7 +27,7 @@ from .dials import DialInterpreter
 from .poses import PoseEvaluator
 from .sampling import SceneSample
 from .statics import StaticSolver
-from .steppers import make_stepper
+from .stepper_choice import make_stepper
 
 # Cached versions of the scene after plastic flow. Each one holds its own factorisations.
 _CACHED_VERSIONS = 2

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..bodies.model import Model
 from ..bodies.surface_binding import AnimatedReference
+from ..objective.plastic_update import initial_plastic_state
 from ..scene.parameters import ReferenceChoice
 from ..scene.scene import Scene
-from ..stepping.plastic_update import initial_plastic_state
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from ..fields.field import ExternalForces
 from ..scene.fingerprint import array_digest
 from ..scene.muscles import SensorInputs

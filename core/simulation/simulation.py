@@ -7,21 +7,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
+from ..base.errors import StepError
+from ..base.memo import Memo
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
-from ..errors import StepError
 from ..frames.frame import Frame
-from ..integrators import IntegratorStepper
-from ..memo import Memo
+from ..literature.integrators import IntegratorStepper
+from ..objective.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
 from ..scene.parameters import Settings
 from ..scene.scene import Scene, check_scene
+from ..settle.controls import Controls
+from ..settle.law import Coefficients
+from ..settle.substeps import Substeps
 from ..solvers.objective import Outcome
-from ..stepping.controls import Controls
-from ..stepping.law import Coefficients
-from ..stepping.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
-from ..stepping.step import Stepper
-from ..stepping.substeps import Substeps
+from ..steppers.implicit import Stepper
 from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import has_weave

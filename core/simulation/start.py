@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import SceneError
+from ..base.arrays import Array
+from ..base.errors import SceneError
 from ..frames.frame import Frame
-from ..geometry.rigid_motion import fit_rigid_motion
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..scene.scene import Scene
 from ..system.state import State
 from ..system.weave_term import has_weave

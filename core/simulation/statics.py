@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
+from ..base.memo import Memo
 from ..bodies.kind import BASE_YOUNG
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import ContactPotential
 from ..contact.penalty_scaling import TOLERATED_DEPTH
-from ..memo import Memo
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.scene import Scene
-from ..stepping.geometric_stiffness import with_geometric_stiffness, with_minimum_eigenvalues
-from ..stepping.static_equilibrium import solve_static_equilibrium
+from ..settle.geometric_stiffness import with_geometric_stiffness, with_minimum_eigenvalues
+from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import without_contact
 from ..system.state import State
@@ -27,7 +27,7 @@ from .inverse_statics import can_change_rest_shape, solve_rest_shape
 from .poses import PoseEvaluator
 from .sag import stiffness_for_sag
 from .sampling import SceneSample
-from .steppers import has_net, make_stepper, yarn_dials
+from .stepper_choice import has_net, make_stepper, yarn_dials
 
 # Cached equilibrium states and stiffnesses.
 _CACHED_STATES = 16

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .objective import PreconditionedObjective
 
 # Fraction of the tolerance that one step may use, because errors of steps add up.

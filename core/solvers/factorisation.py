@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import SuperLU, splu
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from .single_precision import solve_single_precision
 
 Solve = Callable[[Array], Array]

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .factorisation import LowRankUpdate, factorise
 from .lbfgs import minimise_lbfgs
 from .line_search import backtrack, extrapolate, line_search

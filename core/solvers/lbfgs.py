@@ -9,7 +9,7 @@ from collections import deque
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .displacement_criterion import DisplacementCriterion
 from .line_search import interpolate_quadratic, line_search
 from .objective import AcceptedPoint, Minimum, Outcome, PreconditionedObjective, Tolerance

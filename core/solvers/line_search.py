@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .objective import Objective, PreconditionedObjective
 
 # Constants of the sufficient-decrease and the curvature condition, and relative rounding error of values.

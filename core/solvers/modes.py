@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_matrix, diags, identity
 from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, lobpcg
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from .factorisation import Solve, factorise, symmetric_pivots
 from .multifrontal import SymbolicFactorisation, factorise_multifrontal
 from .two_level import build_two_level

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, spotrf, strtri
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, SinglePrecisionArray
+from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..native.fronts import CompiledFronts
 from ..native.library import load_library
 from .nested_dissection import dissect

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 
 # Number of nodes that are not cut any further.
 _MAX_LEAF = 40

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .factorisation import LowRankUpdate, factorise, factorise_positive
 from .line_search import backtrack, line_search
 from .objective import Minimum, Outcome, PreconditionedObjective, Tolerance

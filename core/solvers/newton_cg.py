@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .factorisation import LowRank, LowRankUpdate, Solve
 from .inexact_newton import conjugate_gradients
 from .line_search import backtrack, line_search

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .factorisation import LowRank
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix, identity
 
-from ..arrays import Array
-from ..geometry.rigid_motion import rigid_body_modes
+from ..base.arrays import Array
+from ..geometry.mesh.rigid_motion import rigid_body_modes
 from .factorisation import Solve, factorise
 from .multifrontal import MultifrontalSolve, SymbolicFactorisation, factorise_multifrontal
 from .two_level import TwoLevelPreconditioner, build_two_level

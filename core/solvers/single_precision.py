@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..arrays import Array, SinglePrecisionArray
+from ..base.arrays import Array, SinglePrecisionArray
 
 
 def solve_single_precision(solve: Callable[[SinglePrecisionArray], SinglePrecisionArray], right: Array) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix, identity, kron
 
-from ..arrays import Array, Index, SinglePrecisionArray
+from ..base.arrays import Array, Index, SinglePrecisionArray
 from ..native.blocks import CompiledBlocks
 from ..native.library import load_library
 from .multifrontal import MultifrontalSolve, SymbolicFactorisation

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
-from ..energies import Energy, Membrane, RodBending
+from ..base.arrays import Array, Index, Mask
+from ..materials import Energy, Membrane, RodBending
 from .inputs import BlockInputs
 from .term import ForceTerm, Potential, StiffnessScaling
 

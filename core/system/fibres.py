@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..arrays import Array, Mask
-from ..energies import ElasticDensity, Energy
-from ..energies.fibres import FibreEnergy, contraction_coefficients
+from ..base.arrays import Array, Mask
+from ..materials import ElasticDensity, Energy
+from ..materials.fibres import FibreEnergy, contraction_coefficients
 from .discretization import BodyDiscretization
 from .inputs import BlockInputs, Inputs
 from .term import History, Potential

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..arrays import Array, Index
+from ..base.arrays import Array, Index
 from ..contact.collision_state import ContactInputs
 
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
-from ..elements.assembly import assemble_matrix
+from ..base.arrays import Array, Index, Mask
+from ..materials.assembly import assemble_matrix
 
 # Gaps below this fraction of the blocks' size count as zero. The link then pulls in every direction.
 COINCIDENCE_TOLERANCE = 1e-6

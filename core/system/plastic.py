@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..arrays import Array
-from ..energies import Energy, TetElasticity
-from ..energies.plastic_flow import PlasticFlow, TensorFlow
+from ..base.arrays import Array
+from ..materials import Energy, TetElasticity
+from ..materials.plastic_flow import PlasticFlow, TensorFlow
 from .inputs import BlockInputs
 from .term import History, Potential
 

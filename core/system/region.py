@@ -12,8 +12,8 @@ import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components
 
-from ..arrays import Array, Index, Mask
-from ..geometry.rigid_motion import rigid_mode_basis
+from ..base.arrays import Array, Index, Mask
+from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..solvers.modes import smallest_eigenvalue
 
 # Lower bound on lambda_1 close to buckling, as a fraction of the elastic eigenvalue.

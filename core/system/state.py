@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 
 # Separator of block name and term key in history keys. It cannot occur in names of objects.
 KEY_SEPARATOR = "\x1f"

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index, Mask
-from ..elements.assembly import assemble_matrix
-from ..elements.strains import SpringStrain
-from ..energies import Energy
-from ..energies.springs import spring_energy
-from ..energies.strain_energy import StrainEnergy
+from ..base.arrays import Array, Index, Mask
+from ..materials import Energy
+from ..materials.assembly import assemble_matrix
+from ..materials.springs import spring_energy
+from ..materials.strain_energy import StrainEnergy
+from ..materials.strains import SpringStrain
 from .inputs import BlockInputs
 from .term import History, Potential
 

@@ -10,10 +10,10 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
 
-from ..arrays import Array, Index, Mask
+from ..base.arrays import Array, Index, Mask
 from ..contact.contact_model import ContactModel
-from ..energies import Energy, TetElasticity
-from ..geometry.rigid_motion import rigid_mode_basis
+from ..geometry.mesh.rigid_motion import rigid_mode_basis
+from ..materials import Energy, TetElasticity
 from ..solvers.modes import smallest_eigenvalue
 from .discretization import BodyDiscretization
 from .inputs import Inputs

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array, Index
-from ..energies import Energy, SoftPins
+from ..base.arrays import Array, Index
+from ..materials import Energy, SoftPins
 from .inputs import BlockInputs
 
 History = Mapping[str, Array]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..arrays import Array
-from ..energies import Energy
-from ..weave.energy import YarnElasticity
-from ..weave.woven_cloth import WovenCloth
+from ..base.arrays import Array
+from ..materials import Energy
+from ..yarns.energy import YarnElasticity
+from ..yarns.woven_cloth import WovenCloth
 from .inputs import BlockInputs
 from .system import System
 from .term import ForceTerm, History

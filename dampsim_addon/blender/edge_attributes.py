@@ -6,7 +6,7 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core.arrays import Index, Mask
+from ...core.base.arrays import Index, Mask
 
 
 def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:

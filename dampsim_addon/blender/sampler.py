@@ -11,9 +11,9 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.arrays import Array, SinglePrecisionArray
-from ...core.errors import MeshError
-from ...core.geometry.affine import transform_points
+from ...core.base.arrays import Array, SinglePrecisionArray
+from ...core.base.errors import MeshError
+from ...core.geometry.mesh.affine import transform_points
 from .dampsim_names import LIVE_MODIFIER, is_dampsim_name
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
 from .modifiers import DEFORMING, deform_stack, has_deform_modifier, simulated_topology_modifiers, trailing_solidify

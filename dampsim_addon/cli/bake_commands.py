@@ -10,7 +10,7 @@ from typing import Any
 
 import bpy
 
-from ...core.errors import CacheError, DampSimError, StaleCacheError
+from ...core.base.errors import CacheError, DampSimError, StaleCacheError
 from ...core.scene.parameters import PARAMETERS
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
@@ -18,9 +18,9 @@ from ..compare import picture_strip
 from ..jobs import bake as job
 from ..jobs import export, info
 from ..jobs.clear import clear_bake
-from ..scene.caches import override_blend_path
-from ..scene.groups import Group, groups_of
-from ..scene.properties import read_settings
+from ..model.caches import override_blend_path
+from ..model.groups import Group, groups_of
+from ..model.properties import read_settings
 from ..targets import TARGETS
 from ..targets.cache_file import baked_file
 from ..work.steps import run_steps

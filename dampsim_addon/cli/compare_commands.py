@@ -8,8 +8,8 @@ from typing import Any
 
 import bpy
 
-from ...core.errors import SceneError
-from ...core.papers import compare
+from ...core.base.errors import SceneError
+from ...core.literature.papers import compare
 from ...core.scene.parameters import PARAMETERS
 from ..compare import sweep
 from ..compare.checkpoint import SweepCheckpoint

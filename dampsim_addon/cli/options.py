@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 
 from ...core.scene.parameters import PARAMETERS
-from ..scene.objects import simulated_in_scene
+from ..model.objects import simulated_in_scene
 from ..work.cancellation import Cancelled
 from ..work.steps import Step
 

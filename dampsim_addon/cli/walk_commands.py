@@ -8,8 +8,8 @@ from typing import Any
 
 import bpy
 
-from ...core.errors import DampSimError
-from ...core.measure.gait_search import WalkSearch
+from ...core.base.errors import DampSimError
+from ...core.gait.gait_search import WalkSearch
 from ..jobs.walk import apply_walk, search_walks
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file

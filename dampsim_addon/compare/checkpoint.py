@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.errors import SceneError
+from ...core.base.arrays import Array
+from ...core.base.errors import SceneError
 from ...core.frames.arrays_file import ArraysFile, open_regular_file, pack_arrays
 from ...core.frames.partial_file import open_new_file
 from ...core.measure.curve import SettleCurve

@@ -9,9 +9,9 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.errors import SceneError
-from ...core.geometry.affine import transform_points
+from ...core.base.arrays import Array
+from ...core.base.errors import SceneError
+from ...core.geometry.mesh.affine import transform_points
 from ..blender.operator_calls import call_operator
 from ..blender.sampler import Sampler
 from ..live import display

@@ -7,15 +7,15 @@ from collections.abc import Generator
 import bpy
 import numpy as np
 
-from ...core.arrays import Index
-from ...core.elements.assembly import element_edges
+from ...core.base.arrays import Index
+from ...core.materials.assembly import element_edges
 from ...core.scene.body import Body
 from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from ..blender.sampler import GroupSampler
-from ..scene.groups import group_of
-from ..scene.properties import VARIANT_DIALS
-from ..scene.results import Ghosts, store_ghosts
-from ..scene.scene_builder import build_scene, check_object
+from ..model.groups import group_of
+from ..model.properties import VARIANT_DIALS
+from ..scene_reader.scene_builder import build_scene, check_object
+from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
 from .variants import Variants, simulate_all_frames
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
-from ..scene.caches import frame_cache
+from ...core.base.arrays import Array
+from ..model.caches import frame_cache
 from ..work.steps import Step
 from . import contact_sheet
 from .sweep import representative_frames

@@ -14,8 +14,8 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.errors import DampSimError, SceneError
+from ...core.base.arrays import Array
+from ...core.base.errors import DampSimError, SceneError
 from ...core.frames.frame import Frame
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
@@ -25,8 +25,8 @@ from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
 from ..farm import report_file
 from ..live.liveness import check_displayable
-from ..scene.groups import group_of
-from ..scene.scene_builder import build_scene, check_object
+from ..model.groups import group_of
+from ..scene_reader.scene_builder import build_scene, check_object
 from ..work.steps import Step, paired_steps
 from . import contact_sheet
 from .checkpoint import SweepCheckpoint

@@ -8,15 +8,15 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.errors import SceneError
+from ...core.base.arrays import Array
+from ...core.base.errors import SceneError
 from ...core.simulation.assembly import Assembly
 from ..blender.sampler import GroupSampler
 from ..jobs.prepare import prepare_simulation
 from ..jobs.walk import is_compatible_walk, with_walk
-from ..scene.groups import group_of
-from ..scene.results import Ghosts, store_ghosts
-from ..scene.scene_builder import build_scene, check_object
+from ..model.groups import group_of
+from ..scene_reader.scene_builder import build_scene, check_object
+from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
 from .ghosts import loose_edges
 from .variants import Variants, simulate_all_frames

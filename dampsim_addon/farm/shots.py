@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import DampSimError, ParameterError
+from ...core.base.errors import DampSimError, ParameterError
 from ...core.scene.parameters import PARAMETERS
 from . import report_file
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import bpy
 import numpy as np
 
-from ...core.errors import DampSimError, SceneError
+from ...core.base.errors import DampSimError, SceneError
 from ...core.frames.cache import FrameCache
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.curve import SettleCurve, simulation_curve
@@ -20,15 +20,16 @@ from ...core.simulation.bake import bake
 from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import GroupSampler, Sampler
-from ..scene import colliders, force_fields, overlaps
-from ..scene.bake_changes import record_bake_inputs
-from ..scene.cache_status import locked_cache
-from ..scene.caches import ensure_own_cache, target_folder
-from ..scene.groups import Group, group_of, groups_of
-from ..scene.measurements import store_measurements
-from ..scene.results import store_curve
-from ..scene.scene_builder import build_scene, check_object
-from ..scene.shot_messages import report_messages
+from ..model import colliders, force_fields
+from ..model.cache_status import locked_cache
+from ..model.caches import ensure_own_cache, target_folder
+from ..model.groups import Group, group_of, groups_of
+from ..scene_reader.scene_builder import build_scene, check_object
+from ..status import overlaps
+from ..status.bake_changes import record_bake_inputs
+from ..status.measurements import store_measurements
+from ..status.results import store_curve
+from ..status.shot_messages import report_messages
 from ..targets import TARGETS, Shot, get_target
 from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps

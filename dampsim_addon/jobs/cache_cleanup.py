@@ -10,9 +10,9 @@ from pathlib import Path
 
 import bpy
 
-from ...core.errors import CacheError
+from ...core.base.errors import CacheError
 from ...core.frames.cache import FrameCache
-from ..scene.caches import default_cache_folder, is_cache_name
+from ..model.caches import default_cache_folder, is_cache_name
 from ..targets import TARGETS
 
 # Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running

@@ -6,15 +6,15 @@ from collections.abc import Generator
 
 import bpy
 
-from ...core.errors import PinError
+from ...core.base.errors import PinError
 from ...core.measure.calibrate import Calibration
 from ...core.measure.calibrate import calibrate as core_calibrate
 from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler
-from ..scene.groups import group_of
-from ..scene.measurements import store_measurements
-from ..scene.results import store_curve
-from ..scene.scene_builder import build_scene, check_object
+from ..model.groups import group_of
+from ..scene_reader.scene_builder import build_scene, check_object
+from ..status.measurements import store_measurements
+from ..status.results import store_curve
 from ..work.steps import Step, paired_steps
 from .prepare import prepare_simulation
 

@@ -6,9 +6,9 @@ import bpy
 
 from ...core.frames.cache import FrameCache
 from .. import live, targets
-from ..scene.cache_status import locked_cache, refresh_status
-from ..scene.caches import frame_cache, is_cache_owner, other_cache_ids, target_folder
-from ..scene.groups import group_of
+from ..model.cache_status import locked_cache, refresh_status
+from ..model.caches import frame_cache, is_cache_owner, other_cache_ids, target_folder
+from ..model.groups import group_of
 from ..targets import TARGETS, Storage
 from ..targets.keys import check_shared_mesh
 from . import curve_bake

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core.errors import CacheError, DampSimError
+from ...core.base.errors import CacheError, DampSimError
 from ...core.scene.fingerprint import cache_inputs, describe_changes
 from ..blender.sampler import GroupSampler
-from ..scene.caches import frame_cache
-from ..scene.colliders import active_colliders
-from ..scene.groups import group_of
-from ..scene.scene_builder import build_scene, check_object
+from ..model.caches import frame_cache
+from ..model.colliders import active_colliders
+from ..model.groups import group_of
+from ..scene_reader.scene_builder import build_scene, check_object
 from ..targets.cache_file import baked_file, file_fault
 
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...core.errors import DampSimError
-from ...core.measure.gait_search import Walk, WalkSearch, find_walks
+from ...core.base.errors import DampSimError
+from ...core.gait.gait_search import Walk, WalkSearch, find_walks
 from ...core.scene.muscles import Controller
 from ..blender.sampler import GroupSampler
-from ..scene.groups import group_of
-from ..scene.results import remove_ghosts
-from ..scene.scene_builder import build_scene, check_object
+from ..model.groups import group_of
+from ..scene_reader.scene_builder import build_scene, check_object
+from ..status.results import remove_ghosts
 from ..work.steps import Step, map_steps
 
 

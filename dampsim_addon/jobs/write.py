@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...core.errors import SceneError
+from ...core.base.errors import SceneError
 from ..targets import Cost, Shot, Storage, Target, clear_storage, find_target
 from ..work.steps import Step, counted_steps
 

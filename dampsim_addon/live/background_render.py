@@ -10,8 +10,8 @@ from bpy.app.handlers import persistent
 
 from ..blender.handlers import add_handlers, remove_handlers
 from ..blender.sampler import ACTIVE_SAMPLERS
-from ..scene.groups import groups_of
-from ..scene.objects import simulated_in_scene
+from ..model.groups import groups_of
+from ..model.objects import simulated_in_scene
 from . import handlers
 from .liveness import is_live
 

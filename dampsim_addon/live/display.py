@@ -10,12 +10,12 @@ from pathlib import Path
 
 import bpy
 
-from ...core.arrays import Array
-from ...core.errors import CacheError, DampSimError
+from ...core.base.arrays import Array
+from ...core.base.errors import CacheError, DampSimError
 from ..blender.dampsim_names import LIVE_MODIFIER
 from ..blender.mesh_cache import add_cache_modifier, pc2_header, place_modifier, play_file, remove_modifier
-from ..scene.groups import Group, group_key, groups_of
-from ..scene.objects import simulated_in_scene
+from ..model.groups import Group, group_key, groups_of
+from ..model.objects import simulated_in_scene
 from .draft import is_in_draft
 from .live_frame import FrameStatus
 from .liveness import is_live

@@ -9,7 +9,7 @@ import bpy
 from ...core.bodies.draft import coarsen_body, resolution_parameter
 from ...core.bodies.registry import KINDS
 from ...core.scene.scene import Scene
-from ..scene.groups import Group
+from ..model.groups import Group
 
 
 def _uses_draft(obj: bpy.types.Object) -> bool:

@@ -8,9 +8,9 @@ from functools import partial
 
 import bpy
 
-from ...core.errors import DampSimError
+from ...core.base.errors import DampSimError
 from ..blender.sampler import GroupSampler
-from ..scene.groups import Group
+from ..model.groups import Group
 from . import display
 from .session import Session
 

@@ -11,10 +11,10 @@ from bpy.app.handlers import persistent
 from ..blender.handlers import add_handlers, remove_handlers
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..blender.viewports import redraw_viewports
-from ..scene import results
-from ..scene.groups import Group, group_key, groups_of
-from ..scene.objects import all_simulated, simulated_in_scene
-from ..scene.registry import frozen_scene, reuse_last_scan
+from ..model.groups import Group, group_key, groups_of
+from ..model.objects import all_simulated, simulated_in_scene
+from ..model.registry import frozen_scene, reuse_last_scan
+from ..status import results
 from . import display, main_thread
 from .draft import is_in_draft
 from .frame_simulation import PendingGroup, run_reporting_errors, simulate_before_frame, simulate_to_frame

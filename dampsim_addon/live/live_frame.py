@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core.arrays import Array
+from ...core.base.arrays import Array
 from ...core.fields.field import ExternalForces
 from ...core.frames.frame import Frame
 from ...core.measure.report import BodyContactSummary

@@ -6,18 +6,18 @@ from collections.abc import Collection
 
 import bpy
 
-from ...core.errors import SceneError
+from ...core.base.errors import SceneError
 from ...core.scene.parameters import PARAMETERS
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import deform_stack, simulated_topology_modifiers, topology_modifiers
 from ..blender.sampler import frame_rate, gravity
-from ..scene.colliders import collider_state, simulation_view_layer
-from ..scene.force_fields import all_force_fields
-from ..scene.groups import Group, group_of
-from ..scene.muscles import controller_settings
-from ..scene.objects import is_simulated
-from ..scene.scene_builder import VERTEX_GROUP_ROLES
+from ..model.colliders import collider_state, simulation_view_layer
+from ..model.force_fields import all_force_fields
+from ..model.groups import Group, group_of
+from ..model.objects import is_simulated
+from ..scene_reader.muscles import controller_settings
+from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from .draft import draft_fractions
 
 

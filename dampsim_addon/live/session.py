@@ -8,11 +8,11 @@ from dataclasses import astuple, replace
 import bpy
 import numpy as np
 
-from ...core.arrays import Array
-from ...core.errors import DampSimError
+from ...core.base.arrays import Array
+from ...core.base.errors import DampSimError
 from ...core.fields.field import ExternalForces
 from ...core.frames.frame import Frame
-from ...core.geometry.affine import transform_points
+from ...core.geometry.mesh.affine import transform_points
 from ...core.measure.contact_results import contact_summary
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.measure.report import BodyContactSummary, ShotReport
@@ -23,13 +23,13 @@ from ...core.simulation.simulation import Simulation, SimulationRun
 from ..blender.collider_reader import ColliderReader
 from ..blender.mesh_counts import MeshCounts
 from ..blender.sampler import GroupSampler
-from ..scene import overlaps
-from ..scene.colliders import read_collider_dials
-from ..scene.groups import Group, cache_ids, group_key, group_of
-from ..scene.links import anchor_matrix, axis_points, link_anchors
-from ..scene.muscles import has_muscles, read_controller_inputs
-from ..scene.properties import read_settings
-from ..scene.scene_builder import build_scene, check_object, has_animated_dials
+from ..model.colliders import read_collider_dials
+from ..model.groups import Group, cache_ids, group_key, group_of
+from ..model.links import anchor_matrix, axis_points, link_anchors
+from ..model.properties import read_settings
+from ..scene_reader.muscles import has_muscles, read_controller_inputs
+from ..scene_reader.scene_builder import build_scene, check_object, has_animated_dials
+from ..status import overlaps
 from .draft import draft_scene, is_in_draft
 from .live_frame import FrameStatus, LiveFrame, ModifierStack, Sample, modifier_stack
 from .liveness import check_displayable, static_inputs

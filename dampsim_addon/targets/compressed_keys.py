@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ...core.arrays import SinglePrecisionArray
+from ...core.base.arrays import SinglePrecisionArray
 from ...core.frames.compression import CompressedMotion, compress_motion
 from ..blender.dampsim_names import OFFSET, shape_name
 from ..work.background_thread import run_in_thread

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from ...core.arrays import SinglePrecisionArray
+from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name
 from . import keys
 from .target import Cost, Shot

@@ -9,8 +9,8 @@ from typing import ClassVar
 import bpy
 import numpy as np
 
-from ...core.arrays import Array, SinglePrecisionArray
-from ...core.errors import SceneError
+from ...core.base.arrays import Array, SinglePrecisionArray
+from ...core.base.errors import SceneError
 from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASIS,

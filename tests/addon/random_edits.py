@@ -16,7 +16,7 @@ from scenes import add_simulation, new_scene
 
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 PARAMETERS = importlib.import_module(f"{PACKAGE}.core.scene.parameters").PARAMETERS
-groups = importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.groups")
+groups = importlib.import_module(f"{PACKAGE}.dampsim_addon.model.groups")
 
 Edit = Callable[[Random], str]
 EDITS: dict[str, tuple[Edit, ...]] = {}

@@ -123,7 +123,7 @@ def test_add_reports_once(load: Load) -> None:
     select(*objects, bpy.context.object)
     told: list[str] = []
     fake = SimpleNamespace(report=lambda _, text: told.append(text))
-    load("dampsim_addon.ui.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
+    load("dampsim_addon.ui.main.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
     solid = "its surface is closed, so it is simulated as a solid"
     cloth = "its surface is open, so it is simulated as cloth"
     assert told == [f"Ball, Ball.001: {solid}. Plane: {cloth}"]
@@ -143,7 +143,9 @@ def test_small_holes_count_as_closed(load: Load) -> None:
     with load("dampsim_addon.blender.sampler").GroupSampler(
         bpy.context.scene, bpy.context.view_layer, [monkey]
     ) as sampler:
-        load("core.simulation.simulation").Simulation(load("dampsim_addon.scene.scene_builder").build_scene(sampler))
+        load("core.simulation.simulation").Simulation(
+            load("dampsim_addon.scene_reader.scene_builder").build_scene(sampler)
+        )
 
 
 def test_tail_pins_at_first_bone(load: Load) -> None:
@@ -215,7 +217,7 @@ def test_pin_group_precedes_bones(load: Load) -> None:
 
 def main_panel_texts(load: Load) -> list[str]:
     texts: list[str] = []
-    load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    load("dampsim_addon.ui.main.panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 
@@ -326,7 +328,7 @@ def test_add_converts_text_and_linked_objects(load: Load, tmp_path: Path) -> Non
 def test_live_status_names_obstacle(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    standing = load("dampsim_addon.ui.live_status").live_status_text
+    standing = load("dampsim_addon.ui.main.live_status").live_status_text
     bpy.context.view_layer.update()
     assert standing(obj, bpy.context) == ("Live: press play", False)
     progress = bpy.context.window_manager.dampsim_progress
@@ -360,13 +362,13 @@ def test_live_status_without_motion(load: Load, live: ModuleType, tmp_path: Path
         obj.keyframe_insert("location", index=0, frame=frame)
     for frame in range(1, 7):
         scene.frame_set(frame)
-    assert says in load("dampsim_addon.ui.live_status").live_status_text(obj, bpy.context)[0]
+    assert says in load("dampsim_addon.ui.main.live_status").live_status_text(obj, bpy.context)[0]
 
 
 def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)
-    presets = load("dampsim_addon.scene.presets")
+    presets = load("dampsim_addon.model.presets")
     own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
     assert {"Jelly", "Memory Foam", "Water Balloon"} <= set(own)
     # Without a window Blender assigns no icon numbers to pictures.
@@ -386,7 +388,7 @@ def test_preset_names_and_current_preset(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_preset_sag_at_any_size(load: Load, tmp_path: Path) -> None:
-    presets = load("dampsim_addon.scene.presets")
+    presets = load("dampsim_addon.model.presets")
     path = next(path for path in presets.material_scripts() if path.stem == "jelly")
     for size in (0.05, 4.0):
         new_scene()
@@ -429,7 +431,7 @@ def test_pin_gradient_on_flat_mesh(load: Load) -> None:
 
 
 def test_units_stay_with_numbers(load: Load) -> None:
-    lines = load("dampsim_addon.ui.layout").wrap_text
+    lines = load("dampsim_addon.ui.common.layout").wrap_text
     for width in (40.0, 60.0, 90.0, 130.0):
         found = lines("1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s", width, 11.0)
         assert " ".join(found) == "1 shape key, 6.9 kB, largest error (0.66 mm), 19.2 s"

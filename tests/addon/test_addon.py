@@ -46,7 +46,7 @@ def test_failed_registration_is_rolled_back(load: Load, monkeypatch: pytest.Monk
     def fail() -> None:
         raise OSError("on purpose")
 
-    monkeypatch.setattr(load("dampsim_addon.ui.main_panel"), "register", fail)
+    monkeypatch.setattr(load("dampsim_addon.ui.main.panel"), "register", fail)
     with pytest.raises(OSError, match="on purpose"):
         package.register()
     assert not hasattr(bpy.types.Object, "dampsim")
@@ -65,7 +65,7 @@ def test_parameters_become_properties(load: Load) -> None:
         prop = group.bl_rna.properties[name]
         assert prop.name == parameter.label
         assert prop.description == parameter.description
-    settings = load("dampsim_addon.scene.properties").read_settings(bpy.context.object)
+    settings = load("dampsim_addon.model.properties").read_settings(bpy.context.object)
     assert settings == parameters.Settings()
 
 
@@ -93,7 +93,7 @@ def test_measured_sag_matches_setting(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert obj.dampsim.measured_sag == pytest.approx(3.0, rel=0.02)
     young = obj.dampsim.measured_young
-    holds, scene = load("dampsim_addon.scene.measurements").is_measurement_current, bpy.context.scene
+    holds, scene = load("dampsim_addon.status.measurements").is_measurement_current, bpy.context.scene
     assert holds(obj, scene)
     # Set as a modulus, the same value gives the same sag.
     obj.dampsim.stiffness_by, obj.dampsim.stiffness = "MODULUS", young
@@ -109,7 +109,7 @@ def test_presets_set_distinct_settings(load: Load, tmp_path: Path) -> None:
     """Each preset sets valid and distinct settings."""
     new_scene()
     obj = wobbler(tmp_path)
-    read = load("dampsim_addon.scene.properties").read_settings
+    read = load("dampsim_addon.model.properties").read_settings
     files = sorted(Path(folder) for folder in bpy.utils.preset_paths("dampsim") if "dampsim_addon" in folder)
     scripts = sorted(path for folder in files for path in folder.glob("*.py"))
     assert len(scripts) >= 10

@@ -60,7 +60,7 @@ def test_targets_play_cached_frames(load: Load, thing: bpy.types.Object) -> None
     plain = {frame: world_vertices(thing, frame) for frame in (1, LAST)}
     for target in TARGETS:
         bake(thing, target)
-        cache = load("dampsim_addon.scene.caches").frame_cache(thing)
+        cache = load("dampsim_addon.model.caches").frame_cache(thing)
         assert cache.frame_numbers() == list(range(1, LAST + 1))
         limit, moved = error_limit(thing, plain[1]), 0.0
         for number in cache.frame_numbers():
@@ -86,7 +86,7 @@ def test_ghosts_compared_and_picked(load: Load, thing: bpy.types.Object) -> None
     thing.dampsim.settle = 5.0
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
     assert bpy.ops.dampsim.compare() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").ghosts_of(thing)
+    shown = load("dampsim_addon.status.results").ghosts_of(thing)
     assert len(shown.surfaces) == 2
     assert np.abs(np.asarray(shown.surfaces[0]) - np.asarray(shown.surfaces[1])).max() > 1e-4
     assert bpy.ops.dampsim.ghost_pick(number=0) == {"FINISHED"}
@@ -100,7 +100,7 @@ def test_sag_and_rest_are_measured(load: Load, thing: bpy.types.Object) -> None:
     assert thing.dampsim.measured_sag > 0.0
     assert thing.dampsim.measured_young == pytest.approx(thing.dampsim.stiffness, rel=1e-5)
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    curve = load("dampsim_addon.scene.results").displayed_curve(thing).curve
+    curve = load("dampsim_addon.status.results").displayed_curve(thing).curve
     # The search accepts half a frame. A sheet that hangs by its corners has several rest shapes.
     assert curve.rest == pytest.approx(24.0, abs=1.5)
 
@@ -117,13 +117,13 @@ def test_cli_bakes_and_reports(load: Load, thing: bpy.types.Object, tmp_path: Pa
 
 def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
     """Cloth offers fabrics, and the other kinds offer material presets."""
-    presets = load("dampsim_addon.scene.presets")
+    presets = load("dampsim_addon.model.presets")
     if thing.dampsim.kind != "CLOTH":
         assert not bpy.ops.dampsim.fabric.poll()
         assert bpy.ops.dampsim.preset(filepath=str(presets.material_scripts()[0])) == {"FINISHED"}
         assert presets.current_material(thing.dampsim)
         return
-    fabrics = load("dampsim_addon.ui.fabric_operators")
+    fabrics = load("dampsim_addon.ui.main.fabric_operators")
     for name, dials in load("core.bodies.cloth").FABRICS.items():
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert fabrics.current_fabric(thing.dampsim) == name
@@ -140,12 +140,12 @@ def test_thin_solid_offers_shell(load: Load, tmp_path: Path) -> None:
     obj = plate()
     add_simulation(obj, tmp_path, kind="SOLID", resolution=50, stiffness=1e5)
     bake(obj, "POINT_CACHE")
-    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
+    finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button_label for way in finding.fixes] == ["Double Resolution", "Simulate as Shell"]
     assert bpy.ops.dampsim.mend(check="coarse", way=1) == {"FINISHED"}
     assert obj.dampsim.kind == "CLOTH"
     assert obj.dampsim.thickness == pytest.approx(10.0, rel=0.05)
     obj = cube("Thick")
     add_simulation(obj, tmp_path, measured_fill=0.3)
-    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["coarse"]
+    finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["coarse"]
     assert [way.button_label for way in finding.fixes] == ["Double Resolution"]

@@ -85,7 +85,7 @@ def test_bakes_play_without_the_addon(load: Load, name: str, tmp_path: Path) -> 
     plain = tmp_path / "plain.blend"
     bpy.ops.wm.save_as_mainfile(filepath=str(plain), compress=False)
     kept, paths = tmp_path / "kept", {}
-    frame_cache = load("dampsim_addon.scene.caches").frame_cache
+    frame_cache = load("dampsim_addon.model.caches").frame_cache
     kept.mkdir()
     # One key per frame comes last: half-frames are compared with its shapes.
     for target in sorted(TARGETS, key=lambda target: target == "FRAME_KEYS"):

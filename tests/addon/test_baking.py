@@ -55,7 +55,7 @@ def test_bake_plays_cached_simulation(load: Load, tmp_path: Path, target: str, r
         armature(obj)
     plain = {frame: world_vertices(obj, frame) for frame in range(1, LAST + 1)}
     bake(obj, target)
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert cache.frame_numbers() == list(range(1, LAST + 1))
     moved = away = 0.0
     limit = error_limit(obj, plain[1])
@@ -238,7 +238,7 @@ def test_user_keys_play_under_bake(load: Load, target: str, tmp_path: Path) -> N
     new_scene()
     obj = (object_with_shared_mesh if target in FILES else object_with_user_data)(tmp_path)
     bake(obj, target)
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     limit = error_limit(obj, cache.read(1).surface)
     for number in cache.frame_numbers():
         played = world_vertices(obj, number)
@@ -262,7 +262,7 @@ def test_rebake_replaces_previous_target(load: Load, tmp_path: Path) -> None:
         assert sorted(files) == sorted(["header.json", *expected])
         assert len(bpy.data.actions) == 1 + (target not in FILES)
         played = world_vertices(obj, LAST)
-        expected = load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
+        expected = load("dampsim_addon.model.caches").frame_cache(obj).read(LAST).surface
         assert np.linalg.norm(played - expected, axis=1).max() < error_limit(obj, played)
 
 
@@ -279,7 +279,7 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     steps.close()
     assert dump() == before
     # The sixth frame was simulated while the fifth was flushed to disk.
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == 6
     texts = [step.text for step in job.bake_object(scene, bpy.context.view_layer, obj, False)]
     assert texts.count("Checking") == 6
     assert texts.count("Simulating") == LAST - 6
@@ -288,7 +288,7 @@ def test_stopped_bake_resumes(load: Load, tmp_path: Path) -> None:
     copy = bpy.context.object
     assert copy.dampsim.cache_id == obj.dampsim.cache_id
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == LAST
     bake(copy, "POINT_CACHE")
     assert copy.dampsim.cache_id != obj.dampsim.cache_id
 
@@ -307,7 +307,7 @@ def test_foreign_cache_id_stays_in_folder(load: Load, tmp_path: Path, name: str)
     obj = wobbler(tmp_path / "caches" / "of artist")
     absolute = name if name != "/victim" else str(victim)
     obj.dampsim.cache_id = obj.dampsim.together = absolute
-    caches = load("dampsim_addon.scene.caches")
+    caches = load("dampsim_addon.model.caches")
     for folder in (caches.cache_folder(obj), caches.target_folder(obj)):
         assert folder.resolve().parent == (tmp_path / "caches" / "of artist").resolve()
     bake(obj, "POINT_CACHE")
@@ -343,7 +343,7 @@ def test_rebake_from_frame(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     before = {number: cache.read(number).surface for number in cache.frame_numbers()}
     # The path changes late, so the earlier frames stay.
     obj.location.x = 3.0
@@ -376,13 +376,13 @@ def test_resume_after_edit_is_refused(load: Load, tmp_path: Path) -> None:
         bpy.ops.dampsim.bake(resume=True)
     assert dump() == changed
     assert before != changed
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == LAST
 
 
 def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    cache = load("dampsim_addon.scene.caches").frame_cache
+    cache = load("dampsim_addon.model.caches").frame_cache
     bake(obj, "POINT_CACHE")
     plain = cache(obj).read(LAST).surface
     for frame, value in ((1, 1.0), (6, 1.0), (7, 0.0)):
@@ -414,7 +414,7 @@ def test_sample_bakes_within_bound(load: Load, path: Path, tmp_path: Path) -> No
     frames = (18, 21, 24)
     plain = [world_vertices(obj, frame) for frame in frames]
     bake(obj, "SHAPE_KEYS")
-    cache, moved = load("dampsim_addon.scene.caches").frame_cache(obj), 0.0
+    cache, moved = load("dampsim_addon.model.caches").frame_cache(obj), 0.0
     for frame, animated in zip(frames, plain, strict=True):
         played = world_vertices(obj, frame)
         assert np.linalg.norm(played - cache.read(frame).surface, axis=1).max() < error_limit(obj, animated)
@@ -440,7 +440,7 @@ def test_pins_follow_driven_parent(load: Load, tmp_path: Path) -> None:
     add_again = obj.dampsim
     add_again.follow_through = 0.0
     bake(obj, "POINT_CACHE")
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     start, end = cache.read(1).surface, cache.read(LAST).surface
     np.testing.assert_allclose((end - start)[:, 0], 0.05 * (LAST - 1), atol=1e-3)
     assert add_simulation is not None
@@ -503,7 +503,9 @@ def test_overridden_bake_is_refused(load: Load, tmp_path: Path) -> None:
         if step.text == "Measuring" and step.completed == 1:
             obj.data.shape_keys.animation_data.nla_tracks[-1].mute = True
             break
-    with pytest.raises(load("core.errors").SceneError, match=r"Wobbler: the bake plays .* mm away from the simulation"):
+    with pytest.raises(
+        load("core.base.errors").SceneError, match=r"Wobbler: the bake plays .* mm away from the simulation"
+    ):
         list(steps)
     assert obj.dampsim.baked == "POINT_CACHE"
     assert obj.data.shape_keys is None

@@ -27,11 +27,11 @@ def ropes() -> list[bpy.types.Object]:
 def test_bridge_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -> None:
     scene = bpy.context.scene
     bpy.data.objects["Far Posts"].animation_data_clear()
-    sampling, groups = load("dampsim_addon.blender.sampler"), load("dampsim_addon.scene.groups")
+    sampling, groups = load("dampsim_addon.blender.sampler"), load("dampsim_addon.model.groups")
     group = groups.group_of(ropes[0])
     assert len(group.members) == MEMBERS
     with sampling.GroupSampler(scene, bpy.context.view_layer, group.members) as sampler:
-        taken = load("dampsim_addon.scene.scene_builder").build_scene(sampler)
+        taken = load("dampsim_addon.scene_reader.scene_builder").build_scene(sampler)
         pose = {body.name: body.motion(float(taken.first)) for body in taken.bodies}
     bodies = tuple(replace(body, motion=lambda frame, name=body.name: pose[name]) for body in taken.bodies)
     seconds = 20
@@ -63,7 +63,7 @@ def test_single_bake_includes_all_members(load: Load, ropes: list[bpy.types.Obje
     scene.frame_end = 14
     bpy.context.view_layer.objects.active = ropes[0]
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(ropes[0])
+    cache = load("dampsim_addon.model.caches").frame_cache(ropes[0])
     assert len(simulated) == MEMBERS
     for obj in simulated:
         assert obj.dampsim.baked == "SHAPE_KEYS"

@@ -25,7 +25,7 @@ def baked_cache(load: Load, path: Path | None) -> Path:
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
     assert result.problem == ""
-    folder: Path = load("dampsim_addon.scene.caches").cache_folder(obj)
+    folder: Path = load("dampsim_addon.model.caches").cache_folder(obj)
     return folder
 
 
@@ -36,7 +36,7 @@ def set_age(folder: Path, age: float) -> None:
 
 def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
-    for name in ("scene.caches", "jobs.cache_cleanup"):
+    for name in ("model.caches", "jobs.cache_cleanup"):
         monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_cache_folder", lambda: own)
     kept, gone = baked_cache(load, tmp_path / "kept.blend"), baked_cache(load, tmp_path / "gone.blend")
     away = baked_cache(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")

@@ -53,12 +53,12 @@ def test_sample_length_contact_and_rest(load: Load, name: str) -> None:
     scene, shot = bpy.context.scene, SAMPLE_ENDS[name]
     assert 100 <= scene.frame_end <= 130
     objects = [obj for obj in scene.objects if obj.dampsim.enabled]
-    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, objects) as sampler:
         taken = snapshot.build_scene(sampler)
         frames = list(simulation.Simulation(taken).frames())
     rest = {body.name: body.surface.vertices for body in taken.bodies}
-    crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
+    crossings, proximity = load("core.geometry.collision.intersections"), load("core.geometry.collision.proximity")
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
     for obj in objects:
         shapes, loose = np.array([frame.shapes[obj.name] for frame in frames], dtype=float), unpinned_vertices(obj)

@@ -61,7 +61,7 @@ def move_keyframe(obj: bpy.types.Object, frame: int, value: float) -> None:
 @contextmanager
 def core_scene(load: Load, *objects: bpy.types.Object) -> Any:
     """Yield the core's scene while its sampler is open."""
-    snapshot = load("dampsim_addon.scene.scene_builder")
+    snapshot = load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, objects) as sampler:
         yield snapshot.build_scene(sampler)
 
@@ -165,7 +165,7 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
     obj, other = wobbler(tmp_path / "a"), wobbler(tmp_path / "b", "Other")
     for one in (obj, other):
         one.dampsim_collider.is_collider = True
-    colliders = load("dampsim_addon.scene.colliders")
+    colliders = load("dampsim_addon.model.colliders")
     # Neither itself nor an unbaked object.
     assert obstacle_names(load, obj) == obstacle_names(load, other) == []
     assert colliders.candidate_colliders(obj, bpy.context.view_layer) == [(other, colliders.ColliderIssue.UNBAKED)]
@@ -179,7 +179,7 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
                 taken.colliders[0].vertices_at(frame), world_vertices(other, frame, True), atol=EXACT
             )
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
-    load("dampsim_addon.scene.groups").join_group([obj, other])
+    load("dampsim_addon.model.groups").join_group([obj, other])
     assert obstacle_names(load, obj, other) == []
     assert colliders.candidate_colliders(obj, bpy.context.view_layer) == []
 
@@ -187,7 +187,7 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
 def test_collection_limits_colliders_of_body(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj, other = wobbler(tmp_path), wobbler(tmp_path, "Other")
-    load("dampsim_addon.scene.groups").join_group([obj, other])
+    load("dampsim_addon.model.groups").join_group([obj, other])
     collider("Near")
     far = collider("Far")
     limit = bpy.data.collections.new("Limit")
@@ -214,7 +214,7 @@ def test_new_collider_among_many_objects(load: Load, tmp_path: Path) -> None:
         scene.collection.objects.link(bpy.data.objects.new(f"A{number:03d}", mesh))
     other = box()
     bpy.context.view_layer.update()
-    known = load("dampsim_addon.scene.colliders").all_colliders
+    known = load("dampsim_addon.model.colliders").all_colliders
     assert known() == []
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
@@ -364,7 +364,7 @@ def test_collider_in_edit_mode(load: Load, tmp_path: Path) -> None:
     bpy.ops.object.select_all(action="DESELECT")
     bpy.context.view_layer.objects.active = other
     bpy.ops.object.mode_set(mode="EDIT")
-    with pytest.raises(load("core.errors").SceneError, match="Box: this collider is in Edit Mode"):
+    with pytest.raises(load("core.base.errors").SceneError, match="Box: this collider is in Edit Mode"):
         obstacle_names(load, obj)
     bpy.ops.object.mode_set(mode="OBJECT")
     assert obstacle_names(load, obj) == ["Box"]
@@ -396,7 +396,7 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
         np.testing.assert_allclose(body.axes[0], [np.cos(0.4), np.sin(0.4), 0.0], atol=EXACT)
         np.testing.assert_allclose(body.axes @ body.axes.T, np.eye(3), atol=EXACT)
     obj.vertex_groups.remove(rough)
-    with pytest.raises(load("core.errors").PinError, match="friction group 'Rough' is missing"):
+    with pytest.raises(load("core.base.errors").PinError, match="friction group 'Rough' is missing"):
         obstacle_names(load, obj)
 
 
@@ -465,7 +465,7 @@ def test_add_floor_once_under_first_pose(load: Load, tmp_path: Path) -> None:
     bpy.ops.ed.undo_push(message="after")
     bpy.ops.ed.undo()
     assert "Floor" not in bpy.data.objects
-    assert load("dampsim_addon.scene.colliders").all_colliders() == []
+    assert load("dampsim_addon.model.colliders").all_colliders() == []
 
 
 def test_mark_and_unmark_selected_colliders(load: Load, tmp_path: Path) -> None:
@@ -499,7 +499,7 @@ def test_adding_collider_allows_falling(load: Load, tmp_path: Path, held: bool) 
     obj, other = wobbler(tmp_path), box()
     obj.dampsim.pin_group = obj.dampsim.pin_group if held else ""
     other.select_set(True)
-    falls = load("dampsim_addon.ui.pin_panel").falls_unintentionally
+    falls = load("dampsim_addon.ui.pins.panel").falls_unintentionally
     assert falls(obj, scene) != held
     assert bpy.ops.dampsim.collider() == {"FINISHED"}
     assert not falls(obj, scene)
@@ -510,7 +510,7 @@ def test_simulate_together_enables_contact(load: Load, tmp_path: Path) -> None:
     """Simulate Together turns on contact for the chosen objects; members of older groups stay unchanged."""
     new_scene()
     first, second, third = (wobbler(tmp_path, name) for name in ("First", "Second", "Third"))
-    load("dampsim_addon.scene.groups").join_group([first, second])
+    load("dampsim_addon.model.groups").join_group([first, second])
     assert not first.dampsim.touch_together
     first.select_set(True)
     assert bpy.ops.dampsim.together() == {"FINISHED"}
@@ -609,8 +609,8 @@ def test_live_and_bake_inputs_agree(load: Load, live: ModuleType, tmp_path: Path
     for frame in (2, 4):
         # Keyed values differ between frames without counting as changes.
         bpy.context.scene.frame_set(frame)
-        assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert [cache.read(number).inputs for number in cache.frame_numbers()] == shown
 
 
@@ -666,7 +666,7 @@ def test_changed_collider_is_named(
     obj, other = wobbler(tmp_path), collider()
     other.parent = bpy.data.objects.new("Parent", None)
     scene.collection.objects.link(other.parent)
-    outdated = load("dampsim_addon.scene.bake_changes")
+    outdated = load("dampsim_addon.status.bake_changes")
     bake(obj)
     outdated.refresh_digests(obj)
     assert outdated.changes_since_bake(obj, scene) == []
@@ -679,7 +679,7 @@ def test_changed_collider_is_named(
 def test_collider_change_invalidates_measurement(load: Load, tmp_path: Path) -> None:
     scene = new_scene(3)
     obj = wobbler(tmp_path)
-    measured = load("dampsim_addon.scene.measurements")
+    measured = load("dampsim_addon.status.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert measured.is_measurement_current(obj, scene)
     other = collider()
@@ -715,7 +715,7 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
         set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None
     )
     load("dampsim_addon.cli.bake_commands")._apply_options(obj, options)
-    settings = load("dampsim_addon.scene.properties").read_settings(obj)
+    settings = load("dampsim_addon.model.properties").read_settings(obj)
     assert (settings.friction, settings.front, settings.touch_self) == (0.2, "PLUS_X", True)
 
 
@@ -723,7 +723,7 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
 
 
 def initial_overlaps(load: Load, obj: bpy.types.Object) -> list[Any]:
-    overlaps = load("dampsim_addon.scene.overlaps")
+    overlaps = load("dampsim_addon.status.overlaps")
     with core_scene(load, obj) as taken:
         overlaps.record_overlaps(taken, [obj])
     return list(overlaps.known_overlaps(obj, bpy.context.scene))
@@ -740,7 +740,7 @@ def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     # Vertices on the face itself may count either way.
     assert abs(found.object_vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
     assert found.collider_vertices == 0
-    findings = load("dampsim_addon.ui.doctor").find_issues
+    findings = load("dampsim_addon.ui.bake.checks").find_issues
     assert f"{found.object_vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
@@ -761,7 +761,7 @@ def test_panels_list_colliders(load: Load, tmp_path: Path) -> None:
     collider("Gone").hide_viewport = True
     for number in range(12):
         collider(f"Rock {number:02d}")
-    panels = load("dampsim_addon.ui.contact_panel")
+    panels = load("dampsim_addon.ui.contact.panel")
 
     def drawn(panel: Any) -> str:
         texts: list[str] = []
@@ -788,7 +788,7 @@ def test_colliders_survive_reload(load: Load, tmp_path: Path) -> None:
     path = str(tmp_path / "saved.blend")
     bpy.ops.wm.save_as_mainfile(filepath=path)
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
-    assert load("dampsim_addon.scene.colliders").all_colliders() == []
+    assert load("dampsim_addon.model.colliders").all_colliders() == []
     bpy.ops.wm.open_mainfile(filepath=path)
     obj, other = bpy.data.objects["Wobbler"], bpy.data.objects["Box"]
     assert obstacle_names(load, obj) == ["Box"]

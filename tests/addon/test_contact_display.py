@@ -45,7 +45,7 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     assert 0.0 < deepest.depth <= 0.1
     told = f"{deepest.points_inside} points are inside Floor, up to {1000.0 * deepest.depth:.2g} mm deep, at frame 2"
     assert [text for text in redraw(load) if text.startswith(told[:20])]
-    sentence = load("dampsim_addon.scene.shot_messages").report_messages(
+    sentence = load("dampsim_addon.status.shot_messages").report_messages(
         session.contact_report(obj), obj, bpy.context.scene
     )[0]
     assert sentence == f"{told}; they move out slowly"
@@ -74,7 +74,7 @@ def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path
     report = live.find_session(obj).contact_report(obj)
     frames = report.earliest_rest * 24.0
     assert frames > 2.0
-    sentences = load("dampsim_addon.scene.shot_messages").report_messages
+    sentences = load("dampsim_addon.status.shot_messages").report_messages
     said = f"Needs at least {np.ceil(frames):.0f} frames to come to rest, because it swings on its support"
     assert sentences(report, obj, scene) == [said]
     obj.dampsim.settle = frames
@@ -114,7 +114,7 @@ def test_viewport_draws_support_forces(
     obj = ball(tmp_path, 0.0, settle=6.0, bounce=0.0)
     obj.dampsim.show_contacts = True
     play(40)
-    overlay, put = load("dampsim_addon.ui.overlay"), []
+    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
     state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
     context = SimpleNamespace(
         scene=scene,
@@ -141,11 +141,11 @@ def test_viewport_draws_support_forces(
     # It is at rest, as far as a frame shows.
     assert 1000.0 * float(words.split()[1]) == pytest.approx(weight, rel=0.1)
     assert words.endswith(" kN")
-    newtons = load("dampsim_addon.ui.contact_drawing").force_text
+    newtons = load("dampsim_addon.ui.contact.overlay").force_text
     assert [newtons(force) for force in (2.5e6, 999.0, 1.5, 0.0021)] == ["2.5 MN", "999 N", "1.5 N", "2.1 mN"]
     assert words in [word for given in put for word in given if isinstance(word, str)]
     once = len(put)
-    monkeypatch.setattr(load("dampsim_addon.ui.contact_drawing"), "body_contact_forces", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.contact.overlay"), "body_contact_forces", None)
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()

@@ -107,7 +107,7 @@ def test_resume_during_contact_is_bitwise(load: Load, tmp_path: Path, stop: int)
     steps = job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True)
     next(step for step in steps if step.text == "Simulating" and step.completed == stop)
     steps.close()
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     # One more frame was simulated while the last one was flushed.
     assert cache.frame_numbers() == list(range(1, stop + 2))
     assert bpy.ops.dampsim.bake(resume=True) == {"FINISHED"}
@@ -125,7 +125,7 @@ def test_targets_play_landing(load: Load, tmp_path: Path, target: str) -> None:
     new_scene(SHOT_FRAMES)
     obj = jelly_on_floor(tmp_path, target=target)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     made = surfaces([cache.read(number) for number in range(1, SHOT_FRAMES + 1)])
     off = 1e-5 if obj.dampsim.baked_part < 1e-3 else 0.01 * obj.dampsim.bound_percent
     for frame, points in enumerate(made, 1):
@@ -142,7 +142,7 @@ def test_ghosts_land_like_bakes(load: Load, tmp_path: Path) -> None:
     obj.dampsim.settle, obj.dampsim.bounce = 4.0, 0.0
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
     assert bpy.ops.dampsim.compare() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").ghosts_of(obj)
+    shown = load("dampsim_addon.status.results").ghosts_of(obj)
     for surface in shown.surfaces:
         assert_landing(np.asarray(surface)[:, :, 2].min(axis=1))
     made = np.array([frame.surface for frame in bake_frames(load, obj)], dtype=np.float32)
@@ -180,12 +180,12 @@ def test_pinned_body_on_floor_calibrates(load: Load, live: ModuleType, tmp_path:
     obj.dampsim.pin_group = "Pin"
     assert bpy.ops.dampsim.floor() == {"FINISHED"}
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").displayed_curve(obj)
+    shown = load("dampsim_addon.status.results").displayed_curve(obj)
     assert shown.curve.rest == pytest.approx(10.0, abs=1.0)
     # Push it into the floor and stop.
     key_height(obj, f1=0.5, f6=0.5, f10=0.45)
     play(1, 60)
-    assert load("dampsim_addon.scene.results").displayed_curve(obj).source == "playback"
+    assert load("dampsim_addon.status.results").displayed_curve(obj).source == "playback"
     lowest = surfaces(live_frames(live, obj))[:, :, 2].min()
     assert lowest >= bpy.data.objects["Floor"].location.z - VISIBLE_FRACTION
 
@@ -264,7 +264,7 @@ def test_moving_collider_is_not_penetrated(
     move(other)
     obj = jelly(tmp_path, low=0.1)
     play(1, SHOT_FRAMES)
-    depth = load("core.geometry.intersections").penetration_depth
+    depth = load("core.geometry.collision.intersections").penetration_depth
     own, its, made = triangles(obj), triangles(other), surfaces(live_frames(live, obj))
     if move is flip_normals_and_key:
         its = its[:, ::-1]
@@ -282,7 +282,7 @@ def test_collision_modifier_and_baked_collider(load: Load, live: ModuleType, tmp
     obj = jelly(tmp_path / "a", low=0.1)
     play(1, SHOT_FRAMES)
     made = surfaces(live_frames(live, obj))
-    depth = load("core.geometry.intersections").penetration_depth
+    depth = load("core.geometry.collision.intersections").penetration_depth
     assert max(
         depth(one, triangles(obj), world_vertices(table, 1), triangles(table)) for one in made
     ) <= VISIBLE_FRACTION * size(made[0])
@@ -311,7 +311,7 @@ def test_group_members_stack(load: Load, live: ModuleType, tmp_path: Path) -> No
     play(1, scene.frame_end)
     made = live_frames(live, lower)
     below, above = surfaces(made, "Lower"), surfaces(made, "Upper")
-    depth = load("core.geometry.intersections").penetration_depth
+    depth = load("core.geometry.collision.intersections").penetration_depth
     deep = [depth(a, triangles(lower), b, triangles(upper)) for a, b in zip(below, above, strict=True)]
     assert max(deep) <= VISIBLE_FRACTION * size(below[0])
     assert below[:, :, 2].min() >= -VISIBLE_FRACTION

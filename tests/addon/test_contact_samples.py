@@ -48,9 +48,9 @@ def test_sample_has_no_intersections(load: Load, name: str, last: int, touched: 
         obj.dampsim.cache_folder = str(tmp_path)
     results = load("dampsim_addon.api").bake(objects, target="POINT_CACHE")
     assert [result.problem for result in results] == [""] * len(objects)
-    geometry = load("core.geometry.intersections")
-    surface = load("core.geometry.proximity").Triangles
-    cache = load("dampsim_addon.scene.caches").frame_cache(objects[0])
+    geometry = load("core.geometry.collision.intersections")
+    surface = load("core.geometry.collision.proximity").Triangles
+    cache = load("dampsim_addon.model.caches").frame_cache(objects[0])
     assert any(len(one) for key, one in cache.read(touched).state.history.items() if key.endswith("\x1fcontacts"))
     colliders = [obj for obj in scene.objects if obj.type == "MESH" and obj.dampsim_collider.is_collider]
     loose, faces = (

@@ -73,7 +73,7 @@ def test_curve_follows_baked_rope(load: Any, tmp_path: Path, kind: str) -> None:
     bpy.context.scene.frame_set(1)
     before = dump()
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(rope)
+    cache = load("dampsim_addon.model.caches").frame_cache(rope)
     length = 0.8
     for number in range(1, LAST + 1):
         away = np.linalg.norm(centre_line(curve, number) - cache.read_shape(number, rope.name), axis=1)

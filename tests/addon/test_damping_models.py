@@ -22,12 +22,12 @@ def test_damping_models_bake_differently(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     job = load("dampsim_addon.jobs.bake")
     seen = {}
-    for method in load("core.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         obj.dampsim.gamma, obj.dampsim.damping_ratio = 0.8, 0.5
         for _ in job.bake_object(scene, bpy.context.view_layer, obj, True):
             pass
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         assert cache.frame_numbers() == list(range(1, LAST + 1))
         seen[method.name] = cache.read(LAST).surface
     names = list(seen)
@@ -43,8 +43,8 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
     obj = wobbler(tmp_path)
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
     plain = {frame: world_vertices(obj, frame) for frame in range(1, 6)}
-    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.overlay")
-    standing = load("dampsim_addon.ui.live_status").live_status_text
+    live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.viewport.overlay")
+    standing = load("dampsim_addon.ui.main.live_status").live_status_text
     live.install()
     try:
         for frame, animated in plain.items():
@@ -82,7 +82,7 @@ def bake_last_surface(load: Load, obj: bpy.types.Object) -> np.ndarray:
     """Bake with the current settings; return the surface at the last frame, (v, 3) m."""
     for _ in load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    return load("dampsim_addon.scene.caches").frame_cache(obj).read(LAST).surface
+    return load("dampsim_addon.model.caches").frame_cache(obj).read(LAST).surface
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def draw_advanced_panel(load: Load) -> tuple[set[str], str]:
     """Draw the Advanced panel; return the names of its properties and its text."""
     names: list[str] = []
     texts: list[str] = []
-    panel = load("dampsim_addon.ui.advanced_panel").DAMPSIM_PT_advanced
+    panel = load("dampsim_addon.ui.main.advanced_panel").DAMPSIM_PT_advanced
     panel.draw(SimpleNamespace(layout=RecordingLayout(names, texts)), Context())
     return set(names), " ".join(texts)
 
@@ -167,7 +167,7 @@ def test_panel_shows_effective_settings(load: Load, tmp_path: Path) -> None:
     group.centre_group = ""
     for damping in ("SPRING", "SPRING_WHOLE"):
         group.damping_by, group.damp_current = damping, True
-        for integrator in load("core.integrators").INTEGRATORS:
+        for integrator in load("core.literature.integrators").INTEGRATORS:
             group.integrator = integrator.name
             names, said = draw_advanced_panel(load)
             assert ("damp_current" in names) == (not integrator.is_implicit)
@@ -181,7 +181,7 @@ def test_current_velocities_with_implicit_integrators(load: Load, tmp_path: Path
     obj = wobbler(tmp_path)
     group = obj.dampsim
     group.damping_by, group.gamma = "SPRING", 0.8
-    for integrator in load("core.integrators").INTEGRATORS:
+    for integrator in load("core.literature.integrators").INTEGRATORS:
         if not integrator.is_implicit:
             continue
         group.integrator = integrator.name

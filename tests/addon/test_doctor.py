@@ -119,7 +119,8 @@ def _initially_below(obj: bpy.types.Object) -> None:
     _box(location=(0.0, 0.0, -0.3)).dampsim_collider.plane = True
     # Import late, because other tests reload the add-on.
     snapshot, overlaps = (
-        importlib.import_module(f"{PACKAGE}.dampsim_addon.scene.{n}") for n in ("scene_builder", "overlaps")
+        importlib.import_module(f"{PACKAGE}.dampsim_addon.{n}")
+        for n in ("scene_reader.scene_builder", "status.overlaps")
     )
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         overlaps.record_overlaps(snapshot.build_scene(sampler), [obj])
@@ -205,7 +206,7 @@ def object_without_findings(cache: Path) -> bpy.types.Object:
 
 
 def test_checks_have_cases(load: Load) -> None:
-    assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.doctor").CHECKS)
+    assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.bake.checks").CHECKS)
 
 
 def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
@@ -223,7 +224,7 @@ FIXES_TO_TEST = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
 
 @pytest.mark.parametrize(("case", "way"), FIXES_TO_TEST)
 def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: int) -> None:
-    doctor = load("dampsim_addon.ui.doctor")
+    doctor = load("dampsim_addon.ui.bake.checks")
     obj, scene = object_without_findings(tmp_path), bpy.context.scene
     assert doctor.find_issues(obj, scene) == {}
     check, provoke, words, mendable = CASES[case]
@@ -257,7 +258,7 @@ def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
     bpy.context.scene.collection.objects.link(other)
     obj.scale.x = -0.5
     bpy.context.view_layer.update()
-    finding = load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["scale"]
+    finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["scale"]
     assert finding.fix is None
     assert "single-user" in finding.text
     assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}

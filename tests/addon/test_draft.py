@@ -42,7 +42,7 @@ def node_count(live: ModuleType, obj: bpy.types.Object) -> int:
 def main_panel_text(load: Load) -> str:
     """Return the text of the main panel."""
     texts: list[str] = []
-    load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    load("dampsim_addon.ui.main.panel").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
     return "\n".join(texts)
 
 
@@ -61,7 +61,7 @@ def test_draft_playback_full_bake(load: Load, live: ModuleType, tmp_path: Path, 
     assert live.is_displayed_in_draft(obj)
     # The bake and its fingerprints do not depend on Draft.
     assert_same_bits(bake_frames(load, obj), made)
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert len(cache.read(1).state.positions) == full
 
 
@@ -71,7 +71,7 @@ def test_draft_switch_keeps_bake_valid(load: Load, tmp_path: Path) -> None:
     bake_frames(load, obj)
     obj.dampsim.draft, obj.dampsim.draft_part = True, 5.0
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, scene) == []
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene) == []
     job, moments = load("dampsim_addon.jobs.bake"), []
     for step in job.bake_object(scene, bpy.context.view_layer, obj, False):
         moments.append(step.text)
@@ -220,7 +220,7 @@ def test_panel_announces_draft(load: Load, live: ModuleType, tmp_path: Path) -> 
     # Springs have no resolution, so they play unchanged.
     obj.dampsim.draft, obj.dampsim.kind = True, "SPRINGS"
     play()
-    assert not live.is_in_draft(load("dampsim_addon.scene.groups").group_of(obj))
+    assert not live.is_in_draft(load("dampsim_addon.model.groups").group_of(obj))
     assert "Draft is shown" not in main_panel_text(load)
 
 
@@ -233,5 +233,5 @@ def test_ghosts_use_full_resolution(load: Load, live: ModuleType, tmp_path: Path
         obj.dampsim.draft = draft
         play(last=4)
         assert bpy.ops.dampsim.compare() == {"FINISHED"}
-        ghosts.append(load("dampsim_addon.scene.results").ghosts_of(obj).surfaces[0])
+        ghosts.append(load("dampsim_addon.status.results").ghosts_of(obj).surfaces[0])
     np.testing.assert_array_equal(*ghosts)

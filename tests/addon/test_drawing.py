@@ -80,20 +80,20 @@ def forbid_disk_and_factorisation() -> Iterator[None]:
 
 
 def panels(load: Load) -> list[Any]:
-    return list(load("dampsim_addon.ui.main_panel").CLASSES)
+    return list(load("dampsim_addon.ui.main.panel").CLASSES)
 
 
 def operators(load: Load) -> list[Any]:
     modules = (
-        "object_operators",
-        "add_operators",
-        "pin_operators",
-        "bake_operators",
-        "ghost_operators",
-        "group_operators",
-        "link_operators",
-        "contact_operators",
-        "doctor",
+        "main.object_operators",
+        "main.add_operators",
+        "main.group_operators",
+        "pins.operators",
+        "bake.operators",
+        "bake.checks",
+        "compare.operators",
+        "links.operators",
+        "contact.operators",
     )
     found = [vars(load(f"dampsim_addon.ui.{module}")) for module in modules]
     return [value for names in found for name, value in names.items() if name.startswith("DAMPSIM_OT_")]
@@ -141,7 +141,7 @@ def test_live_status_height_is_constant(load: Load, live: ModuleType, tmp_path: 
     obj = wobbler(tmp_path)
     for number in range(1, 11):
         scene.frame_set(number)
-    layout, line = load("dampsim_addon.ui.layout"), load("dampsim_addon.ui.live_status")
+    layout, line = load("dampsim_addon.ui.common.layout"), load("dampsim_addon.ui.main.live_status")
     # Blender's default sidebar, a narrow and a wide one, and a display of high resolution.
     for width, scale in ((280, 1.0), (230, 1.0), (500, 1.0), (560, 2.0)):
         heights = set()
@@ -171,7 +171,7 @@ def test_viewport_computes_each_state_once(
     link.points.add()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    overlay, put = load("dampsim_addon.ui.overlay"), []
+    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
     state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
     context = SimpleNamespace(
         scene=scene,
@@ -191,7 +191,7 @@ def test_viewport_computes_each_state_once(
     words = next(word for given in put for word in given if isinstance(word, str))
     assert words.startswith("stretched")
     # The vertices nearest to the points of a link are searched once.
-    monkeypatch.setattr(load("dampsim_addon.ui.link_drawing"), "_nearest_vertices", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.links.overlay"), "_nearest_vertices", None)
     began = time.perf_counter()
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
@@ -212,10 +212,10 @@ def test_viewport_computes_each_state_once(
 def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)
-    on_disk = load("dampsim_addon.scene.cache_status")
+    on_disk = load("dampsim_addon.model.cache_status")
     bake(obj, "POINT_CACHE")
     assert (on_disk.known_status(obj).frame_count, on_disk.known_status(obj).missing_file) == (LAST, "")
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     cache.drop_from(8)
     (cache.folder / "bake.pc2").unlink()
     assert on_disk.known_status(obj).frame_count == LAST
@@ -242,7 +242,7 @@ def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     obj.dampsim.baked = "HOLOGRAM"
     assert "Baked: HOLOGRAM" in redraw(load)
-    with pytest.raises(load("core.errors").SceneError, match="bake target 'HOLOGRAM' is unknown"):
+    with pytest.raises(load("core.base.errors").SceneError, match="bake target 'HOLOGRAM' is unknown"):
         load("dampsim_addon.api").export([obj], tmp_path / "out")
     bake(obj, "POINT_CACHE")
     obj.dampsim.baked = "HOLOGRAM"
@@ -253,7 +253,7 @@ def test_bake_with_unknown_target(load: Load, tmp_path: Path) -> None:
 def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)
-    results = load("dampsim_addon.scene.results")
+    results = load("dampsim_addon.status.results")
     bpy.ops.dampsim.ghost_add()
     bpy.ops.dampsim.compare()
     results.store_curve(obj, results.displayed_curve(obj) or object(), "test")
@@ -265,7 +265,7 @@ def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [40.0, 120.0, 400.0])
 def test_text_wraps_between_words(load: Load, width: float) -> None:
-    layout = load("dampsim_addon.ui.layout")
+    layout = load("dampsim_addon.ui.common.layout")
     text = "Settle was taken over: 22 is now 24.46, which counts from where the WWWWWWWWWWWWWWWWWWWWWWWWWW stops"
     found = layout.wrap_text(text, width, 11.0)
     assert " ".join(found) == text

@@ -153,7 +153,7 @@ def test_bake_stops_at_zero_scale(load: Load, tmp_path: Path) -> None:
     ):
         bpy.ops.dampsim.bake()
     assert dump() == before
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == 6
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs a read-only folder")
@@ -204,7 +204,7 @@ def test_array_modifier_in_all_targets(load: Load, target: str, tmp_path: Path) 
     obj.dampsim.target = target
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert array.show_viewport
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 12
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == 12
 
 
 def test_library_override_bakes_to_point_cache(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_unexportable_bake_is_refused(load: Load, target: str, words: str, tmp_p
     if target:
         bake(obj, target)
     before = dump()
-    with pytest.raises(load("core.errors").SceneError, match=f"Wobbler: .*{words}"):
+    with pytest.raises(load("core.base.errors").SceneError, match=f"Wobbler: .*{words}"):
         load("dampsim_addon.api").export([obj], tmp_path / "out")
     assert dump() == before
     assert list(tmp_path.glob("out*")) == []
@@ -133,5 +133,7 @@ def test_hidden_rig_is_refused(load: Load, tmp_path: Path) -> None:
     obj = rigged_wobbler(tmp_path / "cache")
     bake(obj, "SHAPE_KEYS")
     obj.parent.hide_set(True)
-    with pytest.raises(load("core.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"):
+    with pytest.raises(
+        load("core.base.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"
+    ):
         load("dampsim_addon.api").export([obj], tmp_path / "out")

@@ -76,7 +76,7 @@ def test_keyed_contraction_playback_equals_bake(
     for target in ["POINT_CACHE"] if along else TARGETS:
         (result,) = api.bake([obj], target=target)
         assert result.problem == ""
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
@@ -129,8 +129,8 @@ def test_cloth_ignores_fibre_group(load: Load, tmp_path: Path) -> None:
     scene = new_scene(LAST)
     obj = tongue(tmp_path)
     obj.dampsim.kind = "CLOTH"
-    assert not load("dampsim_addon.ui.fibre_panel").DAMPSIM_PT_fibres.poll(bpy.context)
-    snapshot = load("dampsim_addon.scene.scene_builder")
+    assert not load("dampsim_addon.ui.fibres.panel").DAMPSIM_PT_fibres.poll(bpy.context)
+    snapshot = load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         assert snapshot.build_scene(sampler).body("Tongue").fibre_map is None
 
@@ -162,7 +162,7 @@ def test_contraction_display_avoids_disk(
     assert [text for text in redraw(load) if text.startswith("Keyframe Contraction")]
     obj.dampsim.show_fibres = True
     play()
-    overlay, put = load("dampsim_addon.ui.overlay"), []
+    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
     found = overlay.overlay_data(obj, scene).fibres
     # The end is pinned; the free part is shorter by the keyed percentage.
     assert found.label.endswith("% shorter on average")
@@ -193,7 +193,7 @@ def test_tentacle_sample_curls_and_rests(load: Load, tmp_path: Path) -> None:
     obj.dampsim.cache_folder, obj.dampsim.target, obj.dampsim.resolution = str(tmp_path), "POINT_CACHE", 800
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     first, curled, stopped, rest = (cache.read(number).surface for number in (1, 56, 98, 150))
     tip = int(first[:, 2].argmax())
     # It curls from 2.4 m to about half of that, with its tip on the side of the suckers, and back.

@@ -155,7 +155,7 @@ def frames(load: Load, obj: bpy.types.Object) -> list[Any]:
     job = load("dampsim_addon.jobs.bake")
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.frame_numbers()]
 
 
@@ -238,7 +238,7 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
     scene.frame_set(12)
     assert session.frame_status(obj, scene, 12).name == "VALID"
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
-    measured = load("dampsim_addon.scene.measurements")
+    measured = load("dampsim_addon.status.measurements")
     sag = obj.dampsim.measured_sag
     assert sag > 1.0
     for frame in (1, 20):
@@ -250,7 +250,7 @@ def test_gravity_keyed_off_releases_sag(load: Load, live: ModuleType, tmp_path: 
     # As modelled, its lower side is at -0.075.
     assert hangs < -0.085
     assert rises == pytest.approx(-0.075, abs=2e-3)
-    assert load("dampsim_addon.scene.bake_changes").changes_since_bake(obj, scene) == []
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene) == []
 
 
 @pytest.mark.slow
@@ -325,7 +325,7 @@ def test_field_edit_invalidates_frames(load: Load, live: ModuleType, tmp_path: P
     edited(lambda: bpy.data.objects.remove(calm), 1)
     edited(lambda: effector("VORTEX", strength=1.0), 1)
     bake(obj)
-    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
+    changed = load("dampsim_addon.status.bake_changes").changes_since_bake
     assert changed(obj, scene) == []
     scene.frame_set(3)
     assert changed(obj, scene) == []
@@ -347,7 +347,7 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     keyed_wind()
     made = frames(load, obj)
     obj.dampsim.baked = ""
-    snapshot, threads = load("dampsim_addon.scene.scene_builder"), set()
+    snapshot, threads = load("dampsim_addon.scene_reader.scene_builder"), set()
     ask = snapshot.read_external_forces
     monkeypatch.setattr(
         snapshot, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args)
@@ -390,7 +390,7 @@ def test_unsupported_field_settings_are_reported(
 ) -> None:
     scene = new_scene(3)
     obj = bar(tmp_path)
-    findings = load("dampsim_addon.ui.doctor").find_issues
+    findings = load("dampsim_addon.ui.bake.checks").find_issues
     assert "fields" not in findings(obj, scene)
     field = effector(kind, **settings)
     bpy.context.view_layer.update()
@@ -408,7 +408,7 @@ def test_surface_and_particle_fields_reported(load: Load, tmp_path: Path) -> Non
     obj = bar(tmp_path)
     ball = particles((0.0, 0.0, 0.0))
     ball.name = "Ball"
-    findings = load("dampsim_addon.ui.doctor").find_issues
+    findings = load("dampsim_addon.ui.bake.checks").find_issues
     bpy.ops.object.forcefield_toggle()
     ball.field.shape = "SURFACE"
     assert "the shape Surface of Ball" in findings(obj, scene)["fields"].text
@@ -424,7 +424,7 @@ def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
 
     new_scene(3)
     wobbler(tmp_path)
-    fields = load("dampsim_addon.scene.force_fields")
+    fields = load("dampsim_addon.model.force_fields")
     has_field = load("dampsim_addon.blender.fields").has_field
     chance, made = random.Random(5), 0
     for _ in range(120):

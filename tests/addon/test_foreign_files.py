@@ -75,7 +75,7 @@ def test_inaccessible_owner_keeps_cache(load: Load, tmp_path: Path) -> None:
     (tmp_path / "private").chmod(0o700)
     subprocess.run(["chmod", "a+x", *map(str, (tmp_path, *tmp_path.parents))], check=False)
     subprocess.run(["chmod", "-R", "a+rwX", str(tmp_path / "cache")], check=True)
-    obj, caches = bpy.data.objects["Wobbler"], load("dampsim_addon.scene.caches")
+    obj, caches = bpy.data.objects["Wobbler"], load("dampsim_addon.model.caches")
     child = os.fork()
     if child == 0:
         os.setuid(65534)

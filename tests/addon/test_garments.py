@@ -203,7 +203,7 @@ def test_edges_intact_after_shaking(load: Load, tmp_path: Path, name: str) -> No
     assert obj.dampsim.kind in ("CLOTH", "ROPE", "SOLID")
     for key, value in dials.items():
         setattr(obj.dampsim, key, value)
-    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         taken = snapshot.build_scene(sampler)
         rest = taken.bodies[0].surface.vertices

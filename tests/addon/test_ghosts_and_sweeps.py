@@ -24,7 +24,7 @@ def bake_surfaces(load: Load, obj: bpy.types.Object) -> np.ndarray:
     job = load("dampsim_addon.jobs.bake")
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     made = np.array([cache.read(number).surface for number in cache.frame_numbers()], dtype=np.float32)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     return made
@@ -41,7 +41,7 @@ def test_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
     armature(obj)
-    ghosts = load("dampsim_addon.scene.results")
+    ghosts = load("dampsim_addon.status.results")
     obj.dampsim.keyframe_insert("settle", frame=1)
     own = {name: getattr(obj.dampsim, name) for name in OTHER_DIALS}
     assert bpy.ops.dampsim.ghost_add() == {"FINISHED"}
@@ -81,7 +81,7 @@ class Shader:
 
 def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Object) -> list[SimpleNamespace]:
     """Return the batches that the viewport draws for the ghosts of an object, seen from above."""
-    overlay, batches = load("dampsim_addon.ui.overlay"), []
+    overlay, batches = load("dampsim_addon.ui.viewport.overlay"), []
 
     def batch(shader: Shader, sort: str, content: dict[str, np.ndarray], indices: Any = None) -> SimpleNamespace:
         made = SimpleNamespace(sort=sort, indices=indices, values=shader.values, **content)
@@ -127,7 +127,7 @@ def test_ghosts_of_wires_draw_edges(
     obj = make()
     edges = np.array([tuple(edge.vertices) for edge in obj.data.edges])
     compare_two_ghosts(obj, tmp_path)
-    shown = load("dampsim_addon.scene.results").ghosts_of(obj)
+    shown = load("dampsim_addon.status.results").ghosts_of(obj)
     for frame in (1, 4):
         scene.frame_set(frame)
         batches = drawn_ghosts(load, monkeypatch, obj)
@@ -186,7 +186,7 @@ def test_ghost_limit_and_removal(load: Load, tmp_path: Path) -> None:
 def test_scene_edit_outdates_ghosts(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path)
-    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.scene.results")
+    live, ghosts = load("dampsim_addon.live"), load("dampsim_addon.status.results")
     live.install()
     try:
         bpy.ops.dampsim.ghost_add()

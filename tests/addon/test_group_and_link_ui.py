@@ -37,7 +37,7 @@ def select(*objects: bpy.types.Object) -> None:
 
 
 def drawn_links(load: Load, *objects: bpy.types.Object) -> list[object]:
-    drawing = load("dampsim_addon.ui.link_drawing")
+    drawing = load("dampsim_addon.ui.links.overlay")
     return [link for obj in objects for link in drawing.link_overlays(obj, bpy.context.view_layer)]
 
 
@@ -96,10 +96,10 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
         bpy.ops.object.empty_add()
         obj.dampsim.links.add().other = bpy.context.object
     select(*both)
-    said = load("dampsim_addon.ui.link_operators")
+    said = load("dampsim_addon.ui.links.operators")
     shapes = [said._checked_rest_shape(bpy.context, obj) for obj in both]
     # The gap is 0.1 m; the diagonals of the cubes are 0.87 m.
-    assert load("dampsim_addon.scene.rest_shapes").distance_between(*shapes) == pytest.approx(0.1)
+    assert load("dampsim_addon.scene_reader.rest_shapes").distance_between(*shapes) == pytest.approx(0.1)
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.weld(distance=12.0) == {"FINISHED"}
     # The new link is active in the list.
@@ -110,7 +110,7 @@ def test_weld_needs_distance_and_works_once(load: Load, tmp_path: Path) -> None:
 
 def test_long_name_lists_are_counted(load: Load) -> None:
     new_scene()
-    named = load("dampsim_addon.scene.groups").format_names
+    named = load("dampsim_addon.model.groups").format_names
     objects = [bpy.data.objects.new(f"Part {k}", None) for k in range(1, 6)]
     assert named(objects[:3]) == "Part 1, Part 2, Part 3"
     assert named(objects) == "Part 1, Part 2 and 3 others"
@@ -119,7 +119,7 @@ def test_long_name_lists_are_counted(load: Load) -> None:
 def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
     new_scene()
     three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
-    operators = load("dampsim_addon.ui.group_operators")
+    operators = load("dampsim_addon.ui.main.group_operators")
     select(*three[:2])
     assert operators.in_different_groups(bpy.context.selected_objects)
     assert not bpy.ops.dampsim.select_group.poll()

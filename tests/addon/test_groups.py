@@ -111,12 +111,12 @@ def join(*objects: bpy.types.Object) -> None:
 
 
 def shapes(load: Load, obj: bpy.types.Object) -> list[bytes]:
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     return [cache.read_shape(number, obj.name).tobytes() for number in cache.frame_numbers()]
 
 
 def members(load: Load, obj: bpy.types.Object) -> list[str]:
-    return [member.name for member in load("dampsim_addon.scene.groups").group_of(obj).members]
+    return [member.name for member in load("dampsim_addon.model.groups").group_of(obj).members]
 
 
 @pytest.mark.parametrize(("make", "kind"), [(wire, "ROPE"), (grid, "CLOTH"), (cube, "SOLID"), (plate, "CLOTH")])
@@ -140,7 +140,7 @@ def test_bake_plays_simulated_shape(load: Load, tmp_path: Path, shape: str) -> N
     if shape == "cube":
         obj.dampsim.kind, obj.dampsim.struts, obj.dampsim.resolution = "SPRINGS", "VOLUME", 200
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert cache.frame_numbers() == list(range(1, LAST + 1))
     first, moved = cache.read_shape(1, obj.name), 0.0
     limit = 0.01 * obj.dampsim.bound_percent * float(np.linalg.norm(np.ptp(first, axis=0))) + 1e-6
@@ -163,7 +163,7 @@ def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.typ
     # With the stiffness that Add chooses.
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     obj.dampsim.kind = kind or obj.dampsim.kind
-    snapshot, sampler = load("dampsim_addon.scene.scene_builder"), load("dampsim_addon.blender.sampler")
+    snapshot, sampler = load("dampsim_addon.scene_reader.scene_builder"), load("dampsim_addon.blender.sampler")
     with sampler.GroupSampler(scene, bpy.context.view_layer, [obj]) as reading:
         taken = snapshot.build_scene(reading)
         frame = load("core.simulation.simulation").Simulation(taken).first_frame()
@@ -177,7 +177,7 @@ def test_default_stiffness_of_thin_bodies(load: Load, make: Callable[[], bpy.typ
     sag = np.ptp(frame.shapes[obj.name][:, 2]) / body.surface.size
     assert 0.02 < sag < 0.2
     # In mm; at most 1/50 of the size for springs, 1/100 for ropes and 1/1000 for cloth.
-    part = load("dampsim_addon.scene.default_settings").MAX_RELATIVE_THICKNESS[
+    part = load("dampsim_addon.model.default_settings").MAX_RELATIVE_THICKNESS[
         "CLOTH" if kind == "" and obj.name == "Grid" else kind or "ROPE"
     ]
     assert obj.dampsim.thickness <= 1.0001 * min(10.0, 1000.0 * part * max(obj.dimensions))
@@ -203,7 +203,7 @@ def test_group_bake_equals_single_bakes(load: Load, tmp_path: Path) -> None:
         assert obj.dampsim.baked == "SHAPE_KEYS"
         assert len(before) == LAST
         assert shapes(load, obj) == before
-    known = load("dampsim_addon.scene.cache_status").known_status
+    known = load("dampsim_addon.model.cache_status").known_status
     assert [known(obj).frame_count for obj in both] == [LAST, LAST]
     results = load("dampsim_addon.api").bake([both[1]])
     assert [(one.name, one.problem) for one in results] == [("Left", ""), ("Right", "")]
@@ -231,7 +231,7 @@ def test_joining_and_leaving_keep_bakes(load: Load, tmp_path: Path) -> None:
     new_scene()
     both = touching_cubes(tmp_path)
     third = _add_coarse(cube("Third", 2.0), tmp_path, resolution=100)
-    known = load("dampsim_addon.scene.cache_status").known_status
+    known = load("dampsim_addon.model.cache_status").known_status
     join(*both)
     bpy.ops.dampsim.bake()
     join(both[0], third)
@@ -262,9 +262,9 @@ def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
     join(a, b)
     join(c, d)
     assert members(load, d) == ["C", "D"]
-    known = load("dampsim_addon.scene.cache_status").known_status
+    known = load("dampsim_addon.model.cache_status").known_status
     # Without the operator, so that Blender sends no depsgraph update.
-    load("dampsim_addon.ui.group_operators").simulate_together([b, c])
+    load("dampsim_addon.ui.main.group_operators").simulate_together([b, c])
     for obj in (a, b, c, d):
         assert members(load, obj) == list(names)
         assert known(obj).is_known
@@ -340,7 +340,7 @@ def test_link_to_empty_drags_unpinned_body(load: Load, tmp_path: Path) -> None:
     assert (link.other, len(link.points)) == (hand, 1)
     np.testing.assert_allclose(link.points[0].place, (0.0, 0.0, 0.25), atol=1e-6)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     # Linked at one point of its upper face, it swings and follows.
     moved = cache.read_shape(LAST, obj.name) - cache.read_shape(1, obj.name)
     assert moved[:, 0].max() > 0.3
@@ -370,7 +370,7 @@ def test_link_follows_bone(load: Load, tmp_path: Path) -> None:
         evaluated = rig.evaluated_get(bpy.context.evaluated_depsgraph_get())
         bone.append(np.array(evaluated.matrix_world @ evaluated.pose.bones["high"].matrix))
     carried = bone[1] @ np.linalg.inv(bone[0]) @ np.array([0.0, 0.0, 1.0, 1.0])
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     assert np.linalg.norm(cache.read_shape(5, obj.name)[0] - carried[:3]) < 1e-3
     obj.dampsim.links[0].bone = "lost"
     with pytest.raises(RuntimeError, match="bone 'lost' of a link is missing"):
@@ -393,7 +393,7 @@ def test_weld_links_and_groups_neighbours(load: Load, tmp_path: Path) -> None:
     select(*both[::-1])
     assert bpy.ops.dampsim.weld() == {"CANCELLED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    ends = [load("dampsim_addon.scene.caches").frame_cache(both[0]).read_shape(LAST, obj.name) for obj in both]
+    ends = [load("dampsim_addon.model.caches").frame_cache(both[0]).read_shape(LAST, obj.name) for obj in both]
     for place in (0.25,):
         left, right = (
             np.array([v.co.x for v in obj.data.vertices]) * side > place - 0.01
@@ -454,7 +454,7 @@ def test_live_status_of_blocked_group(load: Load, live: ModuleType, tmp_path: Pa
     scene = new_scene()
     both = touching_cubes(tmp_path)
     join(*both)
-    said = load("dampsim_addon.ui.live_status").live_status_text
+    said = load("dampsim_addon.ui.main.live_status").live_status_text
     both[1].dampsim.live = False
     assert said(both[0], bpy.context) == ("Right is in the same group and Live is off for it; switch it on", True)
     scene.frame_set(2)
@@ -477,7 +477,7 @@ def test_group_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) ->
     played = {obj.name: [kept.frame.shapes[obj.name].tobytes() for kept in session.frames] for obj in both}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     for obj in both:
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         baked = [cache.read_shape(n, obj.name).astype(np.float32).tobytes() for n in cache.frame_numbers()]
         assert baked == played[obj.name]
 
@@ -487,7 +487,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     both = touching_cubes(tmp_path)
     select(*both)
     bpy.ops.dampsim.weld()
-    drawing = load("dampsim_addon.ui.link_drawing")
+    drawing = load("dampsim_addon.ui.links.overlay")
     # A point away from all vertices follows the nearest one at a constant offset.
     beside, owner = (0.1, 0.05, 0.2), next(obj for obj in both if len(obj.dampsim.links))
     owner.location.z, owner.rotation_euler.z = 0.5, 0.3
@@ -515,7 +515,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
 def test_dampings_support_or_refuse_springs(load: Load, tmp_path: Path) -> None:
     new_scene(6)
     obj = _add_coarse(grid(5), tmp_path)
-    for method in load("core.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
         if method.name == "TRADITIONAL":
             with pytest.raises(RuntimeError, match=r"^Error: .+\.$"):

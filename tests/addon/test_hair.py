@@ -59,7 +59,7 @@ def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(evaluated_points(hair, LAST), plain[LAST], atol=1e-6)
     bpy.context.scene.frame_set(1)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(wire)
+    cache = load("dampsim_addon.model.caches").frame_cache(wire)
     strands = load("dampsim_addon.blender.hair").Strands.from_curves(hair.data)
     rows = (strands.starts[strands.select_guides(5)][:, None] + np.arange(6)).ravel()
     moved = 0.0
@@ -94,7 +94,7 @@ def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
 
 
 def test_many_guides_give_a_warning(load: Any) -> None:
-    hair = load("dampsim_addon.ui.hair_operators")
+    hair = load("dampsim_addon.ui.main.hair_operators")
     assert hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES) == (
         {"INFO"},
         "Wig Guides: 100 guides are simulated; Wig follows them",

@@ -23,7 +23,7 @@ def play_to(scene: bpy.types.Scene, last: int) -> None:
 def test_idle_resimulation_up_to_current_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    going_on = load("dampsim_addon.ui.idle_resimulation")
+    going_on = load("dampsim_addon.ui.main.idle_resimulation")
     # Frames that were never played are not simulated while idle.
     assert going_on.outdated_groups(bpy.context) == []
     play_to(scene, 8)
@@ -57,7 +57,7 @@ def test_nothing_waits_while_live_is_blocked(load: Load, live: ModuleType, tmp_p
     else:
         obj.dampsim.live = False
     bpy.context.view_layer.update()
-    assert load("dampsim_addon.ui.idle_resimulation").outdated_groups(bpy.context) == []
+    assert load("dampsim_addon.ui.main.idle_resimulation").outdated_groups(bpy.context) == []
 
 
 def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def expected_members(obj: bpy.types.Object) -> set[bpy.types.Object]:
 
 
 def assert_known(load: Load) -> None:
-    objects, groups = load("dampsim_addon.scene.objects"), load("dampsim_addon.scene.groups")
+    objects, groups = load("dampsim_addon.model.objects"), load("dampsim_addon.model.groups")
     assert objects.all_simulated() == simulated_objects()
     for scene in bpy.data.scenes:
         assert objects.simulated_in_scene(scene) == [obj for obj in scene.objects if obj in simulated_objects()]
@@ -274,7 +274,7 @@ def lines_per_event(load: Load, number: int, cache: Path, grouped: bool) -> dict
     for obj in objects:
         obj.dampsim.live = False
     if grouped:
-        load("dampsim_addon.scene.groups").join_group(objects)
+        load("dampsim_addon.model.groups").join_group(objects)
     add_crowd(number)
     scene.frame_set(2)
     context, found = bpy.context, {}

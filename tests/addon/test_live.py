@@ -46,7 +46,7 @@ def bake_frames(load: Load, obj: bpy.types.Object) -> list[Any]:
     job = load("dampsim_addon.jobs.bake")
     for _ in job.bake_object(bpy.context.scene, bpy.context.view_layer, obj, True):
         pass
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     return [cache.read(number) for number in cache.frame_numbers()]
 
 
@@ -215,7 +215,7 @@ def test_random_edits_invalidate_frames(load: Load, live: ModuleType, tmp_path: 
     obj.dampsim.resolution, obj.dampsim.target = 150, "POINT_CACHE"
     edits = list(EDITS)
     chance.shuffle(edits)
-    simulate, snapshot = load("core.simulation.simulation"), load("dampsim_addon.scene.scene_builder")
+    simulate, snapshot = load("core.simulation.simulation"), load("dampsim_addon.scene_reader.scene_builder")
     for edit in edits:
         play(last=chance.randrange(3, LAST))
         scene.frame_set(chance.randrange(1, LAST))

@@ -121,7 +121,7 @@ def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
     """Ropes have keyed muscles; a search for walks requires Springs."""
     new_scene(LAST)
     obj = looper(tmp_path, kind="ROPE")
-    assert load("dampsim_addon.ui.muscle_panel").DAMPSIM_PT_muscles.poll(bpy.context)
+    assert load("dampsim_addon.ui.muscles.panel").DAMPSIM_PT_muscles.poll(bpy.context)
     obj.dampsim.muscles[0].force = "ON"
     api = load("dampsim_addon.api")
     api.bake([obj])
@@ -132,7 +132,7 @@ def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="only Springs can search for a walk"):
         bpy.ops.dampsim.find_walk()
     # Its own panel and the main panel keep the message after the report.
-    panels = load("dampsim_addon.ui.main_panel")
+    panels = load("dampsim_addon.ui.main.panel")
     for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
         assert "only Springs can search for a walk" in " ".join(panel_texts(panel))
 
@@ -149,7 +149,7 @@ def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
     assert [[one.weight for one in muscle.weights] for muscle in group.muscles] == [[2.5, 0.0], [0.0, 0.0]]
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     on = np.array(
         [cache.read(number).state.history[f"Looper{MEMORY_SEPARATOR}muscles"][:, 0] for number in range(2, LAST + 1)]
     )
@@ -190,7 +190,7 @@ def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: 
     for name in TARGETS:
         (result,) = api.bake([obj], target=name)
         assert result.problem == ""
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
@@ -263,7 +263,7 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
     play(12)
     with forbid_disk_and_factorisation():
         redraw(load)
-    panel, context = load("dampsim_addon.ui.muscle_panel"), bpy.context
+    panel, context = load("dampsim_addon.ui.muscles.panel"), bpy.context
     frames = live.find_session(obj).frames
     for number in (3, 9):
         scene.frame_set(number)
@@ -288,7 +288,7 @@ def test_changed_muscle_outdates_frames(load: Load, live: ModuleType, tmp_path: 
     obj.dampsim.target = "POINT_CACHE"
     load("dampsim_addon.api").bake([obj])
     obj.dampsim.muscles[0].length = 60.0
-    load("dampsim_addon.scene.bake_changes").refresh_digests(obj)
+    load("dampsim_addon.status.bake_changes").refresh_digests(obj)
     assert [text for text in redraw(load) if "the muscles" in text]
 
 
@@ -297,7 +297,7 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     obj = looper(tmp_path)
     scene.render.fps = 48
     take, sampler = (
-        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.scene_reader.scene_builder").build_scene,
         load("dampsim_addon.blender.sampler").GroupSampler,
     )
     with sampler(scene, bpy.context.view_layer, [obj]) as group:
@@ -368,10 +368,10 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
     for sensor in obj.dampsim.sensors:
         sensor.target, sensor.vertex_group = target, "Feet"
     take, sampler = (
-        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.scene_reader.scene_builder").build_scene,
         load("dampsim_addon.blender.sampler").GroupSampler,
     )
-    simulation, error = load("core.simulation.simulation").Simulation, load("core.errors").DampSimError
+    simulation, error = load("core.simulation.simulation").Simulation, load("core.base.errors").DampSimError
     play(10)
     compared, done = 0, []
     for _ in range(20):
@@ -408,7 +408,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
     take, sampler = (
-        load("dampsim_addon.scene.scene_builder").build_scene,
+        load("dampsim_addon.scene_reader.scene_builder").build_scene,
         load("dampsim_addon.blender.sampler").GroupSampler,
     )
     variants, steps = load("dampsim_addon.compare.variants").Variants, load("dampsim_addon.work.steps")
@@ -422,7 +422,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     group.target = "POINT_CACHE"
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for frame in runs[1]:
         assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
     forced = [frame.state.history[f"Looper{MEMORY_SEPARATOR}muscles"][1, 0] for frame in runs[1][1:]]
@@ -437,7 +437,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     group.walk_seconds = 3.0
     before = [muscle.weights[0].weight for muscle in group.muscles]
     walk = load("dampsim_addon.jobs.walk")
-    search = load("core.measure.gait_search").WalkSearch
+    search = load("core.gait.gait_search").WalkSearch
     small = search(seed=1, count=32, generations=1, seconds=3.0, winners=2)
     steps = walk.search_walks(scene, bpy.context.view_layer, obj, small)
     for _ in range(5):
@@ -451,7 +451,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     assert [one.distance for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # The main panel shows it while the panel Muscles is closed.
-    main = load("dampsim_addon.ui.main_panel").DAMPSIM_PT_main
+    main = load("dampsim_addon.ui.main.panel").DAMPSIM_PT_main
     assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(panel_texts(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
     assert "The best walks" not in " ".join(panel_texts(main))
@@ -483,7 +483,7 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     scene = new_scene(LAST)
     obj = looper(tmp_path, target="POINT_CACHE")
     add_walks(obj)
-    results, drawing = load("dampsim_addon.scene.results"), load("dampsim_addon.ui.ghost_drawing")
+    results, drawing = load("dampsim_addon.status.results"), load("dampsim_addon.ui.compare.overlay")
     obj.dampsim.walks[1].shown = False
     scene.frame_set(1)
     before = dump()
@@ -505,7 +505,7 @@ def test_walk_ghosts_equal_bakes(load: Load, tmp_path: Path) -> None:
     assert [(one.delay, one.threshold) for one in obj.dampsim.muscles] == [(3, 0.5)] * 2
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for number in (2, 12, LAST):
         baked = cache.read(number).surface.astype(np.float32)
         assert shown.surfaces[1][number - 1].tobytes() == baked.tobytes()
@@ -515,7 +515,7 @@ def test_walk_ghosts_hide_and_refuse(load: Load, tmp_path: Path) -> None:
     new_scene(4)
     obj = looper(tmp_path)
     add_walks(obj)
-    results = load("dampsim_addon.scene.results")
+    results = load("dampsim_addon.status.results")
     assert not bpy.ops.dampsim.hide_walks.poll()
     assert bpy.ops.dampsim.show_walks() == {"FINISHED"}
     assert len(results.ghosts_of(obj).surfaces) == 3
@@ -562,7 +562,7 @@ def test_sample_walker_needs_directional_friction(load: Load, tmp_path: Path) ->
         obj.dampsim.target = "POINT_CACHE"
         (result,) = load("dampsim_addon.api").bake([obj])
         assert result.problem == ""
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         first, last = (cache.read(number).surface for number in (1, 192))
         came.append(float((last - first).mean(axis=0)[0]))
         # No foot is below the lowest point of the ground.

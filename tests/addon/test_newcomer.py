@@ -79,7 +79,7 @@ def test_element_stretch_uses_worst_pair(load: Load) -> None:
     for elements, wanted in (([[0, 1], [0, 2]], [1.0, 1.5]), ([[0, 1, 2], [1, 0, 3]], [1.5, 1.5])):
         block = SimpleNamespace(rest=rest, groups=(np.array(elements),))
         simulation = SimpleNamespace(model_of=lambda name, block=block: SimpleNamespace(block=block))
-        found = load("dampsim_addon.ui.element_stretch").element_stretches(simulation, "", now)
+        found = load("dampsim_addon.ui.viewport.element_stretch").element_stretches(simulation, "", now)
         np.testing.assert_allclose(found, wanted)
 
 
@@ -105,7 +105,7 @@ NONE = {"ballast": 0.0, "calm": 0.0, "material": "StableNeoHookean", "damping_by
 
 def baked(*options):
     assert cli.main(["bake", "--frames", "1:7", "--restart", *options]) == 0, options
-    shape = load("scene.caches").frame_cache(bpy.context.object).read(7).surface
+    shape = load("model.caches").frame_cache(bpy.context.object).read(7).surface
     for name, value in NONE.items():
         setattr(group, name, value)
     return shape
@@ -126,7 +126,7 @@ group.calm = 0.0
 assert bpy.ops.dampsim.clear() == {"FINISHED"}
 # A body of the new kind is simulated, drawn live, baked to the new targets, and restored.
 group.kind, group.neighbours, group.stiffness = "CLOUD", 10, 2e4
-live, overlay = load("live"), load("ui.overlay")
+live, overlay = load("live"), load("ui.viewport.overlay")
 live.install()
 for frame in range(1, 8):
     bpy.context.scene.frame_set(frame)

@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 
 
 def simulation(load: Load, obj: bpy.types.Object) -> object:
-    snapshot = load("dampsim_addon.scene.scene_builder")
+    snapshot = load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
         return load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
 
@@ -43,7 +43,7 @@ def test_panel_substeps_match_simulation(
     if painted:
         paint(obj, "Settle", 0.1)
         obj.dampsim.settle_group = "Settle"
-    measured = load("dampsim_addon.scene.measurements")
+    measured = load("dampsim_addon.status.measurements")
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     found, wanted = (
         measured.required_substeps(obj, scene),
@@ -56,11 +56,11 @@ def test_panel_substeps_match_simulation(
 def test_panel_coefficients_match_simulation(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
+    in_force = load("dampsim_addon.ui.main.advanced_panel").active_coefficients_text
     assert "known after" in in_force(obj, scene)
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     made = simulation(load, obj)
-    settings = load("dampsim_addon.scene.properties").read_settings(obj)
+    settings = load("dampsim_addon.model.properties").read_settings(obj)
     found, count = made.law_coefficients((settings,))[0], made.substeps(obj.name, settings).count
     assert f"inertia time τ {found.inertia_time:.3g} s, velocity kept κ {found.kappa:.3g}, " in in_force(obj, scene)
     assert in_force(obj, scene).endswith(f"{count} substeps")
@@ -123,8 +123,8 @@ def test_edits_hide_outdated_measurements(
     if change is _pose:
         armature(obj)
     measured, in_force = (
-        load("dampsim_addon.scene.measurements"),
-        load("dampsim_addon.ui.advanced_panel").active_coefficients_text,
+        load("dampsim_addon.status.measurements"),
+        load("dampsim_addon.ui.main.advanced_panel").active_coefficients_text,
     )
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
@@ -144,9 +144,9 @@ def test_measurements_of_falling_body(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path)
     obj.dampsim.pin_group = ""
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    assert load("dampsim_addon.scene.measurements").is_measurement_current(obj, scene)
+    assert load("dampsim_addon.status.measurements").is_measurement_current(obj, scene)
     assert obj.dampsim.measured_young == 0.0
-    assert "In use: inertia time τ" in load("dampsim_addon.ui.advanced_panel").active_coefficients_text(obj, scene)
+    assert "In use: inertia time τ" in load("dampsim_addon.ui.main.advanced_panel").active_coefficients_text(obj, scene)
 
 
 def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,12 +156,12 @@ def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pyt
 
     def warnings() -> list[str]:
         texts: list[str] = []
-        load("dampsim_addon.ui.bake_panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        load("dampsim_addon.ui.bake.panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
         return [text[:10] for text in texts if "violent" in text]
 
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert (obj.dampsim.baked_helped, warnings()) == (0, [])
-    stepper = load("core.stepping.step").Stepper
+    stepper = load("core.steppers.implicit").Stepper
     usual = stepper.step
 
     def helped(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
@@ -185,14 +185,14 @@ def advanced_labels(load: Load) -> list[str]:
 
 def panel_labels(load: Load, panel: str) -> list[str]:
     texts: list[str] = []
-    getattr(load("dampsim_addon.ui.main_panel"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
+    getattr(load("dampsim_addon.ui.main.panel"), panel).draw(SimpleNamespace(layout=Layout(texts)), Context())
     return texts
 
 
 def test_first_mode_law_in_panels(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    in_force = load("dampsim_addon.ui.advanced_panel").active_coefficients_text
+    in_force = load("dampsim_addon.ui.main.advanced_panel").active_coefficients_text
     assert bpy.ops.dampsim.measure() == {"FINISHED"}
     assert "Whip" in advanced_labels(load)
     assert ", implicit force θ " in in_force(obj, scene)
@@ -220,9 +220,9 @@ def test_reference_motion_shown_where_effective(load: Load, tmp_path: Path) -> N
     for name in ("TAU_KAPPA", "TAU_GAMMA"):
         obj.dampsim.damping_by = name
         assert reference_labels() == both
-    for method in load("core.damping.registry").DAMPINGS:
+    for method in load("core.literature.damping.registry").DAMPINGS:
         obj.dampsim.damping_by = method.name
-        for integrator in load("core.integrators").INTEGRATORS:
+        for integrator in load("core.literature.integrators").INTEGRATORS:
             obj.dampsim.integrator = integrator.name
             obj.dampsim.follow_through = 1.0
             assert reference_labels() == []
@@ -245,7 +245,7 @@ def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
+    changed = load("dampsim_addon.status.bake_changes").changes_since_bake
 
     def bake_text() -> str:
         texts: list[str] = []
@@ -283,12 +283,12 @@ def test_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
 def test_group_bake_lists_changed_dials(load: Load, tmp_path: Path) -> None:
     scene = new_scene(4)
     first, second = wobbler(tmp_path, "First"), wobbler(tmp_path, "Second")
-    load("dampsim_addon.scene.groups").join_group([first, second])
+    load("dampsim_addon.model.groups").join_group([first, second])
     for obj in (first, second):
         obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     second.dampsim.follow_through = 0.5
-    changed = load("dampsim_addon.scene.bake_changes").changes_since_bake
+    changed = load("dampsim_addon.status.bake_changes").changes_since_bake
     assert changed(first, scene) == changed(second, scene) == ["Second: Follow-through 1, now 0.5"]
     # A shared change is listed once.
     scene.render.fps = 30
@@ -353,7 +353,7 @@ def test_bake_lists_changed_scene_inputs(
     obj.dampsim.target = "POINT_CACHE"
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.bake_changes")
+    outdated = load("dampsim_addon.status.bake_changes")
     # Changing the frame, saving and reopening are no edits.
     scene.frame_set(3)
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
@@ -376,7 +376,7 @@ def test_renaming_keeps_bake_up_to_date(load: Load, tmp_path: Path) -> None:
     obj.driver_add("scale", 1)
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.bake_changes")
+    outdated = load("dampsim_addon.status.bake_changes")
     obj.name = "Jelly"
     bpy.context.view_layer.update()
     outdated.refresh_digests(obj)
@@ -421,7 +421,7 @@ def test_renaming_dependencies_keeps_bake(load: Load, tmp_path: Path) -> None:
     obj.select_set(True)
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.bake_changes")
+    outdated = load("dampsim_addon.status.bake_changes")
     # The new names also reverse the alphabetical order.
     for name, other in [("Rig", rig), *others.items()]:
         other.name = f"Z {name}" if name != "Barrel" else "A Barrel"
@@ -466,7 +466,7 @@ def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
     crate.location.z, crate.dampsim_collider.is_collider = -5.0, True
     bpy.context.view_layer.objects.active = obj
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    outdated = load("dampsim_addon.scene.bake_changes")
+    outdated = load("dampsim_addon.status.bake_changes")
 
     def changes() -> list[str]:
         bpy.context.view_layer.update()

@@ -64,7 +64,7 @@ def test_dent_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: Pa
     for name in TARGETS:
         (result,) = api.bake([obj], target=name)
         assert result.problem == ""
-        cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+        cache = load("dampsim_addon.model.caches").frame_cache(obj)
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
@@ -119,7 +119,7 @@ def test_overlay_colours_plastic_strain(
     scene = new_scene(24)
     obj = dented_ball(tmp_path, resolution=150)
     obj.dampsim.show_flow = True
-    overlay, put = load("dampsim_addon.ui.overlay"), []
+    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
     state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
     context = SimpleNamespace(
         scene=scene,
@@ -151,7 +151,7 @@ def test_overlay_colours_plastic_strain(
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
     for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
         monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
-    monkeypatch.setattr(load("dampsim_addon.ui.flow_drawing"), "plastic_strain", None)
+    monkeypatch.setattr(load("dampsim_addon.ui.plastic.overlay"), "plastic_strain", None)
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()
@@ -181,7 +181,7 @@ def test_panel_reports_plastic_strain(load: Load, live: ModuleType, tmp_path: Pa
 def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     new_scene(8)
     obj = dented_ball(tmp_path)
-    presets = load("dampsim_addon.scene.presets")
+    presets = load("dampsim_addon.model.presets")
     own = {presets.material_title(path): path for path in presets.material_scripts() if "dampsim_addon" in str(path)}
     yields: dict[str, Any] = {}
     for name in ("Clay", "Jelly", "Dough", "Rubber"):
@@ -194,7 +194,7 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
     sheet = bpy.context.object
     assert bpy.ops.dampsim.add() == {"FINISHED"}
     assert sheet.dampsim.kind == "CLOTH"
-    fabrics = load("dampsim_addon.ui.fabric_operators")
+    fabrics = load("dampsim_addon.ui.main.fabric_operators")
     for name, flows in (("Foil", True), ("Silk", False)):
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert (sheet.dampsim.plastic_yield > 0.0) is flows
@@ -204,7 +204,7 @@ def test_presets_switch_plasticity(load: Load, tmp_path: Path) -> None:
 def test_ropes_have_no_plasticity(load: Load, tmp_path: Path) -> None:
     new_scene(8)
     obj = dented_ball(tmp_path)
-    poll = load("dampsim_addon.ui.plastic_panel").DAMPSIM_PT_plastic.poll
+    poll = load("dampsim_addon.ui.plastic.panel").DAMPSIM_PT_plastic.poll
     assert poll(bpy.context)
     obj.dampsim.kind = "ROPE"
     assert not poll(bpy.context)
@@ -217,7 +217,7 @@ def test_sample_dents_persist(load: Load, tmp_path: Path) -> None:
     test_contact_samples.test_sample_has_no_intersections(load, "dent", 120, 14, tmp_path)
     obj = bpy.data.objects["Clay"]
     assert obj.dampsim.plastic_yield > 0.0
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     first, pressed, last = (cache.read(number).surface for number in (1, 54, 120))
     # All three dents remain after the plate was shaken.
     for way in ((-0.5, -0.6, 0.62), (0.62, -0.55, 0.5), (0.05, -0.25, 1.0)):

@@ -33,7 +33,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     # A sequence does not depend on the speed of the machine.
     monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
     # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
-    step, lbfgs, substeps = (load(f"core.{name}") for name in ("stepping.step", "solvers.lbfgs", "stepping.substeps"))
+    step, lbfgs, substeps = (load(f"core.{name}") for name in ("steppers.implicit", "solvers.lbfgs", "settle.substeps"))
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
     # Results cached with another limit, here and after the test.
     substeps.choose_substeps.cache_clear()
@@ -50,7 +50,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
-    monkeypatch.setattr(load("core.stepping.static_equilibrium"), "_MAX_STEPS", 5)
+    monkeypatch.setattr(load("core.steppers.static"), "_MAX_STEPS", 5)
     module.install()
     yield module
     module.uninstall()
@@ -80,7 +80,7 @@ class EditSequence:
 
     def __post_init__(self) -> None:
         self.chance = Random(self.seed)
-        self.groups = self.load("dampsim_addon.scene.groups")
+        self.groups = self.load("dampsim_addon.model.groups")
 
     def go(self, edits: int) -> None:
         """Make this number of edits, and check after every one to five."""
@@ -173,11 +173,15 @@ class EditSequence:
 
     def truth(self, names: tuple[str, ...]) -> tuple[dict[int, tuple[Any, dict[str, bytes]]], str]:
         """Return the frames and local vertices of a fresh simulation, and the message of an error that ends it."""
-        snapshot, simulation = self.load("dampsim_addon.scene.scene_builder"), self.load("core.simulation.simulation")
+        snapshot, simulation = (
+            self.load("dampsim_addon.scene_reader.scene_builder"),
+            self.load("core.simulation.simulation"),
+        )
         sorts = [
-            self.load(f"dampsim_addon.scene.{name}")._index for name in ("force_fields", "colliders", "woven_yarns")
+            self.load(f"dampsim_addon.{name}")._index
+            for name in ("model.force_fields", "model.colliders", "status.woven_yarns")
         ]
-        affine, errors = self.load("core.geometry.affine"), self.load("core.errors")
+        affine, errors = self.load("core.geometry.mesh.affine"), self.load("core.base.errors")
         known = [(one._known_uids, dict(one._matches)) for one in sorts]
         for one in sorts:
             one.clear()

@@ -262,8 +262,8 @@ FIXES: tuple[tuple[str, Callable[[bpy.types.Object], None]], ...] = (
 @pytest.fixture
 def attempt(load: Load) -> Callable[[bpy.types.Object], str]:
     """Return a function that simulates an object. It returns the refusal, or '' if all vertices stay finite."""
-    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
-    errors = load("core.errors")
+    snapshot, simulation = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
+    errors = load("core.base.errors")
 
     def simulate(obj: bpy.types.Object) -> str:
         bpy.context.view_layer.update()

@@ -34,7 +34,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     """Each region comes to rest after Settle frames and overshoots by Bounce."""
     bpy.ops.wm.open_mainfile(filepath=str(SAMPLES / f"{name}.blend"))
     scene = bpy.context.scene
-    snapshot, simulate = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
+    snapshot, simulate = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
         taken = snapshot.build_scene(sampler)
         (body,) = taken.bodies
@@ -65,7 +65,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     frames = list(simulation.frames(replace(first, state=state)))[stop:]
     end = simulation.sample_frame(last).samples[-1]
     rest = simulation.statics.solve_equilibrium(0, end, factors).positions
-    limit = load("core.stepping.waveform").REST_FRACTION
+    limit = load("core.settle.waveform").REST_FRACTION
     for region in system.regions:
         ways = np.array([(f.state.positions - rest)[region.free] for f in frames])
         distance = np.linalg.norm(ways, axis=2).max(axis=1)

@@ -45,4 +45,4 @@ def test_saved_version_is_stamped(load: Load) -> None:
     obj = bpy.context.object
     assert obj.dampsim.version == 0
     load("dampsim_addon.api").add(obj)
-    assert obj.dampsim.version == load("dampsim_addon.scene.properties").SAVED_VERSION > 0
+    assert obj.dampsim.version == load("dampsim_addon.model.properties").SAVED_VERSION > 0

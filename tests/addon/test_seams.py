@@ -93,7 +93,7 @@ def test_changed_seam_outdates_bake(load: Load, tmp_path: Path) -> None:
     obj = shirt_panels()
     obj.vertex_groups.new(name="Seam").add(side_vertices(obj), 1.0, "REPLACE")
     add_simulation(obj, tmp_path)
-    before = load("dampsim_addon.scene.bake_inputs").input_digests(obj, bpy.context.scene)
+    before = load("dampsim_addon.status.bake_inputs").input_digests(obj, bpy.context.scene)
     obj.vertex_groups["Seam"].remove([k for k in side_vertices(obj) if obj.data.vertices[k].co.x > 0.3])
-    after = load("dampsim_addon.scene.bake_inputs").input_digests(obj, bpy.context.scene)
+    after = load("dampsim_addon.status.bake_inputs").input_digests(obj, bpy.context.scene)
     assert {name for name in after if before.get(name) != after[name]} == {"weights of 'Seam'"}

@@ -25,7 +25,7 @@ def test_calibrate_corrects_settle(load: Load, tmp_path: Path) -> None:
     obj.dampsim.settle, obj.dampsim.bounce, obj.dampsim.swing = 48.0, 0.0, 60.0
     bpy.context.view_layer.update()
     assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-    shown = load("dampsim_addon.scene.results").displayed_curve(obj)
+    shown = load("dampsim_addon.status.results").displayed_curve(obj)
     assert "60%" in shown.source
     # The search accepts half a frame, and rounding adds as much.
     assert shown.curve.rest == pytest.approx(obj.dampsim.settle, abs=1.0)
@@ -46,7 +46,7 @@ def test_cancelled_calibration_changes_nothing(load: Load, tmp_path: Path) -> No
     assert any(step.text == "Releasing" for step in work)
     work.close()
     assert obj.dampsim.calibration == 1.0
-    assert load("dampsim_addon.scene.results").displayed_curve(obj) is None
+    assert load("dampsim_addon.status.results").displayed_curve(obj) is None
     assert scene.frame_current == 7
     assert obj.modifiers["Subdivision"].show_viewport
 
@@ -86,7 +86,7 @@ def test_picture_plots_measured_curve(load: Load, theme: str) -> None:
 def test_armature_selects_mesh_reference(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    snapshot = load("dampsim_addon.scene.scene_builder")
+    snapshot = load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         assert snapshot.build_scene(sampler).bodies[0].reference_motion == "PINS"
     armature(obj)
@@ -106,7 +106,7 @@ def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
         group.add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
         group.add(top, weight, "REPLACE")
         setattr(obj.dampsim, role, role)
-    snapshot = load("dampsim_addon.scene.scene_builder")
+    snapshot = load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         (body,) = snapshot.build_scene(sampler).bodies
     assert body.settle_map[top] == pytest.approx(0.5)
@@ -117,7 +117,7 @@ def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
 def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    overlay, snapshot = load("dampsim_addon.ui.overlay"), load("dampsim_addon.scene.scene_builder")
+    overlay, snapshot = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.scene_reader.scene_builder")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         simulation = load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
     block = simulation.model_of(obj.name).block
@@ -130,12 +130,12 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
         found = overlay.element_stretches(simulation, obj.name, rest * sizes)
         assert found[~held] == pytest.approx(wanted)
         assert found[held] == pytest.approx(1.0)
-    found = load("core.elements.assembly").element_edges(tets)
+    found = load("core.materials.assembly").element_edges(tets)
     wanted = {tuple(sorted(pair)) for tet in tets.tolist() for pair in itertools.combinations(tet, 2)}
     assert len(found) == len(wanted)
     assert {tuple(pair) for pair in found.tolist()} == wanted
     surface = simulation.scene.bodies[0].surface
-    normals = load("dampsim_addon.ui.ghost_drawing").vertex_normals(surface.vertices, surface.triangles)
+    normals = load("dampsim_addon.ui.compare.overlay").vertex_normals(surface.vertices, surface.triangles)
     assert np.linalg.norm(normals, axis=1) == pytest.approx(1.0)
     # The normals of the ellipsoid point outwards.
     assert ((surface.vertices - surface.vertices.mean(axis=0)) * normals).sum(axis=1).min() > 0.0
@@ -144,7 +144,7 @@ def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
 def test_viewport_shows_live_status(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.live_status")
+    live, line = load("dampsim_addon.live"), load("dampsim_addon.ui.main.live_status")
     live.install()
     try:
         assert line.live_status_text(obj, bpy.context)[0] == "Live: press play"

@@ -123,7 +123,7 @@ def test_full_disk_keeps_frames(load: Load, target: str, disk: Path, tmp_path: P
     with pytest.raises(RuntimeError, match=r"Wobbler: .*cannot be written.*No space left on device.*free some space"):
         bpy.ops.dampsim.bake()
     assert dump() == before
-    caches = load("dampsim_addon.scene.caches")
+    caches = load("dampsim_addon.model.caches")
     kept = caches.cached_frame_count(obj)
     assert 0 < kept < 60
     assert list(disk.rglob("*.part")) == []
@@ -168,7 +168,7 @@ def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
                 # The next frame is being written there.
                 shutil.rmtree(tmp_path / "cache", ignore_errors=True)
             break
-    with pytest.raises(load("core.errors").CacheError, match=r"Wobbler: the cache .* was removed during the bake"):
+    with pytest.raises(load("core.base.errors").CacheError, match=r"Wobbler: the cache .* was removed during the bake"):
         next(steps)
     assert dump() == before
     bake(obj, "SHAPE_KEYS")
@@ -196,7 +196,7 @@ def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> No
         hurt.unlink()
     if damage == "gone":
         # Frames after a gap are simulated again.
-        assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == 6
+        assert load("dampsim_addon.model.caches").cached_frame_count(obj) == 6
         bake(obj, "POINT_CACHE", resume=True)
         assert frame_files(tmp_path) == expected
         return
@@ -215,8 +215,8 @@ def test_flipped_bit_is_detected(load: Load, tmp_path: Path) -> None:
     new_scene(2)
     obj = wobbler(tmp_path)
     bake(obj, "SHAPE_KEYS")
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
-    error = load("core.errors").CacheError
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    error = load("core.base.errors").CacheError
     frame, header = cache.folder / "frame_000002.frame", cache.folder / "header.json"
     dice = random.Random(7)
     for path, read in ((frame, lambda: cache.read(2)), (header, cache.header)):
@@ -253,8 +253,8 @@ def test_damaged_target_file_is_rebaked(load: Load, target: str, damage: str, tm
     content = path.read_bytes()
     if damage == "gone":
         path.unlink()
-        load("dampsim_addon.scene.cache_status").refresh_status(obj)
-        assert "is missing" in load("dampsim_addon.ui.doctor").find_issues(obj, bpy.context.scene)["file"].text
+        load("dampsim_addon.model.cache_status").refresh_status(obj)
+        assert "is missing" in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["file"].text
     else:
         middle = len(content) // 2
         flipped = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
@@ -291,7 +291,7 @@ def test_concurrent_cache_writers_are_refused(load: Load, tmp_path: Path) -> Non
             assert 3 <= len(known) <= len(found) <= 4
         for _ in steps:
             pass
-    assert load("dampsim_addon.scene.caches").cached_frame_count(obj) == LAST
+    assert load("dampsim_addon.model.caches").cached_frame_count(obj) == LAST
     # After the first process ends, the second may write.
     other = subprocess.run(command(tmp_path, path, "clear"), capture_output=True, text=True, check=False)
     assert other.returncode == 0, other.stdout + other.stderr
@@ -318,7 +318,7 @@ def test_read_only_folder_is_reported(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_caches_follow_saved_files(load: Load, tmp_path: Path) -> None:
     """Caches stay with their files through Save As, copies and renames."""
-    caches, job = load("dampsim_addon.scene.caches"), load("dampsim_addon.jobs.bake")
+    caches, job = load("dampsim_addon.model.caches"), load("dampsim_addon.jobs.bake")
     new_scene()
     obj = wobbler("//cache")
     shots = tmp_path / "shots"
@@ -384,7 +384,7 @@ def set_cache_format(cache: Path, number: int) -> dict[str, bytes]:
 @pytest.mark.parametrize(("number", "words"), [(1, "an older DampSim; clear"), (3, "a newer DampSim; update")])
 def test_other_cache_version_is_reported(load: Load, tmp_path: Path, number: int, words: str) -> None:
     """A cache of another version of DampSim is reported as such and stays unchanged when the file is saved."""
-    caches, api = load("dampsim_addon.scene.caches"), load("dampsim_addon.api")
+    caches, api = load("dampsim_addon.model.caches"), load("dampsim_addon.api")
     new_scene(4)
     obj = wobbler(tmp_path / "cache")
     # The caches of an unsaved file have no owner; saving assigns them.
@@ -405,7 +405,7 @@ def test_other_cache_version_is_reported(load: Load, tmp_path: Path, number: int
 @pytest.mark.parametrize("resume", [False, True])
 def test_save_as_beside_older_cache(load: Load, tmp_path: Path, resume: bool) -> None:
     """A file saved under another name bakes into its own cache if the first file's cache is of an older version."""
-    caches = load("dampsim_addon.scene.caches")
+    caches = load("dampsim_addon.model.caches")
     new_scene(4)
     obj = wobbler(tmp_path / "cache")
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "first.blend"))

@@ -47,7 +47,7 @@ def test_step_bug_propagates_from_bake(
     load: Load, scene: Path, kind: type[Exception], begin: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin()
-    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", raising_function(kind))
+    monkeypatch.setattr(load("core.steppers.implicit").Stepper, "step", raising_function(kind))
     with pytest.raises(kind, match="planted"):
         load("dampsim_addon.api").bake([bpy.data.objects["Wobbler"]])
     with pytest.raises(RuntimeError, match=r"(?s)Traceback.*blunder.*planted"):
@@ -60,7 +60,7 @@ def test_cli_bug_exits_three(
 ) -> None:
     """A bug ends a command with exit code 3, a traceback and a report, and saves nothing."""
     cli, report, before = load("dampsim_addon.cli"), scene.with_name("report.json"), scene.read_bytes()
-    monkeypatch.setattr(load("core.stepping.step").Stepper, "step", raising_function(kind))
+    monkeypatch.setattr(load("core.steppers.implicit").Stepper, "step", raising_function(kind))
     assert cli.main(["bake", "--report", str(report)]) == cli.BUG == 3
     said = capfd.readouterr().err
     assert "Traceback (most recent call last)" in said
@@ -107,14 +107,16 @@ def test_exporter_failure_message(load: Load, scene: Path, form: str, suffix: st
     obj = bpy.data.objects["Wobbler"]
     bake(obj, "SHAPE_KEYS")
     scene.with_name(f"out.{suffix}").mkdir()
-    with pytest.raises(load("core.errors").SceneError, match=rf"out\.{suffix}: Blender's .* failed .*another folder"):
+    with pytest.raises(
+        load("core.base.errors").SceneError, match=rf"out\.{suffix}: Blender's .* failed .*another folder"
+    ):
         load("dampsim_addon.api").export([obj], scene.with_name("out"), [form])
 
 
 def test_missing_operator_message(load: Load) -> None:
     called = load("dampsim_addon.blender.operator_calls").call_operator
     with pytest.raises(
-        load("core.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
+        load("core.base.errors").SceneError, match=r"a\.glb: no export \(.*export_scene\.nothing.*\); mend it"
     ):
         called(bpy.ops.export_scene.nothing, "a.glb: no export", "mend it", filepath="a.glb")
 

@@ -32,7 +32,7 @@ def swaying_swatch(cache: Path, columns: int = 5, rows: int = 4) -> bpy.types.Ob
 def test_weave_options_for_new_swatch(load: Load) -> None:
     """A mesh that is woven has no such options."""
     new_scene()
-    weave = load("dampsim_addon.ui.weave_operators").DAMPSIM_OT_weave
+    weave = load("dampsim_addon.ui.yarns.operators").DAMPSIM_OT_weave
     names: list[str] = []
     one = SimpleNamespace(across=4, along=4, size=1.0, report=lambda *_: None, layout=RecordingLayout(names, []))
     assert weave.execute(one, bpy.context) == {"FINISHED"}
@@ -77,7 +77,7 @@ def test_yarn_tubes_follow_bake(load: Any, tmp_path: Path) -> None:
     assert plain[:, 1].max() == pytest.approx(0.04, rel=0.1)
     assert plain[:, 1].min() == pytest.approx(-0.04, rel=0.1)
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for number in (3, LAST):
         wanted, tubes = cache.read_shape(number, obj.name), evaluated_vertices(yarns, number)
         np.testing.assert_allclose(evaluated_vertices(obj, number), wanted, atol=2e-6)
@@ -270,7 +270,7 @@ def test_swatch_live_equals_bake(live: Any, load: Any, tmp_path: Path) -> None:
         scene.frame_set(number)
         played.append(evaluated_vertices(obj, number))
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for number, there in enumerate(played, 1):
         np.testing.assert_allclose(there, cache.read_shape(number, obj.name), atol=2e-6)
     assert np.abs(played[-1] - played[0]).max() > 0.01
@@ -295,7 +295,7 @@ def test_woven_mesh_falls_on_box(live: Any, load: Any, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.collider() == {"FINISHED"}
     played = [evaluated_vertices(obj, number) for number in range(1, 31)]
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    cache = load("dampsim_addon.scene.caches").frame_cache(obj)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for number, there in enumerate(played, 1):
         np.testing.assert_allclose(there, cache.read_shape(number, obj.name), atol=2e-6)
         # It penetrates neither box nor floor by more than 1/1000 of its size.
@@ -316,7 +316,7 @@ def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
     obj.dampsim.cache_folder = str(tmp_path)
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
     assert result.problem == ""
-    crossings, proximity = load("core.geometry.intersections"), load("core.geometry.proximity")
+    crossings, proximity = load("core.geometry.collision.intersections"), load("core.geometry.collision.proximity")
     sewn, others = (
         load("core.simulation.contact_setup").weld_coincident,
         [bpy.data.objects[name] for name in ("Ball", "Trolley")],
@@ -345,7 +345,7 @@ def test_sample_sackcloth_stays_on_trolley(load: Any, tmp_path: Path) -> None:
 def test_sample_sacking_yarn_slides(load: Any) -> None:
     bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "sacking.blend"))
     scene, obj = bpy.context.scene, bpy.data.objects["Sacking"]
-    snapshot, simulation = load("dampsim_addon.scene.scene_builder"), load("core.simulation.simulation")
+    snapshot, simulation = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         made = simulation.Simulation(snapshot.build_scene(sampler))
         frames = list(made.frames())

@@ -62,7 +62,7 @@ BODIES: dict[str, tuple[tuple[float, float, float], float, float, float]] = {
 
 def measure_body(name: str, tets: int, frames: int, bounce: float, exact: bool) -> None:
     from builders import static_body
-    from dampsim.core.geometry.surface import Surface
+    from dampsim.core.geometry.mesh.surface import Surface
     from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
 
@@ -119,7 +119,7 @@ def main() -> None:
     if len(options.tets) == len(options.bounce) == len(options.bodies) == 1:
         if options.superlu:
             from dampsim.core.solvers import factorisation, modes
-            from dampsim.core.stepping import step
+            from dampsim.core.steppers import implicit as step
 
             step.build_preconditioner = lambda matrix, places: factorisation.factorise(matrix)
             modes._smallest_by_iteration = lambda block, root, places: None

@@ -12,17 +12,17 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests")]
 
 import conftest  # noqa: E402, F401
-from dampsim.core.damping.damping import PotentialDamping  # noqa: E402
-from dampsim.core.damping.dissipation import Dissipation  # noqa: E402
-from dampsim.core.damping.rayleigh import StiffnessDamping  # noqa: E402
-from dampsim.core.elements.triangles import SurfaceGreenStrain  # noqa: E402
-from dampsim.core.energies import Fabric, StVKMembrane  # noqa: E402
-from dampsim.core.energies.strain_energy import isotropic_moduli  # noqa: E402
-from dampsim.core.papers.flat_scenes import cloth  # noqa: E402
+from dampsim.core.literature.damping.damping import PotentialDamping  # noqa: E402
+from dampsim.core.literature.damping.dissipation import Dissipation  # noqa: E402
+from dampsim.core.literature.damping.rayleigh import StiffnessDamping  # noqa: E402
+from dampsim.core.literature.papers.flat_scenes import cloth  # noqa: E402
+from dampsim.core.materials import Fabric, StVKMembrane  # noqa: E402
+from dampsim.core.materials.strain_energy import isotropic_moduli  # noqa: E402
+from dampsim.core.materials.surface_strains import SurfaceGreenStrain  # noqa: E402
+from dampsim.core.settle.controls import Controls  # noqa: E402
+from dampsim.core.settle.law import BackwardEulerLaw  # noqa: E402
 from dampsim.core.solvers.newton import minimise_newton  # noqa: E402
-from dampsim.core.stepping.controls import Controls  # noqa: E402
-from dampsim.core.stepping.law import BackwardEulerLaw  # noqa: E402
-from dampsim.core.stepping.step import Stepper  # noqa: E402
+from dampsim.core.steppers.implicit import Stepper  # noqa: E402
 from dampsim.core.system.state import State  # noqa: E402
 from dampsim.core.system.system import build_system  # noqa: E402
 

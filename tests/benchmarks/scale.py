@@ -72,7 +72,7 @@ def build(objects: int, ours: int, grouped: bool) -> list[bpy.types.Object]:
         obj = bpy.data.objects.new(f"Crowd{place:05d}", mesh if place % 2 else None)
         scene.collection.objects.link(obj)
     if grouped:
-        from dampsim.dampsim_addon.scene.groups import join_group
+        from dampsim.dampsim_addon.model.groups import join_group
 
         join_group(found)
     bpy.context.view_layer.update()
@@ -88,8 +88,8 @@ def main() -> None:
     from test_drawing import redraw
 
     from dampsim.dampsim_addon import live
-    from dampsim.dampsim_addon.scene.cache_status import refresh_status
-    from dampsim.dampsim_addon.scene.caches import frame_cache
+    from dampsim.dampsim_addon.model.cache_status import refresh_status
+    from dampsim.dampsim_addon.model.caches import frame_cache
 
     def load(name: str) -> object:
         return sys.modules[f"dampsim.{name}"]

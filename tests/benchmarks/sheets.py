@@ -71,7 +71,7 @@ def blender_cloth(side: int, frames: int) -> Iterator[Points]:
 
 def dampsim_cloth(side: int, frames: int, detail: int, fabric: str) -> Iterator[Points]:
     from dampsim.dampsim_addon.jobs import bake as job
-    from dampsim.dampsim_addon.scene.caches import frame_cache
+    from dampsim.dampsim_addon.model.caches import frame_cache
 
     scene, obj = sheet_scene(side, f"DampSim {detail} {fabric}", frames)
     group = obj.dampsim

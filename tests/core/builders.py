@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.parameters import Settings

@@ -9,7 +9,7 @@ import numpy as np
 
 from builders import DOWN, static_body
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.muscles import Controller, Muscle, Sensor

@@ -6,10 +6,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.damping.damping import DampedBody, Damping
-from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
-from dampsim.core.papers.bar import bar
+from dampsim.core.literature.damping.damping import DampedBody, Damping
+from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.system import System
 

@@ -15,7 +15,7 @@ from dampsim.core.contact.collision_surface import CollisionSurface
 from dampsim.core.contact.contact_history import ContactHistory
 from dampsim.core.contact.contact_model import ContactModel
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.simulation.contact_setup import weld_coincident
 
 # Contact distance, m; frame, s; Young's modulus, Pa.

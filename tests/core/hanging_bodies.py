@@ -8,7 +8,7 @@ import numpy as np
 
 from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 
 from builders import DOWN, scene, static_body, strutted_rod, wire
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation

@@ -9,8 +9,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from builders import scene, static_body
-from dampsim.core.geometry.intersections import intersecting_edges, penetration_depth
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.collision.intersections import intersecting_edges, penetration_depth
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene

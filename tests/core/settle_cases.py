@@ -13,20 +13,20 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from builders import static_body
-from dampsim.core.energies import DeadLoad
+from dampsim.core.base.memo import Memo
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.rigid_motion import fit_rigid_motion, rigid_mode_basis
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.materials import DeadLoad
 from dampsim.core.measure.release import region_first_mode, without_gravity
-from dampsim.core.memo import Memo
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import model_fingerprint
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation.assembly import Assembly, build_assembly
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
-from dampsim.core.stepping.step import Stepper
-from dampsim.core.stepping.waveform import REST_FRACTION
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
 from dampsim.core.system.term import Potential, StiffnessScaling

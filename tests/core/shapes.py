@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import ConvexHull
 
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.scene import Scene
 
 

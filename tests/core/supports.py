@@ -9,9 +9,9 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from builders import gridded_box, static_body
-from dampsim.core.geometry.intersections import depth_inside
-from dampsim.core.geometry.proximity import Triangles
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.collision.intersections import depth_inside
+from dampsim.core.geometry.collision.proximity import Triangles
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings

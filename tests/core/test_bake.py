@@ -16,19 +16,19 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from dampsim.core.base.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.bodies.solid import SolidKind
 from dampsim.core.bodies.surface_binding import SurfaceBinding
-from dampsim.core.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.controls import StepReport
 from dampsim.core.simulation.bake import Progress, bake
 from dampsim.core.simulation.sag import stiffness_for_sag
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.controls import StepReport
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble_system
 from shapes import box, sphere, with_body

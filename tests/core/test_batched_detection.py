@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from dampsim.core.contact import batched_detection
 from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from detection_cases import DetectionStep, DetectionSurface, R, translate
 from shapes import box, sheet, sphere
 

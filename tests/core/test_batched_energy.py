@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.energies import StableNeoHookean, TetElasticity
-from dampsim.core.energies.elastic_density import ElasticMaterial
-from dampsim.core.geometry.box import box_tets
-from dampsim.core.stepping.step_potential import StepPotential
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.materials import StableNeoHookean, TetElasticity
+from dampsim.core.materials.elastic_density import ElasticMaterial
+from dampsim.core.objective.step_potential import StepPotential
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, assemble_system

@@ -12,11 +12,11 @@ from scipy.spatial.transform import Rotation
 from woven_scenes import swatch
 
 from builders import scene, static_body
+from dampsim.core.base.errors import ParameterError
 from dampsim.core.bodies.kind import BodyKind
 from dampsim.core.bodies.registry import KINDS
-from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.elements.assembly import element_edges
-from dampsim.core.errors import ParameterError
+from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation

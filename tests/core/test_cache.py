@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dampsim.core.errors import CacheError, StaleCacheError
+from dampsim.core.base.errors import CacheError, StaleCacheError
 from dampsim.core.frames.arrays_file import _MAGIC
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.ccd import edge_edge_ccd, point_triangle_ccd, triangles_sweeping_box
-from dampsim.core.geometry.coplanarity import CoplanarityPolynomial
-from dampsim.core.geometry.triangles import Topology, Triangles
+from dampsim.core.geometry.collision.ccd import edge_edge_ccd, point_triangle_ccd, triangles_sweeping_box
+from dampsim.core.geometry.mesh.coplanarity import CoplanarityPolynomial
+from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
 
 

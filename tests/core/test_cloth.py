@@ -12,30 +12,30 @@ from scipy.linalg import eigh
 from scipy.optimize import brentq
 
 from builders import scene, static_body
+from dampsim.core.base.errors import MeshError
 from dampsim.core.bodies.cloth import FABRICS, POISSON, ClothKind
 from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.bodies.rope import RopeKind, consecutive_edges
-from dampsim.core.damping.damping import PotentialDamping
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDamping
-from dampsim.core.damping.strain_rate import BendingRateDamping
-from dampsim.core.elements.triangles import SurfaceGreenStrain
-from dampsim.core.energies import DeadLoad, Fabric, RodBending, ShellBending, StVKMembrane
-from dampsim.core.energies.strain_energy import isotropic_moduli
-from dampsim.core.errors import MeshError
-from dampsim.core.geometry.rigid_motion import rigid_mode_basis
-from dampsim.core.geometry.surface import Surface
-from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.damping.damping import PotentialDamping
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.damping.rayleigh import StiffnessDamping
+from dampsim.core.literature.damping.strain_rate import BendingRateDamping
+from dampsim.core.literature.papers.flat_scenes import cloth
+from dampsim.core.materials import DeadLoad, Fabric, RodBending, ShellBending, StVKMembrane
+from dampsim.core.materials.strain_energy import isotropic_moduli
+from dampsim.core.materials.surface_strains import SurfaceGreenStrain
 from dampsim.core.scene.body import Body
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.simulation.steppers import make_stepper
+from dampsim.core.simulation.stepper_choice import make_stepper
 from dampsim.core.solvers.modes import smallest_eigenvalue
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble_system, build_system

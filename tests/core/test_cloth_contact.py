@@ -11,12 +11,12 @@ from test_contact_reports import last_frame, plane, table
 
 from builders import gridded_box, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.sheet_step import SheetStepper
+from dampsim.core.steppers.sheet import SheetStepper
 from shapes import sheet, sphere
 from test_weave import grid
 

@@ -10,12 +10,12 @@ from scipy.spatial.transform import Rotation
 
 from builders import bar, weld
 from builders import scene as linked
-from dampsim.core.damping.registry import DAMPINGS, Damping
-from dampsim.core.damping.torque import TORQUE_SCHEMES
-from dampsim.core.energies import ELASTIC_MODELS
-from dampsim.core.errors import ParameterError, PinError, StepError
+from dampsim.core.base.errors import ParameterError, PinError, StepError
 from dampsim.core.frames.frame import Frame
-from dampsim.core.integrators import INTEGRATORS, Integrator
+from dampsim.core.literature.damping.registry import DAMPINGS, Damping
+from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator
+from dampsim.core.materials import ELASTIC_MODELS
 from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings

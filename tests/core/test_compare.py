@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dampsim.core.errors import ParameterError
+from dampsim.core.base.errors import ParameterError
+from dampsim.core.literature.papers import compare
 from dampsim.core.measure.plot import line_chart
-from dampsim.core.papers import compare
 
 
 def test_compare_writes_rows_and_plots(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_largest_stable_step_of_undamped_bar() -> None:
     """It is two over the highest frequency."""
     case = compare.released_bar()
     explicit = next(one for one in compare.INTEGRATORS if one.name == "SYMPLECTIC_EULER")
-    from dampsim.core.stepping.step import Stepper, highest_frequency
+    from dampsim.core.steppers.implicit import Stepper, highest_frequency
 
     wanted = 2.0 / highest_frequency(Stepper(case.system), np.ones(1))
     # The search ends within 2%. Growth just above the bound is too slow to be noticed.

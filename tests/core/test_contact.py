@@ -10,13 +10,13 @@ import pytest
 
 from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.rigid_motion import fit_rigid_motion
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import ShotReport
+from dampsim.core.objective.deformation_history import without_history
 from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from dampsim.core.stepping.deformation_history import without_history
 from dampsim.core.system.state import KEY_SEPARATOR
 from settle_cases import Outcome
 from supports import block, collider, plane, wave_sheet

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from builders import gridded_box
 from dampsim.core.contact.collision_state import ColliderMotion, CollisionState, ContactInputs, KinematicMotion
 from dampsim.core.contact.contact_history import POINT, ContactHistory
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from detection_cases import (
     DetectionStep,
     DetectionSurface,

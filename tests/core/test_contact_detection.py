@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 from builders import gridded_box
 from dampsim.core.contact.contact_history import EDGE, POINT, ContactHistory
 from dampsim.core.contact.penalty_and_friction import ContactSet
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from detection_cases import (
     DetectionStep,
     DetectionSurface,

@@ -11,9 +11,8 @@ from scipy.sparse import csr_matrix, diags
 from builders import gridded_box, scene, static_body
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.contact.penalty_scaling import PenaltyScaling
-from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.impacts import is_translating_support
-from dampsim.core.stepping.support_modes import (
+from dampsim.core.contact_response.impacts import is_translating_support
+from dampsim.core.settle.support_modes import (
     Support,
     SupportModes,
     compute_support_modes,
@@ -21,7 +20,8 @@ from dampsim.core.stepping.support_modes import (
     law_overshoot,
     modal_damping,
 )
-from dampsim.core.stepping.waveform import settle_law
+from dampsim.core.settle.waveform import settle_law
+from dampsim.core.simulation.simulation import Simulation
 from references import contact
 
 NODES, COUNT = 7, 60

@@ -13,7 +13,7 @@ from test_contact_reports import plane
 
 from builders import scene
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.state import KEY_SEPARATOR, State

@@ -12,7 +12,7 @@ from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.simulation.simulation import Simulation
 from detection_cases import DetectionStep, DetectionSurface, R
 from shapes import sheet

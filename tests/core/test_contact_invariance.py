@@ -12,12 +12,12 @@ import pytest
 from builders import gridded_box, scene, static_body
 from dampsim.core.contact.collision_detection import CollisionDetection
 from dampsim.core.contact.penalty_and_friction import ContactSet
+from dampsim.core.contact_response import contact_solve
+from dampsim.core.contact_response.impacts import ContactResultant, Impact, update_impacts
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from dampsim.core.stepping import contact_solve
-from dampsim.core.stepping.impacts import ContactResultant, Impact, update_impacts
 from dampsim.core.system.state import KEY_SEPARATOR
 from random_pairs import extrude_polygon
 from supports import block, collider, plane

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.intersections import penetration_depth
+from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
 from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation

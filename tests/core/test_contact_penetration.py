@@ -13,8 +13,8 @@ import pytest
 
 from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.intersections import penetration_depth
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.collision.intersections import penetration_depth
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
 from dampsim.core.simulation.contact_setup import weld_coincident
 from dampsim.core.simulation.simulation import Simulation, SimulationRun

@@ -15,11 +15,11 @@ from test_contact_reports import plane
 from builders import gridded_box, scene, static_body
 from dampsim.core.contact import contact_preconditioner
 from dampsim.core.contact.contact_preconditioner import ComplianceBlock, ContactPreconditioner, InverseColumns
+from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.objective import Minimum, Tolerance
-from dampsim.core.stepping.step_problem import StepProblem
 
 # Columns of the inverse are stored in single precision.
 SINGLE = 2e-5

@@ -15,7 +15,7 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import step as stepping
+from dampsim.core.steppers import implicit as stepping
 from supports import block, plane
 
 SIZE = 0.2 * 3**0.5

@@ -1,4 +1,4 @@
-"""Methods of core.damping.registry.DAMPINGS, and the properties in [Sch] of those that act on velocities."""
+"""Methods of core.literature.damping.registry.DAMPINGS, and the properties in [Sch] of those that act on velocities."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.damping.clusters import CLUSTERS, Mesh, whole_body_cluster
-from dampsim.core.damping.direct import ray_origin_weights
-from dampsim.core.damping.frame_rate import retained_fraction
-from dampsim.core.damping.registry import DAMPINGS, DampedBody, Damping
-from dampsim.core.damping.spring import edge_incidence, largest_edge_eigenvalue
-from dampsim.core.damping.torque import TORQUE_SCHEMES, DampingForces, torque_free_radial, torque_free_rays
-from dampsim.core.damping.torque_removal import remove_torque
-from dampsim.core.energies import ElasticMaterial
+from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, whole_body_cluster
+from dampsim.core.literature.damping.direct import ray_origin_weights
+from dampsim.core.literature.damping.frame_rate import retained_fraction
+from dampsim.core.literature.damping.registry import DAMPINGS, DampedBody, Damping
+from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
+from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, DampingForces, torque_free_radial, torque_free_rays
+from dampsim.core.literature.damping.torque_removal import remove_torque
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
-from dampsim.core.papers.bar import bar
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System

@@ -10,8 +10,8 @@ from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.bodies.sheet_wrap import SheetWrap
-from dampsim.core.geometry.decimation import decimate
-from dampsim.core.geometry.surface import Surface, count_open_edges, triangle_areas
+from dampsim.core.geometry.mesh.decimation import decimate
+from dampsim.core.geometry.mesh.surface import Surface, count_open_edges, triangle_areas
 from dampsim.core.simulation.simulation import Simulation
 from shapes import ring, sheet, sphere
 

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 from builders import gridded_box, static_body
+from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.displacement_criterion import DisplacementCriterion
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.objective import Minimum, Tolerance
-from dampsim.core.stepping.step_problem import StepProblem
 from shapes import tube
 
 # Tolerance of the accuracy Bake.

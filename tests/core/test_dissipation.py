@@ -8,28 +8,28 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.arrays import Array, Index
-from dampsim.core.damping.damping import DampedBody, Damping, PotentialDamping
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import RayleighDamping, StiffnessDamping
-from dampsim.core.damping.strain_rate import StrainRateDamping
-from dampsim.core.damping.traditional import viscosities
-from dampsim.core.elements.rod_strains import SMALL_ANGLE, AngleStrain, TangentStrain, rod_bending_strains
-from dampsim.core.elements.strains import BiotStrain, GreenStrain, SpatialStrain, SpringStrain, Strain
-from dampsim.core.energies import ElasticMaterial, StVK, TetElasticity
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic_moduli
-from dampsim.core.energies.tetrahedra import tet_volumes
-from dampsim.core.geometry.box import box_tets
-from dampsim.core.integrators import IntegratorStepper
-from dampsim.core.integrators.implicit import BackwardEuler, ImplicitMidpoint
+from dampsim.core.base.arrays import Array, Index
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.literature.damping.damping import DampedBody, Damping, PotentialDamping
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.damping.rayleigh import RayleighDamping, StiffnessDamping
+from dampsim.core.literature.damping.strain_rate import StrainRateDamping
+from dampsim.core.literature.damping.traditional import viscosities
+from dampsim.core.literature.integrators import IntegratorStepper
+from dampsim.core.literature.integrators.implicit import BackwardEuler, ImplicitMidpoint
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.flat_scenes import cloth
+from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
+from dampsim.core.materials import ElasticMaterial, StVK, TetElasticity
+from dampsim.core.materials.rod_strains import SMALL_ANGLE, AngleStrain, TangentStrain, rod_bending_strains
+from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
+from dampsim.core.materials.strains import BiotStrain, GreenStrain, SpatialStrain, SpringStrain, Strain
+from dampsim.core.materials.tetrahedra import tet_volumes
 from dampsim.core.measure.release import deflect, without_gravity
-from dampsim.core.papers.bar import bar
-from dampsim.core.papers.flat_scenes import cloth
-from dampsim.core.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.solvers.newton import minimise_newton
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 

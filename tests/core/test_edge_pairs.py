@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.box import outcodes
-from dampsim.core.geometry.edge_pairs import near_edge_pairs, sharp_edges
-from dampsim.core.geometry.triangles import Topology
+from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs, sharp_edges
+from dampsim.core.geometry.mesh.box import outcodes
+from dampsim.core.geometry.mesh.triangles import Topology
 from shapes import box, ring, sheet, sphere
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.energies import (
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.materials import (
     ELASTIC_MODELS,
     MEMBRANES,
     DeadLoad,
@@ -21,9 +22,8 @@ from dampsim.core.energies import (
     SoftPins,
     TetElasticity,
 )
-from dampsim.core.energies.fibres import FibreEnergy
-from dampsim.core.energies.tetrahedra import tet_volumes
-from dampsim.core.geometry.box import box_tets
+from dampsim.core.materials.fibres import FibreEnergy
+from dampsim.core.materials.tetrahedra import tet_volumes
 
 pytestmark = pytest.mark.kernel
 

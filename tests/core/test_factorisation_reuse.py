@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from builders import DOWN, bar
+from dampsim.core.objective import inertia
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import inertia, step
+from dampsim.core.steppers import implicit as step
 
 pytestmark = pytest.mark.kernel
 

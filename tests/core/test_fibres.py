@@ -13,22 +13,22 @@ import pytest
 from killed_bakes import frame_bytes_of_bake, kill_bake
 
 from builders import DOWN, gridded_box, scene, static_body
-from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial
-from dampsim.core.energies.fibres import FibreEnergy, contraction_coefficients
-from dampsim.core.errors import DampSimError
+from dampsim.core.base.errors import DampSimError
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.box import box_tets
-from dampsim.core.geometry.intersections import depth_inside
-from dampsim.core.geometry.proximity import Triangles
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.collision.intersections import depth_inside
+from dampsim.core.geometry.collision.proximity import Triangles
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
+from dampsim.core.materials.fibres import FibreEnergy, contraction_coefficients
 from dampsim.core.measure.fibres import fibre_state
+from dampsim.core.objective import preconditioner_refresh
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.contraction_lag import advance_lag
+from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import preconditioner_refresh
-from dampsim.core.stepping.contraction_lag import advance_lag
-from dampsim.core.stepping.waveform import settle_law
 from dampsim.core.system.fibres import FibreTerm
 from dampsim.core.system.inputs import BlockInputs
 from references.elastic import gradient

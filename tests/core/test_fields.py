@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from builders import DOWN, bar, net, scene, weld
-from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.fields.field import (
     ExternalForces,
     Falloff,
@@ -25,11 +24,12 @@ from dampsim.core.fields.field import (
 from dampsim.core.fields.forces import FORCES, field_accelerations
 from dampsim.core.fields.noise import flicker, gradient_noise, turbulence
 from dampsim.core.frames.frame import Frame
-from dampsim.core.integrators import INTEGRATORS
+from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import step as stepping
+from dampsim.core.steppers import implicit as stepping
 from dampsim.core.system.inputs import BlockInputs
 from references.fields import acceleration
 

@@ -15,23 +15,23 @@ from scipy.sparse import csr_matrix, diags
 
 from builders import bar, gridded_box, scene, static_body, wire
 from dampsim.core.bodies.registry import kind_by_name
-from dampsim.core.energies import ElasticMaterial, Energy, SoftPins, StableNeoHookean, TetElasticity
-from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.geometry.box import box_tets
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.materials import ElasticMaterial, Energy, SoftPins, StableNeoHookean, TetElasticity
+from dampsim.core.materials.tetrahedra import lumped_mass, tet_volumes
+from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import body_fingerprint
 from dampsim.core.scene.parameters import Settings
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate, factorise
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.step import Minimiser, Stepper
-from dampsim.core.stepping.step_problem import StepProblem
-from dampsim.core.stepping.waveform import WaveformLaw, settle_law
+from dampsim.core.steppers.implicit import Minimiser, Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import KEY_SEPARATOR, State
 from dampsim.core.system.system import System, build_system

@@ -8,14 +8,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.energies import ElasticMaterial
-from dampsim.core.geometry.rigid_motion import fit_rigid_motion, free_rotation
-from dampsim.core.papers.bar import bar
+from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, free_rotation
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials import ElasticMaterial
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.substeps import choose_substeps
+from dampsim.core.settle.waveform import settle_law
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.step import Stepper
-from dampsim.core.stepping.substeps import choose_substeps
-from dampsim.core.stepping.waveform import settle_law
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.state import State
 
 

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from creatures import distance_walked, frames, looper, walk_scene
 
-from dampsim.core.errors import SceneError
-from dampsim.core.measure.gait_search import WalkSearch, find_walks, select_distinct
-from dampsim.core.measure.rollout_batch import RolloutBatch
+from dampsim.core.base.errors import SceneError
+from dampsim.core.gait.gait_search import WalkSearch, find_walks, select_distinct
+from dampsim.core.gait.rollout_batch import RolloutBatch
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sensor, SensorType
 from dampsim.core.simulation.simulation import Simulation

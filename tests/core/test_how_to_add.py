@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from dampsim.core.bodies.registry import KINDS
-from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.energies import ELASTIC_MODELS
-from dampsim.core.integrators import INTEGRATORS
+from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.integrators import INTEGRATORS
+from dampsim.core.materials import ELASTIC_MODELS
 from example_additions import ADDITIONS, ROOT, copy_with_additions
 
 # For each file, tests that must find the additions by themselves.

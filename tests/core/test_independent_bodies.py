@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from builders import gridded_box, net, scene, static_body, strutted_rod, wire_cube
-from dampsim.core.errors import SceneError
+from dampsim.core.base.errors import SceneError
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.scene.body import Body

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
 from builders import scene, static_body
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.modes import lowest_mode

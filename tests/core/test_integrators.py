@@ -9,21 +9,21 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix, eye
 
-from dampsim.core.arrays import Array
-from dampsim.core.damping.damping import Damping, PotentialDamping
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDamping
-from dampsim.core.energies import Energy
-from dampsim.core.energies.strain_energy import StrainEnergy
-from dampsim.core.integrators import INTEGRATORS, Integrator, IntegratorStepper
+from dampsim.core.base.arrays import Array
+from dampsim.core.literature.damping.damping import Damping, PotentialDamping
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.damping.rayleigh import StiffnessDamping
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
+from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
+from dampsim.core.materials import Energy
+from dampsim.core.materials.strain_energy import StrainEnergy
 from dampsim.core.measure.diagnostics import energies
-from dampsim.core.papers.flat_scenes import cloth, spring_orbit
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.step import Minimiser, Stepper
+from dampsim.core.steppers.implicit import Minimiser, Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

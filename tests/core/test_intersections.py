@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.intersections import (
+from dampsim.core.geometry.collision.intersections import (
     depth_inside,
     intersecting_edges,
     penetration_depth,
     segment_triangle_hits,
 )
-from dampsim.core.geometry.proximity import Triangles
+from dampsim.core.geometry.collision.proximity import Triangles
 from shapes import box, ring, sheet, sphere, tube
 
 

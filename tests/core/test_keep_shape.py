@@ -11,9 +11,9 @@ from scipy.spatial.transform import Rotation
 
 from builders import bar, scene, static_body, strutted_rod, weld
 from dampsim.core.bodies.kind import BASE_YOUNG
-from dampsim.core.energies import ELASTIC_MODELS, ElasticMaterial, TetElasticity
-from dampsim.core.energies.tetrahedra import tet_volumes
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial, TetElasticity
+from dampsim.core.materials.tetrahedra import tet_volumes
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation

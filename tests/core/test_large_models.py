@@ -10,8 +10,8 @@ from test_multifrontal import block_system
 from test_step import advance, controls, pin_inputs
 
 from dampsim.core.bodies.pins import _harmonic_extension
-from dampsim.core.elements.assembly import SparsityPattern
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.materials.assembly import SparsityPattern
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.state import State
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from builders import DOWN, bar, fixed_anchor, gridded_box, scene, static_body, weld, wire
-from dampsim.core.errors import SceneError
+from dampsim.core.base.errors import SceneError
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.measure.diagnostics import energies, linear_momentum
@@ -16,9 +16,9 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.law import PiecewiseLaw, TauKappaLaw
+from dampsim.core.settle.waveform import WaveformLaw
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.law import PiecewiseLaw, TauKappaLaw
-from dampsim.core.stepping.waveform import WaveformLaw
 from shapes import sphere
 
 

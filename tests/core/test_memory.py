@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from builders import DOWN, static_body, wire
-from dampsim.core.damping.registry import DAMPINGS
 from dampsim.core.frames.background_writer import BackgroundWriter
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.damping.registry import DAMPINGS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import step
+from dampsim.core.steppers import implicit as step
 from shapes import box
 
 ROOT = Path(__file__).parents[2]

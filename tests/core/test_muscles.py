@@ -12,9 +12,9 @@ from creatures import distance_walked, frames, looper, walk_scene
 from killed_bakes import frame_bytes_of_bake, kill_bake
 
 from builders import scene, static_body, wire
-from dampsim.core.errors import DampSimError
+from dampsim.core.base.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary
 from dampsim.core.scene.body import Body

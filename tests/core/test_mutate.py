@@ -55,4 +55,4 @@ def test_files_of_assigned_tests_exist() -> None:
 
 def test_missing_fault_line_is_reported() -> None:
     with pytest.raises(ValueError, match="0 times"):
-        MUTATE.Fault("core/memo.py", "a missing line", "").planted("another text")
+        MUTATE.Fault("core/base/memo.py", "a missing line", "").planted("another text")

@@ -18,11 +18,11 @@ from scipy.sparse import csr_matrix
 from test_multifrontal import block_matrix, grid, linked_pieces, separate_pieces
 
 from builders import gridded_box, static_body
-from dampsim.core.energies import tetrahedra
-from dampsim.core.energies.elastic_density import ElasticMaterial
-from dampsim.core.energies.stable_neo_hookean import StableNeoHookean
-from dampsim.core.energies.stvk import StVK
-from dampsim.core.energies.tetrahedra import TetElasticity
+from dampsim.core.materials import tetrahedra
+from dampsim.core.materials.elastic_density import ElasticMaterial
+from dampsim.core.materials.stable_neo_hookean import StableNeoHookean
+from dampsim.core.materials.stvk import StVK
+from dampsim.core.materials.tetrahedra import TetElasticity
 from dampsim.core.native import library as native
 from dampsim.core.native import paths
 from dampsim.core.scene.scene import Scene

@@ -16,12 +16,12 @@ from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import BounceBy, Settings
+from dampsim.core.settle.first_mode import first_mode_law
+from dampsim.core.settle.natural_bounce import natural_overshoot, shortest_settle_time
+from dampsim.core.settle.waveform import REST_FRACTION, settle_law, visible_swings
 from dampsim.core.simulation.dials import effective_overshoot, has_natural_bounce
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.first_mode import first_mode_law
-from dampsim.core.stepping.natural_bounce import natural_overshoot, shortest_settle_time
-from dampsim.core.stepping.sheet_step import SheetStepper
-from dampsim.core.stepping.waveform import REST_FRACTION, settle_law, visible_swings
+from dampsim.core.steppers.sheet import SheetStepper
 from shapes import box, sheet
 
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81

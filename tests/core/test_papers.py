@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dampsim.core.damping.clusters import connected_clusters
-from dampsim.core.damping.damping import DampedBody, Damping
-from dampsim.core.damping.point import PointDamping
-from dampsim.core.damping.spring import SpringDamping
-from dampsim.core.energies import ElasticMaterial
-from dampsim.core.integrators import INTEGRATORS, Integrator
-from dampsim.core.papers.oscillator import analytical_stability_limit, growth_factor, step_matrix
-from dampsim.core.papers.oscillator import stability_limit as longest
-from dampsim.core.papers.per_step import PerStepDamping
-from dampsim.core.papers.schmedding_scenes import (
+from dampsim.core.literature.damping.clusters import connected_clusters
+from dampsim.core.literature.damping.damping import DampedBody, Damping
+from dampsim.core.literature.damping.point import PointDamping
+from dampsim.core.literature.damping.spring import SpringDamping
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator
+from dampsim.core.literature.papers.oscillator import analytical_stability_limit, growth_factor, step_matrix
+from dampsim.core.literature.papers.oscillator import stability_limit as longest
+from dampsim.core.literature.papers.per_step import PerStepDamping
+from dampsim.core.literature.papers.schmedding_scenes import (
     SchmeddingScene,
     ball_on_membrane,
     dragged_shoe,
@@ -27,6 +26,7 @@ from dampsim.core.papers.schmedding_scenes import (
     rope_bridge,
     run_explicit,
 )
+from dampsim.core.materials import ElasticMaterial
 from dampsim.core.scene.parameters import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -92,7 +92,7 @@ def test_paper_scenes_balance_and_run_stably(make: object) -> None:
         # Every action has an equal reaction.
         assert np.abs(force.sum(axis=0)).max() < 1e-9 * max(float(np.abs(force).max()), 1.0)
     objects = {dragged_shoe: 1, ball_on_membrane: 2, rope_bridge: 3}[make]  # type: ignore[index]
-    from dampsim.core.damping.clusters import Mesh
+    from dampsim.core.literature.damping.clusters import Mesh
 
     assert connected_clusters(Mesh.from_elements(scene.block.mass, scene.block.groups)).cluster_count == objects
 
@@ -176,10 +176,10 @@ def test_paper_rows_have_existing_places() -> None:
     ("line", "wrong"),
     [
         ("| (1) | done |  |", ["(1) | done | "]),
-        ("| (1) | done | `core/damping/nowhere.py` |", ["core/damping/nowhere.py"]),
+        ("| (1) | done | `core/literature/damping/nowhere.py` |", ["core/literature/damping/nowhere.py"]),
         ("| (1) | done | [page](validation/nowhere.md) |", ["validation/nowhere.md"]),
         ("| (1) | done |", ["(1) | done"]),
-        ("| (1) | done | `core/damping/point.py` |", []),
+        ("| (1) | done | `core/literature/damping/point.py` |", []),
     ],
 )
 def test_wrong_paper_row_is_found(line: str, wrong: list[str]) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from builders import scene, static_body
-from dampsim.core.errors import DampSimError
+from dampsim.core.base.errors import DampSimError
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
 from shapes import box

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dampsim.core.errors import ParameterError
+from dampsim.core.base.errors import ParameterError
 from dampsim.core.scene.parameters import COLLIDER_PARAMETERS, PARAMETERS, Parameter, Settings
 
 NUMBERS = [p for p in PARAMETERS.values() if not p.choices and not isinstance(p.default, bool)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.penetration import consistent_penetration_depths
-from dampsim.core.geometry.proximity import Triangles, nearest_triangles, side_of_surface
-from dampsim.core.geometry.winding_number import WindingNumber
+from dampsim.core.geometry.collision.penetration import consistent_penetration_depths
+from dampsim.core.geometry.collision.proximity import Triangles, nearest_triangles, side_of_surface
+from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import box, sphere
 
 

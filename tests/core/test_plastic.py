@@ -16,6 +16,8 @@ from builders import scene, static_body
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.flow import plastic_strain
+from dampsim.core.objective import plastic_update
+from dampsim.core.objective.deformation_history import DeformationHistory
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
@@ -23,8 +25,6 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.plastic_rest_shapes import PlasticRestShapes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import plastic_update
-from dampsim.core.stepping.deformation_history import DeformationHistory
 from dampsim.core.system.plastic import PlasticTerm
 from dampsim.core.system.state import KEY_SEPARATOR
 from plastic_cases import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume

@@ -9,8 +9,8 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from builders import scene, static_body
-from dampsim.core.energies import Pressure
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.materials import Pressure
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from shapes import sphere

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.proximity import Topology, Triangles, is_closed, nearest_triangles, side_of_surface
-from dampsim.core.geometry.winding_number import WindingNumber
+from dampsim.core.geometry.collision.proximity import Topology, Triangles, is_closed, nearest_triangles, side_of_surface
+from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import SHAPES, box, ring, sheet, sphere, tube
 
 # Rounding error of a sum of a dozen products of numbers near 1.

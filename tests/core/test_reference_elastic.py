@@ -9,7 +9,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from damping_cases import DENSITY, POISSON, RELATIVE_TOLERANCE, assert_close, deformed_positions, solid, spring_chain
-from dampsim.core.energies import (
+from dampsim.core.literature.papers.flat_scenes import annulus, cloth, trapezoid
+from dampsim.core.materials import (
     ELASTIC_MODELS,
     MEMBRANES,
     DeadLoad,
@@ -20,10 +21,9 @@ from dampsim.core.energies import (
     ShellBending,
     SoftPins,
 )
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.energies.strain_energy import StrainEnergy
-from dampsim.core.energies.tetrahedra import lumped_mass
-from dampsim.core.papers.flat_scenes import annulus, cloth, trapezoid
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.strain_energy import StrainEnergy
+from dampsim.core.materials.tetrahedra import lumped_mass
 from dampsim.core.system.links import Links, rigid_stiffness
 from references import elastic, rates
 from shapes import sheet

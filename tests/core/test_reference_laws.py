@@ -15,22 +15,22 @@ from scipy.special import jn_zeros
 from builders import bar as bar_of
 from builders import scene
 from damping_cases import assert_close, spring_chain
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.geometry.rigid_motion import rigid_mode_basis
-from dampsim.core.papers.bar import bar
+from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.objective.inertia import first_mode_inertia
+from dampsim.core.objective.reference_motion import StepContext, region_slices
+from dampsim.core.objective.step_problem import StepProblem
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.first_mode import FirstModeLaw, first_mode_law
+from dampsim.core.settle.geometric_stiffness import with_minimum_eigenvalues
+from dampsim.core.settle.law import BackwardEulerLaw, Coefficients, TauKappaLaw
+from dampsim.core.settle.substeps import SettleLawFactory, choose_substeps
+from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.dials import law_for_settings
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.first_mode import FirstModeLaw, first_mode_law
-from dampsim.core.stepping.geometric_stiffness import with_minimum_eigenvalues
-from dampsim.core.stepping.inertia import first_mode_inertia
-from dampsim.core.stepping.law import BackwardEulerLaw, Coefficients, TauKappaLaw
-from dampsim.core.stepping.reference_motion import StepContext, region_slices
-from dampsim.core.stepping.step import Stepper
-from dampsim.core.stepping.step_problem import StepProblem
-from dampsim.core.stepping.substeps import SettleLawFactory, choose_substeps
-from dampsim.core.stepping.waveform import WaveformLaw, settle_law
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State

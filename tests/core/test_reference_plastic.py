@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from damping_cases import POISSON, assert_close, solid
-from dampsim.core.energies import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
-from dampsim.core.energies.plastic_flow import BendingFlow, SpringFlow, TensorFlow, YieldSurface
-from dampsim.core.energies.springs import spring_energy
+from dampsim.core.materials import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
+from dampsim.core.materials.plastic_flow import BendingFlow, SpringFlow, TensorFlow, YieldSurface
+from dampsim.core.materials.springs import spring_energy
 from references import elastic, plastic
 from shapes import sheet
 

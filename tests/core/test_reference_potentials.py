@@ -7,10 +7,10 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from damping_cases import assert_close, spring_chain
-from dampsim.core.energies import DeadLoad
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.stepping.deformation_history import DeformationHistory
-from dampsim.core.stepping.step_potential import StepPotential, ThetaWeights, step_start_forces
+from dampsim.core.materials import DeadLoad
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.objective.deformation_history import DeformationHistory
+from dampsim.core.objective.step_potential import StepPotential, ThetaWeights, step_start_forces
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.links import Links
 from dampsim.core.system.state import State

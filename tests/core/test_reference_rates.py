@@ -17,18 +17,18 @@ from damping_cases import (
     solid,
     spring_chain,
 )
-from dampsim.core.damping.damping import DampedBody
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import RayleighDamping
-from dampsim.core.damping.registry import DAMPINGS
-from dampsim.core.damping.strain_rate import STRAINS
-from dampsim.core.elements.rod_strains import AngleStrain, TangentStrain, rod_bending_strains
-from dampsim.core.elements.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components
-from dampsim.core.energies import ElasticMaterial
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.energies.strain_energy import isotropic_moduli as components_of
-from dampsim.core.energies.strain_energy import tensile_stress
-from dampsim.core.papers.flat_scenes import cloth
+from dampsim.core.literature.damping.damping import DampedBody
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.damping.rayleigh import RayleighDamping
+from dampsim.core.literature.damping.registry import DAMPINGS
+from dampsim.core.literature.damping.strain_rate import STRAINS
+from dampsim.core.literature.papers.flat_scenes import cloth
+from dampsim.core.materials import ElasticMaterial
+from dampsim.core.materials.rod_strains import AngleStrain, TangentStrain, rod_bending_strains
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.strain_energy import isotropic_moduli as components_of
+from dampsim.core.materials.strain_energy import tensile_stress
+from dampsim.core.materials.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components
 from dampsim.core.system.system import build_system
 from references import elastic, rates
 

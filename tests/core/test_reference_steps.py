@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 
 from damping_cases import assert_close, make_damping, spring_chain
-from dampsim.core.damping.damping import Damping, PotentialDamping
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.elements.strains import SpringStrain
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.integrators import INTEGRATORS, Integrator, IntegratorStepper
-from dampsim.core.papers.bar import bar
+from dampsim.core.literature.damping.damping import Damping, PotentialDamping
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.strains import SpringStrain
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from woven_scenes import SwatchStepper, woven_body
 
-from dampsim.core.stepping.controls import Controls, YarnDials
-from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.weave_problem import WeaveProblem
-from dampsim.core.weave import elements
-from dampsim.core.weave.energy import SlidingFriction, YarnElasticity, gravity_energy
-from dampsim.core.weave.woven_cloth import WovenCloth
+from dampsim.core.objective.weave_problem import WeaveProblem
+from dampsim.core.settle.controls import Controls, YarnDials
+from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.yarns import elements
+from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, gravity_energy
+from dampsim.core.yarns.woven_cloth import WovenCloth
 from references.elastic import slopes
 from references.yarns import Rectangle, angle, angle_rate, bend_rate, huber
 

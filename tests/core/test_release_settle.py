@@ -7,10 +7,10 @@ import functools
 import numpy as np
 import pytest
 
+from dampsim.core.literature.papers.bar import COARSE_CELLS, bar
 from dampsim.core.measure.release import ReleaseResult, deflect, measure_release, without_gravity
-from dampsim.core.papers.bar import COARSE_CELLS, bar
 from dampsim.core.scene.parameters import TOLERANCES, Accuracy
-from dampsim.core.stepping.waveform import visible_swings
+from dampsim.core.settle.waveform import visible_swings
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from builders import scene, static_body
+from dampsim.core.base.errors import MeshError
 from dampsim.core.bodies.cloth import ClothKind
-from dampsim.core.errors import MeshError
-from dampsim.core.geometry.seams import SeamError, pair_border_vertices
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.seams import SeamError, pair_border_vertices
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 

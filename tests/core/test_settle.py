@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.stepping.first_mode import first_mode_law
-from dampsim.core.stepping.substeps import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE, SettleLawFactory, choose_substeps
-from dampsim.core.stepping.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
+from dampsim.core.settle.first_mode import first_mode_law
+from dampsim.core.settle.substeps import MAX_PHASE, MAX_SUBSTEPS, TARGET_PHASE, SettleLawFactory, choose_substeps
+from dampsim.core.settle.waveform import REST_FRACTION, WaveformLaw, settle_law, visible_swings
 
 OVERSHOOTS = [0.0, 0.05, 0.1, 0.3, 0.6, 0.85]
 EIGENVALUE_RATIOS = np.geomspace(1.0, 1e7, 60)

@@ -8,11 +8,11 @@ from scipy.sparse import block_diag, csr_matrix, diags, identity
 
 from builders import scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
-from dampsim.core.energies import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
+from dampsim.core.materials import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
+from dampsim.core.objective.tangent import NormalDirectionSolve, Tangent, TangentBlock
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import inexact_newton
 from dampsim.core.solvers.factorisation import factorise_single_precision
-from dampsim.core.stepping.tangent import NormalDirectionSolve, Tangent, TangentBlock
 from shapes import sheet
 
 

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dampsim.core.damping.frame_rate import removed_fraction, retained_fraction
-from dampsim.core.errors import PinError, SceneError
+from dampsim.core.base.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.damping.frame_rate import removed_fraction, retained_fraction
 from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.measure.curve import FrameShape, shot_curve
 from dampsim.core.measure.release import deflect, run_release, without_gravity
 from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.waveform import WaveformLaw, settle_law
 from shapes import tube, with_body
 
 GRAVITY = np.array([0.0, 0.0, -9.81])

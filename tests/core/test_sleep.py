@@ -11,14 +11,14 @@ import pytest
 
 from builders import DOWN, bar, scene
 from dampsim.core.frames.frame import Frame
-from dampsim.core.papers.bar import bar as clamped_bar
+from dampsim.core.literature.papers.bar import bar as clamped_bar
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import TOLERANCES, Settings
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping import step as stepping
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.step import Stepper
-from dampsim.core.stepping.waveform import settle_law
+from dampsim.core.steppers import implicit as stepping
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 

@@ -12,15 +12,15 @@ from scipy.sparse.linalg import ArpackNoConvergence
 from scipy.special import jn_zeros
 
 from builders import DOWN, bar, net, scene, static_body, strutted_rod, wire, wire_cube
+from dampsim.core.base.errors import MeshError, ParameterError
 from dampsim.core.bodies.springs import SpringsKind
-from dampsim.core.damping.damping import DampedBody
-from dampsim.core.damping.rayleigh import RayleighDamping
-from dampsim.core.damping.registry import DAMPINGS, Damping
-from dampsim.core.damping.strain_rate import StrainRateDamping
-from dampsim.core.energies import ElasticMaterial
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.errors import MeshError, ParameterError
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.damping.damping import DampedBody
+from dampsim.core.literature.damping.rayleigh import RayleighDamping
+from dampsim.core.literature.damping.registry import DAMPINGS, Damping
+from dampsim.core.literature.damping.strain_rate import StrainRateDamping
+from dampsim.core.materials import ElasticMaterial
+from dampsim.core.materials.springs import spring_energy
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body

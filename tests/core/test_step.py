@@ -11,22 +11,22 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.energies import ELASTIC_MODELS, DeadLoad, ElasticMaterial
-from dampsim.core.geometry.rigid_motion import fit_rigid_motion, rigid_mode_basis
+from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
+from dampsim.core.literature.papers.bar import bar
+from dampsim.core.materials import ELASTIC_MODELS, DeadLoad, ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
-from dampsim.core.papers.bar import bar
+from dampsim.core.objective.deformation_history import DeformationHistory
+from dampsim.core.objective.step_problem import StepProblem
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.settle.substeps import choose_substeps
+from dampsim.core.settle.waveform import settle_law
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Minimum, Outcome, PreconditionedObjective, Tolerance
-from dampsim.core.stepping import step as stepping
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.deformation_history import DeformationHistory
-from dampsim.core.stepping.law import BackwardEulerLaw
-from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
-from dampsim.core.stepping.step import Minimiser, Stepper
-from dampsim.core.stepping.step_problem import StepProblem
-from dampsim.core.stepping.substeps import choose_substeps
-from dampsim.core.stepping.waveform import settle_law
+from dampsim.core.steppers import implicit as stepping
+from dampsim.core.steppers.implicit import Minimiser, Stepper
+from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from builders import scene, static_body
-from dampsim.core.arrays import Array
+from dampsim.core.base.arrays import Array
 from dampsim.core.contact.intersections import INVISIBLE_DEPTH, exactly_checked_pairs, new_intersections, relative_depth
+from dampsim.core.contact_response import contact_solve
+from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Minimum, Outcome
-from dampsim.core.stepping import contact_solve
-from dampsim.core.stepping.contact_solve import ContactSolve
 from random_pairs import Pair, floor, has_intersection, relative_penetration
 from shapes import box
 

@@ -8,17 +8,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dampsim.core.arrays import Array
-from dampsim.core.elements.strains import GreenStrain
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic_moduli
-from dampsim.core.geometry.box import box_tets
-from dampsim.core.geometry.rigid_motion import rigid_mode_basis
-from dampsim.core.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid, triangle_membrane
-from dampsim.core.papers.stress_form import StressForm, _steepest_descent
-from dampsim.core.papers.traditional_step import TraditionalStep
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import TauKappaLaw
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.base.arrays import Array
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
+from dampsim.core.literature.papers.flat_scenes import (
+    annulus,
+    pressed_trapezoid,
+    pulled_annulus,
+    trapezoid,
+    triangle_membrane,
+)
+from dampsim.core.literature.papers.stress_form import StressForm, _steepest_descent
+from dampsim.core.literature.papers.traditional_step import TraditionalStep
+from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
+from dampsim.core.materials.strains import GreenStrain
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import TauKappaLaw
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

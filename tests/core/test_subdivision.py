@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.proximity import is_closed, nearest_triangles
-from dampsim.core.geometry.subdivision import subdivide_to_length
-from dampsim.core.geometry.surface import Surface, triangle_areas
-from dampsim.core.geometry.triangles import Topology, Triangles
+from dampsim.core.geometry.collision.proximity import is_closed, nearest_triangles
+from dampsim.core.geometry.mesh.subdivision import subdivide_to_length
+from dampsim.core.geometry.mesh.surface import Surface, triangle_areas
+from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from shapes import SHAPES, sheet, sphere, tube
 
 SURFACES = [*SHAPES.values(), tube(1.0, 0.1, 6, 8), sheet(4), sphere(40)]

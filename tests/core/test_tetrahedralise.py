@@ -7,12 +7,12 @@ import pytest
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
-from dampsim.core.errors import MeshError
-from dampsim.core.geometry.bcc_lattice import tet_corners, tets_containing_points
-from dampsim.core.geometry.embedding import adjacent_tets, barycentric_coordinates
-from dampsim.core.geometry.surface import Surface, clean_triangles, open_area_ratio
-from dampsim.core.geometry.tetrahedralise import _MIN_DIHEDRAL, _min_dihedral_angles, tetrahedralise
-from dampsim.core.geometry.winding_number import WindingNumber
+from dampsim.core.base.errors import MeshError
+from dampsim.core.geometry.mesh.surface import Surface, clean_triangles, open_area_ratio
+from dampsim.core.geometry.tetmesh.bcc_lattice import tet_corners, tets_containing_points
+from dampsim.core.geometry.tetmesh.embedding import adjacent_tets, barycentric_coordinates
+from dampsim.core.geometry.tetmesh.tetrahedralise import _MIN_DIHEDRAL, _min_dihedral_angles, tetrahedralise
+from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import SHAPES, box, sheet, sphere, tube
 
 

@@ -13,10 +13,10 @@ import pytest
 from test_displacement_criterion import rod, with_sway
 
 from builders import gridded_box, scene, static_body
+from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.step_problem import StepProblem
 from shapes import tube
 
 

@@ -12,20 +12,20 @@ from scipy.spatial.transform import Rotation
 
 from builders import DOWN, bar, scene, static_body, weld
 from dampsim.core.bodies.solid import MIN_SETTLE_SCALE
-from dampsim.core.energies import ElasticMaterial
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.literature.papers.bar import bar as clamped_bar
+from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
-from dampsim.core.papers.bar import bar as clamped_bar
+from dampsim.core.objective.deformation_history import DeformationHistory
 from dampsim.core.scene.parameters import TOLERANCES
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.substeps import choose_substeps
+from dampsim.core.settle.waveform import REST_FRACTION, settle_law
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.deformation_history import DeformationHistory
-from dampsim.core.stepping.static_equilibrium import solve_static_equilibrium
-from dampsim.core.stepping.step import Stepper
-from dampsim.core.stepping.substeps import choose_substeps
-from dampsim.core.stepping.waveform import REST_FRACTION, settle_law
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

@@ -14,25 +14,25 @@ import pytest
 from woven_scenes import SwatchStepper, swatch, woven_body
 
 from builders import fixed_anchor, scene, static_body
+from dampsim.core.base.errors import DampSimError, MeshError
 from dampsim.core.bodies.weave import WeaveKind
-from dampsim.core.errors import DampSimError, MeshError
 from dampsim.core.frames.cache import FrameCache
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.controls import Controls, StepReport, YarnDials
+from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.stepping.controls import Controls, StepReport, YarnDials
-from dampsim.core.stepping.dynamic_relaxation import relax_dynamically
-from dampsim.core.stepping.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
+from dampsim.core.steppers.dynamic_relaxation import relax_dynamically
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
-from dampsim.core.weave.over_under import over_under_pattern
-from dampsim.core.weave.yarns import trace_yarns
+from dampsim.core.yarns.over_under import over_under_pattern
+from dampsim.core.yarns.yarns import trace_yarns
 
 ROOT = Path(__file__).parents[2]
 # Last frame of a bake that is killed at its ninth frame.

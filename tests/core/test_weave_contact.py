@@ -11,9 +11,9 @@ from woven_scenes import swatch
 
 from builders import gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.intersections import depth_inside
-from dampsim.core.geometry.proximity import Triangles
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.collision.intersections import depth_inside
+from dampsim.core.geometry.collision.proximity import Triangles
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider

@@ -8,11 +8,11 @@ import numpy as np
 
 from builders import static_body
 from dampsim.core.bodies.registry import kind_by_name
-from dampsim.core.geometry.surface import Surface
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.stepping.controls import Controls, YarnDials
-from dampsim.core.stepping.law import BackwardEulerLaw, DeformationLaw
-from dampsim.core.stepping.weave_step import WeaveStepper
+from dampsim.core.settle.controls import Controls, YarnDials
+from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw
+from dampsim.core.steppers.woven import WeaveStepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, assemble_system

@@ -107,7 +107,7 @@ def bridge() -> Iterator[float]:
     select(box, wire)
     yield 1.5
     yield from click("together()")
-    members = addon_module("dampsim_addon.scene.groups").group_of
+    members = addon_module("dampsim_addon.model.groups").group_of
     yield from wait_until(lambda: len(members(box).members) == 2, 5, "Simulate Together by a click")
     yield 1.5
     yield from click("weld()")

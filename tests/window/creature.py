@@ -81,7 +81,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     """Play the shot once; print the times of DampSim and of its solver, from the second frame on."""
     handlers, session = addon_module("dampsim_addon.live.handlers"), addon_module("dampsim_addon.live.session")
     total, paces = CallTimer(), []
-    simulation, stepping = addon_module("core.simulation.simulation"), addon_module("core.stepping.step")
+    simulation, stepping = addon_module("core.simulation.simulation"), addon_module("core.steppers.implicit")
     inner = {(simulation.Simulation, "step"): CallTimer(), (stepping.Stepper, "step"): CallTimer()}
     plain = {place: getattr(*place) for place in inner}
     before, after = handlers.on_frame_change_pre, handlers.on_frame_change_post
@@ -182,7 +182,7 @@ def play() -> Iterator[float]:
         flush=True,
     )
     yield 1.0
-    cache = addon_module("dampsim_addon.scene.caches").frame_cache(creature)
+    cache = addon_module("dampsim_addon.model.caches").frame_cache(creature)
     assert cache.frame_numbers() == list(range(1, LONG_SHOT + 1))
     for frame in played:
         baked = cache.read(frame.number)
@@ -219,7 +219,7 @@ def play() -> Iterator[float]:
     yield from wait_until(lambda: "Releasing" in progress().text, 60, "Calibrate to start by a click")
     shell("xdotool", "key", "Escape")
     yield from wait_until(lambda: not progress().object_name, 5, "ESC to stop the calibration")
-    curves = addon_module("dampsim_addon.scene.results")
+    curves = addon_module("dampsim_addon.status.results")
     assert creature.dampsim.calibration == 1.0
     assert curves.displayed_curve(creature) is None
     creature.dampsim.settle = settle

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from builders import gridded_box, scene, static_body
-from dampsim.core.arrays import Array
+from dampsim.core.base.arrays import Array
 from dampsim.core.frames.frame import Frame
-from dampsim.core.geometry.intersections import penetration_depth
+from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.scene import Scene

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dampsim.core.arrays import Array, Index
+from dampsim.core.base.arrays import Array, Index
 
 from .page import OUT
 

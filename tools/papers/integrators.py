@@ -7,9 +7,9 @@ import itertools
 import numpy as np
 
 import test_integrators as stepping
-from dampsim.core.damping.damping import PotentialDamping
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.integrators import INTEGRATORS
+from dampsim.core.literature.damping.damping import PotentialDamping
+from dampsim.core.literature.integrators import INTEGRATORS
+from dampsim.core.materials.springs import spring_energy
 from dampsim.core.system.state import State
 
 from .page import FAILS, HOLDS, MADE, PARTLY, Claim, picture, table, verdicts

@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from dampsim.core.arrays import Array
-from dampsim.core.damping.clusters import Clusters, Mesh, connected_clusters
-from dampsim.core.damping.damping import DampedBody, Damping
-from dampsim.core.damping.direct import DirectDamping
-from dampsim.core.damping.point import PointDamping
-from dampsim.core.damping.spring import SpringDamping
-from dampsim.core.damping.torque_removal import remove_torque
-from dampsim.core.energies import ElasticMaterial
-from dampsim.core.papers.per_step import PerStepDamping
-from dampsim.core.papers.schmedding_scenes import (
+from dampsim.core.base.arrays import Array
+from dampsim.core.literature.damping.clusters import Clusters, Mesh, connected_clusters
+from dampsim.core.literature.damping.damping import DampedBody, Damping
+from dampsim.core.literature.damping.direct import DirectDamping
+from dampsim.core.literature.damping.point import PointDamping
+from dampsim.core.literature.damping.spring import SpringDamping
+from dampsim.core.literature.damping.torque_removal import remove_torque
+from dampsim.core.literature.papers.per_step import PerStepDamping
+from dampsim.core.literature.papers.schmedding_scenes import (
     ExplicitRun,
     SchmeddingScene,
     ball_on_membrane,
@@ -25,6 +24,7 @@ from dampsim.core.papers.schmedding_scenes import (
     rope_bridge,
     run_explicit,
 )
+from dampsim.core.materials import ElasticMaterial
 from dampsim.core.scene.parameters import Settings
 
 from . import dialled

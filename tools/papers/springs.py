@@ -7,12 +7,12 @@ from scipy.sparse import csr_matrix, eye
 from scipy.sparse.linalg import cg, spsolve
 
 import test_integrators as stepping
-from dampsim.core.arrays import Array
-from dampsim.core.energies.springs import spring_energy
-from dampsim.core.energies.tetrahedra import lumped_mass, tet_volumes
-from dampsim.core.geometry.box import box_tets
-from dampsim.core.integrators import INTEGRATORS
-from dampsim.core.papers.oscillator import analytical_stability_limit, stability_limit, step_matrix
+from dampsim.core.base.arrays import Array
+from dampsim.core.geometry.mesh.box import box_tets
+from dampsim.core.literature.integrators import INTEGRATORS
+from dampsim.core.literature.papers.oscillator import analytical_stability_limit, stability_limit, step_matrix
+from dampsim.core.materials.springs import spring_energy
+from dampsim.core.materials.tetrahedra import lumped_mass, tet_volumes
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
 

@@ -10,24 +10,24 @@ import numpy as np
 
 import test_dissipation as rates
 import test_integrators as stepping
-from dampsim.core.arrays import Array
-from dampsim.core.damping import rayleigh
-from dampsim.core.damping.damping import Damping, DissipationPotential, PotentialDamping
-from dampsim.core.damping.dissipation import Dissipation
-from dampsim.core.damping.rayleigh import StiffnessDamping
-from dampsim.core.damping.strain_rate import StrainRateDamping
-from dampsim.core.elements.rod_strains import TangentStrain
-from dampsim.core.elements.strains import SpringStrain
-from dampsim.core.energies import ElasticMaterial, StVK, TetElasticity
-from dampsim.core.energies.strain_energy import StrainEnergy, isotropic_moduli
-from dampsim.core.energies.tetrahedra import tet_volumes
-from dampsim.core.integrators import INTEGRATORS
+from dampsim.core.base.arrays import Array
+from dampsim.core.literature.damping import rayleigh
+from dampsim.core.literature.damping.damping import Damping, DissipationPotential, PotentialDamping
+from dampsim.core.literature.damping.dissipation import Dissipation
+from dampsim.core.literature.damping.rayleigh import StiffnessDamping
+from dampsim.core.literature.damping.strain_rate import StrainRateDamping
+from dampsim.core.literature.integrators import INTEGRATORS
+from dampsim.core.literature.papers.flat_scenes import cloth, spring_orbit
+from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
+from dampsim.core.materials import ElasticMaterial, StVK, TetElasticity
+from dampsim.core.materials.rod_strains import TangentStrain
+from dampsim.core.materials.strain_energy import StrainEnergy, isotropic_moduli
+from dampsim.core.materials.strains import SpringStrain
+from dampsim.core.materials.tetrahedra import tet_volumes
 from dampsim.core.measure.diagnostics import energies
-from dampsim.core.papers.flat_scenes import cloth, spring_orbit
-from dampsim.core.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
@@ -168,7 +168,7 @@ def _stiffness(claims: list[Claim]) -> str:
         "StVK tetrahedra stretched or squeezed along one axis: ‖K⁺ − K‖/‖K‖, and the smallest eigenvalue of K over the largest. Where it is negative,\n"
         "βK adds energy.\n\n"
         + table(["stretch", "‖K⁺ − K‖/‖K‖", "smallest eigenvalue"], rows)
-        + "\n*Rayleigh* in the panel uses K⁺; `core/damping/rayleigh.py` has both. In the spring experiment below, they differ by less than 0.1 J.\n\n"
+        + "\n*Rayleigh* in the panel uses K⁺; `core/literature/damping/rayleigh.py` has both. In the spring experiment below, they differ by less than 0.1 J.\n\n"
     )
 
 
@@ -322,7 +322,7 @@ def _spring(claims: list[Claim]) -> str:
         f"energy in J; uniform circular motion with the same angular momentum has {circle:.1f} J.\n\n"
         + table(["integrator, h = 0.01 s", "β, s", "strain rate, 5 s", "20 s", "Rayleigh, 5 s", "20 s"], rows)
         + "\nWith h = 0.1 s and Newmark, after 20 s. Here the damping force is that at the end of the step, with (8) and (9) in Newton's method\n"
-        "(`core/papers/rate_step.py`). DampSim's own steps evaluate C at their start.\n\n"
+        "(`core/literature/papers/rate_step.py`). DampSim's own steps evaluate C at their start.\n\n"
         + table(
             ["β, s", "Rayleigh", "strain rate, full solve", "one iteration, (9) whole", "one iteration, (9) clamped"],
             coarse,

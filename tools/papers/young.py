@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 import test_stress_form as steps
-from dampsim.core.arrays import Array
-from dampsim.core.damping.traditional import viscosities
-from dampsim.core.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
-from dampsim.core.papers.stress_form import StressForm
-from dampsim.core.papers.traditional_step import TraditionalStep
-from dampsim.core.stepping.controls import Controls
-from dampsim.core.stepping.law import TauKappaLaw
-from dampsim.core.stepping.step import Stepper
+from dampsim.core.base.arrays import Array
+from dampsim.core.literature.damping.traditional import viscosities
+from dampsim.core.literature.papers.flat_scenes import annulus, pressed_trapezoid, pulled_annulus, trapezoid
+from dampsim.core.literature.papers.stress_form import StressForm
+from dampsim.core.literature.papers.traditional_step import TraditionalStep
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import TauKappaLaw
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
@@ -140,7 +140,7 @@ def _equality(claims: list[Claim]) -> str:
     )
     return (
         "## The step with κ = 0 is the minimum over stress\n\n"
-        "One step, τ = 0.5 s, from a random deformation in motion: DampSim's step compared with `core/papers/stress_form.py`, which minimises\n"
+        "One step, τ = 0.5 s, from a random deformation in motion: DampSim's step compared with `core/literature/papers/stress_form.py`, which minimises\n"
         f"KE(σ) + (τ/h) PE(σ) as the thesis does. Pinned: largest difference of the positions, h = 20 ms. Free: largest difference of the velocities,\n"
         f"in m/s, median and worst of {SEEDS} random states.\n\n"
         + table(["body", "pinned", "free, h = 20 ms", "10 ms", "5 ms"], rows)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from dampsim.core.arrays import Array
+from dampsim.core.base.arrays import Array
 
 from .page import MADE, picture, small, table
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...damping.registry import DAMPINGS
-from ...damping.stages import SAME_SCHEME
-from ...integrators import INTEGRATORS
+from ...literature.damping.registry import DAMPINGS
+from ...literature.damping.stages import SAME_SCHEME
+from ...literature.integrators import INTEGRATORS
 from .choices import DampingBy, ReferenceChoice
 from .parameter import Choice, parameter
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...energies import ELASTIC_MODELS, MEMBRANES
+from ...materials import ELASTIC_MODELS, MEMBRANES
 from .choices import Struts
 from .parameter import AffectedPart, Choice, parameter
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from ...errors import ParameterError
+from ...base.errors import ParameterError
 
 
 class AffectedPart(Enum):

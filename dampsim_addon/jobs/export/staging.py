@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import bpy
 
-from ....core.errors import SceneError
+from ....core.base.errors import SceneError
 from ...blender.modifiers import DEFORMING
 
 

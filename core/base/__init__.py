@@ -1,0 +1,1 @@
+"""Array types, errors, and memoised properties."""

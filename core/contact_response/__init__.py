@@ -1,0 +1,1 @@
+"""Response to contact: impacts, the contact solve and its convergence, and truncated steps."""

@@ -1,1 +1,0 @@
-"""Finite elements: strain measures, their derivatives, and assembly of nodal vectors and sparse matrices."""

@@ -1,0 +1,1 @@
+"""Search for gaits with many simulations side by side."""

@@ -1,0 +1,164 @@
+"""Gait search: find controllers with which a creature walks.
+
+Random sampling and mutation use the approximate batch simulation; the full solver confirms the best. The method follows
+docs/explanation/muscles.md. [Ctl] has no search; its creatures are tuned by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..base.errors import SceneError
+from ..scene.muscles import Controller
+from ..scene.scene import Scene
+from ..simulation.simulation import Simulation
+from .rollout_batch import RolloutBatch
+
+# One in this many creatures of a generation survives.
+_SURVIVOR_RATIO = 8
+# Ranges of random weights and thresholds, and the maximum delay in frames.
+_MAX_WEIGHT, _THRESHOLD_RANGE, _MAX_DELAY = 2.0, (-0.5, 1.5), 12
+# Fraction of the numbers that a mutation changes, and its standard deviation.
+_MUTATION_RATE, _MUTATION_SIZE = 0.3, 0.5
+# Distances that differ by less than this fraction belong to the same walk.
+_SAME_DISTANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class WalkSearch:
+    """Parameters of a gait search.
+
+    seed: the result depends on it alone.
+    count: creatures per generation.
+    generations: after the first one.
+    seconds: duration of each walk.
+    winners: walks to confirm with the full solver.
+    """
+
+    seed: int = 0
+    count: int = 128
+    generations: int = 4
+    seconds: float = 6.0
+    winners: int = 4
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Confirmed walk.
+
+    controller: its muscle controller.
+    distance: m forwards in the full solver.
+    rollout_distance: m in the approximate simulation.
+    """
+
+    controller: Controller
+    distance: float
+    rollout_distance: float
+
+
+def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[int, int, str], None, tuple[Walk, ...]]:
+    """Search for walks and return them, farthest first. Yield (done, total, description).
+
+    Return only walks that cover more than half of the creature's length in the full solver. Raises SceneError if the
+    body cannot walk or no walk is found.
+    """
+    simulation = Simulation(scene)
+    body, batch = scene.body(name), RolloutBatch.from_simulation(simulation, name)
+    rng, distances = np.random.default_rng(search.seed), np.zeros(search.count)
+    shape = (search.count, len(batch.controller.muscles), len(batch.controller.sensors))
+    genes = _sample(rng, shape)
+    frames, rounds = round(search.seconds * scene.fps), search.generations + 1
+    total = frames * (rounds + search.winners)
+    for number in range(rounds):
+        rollouts, text = batch.travelled_distances(*genes, search.seconds), f"Generation {number + 1} of {rounds}"
+        while True:
+            try:
+                yield number * frames + next(rollouts), total, text
+            except StopIteration as end:
+                distances = end.value
+                break
+        order = np.argsort(-distances, kind="stable")
+        genes, distances = (genes[0][order], genes[1][order], genes[2][order]), distances[order]
+        if number < search.generations:
+            genes = _mutate(rng, genes)
+    found = []
+    winners = select_distinct(distances, search.winners)
+    total = frames * (rounds + len(winners))
+    for number, place in enumerate(winners):
+        controller = _with_genes(batch.controller, genes[0][place], genes[1][place], genes[2][place], scene.fps)
+        candidate = replace(body, controller=controller, sensor_inputs=None)
+        bodies = tuple(candidate if one.name == name else one for one in scene.bodies)
+        confirmation = Simulation(replace(scene, bodies=bodies, last=scene.first + frames), simulation.assembly)
+        shapes: list[Array] = []
+        for frame in confirmation.frames():
+            shapes = [*shapes[:1], frame.shapes[name]]
+            done = frames * (rounds + number) + frame.number - scene.first
+            yield done, total, f"Confirming walk {number + 1} of {len(winners)}"
+        found.append(
+            Walk(controller, float((shapes[-1] - shapes[0]).mean(axis=0) @ batch.front), float(distances[place]))
+        )
+    min_distance = 0.5 * body.surface.size
+    kept = sorted((one for one in found if one.distance > min_distance), key=lambda one: -one.distance)
+    if not kept:
+        forward_friction, backward_friction = batch.friction
+        advice = (
+            "Try another Seed, more Seconds, shorter muscles or another sensor"
+            if backward_friction > 2.0 * forward_friction
+            else "Its feet have little grip: lower Friction, or raise Friction Backward"
+        )
+        raise SceneError(
+            f"{name}: none of {search.count * rounds} controllers walks farther than half of its length. The best "
+            f"covers {max(one.distance for one in found):.2g} m in {search.seconds:g} s. {advice}."
+        )
+    return tuple(kept)
+
+
+def select_distinct(distances: Array, count: int) -> list[int]:
+    """Return the first indices, at most count, of walks with distinct distances (b,) in m, sorted farthest first.
+
+    Controllers that switch muscles at the same ticks cover equal distances except for rounding, and one of them is
+    enough. An unstable walk at minus infinity is returned only if all are unstable.
+    """
+    indices: list[int] = []
+    for place, way in enumerate(distances):
+        is_new = not indices or (np.isfinite(way) and abs(distances[indices[-1]] - way) > _SAME_DISTANCE * abs(way))
+        if is_new and len(indices) < count:
+            indices.append(place)
+    return indices
+
+
+def _sample(rng: np.random.Generator, shape: tuple[int, int, int]) -> tuple[Array, Array, Array]:
+    """Return random weights (b, m, s), thresholds and delays (b, m)."""
+    weights = rng.uniform(-_MAX_WEIGHT, _MAX_WEIGHT, shape)
+    return weights, rng.uniform(*_THRESHOLD_RANGE, shape[:2]), rng.integers(0, _MAX_DELAY + 1, shape[:2]).astype(float)
+
+
+def _mutate(rng: np.random.Generator, genes: tuple[Array, ...]) -> tuple[Array, Array, Array]:
+    """Return the next generation: the best eighth of the sorted creatures, and mutations of these."""
+    count = len(genes[0])
+    survivor_count = max(count // _SURVIVOR_RATIO, 1)
+    parents = np.arange(count) % survivor_count
+    weights, thresholds, delays = (one[parents].copy() for one in genes)
+    is_child = np.arange(count) >= survivor_count
+    for values, size in (
+        (weights, _MUTATION_SIZE * _MAX_WEIGHT),
+        (thresholds, _MUTATION_SIZE),
+        (delays, 0.25 * _MAX_DELAY),
+    ):
+        is_changed = (rng.random(values.shape) < _MUTATION_RATE) & is_child.reshape(-1, *([1] * (values.ndim - 1)))
+        values[is_changed] += size * rng.standard_normal(int(is_changed.sum()))
+    return weights, thresholds, np.clip(np.round(delays), 0.0, 2.0 * _MAX_DELAY)
+
+
+def _with_genes(controller: Controller, weights: Array, thresholds: Array, delays: Array, fps: float) -> Controller:
+    """Return a controller with other numbers, rounded as a panel displays them."""
+    rows = [tuple(float(w) for w in np.round(row, 3)) for row in weights]
+    muscles = tuple(
+        replace(one, weights=row, threshold=round(float(t), 3), delay=int(d), fps=fps)
+        for one, row, t, d in zip(controller.muscles, rows, thresholds, delays, strict=True)
+    )
+    return replace(controller, muscles=muscles)

@@ -1,0 +1,222 @@
+"""Approximate batch simulation of one creature with many controllers, for the gait search.
+
+See docs/explanation/muscles.md.
+
+Symplectic Euler steps of springs and dampers on flat ground, with all creatures in one array. The full solver must
+confirm the results.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ..base.arrays import Array, Index, Mask
+from ..base.errors import SceneError
+from ..materials.strain_energy import StrainEnergy
+from ..materials.strains import SpringStrain
+from ..scene.muscles import Controller, SensorType
+from ..simulation.simulation import Simulation
+from ..steppers.muscle_switching import step_muscle_switches
+from ..system.switched_springs import SwitchedSprings
+from ..system.term import ForceTerm, Potential
+
+# Fraction of the longest stable step.
+_STEP_SAFETY = 0.4
+# Damping ratio of springs that are not muscles.
+_DAMPING_RATIO = 0.2
+
+
+@dataclass(frozen=True)
+class RolloutBatch:
+    """Data shared by all creatures; n nodes, e springs, m muscles, s sensors.
+
+    start: (n, 3) m.
+    mass: (n,) kg.
+    spring_nodes: (e, 2).
+    rest_length: (e,) m.
+    stiffness, damper: (e,) N/m and N s/m.
+    muscle: (e,) index, -1 for none.
+    on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
+        damper in N s/m is divided by the stiffness in N/m while off.
+    front: (3,) unit vector, zero for none.
+    friction: forwards and backwards.
+    gravity: (3,) m/s^2.
+    floor: height in m.
+    sensor_nodes: for each sensor the nodes (k, 2) of its edges, or (k,) of its vertices.
+    """
+
+    controller: Controller
+    start: Array
+    mass: Array
+    spring_nodes: Index
+    rest_length: Array
+    stiffness: Array
+    damper: Array
+    muscle: Index
+    on_factors: Array
+    front: Array
+    friction: tuple[float, float]
+    gravity: Array
+    floor: float
+    fps: float
+    sensor_nodes: tuple[Index, ...]
+
+    @staticmethod
+    def from_simulation(simulation: Simulation, name: str) -> RolloutBatch:
+        """Create the batch from a body in its first frame. Raises SceneError if the body cannot walk."""
+        body = simulation.scene.body(name)
+        controller, block = body.controller, simulation.model_of(name).block
+        if controller is None or not controller.muscles or not controller.sensors:
+            raise SceneError(f"{name}: it needs muscles, and sensors that switch them, to walk. Add some first.")
+        if block.is_rope:
+            raise SceneError(f"{name}: only Springs can search for a walk. Choose that kind, or keyframe its muscles.")
+        if len(block.pinned):
+            raise SceneError(f"{name}: it is pinned and cannot walk. Clear Pins, or remove its pin group's weights.")
+        axis = body.settings.front
+        if axis in ("NONE", "PAINTED"):
+            raise SceneError(f"{name}: its forward direction is missing. Choose an axis as Front under Contact.")
+        island, place = simulation.island_and_block(name)
+        young = float(simulation.stiffness_factors(island)[place])
+        state = simulation.first_frame().state
+        start = simulation.node_positions(state, name)
+        spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, block.mass, young)
+        sign, letter = axis.split("_")
+        front = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
+        nearest = cKDTree(block.rest)
+        corners = np.asarray(nearest.query(body.surface.vertices)[1])
+        sensor_nodes = tuple(
+            corners[one.edges if one.sense == SensorType.LENGTH else one.vertices] for one in controller.sensors
+        )
+        on_factors = np.array([(m.length, m.stiffness_on / m.stiffness, m.damping_on * m.stiffness_on / m.stiffness)
+                       for m in controller.muscles])  # fmt: skip
+        return RolloutBatch(
+            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper, muscle, on_factors,
+            front / np.linalg.norm(front), (body.settings.friction, body.settings.friction_back),
+            body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
+            float(start[:, 2].min()), simulation.scene.fps, sensor_nodes,
+        )  # fmt: skip
+
+    @property
+    def time_step(self) -> float:
+        """Stable time step in s, from bounds on the largest eigenvalues of M^-1 K and M^-1 C."""
+        muscle_index = np.where(self.muscle >= 0, self.muscle, 0)
+        is_muscle = self.muscle >= 0
+        k = self.stiffness * np.where(is_muscle, np.maximum(1.0, self.on_factors[muscle_index, 1]), 1.0)
+        c = np.maximum(self.damper, np.where(is_muscle, self.stiffness * self.on_factors[muscle_index, 2], 0.0))
+        inverse_mass = 1.0 / self.mass[self.spring_nodes]
+        # Gershgorin bound: twice the sum of a node's springs.
+        eigenvalue_bounds = [
+            np.bincount(self.spring_nodes.ravel(), (2.0 * one[:, None] * inverse_mass).ravel()).max() for one in (k, c)
+        ]
+        return _STEP_SAFETY / float(max(math.sqrt(eigenvalue_bounds[0]), eigenvalue_bounds[1], 1e-9))
+
+    def travelled_distances(
+        self, weights: Array, thresholds: Array, delays: Array, seconds: float
+    ) -> Generator[int, None, Array]:
+        """Simulate all creatures, yielding the frame number. Return the distance forwards (b,) in m; -inf if unstable.
+
+        weights: (b, m, s).
+        thresholds, delays: (b, m).
+        """
+        b = len(weights)
+        x = np.tile(self.start, (b, 1, 1))
+        v = np.zeros_like(x)
+        on, count = np.zeros(thresholds.shape, dtype=bool), np.zeros(thresholds.shape)
+        steps = math.ceil(1.0 / self.fps / self.time_step)
+        h = 1.0 / self.fps / steps
+        contact_impulses = np.zeros(x.shape[:2])
+        for number in range(round(seconds * self.fps)):
+            yield number
+            with np.errstate(over="ignore", invalid="ignore"):
+                total = np.einsum("bms,bs->bm", weights, self._read_sensors(x, contact_impulses))
+                on, count = step_muscle_switches(on, count, total, thresholds, delays)
+                length, k, c = self._spring_parameters(on)
+                front = self._front_directions(x)
+                for _ in range(steps):
+                    x, v, contact_impulses = self._advance(x, v, length, k, c, front, h)
+        distances = (x - self.start).mean(axis=1) @ self.front
+        is_stable = np.isfinite(distances) & (np.ptp(x, axis=1).max(axis=1) < 5.0 * np.ptp(self.start, axis=0).max())
+        return np.where(is_stable, distances, -np.inf)
+
+    def _read_sensors(self, x: Array, contact_impulses: Array) -> Array:
+        """Return the sensor readings (b, s). Distances are not simulated here and read 0."""
+        readings = np.zeros((len(x), len(self.sensor_nodes)))
+        for k, (one, nodes) in enumerate(zip(self.controller.sensors, self.sensor_nodes, strict=True)):
+            if one.sense == SensorType.CONTACT:
+                readings[:, k] = (contact_impulses[:, nodes] > 0.0).any(axis=1)
+            elif one.sense == SensorType.LENGTH:
+                now, rest = (np.linalg.norm(y[:, nodes[:, 0]] - y[:, nodes[:, 1]], axis=2).sum(axis=1)
+                             for y in (x, self.start[None]))  # fmt: skip
+                readings[:, k] = (now / rest >= one.low) & (now / rest <= one.high)
+        return readings
+
+    def _spring_parameters(self, on: Mask) -> tuple[Array, Array, Array]:
+        """Return rest lengths, stiffnesses and dampers (b, e)."""
+        is_on = (self.muscle >= 0) & on[:, np.maximum(self.muscle, 0)]
+        factors = self.on_factors[np.maximum(self.muscle, 0)]
+        return (
+            np.where(is_on, self.rest_length * factors[:, 0], self.rest_length),
+            np.where(is_on, self.stiffness * factors[:, 1], self.stiffness),
+            np.where(is_on, self.stiffness * factors[:, 2], self.damper),
+        )
+
+    def _front_directions(self, x: Array) -> Array:
+        """Return the forward direction (b, 3), rotated about the vertical like the body."""
+        offsets = x[:, :, :2] - x[:, :, :2].mean(axis=1, keepdims=True)
+        start_offsets = self.start[:, :2] - self.start[:, :2].mean(axis=0)
+        along = (offsets * start_offsets).sum(axis=(1, 2))
+        across = (start_offsets[:, 0] * offsets[:, :, 1] - start_offsets[:, 1] * offsets[:, :, 0]).sum(axis=1)
+        size = np.maximum(np.hypot(along, across), 1e-30)
+        cos, sin = along / size, across / size
+        a, b, c = self.front
+        return np.stack([cos * a - sin * b, sin * a + cos * b, np.full(len(x), c)], axis=1)
+
+    def _advance(
+        self, x: Array, v: Array, length: Array, k: Array, c: Array, front: Array, h: float
+    ) -> tuple[Array, Array, Array]:
+        i, j = self.spring_nodes.T
+        offsets, rate = x[:, i] - x[:, j], v[:, i] - v[:, j]
+        lengths = np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
+        unit = offsets / lengths[:, :, None]
+        tension = k * (lengths - length) + c * (rate * unit).sum(axis=2)
+        force = tension[:, :, None] * unit
+        change = np.zeros_like(v)
+        for node in range(x.shape[1]):
+            change[:, node] = force[:, j == node].sum(axis=1) - force[:, i == node].sum(axis=1)
+        v = v + h * (change / self.mass[:, None] + self.gravity)
+        # Nodes that would go below the ground stop there, and slide by Coulomb's law and (7.7).
+        hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.floor
+        normal_change = np.where(hits_ground, (self.floor - x[:, :, 2]) / h - v[:, :, 2], 0.0)
+        tangential_velocity = v[:, :, :2]
+        speed = np.maximum(np.linalg.norm(tangential_velocity, axis=2), 1e-12)
+        cos = (tangential_velocity * front[:, None, :2]).sum(axis=2) / speed
+        friction = 0.5 * (self.friction[0] * (1.0 + cos) + self.friction[1] * (1.0 - cos))
+        remaining_fraction = np.maximum(0.0, 1.0 - np.where(hits_ground, friction * normal_change, 0.0) / speed)
+        v = np.concatenate(
+            [tangential_velocity * remaining_fraction[:, :, None], (v[:, :, 2] + normal_change)[:, :, None]], axis=2
+        )
+        return x + h * v, v, self.mass * normal_change
+
+
+def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Index, Array, Array, Array, Index]:
+    """Return the springs of a block: ends (e, 2), lengths, stiffnesses, dampers and muscle indices (e,)."""
+    found = []
+    for term in terms:
+        if not isinstance(term, Potential) or not isinstance(term.energy, StrainEnergy):
+            continue
+        strain = term.energy.strain
+        assert isinstance(strain, SpringStrain)
+        k = young * term.energy.weights / strain.lengths**2
+        if isinstance(term, SwitchedSprings):
+            muscle, damper = term.muscle_indices, k * term.damping_times[term.muscle_indices, 0]
+        else:
+            reduced_mass = 1.0 / (1.0 / mass[strain.elements]).sum(axis=1)
+            muscle, damper = np.full(len(k), -1), 2.0 * _DAMPING_RATIO * np.sqrt(k * reduced_mass)
+        found.append((strain.elements, strain.lengths, k, damper, muscle))
+    ends, length, stiffness, damper, muscle = (np.concatenate(one) for one in zip(*found, strict=True))
+    return ends, length, stiffness, damper, muscle

@@ -1,0 +1,1 @@
+"""Proximity queries, intersections and continuous collision detection (CCD)."""

@@ -1,0 +1,249 @@
+"""Continuous collision detection (CCD) for linear motion: point-triangle and edge-edge crossings within a step.
+
+Times are relative to the step, from 0 to 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...base.arrays import Array, Index, Mask
+from ..mesh.coplanarity import CoplanarityPolynomial
+from ..mesh.triangles import Triangles, cross_rows
+from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
+from .closest_points import closest_points_of_lines
+from .proximity import PairExclusion
+
+# Barycentric weights above minus this count as inside, so that rounding opens no gap between triangles.
+_WEIGHT_TOLERANCE = 1e-6
+# Hits closer in time than this are simultaneous.
+_SIMULTANEOUS = 1e-12
+# Approximate maximum number of parts into which all paths together are split.
+_MAX_PIECES = 1_000_000
+
+
+@dataclass(frozen=True)
+class PointTriangleHits:
+    """First crossings of points through triangles.
+
+    point: (k,) ascending, each at most once.  triangle: (k,).  time: (k,).  weights: (k, 3) at the crossing.
+    side: (k,) side of the triangle from which the point came: +1 on the side of the normal, else -1.
+    """
+
+    point: Index
+    triangle: Index
+    time: Array
+    weights: Array
+    side: Array
+
+
+@dataclass(frozen=True)
+class EdgeEdgeHits:
+    """First crossings of pairs of edges.
+
+    first: (k,) edge of a, ascending.  second: (k,) edge of b.  time: (k,).  s, t: (k,) parameters along the edges.
+    side: (k,) the sign of (direction of a × direction of b) · (offset from a to b) before the crossing.
+    """
+
+    first: Index
+    second: Index
+    time: Array
+    s: Array
+    t: Array
+    side: Array
+
+
+def point_triangle_ccd(
+    points0: Array,
+    points1: Array,
+    vertices0: Array,
+    vertices1: Array,
+    triangles: Index,
+    margin: float = 0.0,
+    is_excluded: PairExclusion | None = None,
+) -> PointTriangleHits:
+    """Return the first triangle that each point (p, 3) crosses; both may move.
+
+    margin: m by which triangles are enlarged in their planes.  is_excluded: returns a mask of pairs of points and
+    triangles to ignore. A point that starts in the plane of a triangle counts as starting on its positive side.
+    """
+    corners0, corners1 = (x[triangles].transpose(1, 0, 2) for x in (vertices0, vertices1))
+    point, triangle = _candidate_pairs(points0[None], points1[None], corners0, corners1, margin)
+    if is_excluded is not None and len(point):
+        keep = ~is_excluded(point, triangle)
+        point, triangle = point[keep], triangle[keep]
+
+    def volume(point: Index, triangle: Index) -> CoplanarityPolynomial:
+        pairs = []
+        for points, corners in ((points0, corners0), (points1, corners1)):
+            a, b, c = (corner[triangle].T for corner in corners)
+            pairs.append((b - a, c - a, points[point].T - a))
+        return CoplanarityPolynomial(*zip(*pairs, strict=True))
+
+    keep = volume(point, triangle).may_have_root() if len(point) else np.zeros(0, dtype=bool)
+    point, triangle = point[keep], triangle[keep]
+    times, signs = volume(point, triangle).sign_changes()
+    time, weights, side = np.full(len(point), np.inf), np.zeros((len(point), 3)), np.ones(len(point))
+    for k in (2, 1, 0):
+        roots = np.flatnonzero(np.isfinite(times[k]))
+        now = times[k, roots]
+        positions = points0[point[roots]].T + now * (points1[point[roots]] - points0[point[roots]]).T
+        moved_corners = [
+            a[triangle[roots]].T + now * (b[triangle[roots]] - a[triangle[roots]]).T
+            for a, b in zip(corners0, corners1, strict=True)
+        ]
+        inside, found = _inside_weights(positions, moved_corners, margin)
+        roots, found = roots[inside], found[:, inside].T
+        time[roots], weights[roots], side[roots] = times[k, roots], found, signs[k, roots]
+    hit = np.flatnonzero(np.isfinite(time))
+    first = np.full(len(points0), np.inf)
+    np.minimum.at(first, point[hit], time[hit])
+    hit = hit[time[hit] <= first[point[hit]] + _SIMULTANEOUS]
+    # Hits are sorted by point, then triangle: keep the first of simultaneous ones.
+    hit = hit[np.unique(point[hit], return_index=True)[1]]
+    return PointTriangleHits(point[hit], triangle[hit], time[hit], weights[hit], side[hit])
+
+
+def triangles_sweeping_box(start: Triangles, end: Triangles, low: Array, high: Array) -> Index:
+    """Return the triangles whose swept bounding box overlaps a box from low to high (3,) m.
+
+    Points that stay in the box can cross only these triangles.
+    """
+    # Crossings this far outside a triangle still count.
+    slack = 10.0 * _WEIGHT_TOLERANCE * end.size
+    is_near = np.ones(len(start), dtype=bool)
+    for axis in range(3):
+        is_near &= np.minimum(start.low[axis], end.low[axis]) <= high[axis] + slack
+        is_near &= np.maximum(start.high[axis], end.high[axis]) >= low[axis] - slack
+    return np.flatnonzero(is_near)
+
+
+def edge_edge_ccd(
+    points_a0: Array,
+    points_a1: Array,
+    edges_a: Index,
+    points_b0: Array,
+    points_b1: Array,
+    edges_b: Index,
+    is_excluded: PairExclusion | None = None,
+) -> EdgeEdgeHits:
+    """Return the first crossing of each pair of edges (m, 2) and (n, 2) that pass through each other."""
+    a0, a1 = (x[edges_a].transpose(1, 0, 2) for x in (points_a0, points_a1))
+    b0, b1 = (x[edges_b].transpose(1, 0, 2) for x in (points_b0, points_b1))
+    first, second = _candidate_pairs(a0, a1, b0, b1, 0.0)
+    if is_excluded is not None and len(first):
+        keep = ~is_excluded(first, second)
+        first, second = first[keep], second[keep]
+
+    def volume(first: Index, second: Index) -> CoplanarityPolynomial:
+        pairs = []
+        for a, b in ((a0, b0), (a1, b1)):
+            (p, q), (r, s) = (end[first].T for end in a), (end[second].T for end in b)
+            pairs.append((q - p, s - r, r - p))
+        return CoplanarityPolynomial(*zip(*pairs, strict=True))
+
+    keep = volume(first, second).may_have_root() if len(first) else np.zeros(0, dtype=bool)
+    first, second = first[keep], second[keep]
+    times, signs = volume(first, second).sign_changes()
+    time, parameters, side = np.full(len(first), np.inf), np.zeros((2, len(first))), np.ones(len(first))
+    for k in (2, 1, 0):
+        roots = np.flatnonzero(np.isfinite(times[k]))
+        now = times[k, roots]
+        p, q = (x[first[roots]].T + now * (y[first[roots]] - x[first[roots]]).T for x, y in zip(a0, a1, strict=True))
+        r, u = (x[second[roots]].T + now * (y[second[roots]] - x[second[roots]]).T for x, y in zip(b0, b1, strict=True))
+        s, t, sines = closest_points_of_lines(p, q - p, r, u - r)
+        edge_parameters = np.stack([s, t])
+        inside = ((edge_parameters >= -_WEIGHT_TOLERANCE) & (edge_parameters <= 1.0 + _WEIGHT_TOLERANCE)).all(
+            axis=0
+        ) & (sines > 0.0)
+        roots, edge_parameters = roots[inside], edge_parameters[:, inside]
+        time[roots], parameters[:, roots], side[roots] = (
+            times[k, roots],
+            np.clip(edge_parameters, 0.0, 1.0),
+            signs[k, roots],
+        )
+    hit = np.flatnonzero(np.isfinite(time))
+    return EdgeEdgeHits(first[hit], second[hit], time[hit], parameters[0, hit], parameters[1, hit], side[hit])
+
+
+def _inside_weights(points: Array, corners: list[Array], margin: float) -> tuple[Mask, Array]:
+    """Return whether points (3, k) in the planes of triangles are inside (k,), and non-negative weights (3, k)."""
+    a, b, c = corners
+    u, v, w = b - a, c - a, points - a
+    normal = cross_rows(u, v)
+    square = (normal * normal).sum(axis=0)
+    is_degenerate = square <= 1e-24 * (u * u).sum(axis=0) * (v * v).sum(axis=0)
+    safe = np.where(is_degenerate, 1.0, square)
+    weights = np.empty((3, points.shape[1]))
+    weights[1] = (normal * cross_rows(w, v)).sum(axis=0) / safe
+    weights[2] = (normal * cross_rows(u, w)).sum(axis=0) / safe
+    weights[0] = 1.0 - weights[1] - weights[2]
+    min_weights = np.full(weights.shape, -_WEIGHT_TOLERANCE)
+    if margin > 0.0:
+        opposite = np.stack([c - b, c - a, b - a])
+        heights = np.sqrt(safe / np.maximum((opposite * opposite).sum(axis=1), 1e-300))
+        min_weights -= margin / np.maximum(heights, 1e-300)
+    inside = ~is_degenerate & (weights >= min_weights).all(axis=0)
+    weights = np.maximum(weights, 0.0)
+    return inside, weights / np.maximum(weights.sum(axis=0), 1e-300)
+
+
+def _candidate_pairs(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) -> tuple[Index, Index]:
+    """Return pairs (k,), (k,) of primitives with overlapping swept boxes, from corners (c, n, 3) at both times."""
+    empty = np.zeros(0, dtype=np.int64)
+    if a0.shape[1] == 0 or b0.shape[1] == 0:
+        return empty, empty
+    # Only relative motion matters: remove the mean displacement.
+    shift = (b1 - b0).mean(axis=(0, 1))
+    if not np.isfinite(shift).all():
+        shift = np.zeros(3)
+    a1, b1 = a1 - shift, b1 - shift
+    boxes = []
+    for start, end in ((a0, a1), (b0, b1)):
+        both = np.concatenate([start, end])
+        boxes.append((both.min(axis=0), both.max(axis=0)))
+    (low_a, high_a), (low_b, high_b) = boxes
+    slack = margin + 1e-12 * float(np.nanmax(np.abs(np.concatenate([low_b, high_b])), initial=0.0))
+    some_a = np.flatnonzero(_boxes_overlap(low_a, high_a, np.nanmin(low_b, axis=0), np.nanmax(high_b, axis=0), slack))
+    if len(some_a) == 0:
+        return empty, empty
+    bottom, top = low_a[some_a].min(axis=0), high_a[some_a].max(axis=0)
+    some_b = np.flatnonzero(_boxes_overlap(low_b, high_b, bottom, top, slack))
+    if len(some_b) == 0:
+        return empty, empty
+    a, b = (_MovingSpheres(x0[:, some], x1[:, some]) for x0, x1, some in ((a0, a1, some_a), (b0, b1, some_b)))
+    # Split paths into parts about as long as the primitives, but into a limited number.
+    length = 2.0 * max(float(np.median(b.radii)), float(np.median(a.radii)), (a.travel + b.travel) / _MAX_PIECES, 1e-12)
+    (centres_a, radii_a, owner_a, span_a), (centres_b, radii_b, owner_b, span_b) = a.split(length), b.split(length)
+    # Keep only parts of paths that reach the bounding box of the other set.
+    bottom, top = low_b[some_b].min(axis=0), high_b[some_b].max(axis=0)
+    enlarged_radii = (radii_a + slack)[:, None]
+    in_box = np.flatnonzero(((centres_a >= bottom - enlarged_radii) & (centres_a <= top + enlarged_radii)).all(axis=1))
+    first, second = overlapping_spheres(centres_a[in_box], radii_a[in_box] + slack, centres_b, radii_b)
+    first = in_box[first]
+    is_simultaneous = (span_a[first, 0] <= span_b[second, 1]) & (span_b[second, 0] <= span_a[first, 1])
+    first, second = sorted_pairs(some_a[owner_a[first[is_simultaneous]]], some_b[owner_b[second[is_simultaneous]]])
+    do_overlap = _boxes_overlap(low_a[first], high_a[first], low_b[second], high_b[second], slack)
+    return first[do_overlap], second[do_overlap]
+
+
+class _MovingSpheres:
+    """Bounding spheres of linearly moving primitives with corners (c, n, 3) at both times."""
+
+    def __init__(self, start: Array, end: Array) -> None:
+        self._centre0, self._centre1 = start.mean(axis=0), end.mean(axis=0)
+        corner_offsets = np.stack([start - self._centre0, end - self._centre1])
+        # The offset of a corner from the centre is linear in time, so it is longest at an end.
+        self.radii = np.sqrt((corner_offsets * corner_offsets).sum(axis=3).max(axis=(0, 1)))
+        self.travel = float(np.sqrt(((self._centre1 - self._centre0) ** 2).sum(axis=1)).sum())
+
+    def split(self, length: float) -> tuple[Array, Array, Index, Array]:
+        """Return bounding spheres of the paths split at length (m), see split_segments."""
+        centres, radii, owner, span = split_segments(self._centre0, self._centre1, length)
+        return centres, radii + self.radii[owner] * (1.0 + 1e-9), owner, span
+
+
+def _boxes_overlap(low_a: Array, high_a: Array, low_b: Array, high_b: Array, slack: float) -> Mask:
+    return np.asarray(((low_a <= high_b + slack) & (high_a >= low_b - slack)).all(axis=1))

@@ -1,0 +1,85 @@
+"""Closest points on triangles and lines, vectorised over many pairs. Vectors are stored as rows (3, k)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...base.arrays import Array
+from ..mesh.triangles import cross_rows
+
+_TINY = 1e-300
+
+
+def closest_points_on_triangles(points: Array, corners: Array) -> tuple[Array, Array, Array]:
+    """Return barycentric weights (3, k) of the closest points, offsets (3, k) from them, and squared distances (k,).
+
+    points: (3, k).  corners: (3 corners, 3, k).  Offsets point from the closest point to the query point. A weight is
+    exactly zero where the closest point is on a side or a corner. Only elementwise sums and products are used, so the
+    result of a pair does not depend on the other pairs of the call.
+    """
+    a, b, c = corners
+    u, v, w = b - a, c - a, points - a
+    uu, uv, vv = _dot(u, u), _dot(u, v), _dot(v, v)
+    normal = cross_rows(u, v)
+    square = _dot(normal, normal)
+    weights = np.empty((3, points.shape[1]))
+    # The division is meaningless for degenerate triangles; their sides decide below.
+    safe = np.where(square > 1e-24 * uu * vv, square, 1.0)
+    weights[1] = _dot(normal, cross_rows(w, v)) / safe
+    weights[2] = _dot(normal, cross_rows(u, w)) / safe
+    weights[0] = 1.0 - weights[1] - weights[2]
+    inside = (weights > 0.0).all(axis=0) & (square > 1e-24 * uu * vv)
+    height = _dot(w, normal) / safe
+    offset = height * normal
+    distance = _dot(offset, offset)
+    outside = np.flatnonzero(~inside)
+    if len(outside):
+        u, v, w, uu, uv, vv = (x[..., outside] for x in (u, v, w, uu, uv, vv))
+        wu, wv = _dot(w, u), _dot(w, v)
+        # Parameters t along the sides ab, ac and bc.
+        parameters = np.empty((3, len(outside)))
+        parameters[0] = _clamped_parameter(wu, uu)
+        parameters[1] = _clamped_parameter(wv, vv)
+        parameters[2] = _clamped_parameter(wv - wu + uu - uv, uu - 2.0 * uv + vv)
+        side = v - u
+        side_offsets = np.stack([w - parameters[0] * u, w - parameters[1] * v, (w - u) - parameters[2] * side])
+        squares = (side_offsets * side_offsets).sum(axis=1)
+        best = squares.argmin(axis=0)
+        row = np.arange(len(outside))
+        parameter, one = parameters[best, row], 1.0 - parameters[best, row]
+        zero = np.zeros(len(outside))
+        weights[:, outside] = np.where(
+            best == 0,
+            np.stack([one, parameter, zero]),
+            np.where(best == 1, np.stack([one, zero, parameter]), np.stack([zero, one, parameter])),
+        )
+        offset[:, outside] = side_offsets[best, :, row].T
+        distance[outside] = squares[best, row]
+    return weights, offset, distance
+
+
+def closest_points_of_lines(
+    start_a: Array, direction_a: Array, start_b: Array, direction_b: Array
+) -> tuple[Array, Array, Array]:
+    """Return parameters s, t (k,) of the closest points of lines, and sin² (k,) of the angle between them.
+
+    Parameters are in units of the direction vectors (3, k). Parallel lines give s = t = -1.
+    """
+    between = start_b - start_a
+    cross = cross_rows(direction_a, direction_b)
+    square = _dot(cross, cross)
+    lengths = _dot(direction_a, direction_a) * _dot(direction_b, direction_b)
+    sines = square / np.maximum(lengths, _TINY)
+    is_skew = (sines > 1e-24) & (square > _TINY)
+    safe = np.where(is_skew, square, 1.0)
+    s = np.where(is_skew, _dot(cross_rows(between, direction_b), cross) / safe, -1.0)
+    t = np.where(is_skew, _dot(cross_rows(between, direction_a), cross) / safe, -1.0)
+    return s, t, np.asarray(np.where(is_skew, sines, 0.0))
+
+
+def _clamped_parameter(along: Array, square: Array) -> Array:
+    return np.asarray(np.clip(along / np.maximum(square, _TINY), 0.0, 1.0))
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return np.asarray(a[0] * b[0] + a[1] * b[1] + a[2] * b[2])

@@ -1,0 +1,177 @@
+"""Exact intersections of surfaces and their penetration depth, as measured by tests and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...base.arrays import Array, Index, Mask
+from ..mesh.triangles import Topology, cross_rows
+from ..tetmesh.winding_number import WindingNumber
+from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
+from .proximity import Triangles, is_closed, nearest_triangles
+
+# An end of an edge is on a triangle's plane if it is closer than this, relative to the size of the surface.
+_ON_PLANE = 1e-9
+# Number of samples per interval of an edge between two intersections, at which its depth is measured.
+_SAMPLES_PER_INTERVAL = 9
+
+
+@dataclass(frozen=True)
+class SegmentHits:
+    """Intersections of segments with triangles.
+
+    segment: (k,) ascending.  triangle: (k,).  parameter: (k,) position along the segment, 0 to 1.
+    weights: (k, 3) barycentric coordinates in the triangle.
+    """
+
+    segment: Index
+    triangle: Index
+    parameter: Array
+    weights: Array
+
+
+def segment_triangle_hits(
+    starts: Array,
+    ends: Array,
+    surface: Triangles,
+    tolerance: float = 0.0,
+    is_excluded: Callable[[Index, Index], Mask] | None = None,
+) -> SegmentHits:
+    """Return where segments (e, 3) pass through triangles. One that hits a shared edge hits both of its triangles.
+
+    tolerance: m; a segment with an end closer than this to a triangle's plane does not count as passing through it.
+    is_excluded: returns a mask of pairs of segments and triangles to ignore.
+    """
+    segment, triangle = _candidate_pairs(starts, ends, surface)
+    if is_excluded is not None and len(segment):
+        keep = ~is_excluded(segment, triangle)
+        segment, triangle = segment[keep], triangle[keep]
+    start, end = starts[segment].T, ends[segment].T
+    corners = surface.corners.take(triangle, axis=2)
+    normal = surface.normal_rows.take(triangle, axis=1)
+    from_start, from_end = (((x - corners[0]) * normal).sum(axis=0) for x in (start, end))
+    crosses = (from_start * from_end < 0.0) & (np.minimum(np.abs(from_start), np.abs(from_end)) > tolerance)
+    direction = end - start
+    vertex_ids = surface.triangles[triangle].T
+    volumes = np.empty((3, len(segment)))
+    for k in range(3):
+        # Order the ends of each side by vertex index: both of its triangles get the same volume up to sign.
+        a, b = (k + 1) % 3, (k + 2) % 3
+        swap = vertex_ids[a] > vertex_ids[b]
+        low = np.where(swap, corners[b], corners[a]) - start
+        high = np.where(swap, corners[a], corners[b]) - start
+        volumes[k] = np.where(swap, -1.0, 1.0) * (cross_rows(low, high) * direction).sum(axis=0)
+    total = volumes.sum(axis=0)
+    through = crosses & ((volumes >= 0.0).all(axis=0) | (volumes <= 0.0).all(axis=0)) & (total != 0.0)
+    hits = np.flatnonzero(through)
+    parameter = from_start[hits] / (from_start[hits] - from_end[hits])
+    weights = np.ascontiguousarray((volumes[:, hits] / total[hits]).T)
+    return SegmentHits(segment[hits], triangle[hits], parameter, weights)
+
+
+def intersecting_edges(
+    vertices_a: Array,
+    triangles_a: Index,
+    vertices_b: Array,
+    triangles_b: Index,
+    tolerance: float | None = None,
+    is_excluded: Callable[[Index, Index], Mask] | None = None,
+) -> tuple[Index, Index]:
+    """Return edges (k, 2) of a that pass through triangles (k,) of b; touching does not count.
+
+    tolerance: m; by default a billionth of b's size.  is_excluded: returns a mask of pairs of edges (k, 2) and
+    triangles (k,) to ignore. For self-intersections pass the same array of vertices twice: an edge is then never tested
+    against triangles that share one of its vertices.
+    """
+    surface = Triangles(vertices_b, triangles_b)
+    edges = Topology.from_triangles(np.asarray(triangles_a, dtype=np.int64).reshape(-1, 3)).edges
+    same = vertices_a is vertices_b
+
+    def is_excluded_pair(edge: Index, triangle: Index) -> Mask:
+        out = np.zeros(len(edge), dtype=bool)
+        if same:
+            out |= (edges[edge][:, :, None] == surface.triangles[triangle][:, None, :]).any(axis=(1, 2))
+        if is_excluded is not None:
+            out |= is_excluded(edges[edge], triangle)
+        return out
+
+    limit = _ON_PLANE * surface.size if tolerance is None else tolerance
+    found = segment_triangle_hits(vertices_a[edges[:, 0]], vertices_a[edges[:, 1]], surface, limit, is_excluded_pair)
+    return edges[found.segment], found.triangle
+
+
+def depth_inside(points: Array, surface: Triangles) -> Array:
+    """Return the depths (p,) in m of points (p, 3) inside a closed surface: the distance to it, 0 outside."""
+    depth = np.zeros(len(points))
+    if len(surface) == 0 or len(points) == 0:
+        return depth
+    low, high = surface.low.min(axis=1), surface.high.max(axis=1)
+    in_box = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+    if len(in_box) == 0:
+        return depth
+    winding = WindingNumber(surface.vertices, surface.triangles)(points[in_box])
+    inside = in_box[np.abs(winding) > 0.5]
+    found = nearest_triangles(surface, points[inside], np.inf)
+    depth[inside[found.point]] = found.distance
+    return depth
+
+
+def penetration_depth(vertices_a: Array, triangles_a: Index, vertices_b: Array, triangles_b: Index) -> float:
+    """Return the penetration depth of two surfaces in m: the largest depth of a vertex or edge sample in the other one.
+
+    An open surface has no inside and gives a depth of 0.
+    """
+    a, b = Triangles(vertices_a, triangles_a), Triangles(vertices_b, triangles_b)
+    return max(_penetration_depth_into(a, b), _penetration_depth_into(b, a))
+
+
+def _penetration_depth_into(body: Triangles, other: Triangles) -> float:
+    if len(body) == 0 or not is_closed(other.triangles):
+        return 0.0
+    edges = body.topology.edges
+    starts, ends = body.vertices[edges[:, 0]], body.vertices[edges[:, 1]]
+    found = segment_triangle_hits(starts, ends, other)
+    hit_segments = np.unique(found.segment)
+    # Intervals between consecutive ends and intersections of an edge.
+    segment = np.concatenate([found.segment, hit_segments, hit_segments])
+    parameter = np.concatenate([found.parameter, np.zeros(len(hit_segments)), np.ones(len(hit_segments))])
+    order = np.lexsort((parameter, segment))
+    segment, parameter = segment[order], parameter[order]
+    same = np.flatnonzero(segment[1:] == segment[:-1])
+    steps = (np.arange(_SAMPLES_PER_INTERVAL) + 0.5) / _SAMPLES_PER_INTERVAL
+    sample_parameters = parameter[same][:, None] + steps * (parameter[same + 1] - parameter[same])[:, None]
+    owner = segment[same].repeat(_SAMPLES_PER_INTERVAL)
+    samples = starts[owner] + sample_parameters.reshape(-1, 1) * (ends - starts)[owner]
+    points = np.concatenate([body.vertices[np.unique(body.triangles)], samples])
+    return float(depth_inside(points, other).max(initial=0.0))
+
+
+def _candidate_pairs(starts: Array, ends: Array, surface: Triangles) -> tuple[Index, Index]:
+    """Return pairs of segments (k,) and triangles (k,) whose bounding boxes overlap."""
+    none = np.zeros(0, dtype=np.int64)
+    if len(surface) == 0 or len(starts) == 0:
+        return none, none
+    low, high = np.minimum(starts, ends), np.maximum(starts, ends)
+    near_segments = np.flatnonzero(((low <= surface.high.max(axis=1)) & (high >= surface.low.min(axis=1))).all(axis=1))
+    if len(near_segments) == 0:
+        return none, none
+    bottom, top = low[near_segments].min(axis=0)[:, None], high[near_segments].max(axis=0)[:, None]
+    near_triangles = np.flatnonzero(((surface.low <= top) & (surface.high >= bottom)).all(axis=0))
+    if len(near_triangles) == 0:
+        return none, none
+    middles = 0.5 * (surface.low + surface.high)[:, near_triangles]
+    radii = 0.5 * np.sqrt(((surface.high - surface.low)[:, near_triangles] ** 2).sum(axis=0))
+    radii = radii * (1.0 + 1e-9) + 1e-12 * np.abs(middles).max()
+    centres, reaches, owner, _ = split_segments(
+        starts[near_segments], ends[near_segments], 4.0 * float(np.median(radii))
+    )
+    first, second = overlapping_spheres(centres, reaches, np.ascontiguousarray(middles.T), radii)
+    segment, triangle = sorted_pairs(near_segments[owner[first]], near_triangles[second])
+    meets = (surface.high.take(triangle, axis=1) >= low[segment].T) & (
+        surface.low.take(triangle, axis=1) <= high[segment].T
+    )
+    kept = np.flatnonzero(meets.all(axis=0))
+    return segment[kept], triangle[kept]

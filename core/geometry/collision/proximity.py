@@ -1,0 +1,287 @@
+"""Exact nearest-triangle queries within a search radius, and inside/outside tests of closed surfaces.
+
+A k-d tree of triangle centres proposes candidates. The bounding disc of a triangle gives a lower bound of its distance,
+and so excludes most candidates before the exact test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from ...base.arrays import Array, Index, Mask
+from ..mesh.triangles import Topology, Triangles, is_closed, unit_vectors
+from ..tetmesh.winding_number import WindingNumber
+from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
+from .closest_points import closest_points_on_triangles
+
+__all__ = [
+    "NearestTriangles",
+    "PairExclusion",
+    "Topology",
+    "Triangles",
+    "is_closed",
+    "nearest_triangles",
+    "nearest_triangles_among",
+    "side_of_surface",
+]
+
+PairExclusion = Callable[[Index, Index], Mask]
+
+# Approximate number of pairs per chunk, which limits memory.
+_MAX_PAIRS = 1_000_000
+# Up to this number of pairs of points and discs, all of them are tested.
+_BRUTE_FORCE_PAIRS = 4_000
+# Upper limit of search radii, m.
+_MAX_REACH = 1e150
+# Distances that differ by less than this, relative to the size of the surface, are ties; bounds are no sharper.
+_TIE_TOLERANCE = 1e-12
+# A point closer than this, relative to the size, is on the surface: its offset has no direction.
+_ON_SURFACE = 1e-9
+
+
+@dataclass(frozen=True)
+class NearestTriangles:
+    """Nearest triangles of points.
+
+    point: (k,) query point, ascending.  triangle: (k,).  weights: (k, 3) barycentric coordinates of the closest point.
+    offset: (k, 3) m from the closest point to the query point.  distance: (k,) m.
+    """
+
+    point: Index
+    triangle: Index
+    weights: Array
+    offset: Array
+    distance: Array
+
+
+def nearest_triangles(
+    surface: Triangles,
+    points: Array,
+    reach: float | Array,
+    *,
+    normals: Array | None = None,
+    max_normal_cosine: float = -0.1,
+    is_excluded: PairExclusion | None = None,
+) -> NearestTriangles:
+    """Return the nearest allowed triangle of each point (p, 3) that has one within reach, in m: a number or (p,).
+
+    normals: (p, 3) unit; only triangles whose normal has a dot product below max_normal_cosine with the point's are
+    allowed, degenerate ones never.  is_excluded: returns a mask of pairs of points and triangles that are not allowed;
+    it may be called twice for a pair. Of equally near triangles the first one wins, degenerate ones last, independently
+    of the other points.
+    """
+    points = np.asarray(points, dtype=np.float64).reshape(-1, 3)
+    rows = np.ascontiguousarray(points.T)
+    reaches = np.broadcast_to(np.asarray(reach, dtype=np.float64), (len(points),))
+    near, among = _pairs_of_boxes(surface, rows, reaches)
+    size = np.full(len(near), surface.size)
+    search = _NearestSearch(
+        surface, rows.take(near, axis=1), reaches[near], size, near, normals, max_normal_cosine, is_excluded
+    )
+    if len(near) and len(among):
+        search.search(discs_within_reach(surface, among, search.points, float(reaches[near].max())))
+    return search.result()
+
+
+def nearest_triangles_among(
+    surface: Triangles,
+    points: Array,
+    reach: Array,
+    sizes: Array,
+    triangles: Index,
+    pairs: tuple[Index, Index],
+    is_excluded: PairExclusion,
+) -> NearestTriangles:
+    """Return the nearest allowed triangles among candidate pairs, for several surfaces stored as one.
+
+    reach: (p,) m.  sizes: (p,) m, size of the surface that a point is tested against.  triangles: (t,) candidates.
+    pairs: (k,), (k,) points and positions in `triangles` to test.
+    """
+    all_points = np.arange(len(points))
+    search = _NearestSearch(surface, np.ascontiguousarray(points.T), reach, sizes, all_points, None, 0.0, is_excluded)
+    if len(pairs[0]):
+        tested, disc = np.unique(pairs[1], return_inverse=True)
+        search.test_pairs(one_disc_per_triangle(surface, triangles[tested]), pairs[0], disc)
+    return search.result()
+
+
+def side_of_surface(
+    surface: Triangles, found: NearestTriangles, size: float | Array | None = None
+) -> tuple[Array, Array]:
+    """Return the sides (k,) of a closed surface (+1 outside, -1 inside) and its outward unit normals (k, 3) there.
+
+    size: m, a number or (k,); the size of the surface if None.
+
+    The sign comes from the pseudo-normal of the closest face, edge or vertex (Baerentzen, Aanaes 2005). Next to
+    degenerate triangles, which have no normal, it comes from the winding number.
+    """
+    is_zero = found.weights == 0.0
+    feature = surface.normals[found.triangle]
+    on_edge, on_vertex = is_zero.sum(axis=1) == 1, is_zero.sum(axis=1) >= 2
+    is_degenerate = surface.is_degenerate[found.triangle]
+    any_degenerate = bool(surface.is_degenerate.any())
+    if on_edge.any():
+        # The side from a corner to the next one is opposite the previous corner.
+        side = (is_zero[on_edge].argmax(axis=1) + 1) % 3
+        edge = surface.topology.triangle_edges[found.triangle[on_edge], side]
+        feature[on_edge] = surface.edge_normals[edge]
+        if any_degenerate:
+            is_degenerate[on_edge] |= surface.has_degenerate_triangle[0][edge]
+    if on_vertex.any():
+        corner = found.weights[on_vertex].argmax(axis=1)
+        vertex = surface.triangles[found.triangle[on_vertex], corner]
+        feature[on_vertex] = surface.vertex_normals[vertex]
+        if any_degenerate:
+            is_degenerate[on_vertex] |= surface.has_degenerate_triangle[1][vertex]
+    sign = np.where((found.offset * feature).sum(axis=1) >= 0.0, 1.0, -1.0)
+    is_off_surface = found.distance > _ON_SURFACE * (surface.size if size is None else size)
+    ambiguous = np.flatnonzero(is_degenerate & is_off_surface)
+    if len(ambiguous):
+        corners = surface.vertices[surface.triangles[found.triangle[ambiguous]]]
+        query_points = (found.weights[ambiguous][:, :, None] * corners).sum(axis=1) + found.offset[ambiguous]
+        inside = np.abs(WindingNumber(surface.vertices, surface.triangles)(query_points)) > 0.5
+        sign[ambiguous] = np.where(inside, -1.0, 1.0)
+    direction = sign[:, None] * found.offset / np.where(is_off_surface, found.distance, 1.0)[:, None]
+    return sign, np.where(is_off_surface[:, None], direction, unit_vectors(feature))
+
+
+def _pairs_of_boxes(surface: Triangles, rows: Array, reaches: Array) -> tuple[Index, Index]:
+    """Return points whose reach overlaps the bounding box of the surface, and triangles that overlap theirs."""
+    empty = np.zeros(0, dtype=np.int64)
+    if len(surface) == 0 or rows.shape[1] == 0:
+        return empty, empty
+    low, high = surface.low.min(axis=1), surface.high.max(axis=1)
+    is_near = np.isfinite(rows).all(axis=0)
+    for row, bottom, top in zip(rows, low, high, strict=True):
+        is_near &= (row >= bottom - reaches) & (row <= top + reaches)
+    near = np.flatnonzero(is_near)
+    if len(near) == 0:
+        return empty, empty
+    near_rows, far = rows.take(near, axis=1), float(reaches[near].max())
+    bottoms, tops = near_rows.min(axis=1) - far, near_rows.max(axis=1) + far
+    is_candidate = np.ones(len(surface), dtype=bool)
+    for k in range(3):
+        is_candidate &= (surface.high[k] >= bottoms[k]) & (surface.low[k] <= tops[k])
+    return near, np.flatnonzero(is_candidate)
+
+
+class _NearestSearch:
+    """State of a nearest-triangle search: upper bounds (k,) of the distances, and the exactly tested pairs."""
+
+    def __init__(
+        self,
+        surface: Triangles,
+        points: Array,
+        reaches: Array,
+        sizes: Array,
+        point_ids: Index,
+        normals: Array | None,
+        max_normal_cosine: float,
+        is_excluded: PairExclusion | None,
+    ) -> None:
+        self.points = points
+        self._surface, self._point_ids, self._is_excluded, self._max_normal_cosine = (
+            surface,
+            point_ids,
+            is_excluded,
+            max_normal_cosine,
+        )
+        self._normals = None if normals is None else np.ascontiguousarray(np.asarray(normals)[point_ids].T)
+        self._slack = _TIE_TOLERANCE * np.maximum(sizes, 1e-3 * float(np.abs(surface.corners).max(initial=0.0)))
+        self._reach = reaches
+        self._upper_bound = np.array(reaches, dtype=np.float64)
+        self._tested: list[tuple[Index, Index, Array]] = []
+
+    def search(self, discs: BoundingDiscs) -> None:
+        """Search large and small discs separately: the largest radius determines how many centres are candidates."""
+        large = discs.radii > 8.0 * float(np.median(discs.radii))
+        if large.any() and len(discs.radii) * self.points.shape[1] > _BRUTE_FORCE_PAIRS:
+            self._search_discs(discs.select(~large))
+            self.search(discs.select(large))
+        else:
+            self._search_discs(discs)
+
+    def result(self) -> NearestTriangles:
+        """Return the nearest triangles found."""
+        place, triangle = self._nearest_pairs()
+        corners = self._surface.corners.take(triangle, axis=2)
+        weights, way, square = closest_points_on_triangles(self.points.take(place, axis=1), corners)
+        across = np.ascontiguousarray(weights.T), np.ascontiguousarray(way.T)
+        return NearestTriangles(self._point_ids[place], triangle, *across, np.sqrt(square))
+
+    def _nearest_pairs(self) -> tuple[Index, Index]:
+        """Return the points (k,) that have a triangle in reach, and those triangles (k,)."""
+        if not self._tested:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        point, triangle, distance = (np.concatenate(parts) for parts in zip(*self._tested, strict=True))
+        tied = distance <= self._tie_limit(point)
+        point, triangle = point[tied], triangle[tied]
+        count = len(self._surface)
+        rank = triangle + np.where(self._surface.is_degenerate[triangle], count, 0)
+        best = np.full(self.points.shape[1], 2 * count)
+        np.minimum.at(best, point, rank)
+        there = np.flatnonzero(best < 2 * count)
+        return there, best[there] % count
+
+    def _search_discs(self, discs: BoundingDiscs) -> None:
+        count, number = self.points.shape[1], len(discs.radii)
+        if number * count <= _BRUTE_FORCE_PAIRS:
+            self.test_pairs(discs, np.arange(count).repeat(number), np.tile(np.arange(number), count))
+            return
+        radius = (float(discs.radii.max()) + float(self._slack.max())) * (1.0 + 1e-9)
+        tree = cKDTree(discs.centres.T, balanced_tree=False, compact_nodes=True, leafsize=16)
+        limit = (float(self._upper_bound.max()) + radius) * (1.0 + 1e-9)
+        _, disc = tree.query(self.points.T, distance_upper_bound=limit)
+        points = np.flatnonzero(disc < number)
+        self.test_pairs(discs, points, disc[points])
+        # Only discs with centres closer than this can contain a nearer point.
+        radii = (self._upper_bound + radius) * (1.0 + 1e-9)
+        self._search_near_centres(discs, tree, points[np.argsort(radii[points], kind="stable")], radii)
+
+    def _search_near_centres(self, discs: BoundingDiscs, tree: cKDTree, points: Index, radii: Array) -> None:
+        """Test all discs with centres closer than needed (p,), for the points asked (k,), smallest radius first."""
+        while len(points):
+            first = int(np.searchsorted(radii[points], 1.3 * radii[points[0]], side="right"))
+            chunk = points[: max(first, _BRUTE_FORCE_PAIRS // 8)]
+            farthest = min(float(radii[chunk[-1]]), _MAX_REACH)
+            chunk_tree = cKDTree(self.points[:, chunk].T, balanced_tree=False, compact_nodes=True, leafsize=16)
+            if len(chunk) * tree.n > _MAX_PAIRS and chunk_tree.count_neighbors(tree, farthest) > _MAX_PAIRS:
+                chunk = chunk[: max(len(chunk) // 4, _MAX_PAIRS // tree.n, 1)]
+                farthest = min(float(radii[chunk[-1]]), _MAX_REACH)
+                chunk_tree = cKDTree(self.points[:, chunk].T, balanced_tree=False, compact_nodes=True, leafsize=16)
+            points = points[len(chunk) :]
+            pairs = chunk_tree.sparse_distance_matrix(tree, farthest, output_type="ndarray")
+            point, disc = chunk[pairs["i"]], pairs["j"]
+            some = np.flatnonzero(pairs["v"] <= radii[point])
+            self.test_pairs(discs, point[some], disc[some])
+
+    def test_pairs(self, discs: BoundingDiscs, point: Index, disc: Index) -> None:
+        """Test pairs of points (k,) and discs (k,) exactly, unless their bounds exclude them."""
+        low, high = discs.distance_bounds(disc, self.points.take(point, axis=1))
+        keep = np.flatnonzero(low <= self._tie_limit(point))
+        point, triangle, low, high = point[keep], discs.triangles[disc[keep]], low[keep], high[keep]
+        if self._normals is not None:
+            against = self._normals.take(point, axis=1) * self._surface.normal_rows.take(triangle, axis=1)
+            keep = np.flatnonzero(against.sum(axis=0) < self._max_normal_cosine)
+            point, triangle, low, high = point[keep], triangle[keep], low[keep], high[keep]
+        if self._is_excluded is not None and len(point):
+            keep = np.flatnonzero(~self._is_excluded(self._point_ids[point], triangle))
+            point, triangle, low, high = point[keep], triangle[keep], low[keep], high[keep]
+        np.minimum.at(self._upper_bound, point, high)
+        keep = np.flatnonzero(low <= self._tie_limit(point))
+        point, triangle = point[keep], triangle[keep]
+        corners = self._surface.corners.take(triangle, axis=2)
+        _, _, square = closest_points_on_triangles(self.points.take(point, axis=1), corners)
+        distance = np.sqrt(square)
+        within = np.flatnonzero(distance <= self._reach[point])
+        point, triangle, distance = point[within], triangle[within], distance[within]
+        np.minimum.at(self._upper_bound, point, distance)
+        self._tested.append((point, triangle, distance))
+
+    def _tie_limit(self, point: Index) -> Array:
+        """Return the largest distances (k,) in m that count as ties with the nearest one."""
+        return np.asarray(self._upper_bound[point] * (1.0 + _TIE_TOLERANCE) + self._slack[point])

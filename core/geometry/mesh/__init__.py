@@ -1,0 +1,1 @@
+"""Surface meshes: topology, seams, orientation, subdivision, decimation and rigid motions."""

@@ -1,0 +1,177 @@
+"""Triangulated surface of an object: checks, clean-up for inside/outside tests, measures and samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+from ...base.arrays import Array, Index
+from ...base.errors import MeshError
+
+# Vertices closer than this, relative to the size of the surface, are welded.
+_WELD_TOLERANCE = 1e-6
+# Ratio of the area of a closed surface to its squared thickness, from which on it can be simulated as a shell, and from
+# which on it has to be: tetrahedra of half the thickness would number more than 20,000.
+SHELL_AREA_RATIO, MAX_SOLID_AREA_RATIO = 300.0, 6700.0
+
+
+@dataclass(frozen=True)
+class Surface:
+    """Triangulated rest surface of an object.
+
+    name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3).
+    thickness_modifier: modifier after the simulation that gives an open surface its thickness; for messages.
+    """
+
+    name: str
+    vertices: Array
+    triangles: Index
+    thickness_modifier: str = ""
+
+    @property
+    def size(self) -> float:
+        """Diagonal of the bounding box, m."""
+        return float(np.linalg.norm(np.ptp(self.vertices, axis=0)))
+
+
+def check_surface(surface: Surface) -> None:
+    """Raise MeshError if the surface has no faces or no usable vertices."""
+    if len(surface.vertices) == 0 or len(surface.triangles) == 0:
+        raise MeshError(f"{surface.name}: the mesh has no faces; choose an object with a closed surface.")
+    check_vertices(surface)
+
+
+def triangle_areas(vertices: Array, triangles: Index) -> Array:
+    """Return the areas (t,) of triangles in m^2."""
+    corners = vertices[triangles]
+    normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    return np.asarray(0.5 * np.linalg.norm(normals, axis=1))
+
+
+def check_vertices(surface: Surface) -> None:
+    """Raise MeshError if there are no vertices, or invalid ones, or all are at one point."""
+    name = surface.name
+    if len(surface.vertices) == 0:
+        raise MeshError(f"{name}: the mesh has no vertices; choose another object.")
+    broken = int((~np.isfinite(surface.vertices).all(axis=1)).sum())
+    if broken:
+        raise MeshError(f"{name}: the position is NaN at {broken} of its vertices; delete or move them.")
+    extent = np.ptp(surface.vertices, axis=0)
+    if not extent.max() > 0.0:
+        raise MeshError(f"{name}: all vertices lie in one point; choose an object with a shape.")
+
+
+def weld_vertices(vertices: Array) -> tuple[Index, Index]:
+    """Weld vertices (v, 3) at the same position: return the first vertex (w,) of each group, and each one's group (v,).
+
+    Imported meshes and Blender's text objects have duplicate vertices along seams and creases.
+    """
+    step = _WELD_TOLERANCE * max(float(np.linalg.norm(np.ptp(vertices, axis=0))), 1e-30)
+    _, first, label = np.unique(np.round(vertices / step), axis=0, return_index=True, return_inverse=True)
+    return first, label.reshape(-1)
+
+
+def clean_triangles(surface: Surface) -> tuple[Array, Index]:
+    """Return welded vertices, and triangles without duplicates and degenerate ones, each piece oriented outward.
+
+    A piece of negative volume inside another piece is left unchanged: it is a cavity. Raises MeshError if none remains.
+    """
+    first, label = weld_vertices(surface.vertices)
+    vertices, triangles = surface.vertices[first], label[surface.triangles]
+    a, b, c = triangles.T
+    triangles = triangles[(a != b) & (b != c) & (c != a)]
+    _, keep = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
+    triangles = triangles[np.sort(keep)]
+    if len(triangles) == 0:
+        raise MeshError(f"{surface.name}: all faces are thinner than a hair; choose Springs as its Kind.")
+
+    edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
+    graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(vertices),) * 2)
+    count, piece = connected_components(graph, directed=False)
+    piece = piece[triangles[:, 0]]
+    middle = vertices.mean(axis=0)
+    corners = vertices[triangles] - middle
+    volumes = np.bincount(piece, np.linalg.det(corners) / 6.0, minlength=count)
+    negative = np.flatnonzero(volumes < 0.0)
+    for k in negative:
+        low, high = (f(vertices[triangles[piece == k]].reshape(-1, 3), axis=0) for f in (np.min, np.max))
+        for other in np.flatnonzero(volumes > -volumes[k]):
+            hull = vertices[triangles[piece == other]].reshape(-1, 3)
+            if (hull.min(axis=0) < low).all() and (hull.max(axis=0) > high).all():
+                break
+        else:
+            triangles[piece == k] = triangles[piece == k][:, [0, 2, 1]]
+    return vertices, triangles
+
+
+def count_open_edges(triangles: Index) -> int:
+    """Return the number of edges that belong to an odd number of triangles."""
+    return len(border_edges(triangles))
+
+
+def open_area_ratio(vertices: Array, triangles: Index) -> float:
+    """Return the relative area of holes, each estimated as a fan around its centre. Seams are welded first."""
+    if not len(vertices):
+        return 0.0
+    first, label = weld_vertices(vertices)
+    vertices, triangles = vertices[first], label[triangles]
+    ends = border_edges(triangles)
+    if not len(ends):
+        return 0.0
+    graph = coo_matrix((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(vertices),) * 2)
+    _, labels = connected_components(graph, directed=False)
+    _, hole = np.unique(labels[ends[:, 0]], return_inverse=True)
+    sums = np.stack([np.bincount(hole, part) for part in vertices[ends].mean(axis=1).T], axis=1)
+    middle = sums / np.bincount(hole)[:, None]
+    a, b = (vertices[ends[:, k]] - middle[hole] for k in (0, 1))
+    fans = 0.5 * float(np.linalg.norm(np.cross(a, b), axis=1).sum())
+    return fans / max(float(triangle_areas(vertices, triangles).sum()), 1e-30)
+
+
+def mean_thickness(vertices: Array, triangles: Index) -> float:
+    """Return the mean thickness of a closed surface in m: twice its volume over its area, as of a thin plate."""
+    if not len(triangles):
+        return 0.0
+    corners = vertices[triangles] - vertices.mean(axis=0)
+    area = float(triangle_areas(vertices, triangles).sum())
+    return 2.0 * abs(float(np.linalg.det(corners).sum())) / 6.0 / max(area, 1e-300)
+
+
+def is_shell(vertices: Array, triangles: Index, area_ratio: float = SHELL_AREA_RATIO) -> bool:
+    """Return whether the area of a closed surface exceeds area_ratio times its squared thickness."""
+    area = float(triangle_areas(vertices, triangles).sum()) if len(triangles) else 0.0
+    thickness = mean_thickness(vertices, triangles)
+    return 0.0 < area_ratio * thickness**2 < area
+
+
+def border_edges(triangles: Index) -> Index:
+    """Return the edges (k, 2) that belong to an odd number of triangles."""
+    edges = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+    found, counts = np.unique(edges, axis=0, return_counts=True)
+    return np.asarray(found[counts % 2 == 1])
+
+
+def sample_triangles(vertices: Array, triangles: Index, spacing: float) -> Array:
+    """Return points (s, 3) on the triangles, at most about spacing (m) apart.
+
+    Triangles are bisected at their longest edge, which keeps slivers cheap; one point is kept per small cell.
+    """
+    corners = vertices[triangles]
+    points = [vertices[np.unique(triangles)]]
+    while len(corners):
+        sides = np.linalg.norm(corners - np.roll(corners, -1, axis=1), axis=2)
+        large = sides.max(axis=1) > spacing
+        points.append(corners[~large].mean(axis=1))
+        corners, longest = corners[large], sides[large].argmax(axis=1)
+        row = np.arange(len(corners))
+        a, b, c = (corners[row, (longest + k) % 3] for k in range(3))
+        middle = 0.5 * (a + b)
+        points.append(middle)
+        corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
+    every = np.concatenate(points)
+    _, first = np.unique(np.round(every / (0.5 * spacing)) @ np.array([1.0, 2.0**20, 2.0**40]), return_index=True)
+    kept: Array = every[np.sort(first)]
+    return kept

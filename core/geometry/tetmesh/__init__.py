@@ -1,0 +1,1 @@
+"""Tetrahedralisation of closed surfaces, and the embedding of points in the tetrahedra."""

@@ -1,0 +1,1 @@
+"""Methods of the literature: damping models, integrators, and reproduced experiments."""

@@ -1,0 +1,123 @@
+"""Interface of all dampings, and the classes that combine several of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from scipy.sparse import block_diag, csr_matrix
+
+from ...base.arrays import Array
+from ...materials import ElasticMaterial
+from ...system.discretization import BodyDiscretization
+from .clusters import Mesh
+
+
+@dataclass(frozen=True)
+class DampedBody:
+    """One block with the settings of its damping.
+
+    block: its nodes and elements.
+    dials: values of the damping's parameters by name.
+    material: with the dialled stiffness.
+    eigenvalue: lambda_1 of its slowest region, 1/s^2.
+    stiffness_factor: factor on the block's energies.
+    """
+
+    block: BodyDiscretization
+    dials: Mapping[str, Any]
+    material: ElasticMaterial
+    eigenvalue: float
+    stiffness_factor: float = 1.0
+
+    @property
+    def mesh(self) -> Mesh:
+        return Mesh.from_elements(self.block.mass, self.block.groups)
+
+
+def sum_matrices(matrices: Sequence[csr_matrix]) -> csr_matrix:
+    """Return the sum of one or more matrices."""
+    return sum(matrices[1:], matrices[0])
+
+
+class DissipationPotential(Protocol):
+    """Dissipation potential: D = v C(x) v/2."""
+
+    def matrix(self, positions: Array) -> csr_matrix: ...
+
+
+class Damping:
+    """Base class of dampings, which act on velocities, by forces -C(x) v with a positive semi-definite C, or by both.
+
+    name, label, description: as in the panel.  number: value stored in .blend files.
+    parameters: names of the settings that it reads.
+    conserves_linear_momentum, conserves_angular_momentum: of a free body.
+    is_dissipative: whether its action on velocities never adds energy.
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    label: ClassVar[str]
+    description: ClassVar[str]
+    parameters: ClassVar[tuple[str, ...]] = ()
+    conserves_linear_momentum: ClassVar[bool] = True
+    conserves_angular_momentum: ClassVar[bool] = True
+    is_dissipative: ClassVar[bool] = True
+
+    def __init__(self, body: DampedBody) -> None:
+        """Raises ParameterError if the damping does not support the body."""
+        self.body = body
+
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        """Return damped velocities (n, 3) m/s from the predicted ones.
+
+        start_velocities: (n, 3) m/s, at the step's start.  h: s.
+        """
+        return predicted
+
+    def matrix(self, positions: Array) -> csr_matrix | None:
+        """Return C (3n, 3n) in N s/m of the body at positions (n, 3) m; None without such a force."""
+        return None
+
+
+class PotentialDamping(Damping):
+    """Damping by given potentials, for scenes without settings."""
+
+    name = "POTENTIAL"
+    label = "Potential"
+    description = "Damps by dissipation potentials that the scene defines"
+
+    def __init__(self, *potentials: DissipationPotential) -> None:
+        self._potentials = potentials
+
+    def matrix(self, positions: Array) -> csr_matrix | None:
+        return (
+            sum_matrices([potential.matrix(positions) for potential in self._potentials]) if self._potentials else None
+        )
+
+
+class BlockwiseDamping(Damping):
+    """Separate damping for each block of a system; relative motion of blocks is not damped."""
+
+    name = "BLOCKWISE"
+    label = "Block by Block"
+    description = "Damps each body by its own method"
+
+    def __init__(self, parts: Sequence[tuple[slice, Damping | None]]) -> None:
+        """parts: nodes of each block in the stack, and its damping or None."""
+        self._parts = parts
+
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        damped = predicted.copy()
+        for part, one in self._parts:
+            if one is not None:
+                damped[part] = one.damp_velocities(positions[part], start_velocities[part], predicted[part], h)
+        return damped
+
+    def matrix(self, positions: Array) -> csr_matrix | None:
+        matrices = [(part, one.matrix(positions[part]) if one is not None else None) for part, one in self._parts]
+        if all(matrix is None for _, matrix in matrices):
+            return None
+        empty = [csr_matrix((3 * (part.stop - part.start),) * 2) if m is None else m for part, m in matrices]
+        return block_diag(empty, format="csr")

@@ -1,0 +1,61 @@
+"""Direct damping towards common motion: of the body ([Sch] (7)), or of many small clusters (section 3.2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...base.arrays import Array
+from .clusters import CLUSTERS, Clusters
+from .damping import DampedBody, Damping
+from .frame_rate import retained_fraction
+from .stages import damping_stages
+from .torque import TORQUE_SCHEMES, DampingForces
+
+
+class DirectDamping(Damping):
+    """Direct damping of relative velocities in clusters, without a net torque if the scheme removes it."""
+
+    name = "DIRECT"
+    number = 6
+    label = "Direct"
+    description = "Damps motion relative to the mean motion of the body, of each piece or of each small part"
+    parameters = ("gamma", "clusters", "torque", "torque_then")
+
+    def __init__(self, body: DampedBody) -> None:
+        super().__init__(body)
+        self._mesh = body.mesh
+        self._stages = []
+        for kind, torque in damping_stages(body.dials):
+            clusters = CLUSTERS[kind](self._mesh)
+            shares = (
+                None
+                if body.block.ray_origin_weights is None
+                else ray_origin_weights(clusters, body.block.ray_origin_weights)
+            )
+            self._stages.append((clusters, torque, shares))
+
+    def damp_velocities(self, positions: Array, start_velocities: Array, predicted: Array, h: float) -> Array:
+        gamma = 1.0 - retained_fraction(self.body.dials["gamma"], h)
+        velocities = predicted
+        for clusters, torque, shares in self._stages:
+            member = velocities[clusters.node_index]
+            relative = member - clusters.mean_per_cluster(member)[clusters.cluster_index]
+            forces = -(gamma / h) * clusters.mass[:, None] * relative
+            damping_forces = DampingForces(clusters, forces, positions[clusters.node_index], relative, h, shares)
+            torque_free = TORQUE_SCHEMES[torque](damping_forces)
+            velocities = velocities + h * clusters.sum_per_node(torque_free) / self._mesh.mass[:, None]
+        return velocities
+
+
+def ray_origin_weights(clusters: Clusters, painted: Array) -> Array:
+    """Return the weights (p,) of the memberships in their cluster's centre: mass times the node's painted value (n,).
+
+    Clusters without paint are weighted by mass alone. The factor of mass makes paint of 1 everywhere the centre of
+    mass, and limits the acceleration of nodes that take up a net force to the painted share.
+    """
+    weight = clusters.mass * painted[clusters.node_index]
+    total, mass = clusters.sum_per_cluster(weight), clusters.sum_per_cluster(clusters.mass)
+    part = np.divide(
+        weight, total[clusters.cluster_index], out=np.zeros_like(weight), where=total[clusters.cluster_index] > 0.0
+    )
+    return np.where(total[clusters.cluster_index] > 0.0, part, clusters.mass / mass[clusters.cluster_index])

@@ -1,0 +1,85 @@
+"""Strain-rate damping ([SRD]), by default as "good Rayleigh" (12): lambda_d = beta lambda, mu_d = beta mu.
+
+Both are dialled by factors on these values, so that solids have the two independent viscosities of (15).
+
+It damps deformation only: a rigid motion of the deformed body has no strain rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.sparse import csr_matrix
+
+from ...base.arrays import Array, Index
+from ...base.errors import ParameterError
+from ...materials import Energy, Membrane, RodBending, ShellBending, StrainEnergy, TetElasticity
+from ...materials.strain_energy import isotropic_moduli
+from ...materials.strains import BiotStrain, GreenStrain, SpatialStrain, Strain
+from ...materials.surface_strains import SurfaceGreenStrain
+from .damping import DampedBody, Damping, DissipationPotential, sum_matrices
+from .dissipation import Dissipation
+from .rayleigh import rayleigh_beta
+
+STRAINS: dict[str, Callable[[Array, Index], Strain]] = {
+    "GREEN": GreenStrain,
+    "BIOT": BiotStrain,
+    "SPATIAL": SpatialStrain,
+}
+
+
+@dataclass(frozen=True)
+class BendingRateDamping:
+    """Damping potential C = scale (d theta/d x)^T K_b (d theta/d x) of the angles' rate; ignores rigid rotation."""
+
+    energy: ShellBending | RodBending
+    scale: float
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        return (self.scale * self.energy.strain_stiffness(positions)).tocsr()
+
+
+class StrainRateDamping(Damping):
+    """Damping of the strain rate of each elastic energy."""
+
+    name = "STRAIN_RATE"
+    number = 7
+    label = "Strain Rate"
+    description = "Damps deformation by the damping ratio of the first mode. Does not damp rotation and flight"
+    parameters = ("damping_ratio", "lambda_d", "mu_d", "strain", "anisotropy", "damp_axis")
+
+    def __init__(self, body: DampedBody) -> None:
+        super().__init__(body)
+        self._potentials = [self._potential_of(energy) for energy in body.block.energies]
+
+    def _potential_of(self, energy: Energy) -> DissipationPotential:
+        body, dials = self.body, self.body.dials
+        scale, count = rayleigh_beta(body), len(body.block.rest)
+        if isinstance(energy, StrainEnergy):
+            # Uses the strain energy's modulus, as dialled.
+            return Dissipation(energy.strain, scale * body.stiffness_factor * energy.moduli, energy.weights, count)
+        if isinstance(energy, ShellBending | RodBending):
+            return BendingRateDamping(energy, scale * body.stiffness_factor)
+        if isinstance(energy, Membrane):
+            fabric = energy.fabric
+            sheet = body.stiffness_factor * isotropic_moduli(
+                dials["lambda_d"] * fabric.lam, dials["mu_d"] * fabric.mu, 2
+            )
+            return Dissipation(
+                SurfaceGreenStrain(energy.shape_gradients, energy.triangles), scale * sheet, energy.weights, count
+            )
+        if not isinstance(energy, TetElasticity):
+            raise ParameterError(
+                f"{body.block.name}: Strain Rate does not support its elastic model. Choose another damping."
+            )
+        lam, mu = dials["lambda_d"] * body.material.lam, dials["mu_d"] * body.material.mu
+        viscosity = scale * isotropic_moduli(lam, mu, 3)
+        # A potential permits stronger damping along one direction of the rest shape.
+        along = "XYZ".index(dials["damp_axis"])
+        viscosity[along, along] *= dials["anisotropy"]
+        strain = STRAINS[dials["strain"]](body.block.rest, energy.tets)
+        return Dissipation(strain, viscosity, energy.weights, count)
+
+    def matrix(self, positions: Array) -> csr_matrix:
+        return sum_matrices([potential.matrix(positions) for potential in self._potentials])

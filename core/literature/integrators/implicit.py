@@ -1,0 +1,165 @@
+"""Implicit steps: backward Euler's minimisation from other starts and over other time intervals.
+
+Velocity-level dampings act on the velocities at the step's start; potentials enter the minimisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ...base.arrays import Array
+from ...settle.controls import Controls, StepReport
+from ...solvers.objective import Outcome
+from ...steppers.implicit import Stepper
+from ...system.inputs import BlockInputs, Inputs, NoReferenceMotion
+from ...system.state import State
+from .integrator import DampedSystem, Integrator
+
+
+def _with_damped_velocities(dynamics: DampedSystem, state: State, h: float) -> State:
+    return replace(state, velocities=dynamics.damped_velocities(state, state.velocities, h))
+
+
+def _solve_stage(
+    stepper: Stepper,
+    state: State,
+    start_positions: Array,
+    velocities: Array,
+    inputs: Inputs,
+    h: float,
+    controls: Controls,
+    damping_positions: Array | None = None,
+) -> tuple[Array, StepReport]:
+    """Return backward Euler's velocities v (n, 3) from a start over h: M (v - v_start)/h = f(start + h v) - C v."""
+    # With a follow-through of 1 the reference motion cancels, so it is omitted.
+    start_state = State(state.time, start_positions, velocities, np.zeros_like(start_positions), state.history)
+    pinned_inputs = tuple(replace(one, reference=NoReferenceMotion()) for one in inputs)
+    # The start forces may have made the stage's velocities far too large; the state's own are a better guess.
+    after, report = stepper.step(
+        start_state, pinned_inputs, h, replace(controls, follow_through=1.0), state.velocities, damping_positions
+    )
+    return after.velocities, report
+
+
+class BackwardEuler(Integrator):
+    """Backward Euler, M (v+ - v)/h = f(x+) - C v+, x+ = x + h v+, solved to the tolerance."""
+
+    name = "BACKWARD_EULER"
+    number = 0
+    label = "Backward Euler"
+    description = "Solves an implicit step that is always stable. Longer steps add more numerical damping"
+    order = 1
+    is_implicit = supports_follow_through = True
+
+    @staticmethod
+    def step(
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        after, report = dynamics.stepper.step(_with_damped_velocities(dynamics, state, h), inputs, h, controls)
+        return (after, report) if report.outcome is Outcome.CONVERGED else (state, report)
+
+
+class LinearBackwardEuler(Integrator):
+    """Backward Euler with a single Newton iteration, as in most solvers."""
+
+    name = "LINEAR_BACKWARD_EULER"
+    number = 1
+    label = "Backward Euler, One Iteration"
+    description = (
+        "Solves an implicit step with linearised forces. Fastest implicit method, less accurate in large bends"
+    )
+    order = 1
+    is_implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        damped_state = _with_damped_velocities(dynamics, state, h)
+        v, report = _solve_stage(
+            dynamics.linear_stepper, state, state.positions, damped_state.velocities, inputs, h, controls
+        )
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.state_with_pins(state, state.positions + h * v, v.copy(), inputs, h), report
+
+
+class ImplicitMidpoint(Integrator):
+    """Implicit midpoint rule: half a backward Euler step, doubled.
+
+    M (v+ - v)/h = f(x + h v_m/2) - C v_m, v_m = (v + v+)/2, x+ = x + h v_m.
+    """
+
+    name = "IMPLICIT_MIDPOINT"
+    number = 3
+    label = "Implicit Midpoint"
+    description = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
+    order = 2
+    is_implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        damped_state = _with_damped_velocities(dynamics, state, h)
+        half_inputs = tuple(replace(one, end=0.5 * (one.start + one.end)) for one in inputs)
+        # C evaluated at the start would leave a first-order error.
+        midpoint_positions = dynamics.system.with_pins(state.positions + 0.5 * h * damped_state.velocities, half_inputs)
+        middle, report = _solve_stage(
+            dynamics.stepper,
+            state,
+            state.positions,
+            damped_state.velocities,
+            half_inputs,
+            0.5 * h,
+            controls,
+            midpoint_positions,
+        )
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.state_with_pins(
+            state, state.positions + h * middle, 2.0 * middle - damped_state.velocities, inputs, h
+        ), report
+
+
+class Newmark(Integrator):
+    """Newmark's method with beta = 1/4 and gamma = 1/2, the average acceleration.
+
+    x+ = x + h (v + v+)/2 and M (v+ - v) = h/2 (f + f+): half a step of backward Euler from x + h v/2 and v + h a/2.
+    """
+
+    name = "NEWMARK"
+    number = 2
+    label = "Newmark"
+    description = (
+        "Averages the accelerations at both ends of the step. Implicit, second order, almost no numerical damping"
+    )
+    order = 2
+    is_implicit = True
+
+    @staticmethod
+    def step(
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        damped_state = _with_damped_velocities(dynamics, state, h)
+        system = dynamics.system
+        force = dynamics.force(
+            state, damped_state.velocities, inputs, dynamics.stiffness_per_block(controls), at_end=False
+        )
+        start = state.positions + 0.5 * h * damped_state.velocities
+        start_velocities = damped_state.velocities + 0.5 * h * force / system.mass[:, None]
+        # A pin's mean velocity is the same in both halves.
+        half_inputs = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
+        start = system.with_pins(start, tuple(BlockInputs(one.start, one.start) for one in half_inputs))
+        # Evaluate C near the end: in the middle it would leave a first-order error.
+        end_positions = system.with_pins(state.positions + h * damped_state.velocities, inputs)
+        after, report = _solve_stage(
+            dynamics.stepper, state, start, start_velocities, half_inputs, 0.5 * h, controls, end_positions
+        )
+        if report.outcome is not Outcome.CONVERGED:
+            return state, report
+        return dynamics.state_with_pins(
+            state, state.positions + 0.5 * h * (damped_state.velocities + after), after.copy(), inputs, h
+        ), report

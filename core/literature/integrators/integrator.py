@@ -1,0 +1,104 @@
+"""Interface of integrators, and the forces on a damped system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ...base.arrays import Array
+from ...settle.controls import Controls, StepReport
+from ...steppers.implicit import Stepper
+from ...system.inputs import BlockInputs, Inputs
+from ...system.state import State
+from ...system.system import System
+from ...system.term import StiffnessScaling
+from ..damping.damping import Damping
+
+
+@dataclass(frozen=True)
+class DampedSystem:
+    """Damped system.
+
+    stepper: backward Euler with the damping's potential.  linear_stepper: the same with a single Newton iteration.
+    """
+
+    stepper: Stepper
+    linear_stepper: Stepper
+    damping: Damping | None = None
+
+    @property
+    def system(self) -> System:
+        return self.stepper.system
+
+    def stiffness_per_block(self, controls: Controls) -> Array:
+        """Return the stiffness factor of each block, (b,)."""
+        return controls.stiffness_per_block(len(self.system.blocks))
+
+    def force(self, state: State, velocities: Array, inputs: Inputs, factors: Array, at_end: bool = True) -> Array:
+        """Return the forces (n, 3) N at the state's positions and velocities (n, 3) m/s.
+
+        factors: (b,) stiffness factor of each block.  at_end: whether the pins are at the end of the inputs or at their
+        start.
+        """
+        system, positions = self.system, state.positions
+        inputs_at_time = inputs if at_end else tuple(one.at_start() for one in inputs)
+        total = system.mass[:, None] * system.acceleration(inputs, np.arange(len(system.mass)))
+        for place, factor, energy in system.active_energies(state, inputs_at_time):
+            part = system.slices[place]
+            scale = factors[place] if factor is StiffnessScaling.SCALED else 1.0
+            total[part] = total[part] - scale * energy.value_gradient(positions[part])[1]
+        if system.links is not None:
+            total = total - system.links.value_gradient(positions, factors)[1]
+        viscous = self.damping.matrix(positions) if self.damping else None
+        if viscous is not None:
+            total = total - (viscous @ velocities.ravel()).reshape(-1, 3)
+        return total
+
+    def damped_velocities(self, state: State, predicted: Array, h: float) -> Array:
+        """Return the velocities (n, 3) m/s after damping."""
+        if self.damping is None:
+            return predicted
+        return self.damping.damp_velocities(state.positions, state.velocities, predicted, h)
+
+    def state_with_pins(self, state: State, positions: Array, velocities: Array, inputs: Inputs, h: float) -> State:
+        """Return the state at the end of a step, with the hard pins at their targets."""
+        pinned_positions = self.system.with_pins(positions, inputs)
+        pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
+        memory = self.system.updated_history(state.history, pinned_positions)
+        return State(
+            state.time + h,
+            pinned_positions,
+            self.system.with_pins(velocities, pin_velocities),
+            np.zeros_like(pinned_positions),
+            memory,
+        )
+
+
+class Integrator:
+    """Base class of integrators.
+
+    name, label, description: as in the panel.  number: value stored in .blend files.
+    order: of the error in h, undamped or with a damping that is a potential.
+    is_implicit: whether it stays bounded for any h.
+    supports_follow_through: whether it supports values of follow-through other than 1.
+    """
+
+    name: ClassVar[str]
+    number: ClassVar[int]
+    label: ClassVar[str]
+    description: ClassVar[str]
+    order: ClassVar[int]
+    is_implicit: ClassVar[bool]
+    supports_follow_through: ClassVar[bool] = False
+
+    @staticmethod
+    def step(
+        dynamics: DampedSystem, state: State, inputs: Inputs, h: float, controls: Controls
+    ) -> tuple[State, StepReport]:
+        """Return the state h seconds later, and a report.
+
+        If the step fails, the report's outcome says so, and the state is returned unchanged.
+        """
+        raise NotImplementedError

@@ -1,0 +1,101 @@
+"""Implicit step with the damping evaluated at its end, for the Jacobians of [SRD] 3.4.
+
+    M (v+ - v^) = g (f_e(x+) + f_d(x+, v+) + M g_0),   x+ = x^ + g v+
+
+Backward Euler has g = h, x^ = x, v^ = v; Newmark's average acceleration has g = h/2, x^ = x + h v/2 and v^ = v + h a/2.
+DampSim's own steps evaluate C at their start, so that [SRD] (9) occurs in none of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from scipy.sparse import csc_matrix, diags
+from scipy.sparse.linalg import splu
+
+from ...base.arrays import Array
+from ...materials.strain_energy import StrainEnergy
+from ...system.system import System
+from ..damping.dissipation import Dissipation
+
+
+class PositionJacobian(StrEnum):
+    """Used part of the damping force's derivative with respect to positions, [SRD] (9)."""
+
+    WHOLE = "whole"
+    SYMMETRIC = "without its second part"
+    CLAMPED = "clamped, without its second part"
+    NONE = "none"
+
+
+@dataclass(frozen=True)
+class RateStepResult:
+    """Result of a step.
+
+    positions, velocities: (n, 3).
+    iterations: of Newton's method.
+    converged: whether they were sufficient.
+    """
+
+    positions: Array
+    velocities: Array
+    iterations: int
+    converged: bool
+
+
+@dataclass(frozen=True)
+class RateStep:
+    """Stepper for one block with a strain energy, either free or with fixed pins.
+
+    elastic_clamped: whether the elastic Hessian also has its stress clamped.
+    newmark: Newmark's average acceleration instead of backward Euler.
+    max_iterations: an unconverged result is accepted after these.
+    tolerance: of the velocity change, relative to the largest velocity.
+    """
+
+    system: System
+    energy: StrainEnergy
+    damping: Dissipation
+    jacobian: PositionJacobian = PositionJacobian.CLAMPED
+    elastic_clamped: bool = True
+    newmark: bool = False
+    max_iterations: int = 60
+    tolerance: float = 1e-10
+
+    def _force(self, x: Array, v: Array) -> Array:
+        weight = self.system.mass[:, None] * self.system.gravity
+        return np.asarray(weight - self.energy.value_gradient(x)[1] + self.damping.force(x, v))
+
+    def _residual_jacobian(self, x: Array, v: Array, g: float) -> csc_matrix:
+        """Return the derivative of the residual with respect to v+."""
+        total = diags(self.system.mass.repeat(3)) + g * self.damping.matrix(x)
+        total = total + g * g * self.energy.hessian(x, self.elastic_clamped)
+        if self.jacobian is not PositionJacobian.NONE:
+            is_whole, is_clamped = self.jacobian is PositionJacobian.WHOLE, self.jacobian is PositionJacobian.CLAMPED
+            total = total - g * g * self.damping.position_jacobian(x, v, is_whole, is_clamped)
+        return total.tocsc()
+
+    def step(self, positions: Array, velocities: Array, h: float) -> RateStepResult:
+        """Advance positions and velocities (n, 3) by h seconds."""
+        mass = self.system.mass[:, None]
+        g, x0, v0 = h, positions, velocities
+        if self.newmark:
+            g, x0 = 0.5 * h, positions + 0.5 * h * velocities
+            v0 = velocities + 0.5 * h * self._force(positions, velocities) / mass
+        free = np.flatnonzero(np.repeat(~self.system.is_fixed, 3))
+        v = np.where(self.system.is_fixed[:, None], 0.0, velocities)
+        iterations, converged = 0, False
+        while iterations < self.max_iterations and not converged:
+            x = np.where(self.system.is_fixed[:, None], positions, x0 + g * v)
+            residual = (mass * (v - v0) - g * self._force(x, v)).ravel()[free]
+            change = np.zeros(v.size)
+            change[free] = -splu(self._residual_jacobian(x, v, g)[free][:, free]).solve(residual)
+            v = v + change.reshape(v.shape)
+            iterations += 1
+            if not np.isfinite(v).all():
+                break
+            converged = float(np.abs(change).max()) <= self.tolerance * float(np.abs(v).max())
+        x = np.where(self.system.is_fixed[:, None], positions, x0 + g * v)
+        return RateStepResult(x, v, iterations, converged)

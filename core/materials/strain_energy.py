@@ -1,0 +1,72 @@
+"""Energies quadratic in a strain, summed over elements: U = sum w/2 eps E eps ([SRD] section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..base.arrays import Array
+from .assembly import assemble_matrix, assemble_vector, project_positive
+from .strains import Strain, components_from_tensors, tensors_from_components
+
+
+def isotropic_moduli(lam: float, mu: float, dimension: int) -> Array:
+    """Return isotropic moduli lambda 1 1^T + 2 mu I (c, c) in Mandel components of symmetric tensors."""
+    count = dimension * (dimension + 1) // 2
+    unit = np.zeros(count)
+    unit[:dimension] = 1.0
+    return np.asarray(lam * np.outer(unit, unit) + 2.0 * mu * np.eye(count))
+
+
+@dataclass(frozen=True)
+class StrainEnergy:
+    """Energy of a strain with moduli (c, c) or (m, c, c) and weights (m,); weight * modulus is an energy in J.
+
+    clamp_compression: the geometric part of a projected Hessian uses only the tensile part of the stress ([SRD] after
+    (9)); otherwise each element block is projected. rounding: J.
+    """
+
+    strain: Strain
+    moduli: Array
+    weights: Array
+    clamp_compression: bool = False
+
+    @property
+    def rounding(self) -> float:
+        return 8.0 * float(np.finfo(float).eps * np.abs(self.moduli).max() * self.weights.sum())
+
+    def _strain_and_stress(self, corners: Array) -> tuple[Array, Array]:
+        """Return the strains and stresses (m, c)."""
+        values = self.strain.values(corners)
+        return values, (self.moduli @ values[:, :, None])[:, :, 0]
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        corners = positions[self.strain.elements]
+        values, stress = self._strain_and_stress(corners)
+        forces = np.einsum("m,mc,mcw->mw", self.weights, stress, self.strain.gradient(corners))
+        energy = 0.5 * float(np.einsum("m,mc,mc->", self.weights, values, stress))
+        return energy, assemble_vector(forces, self.strain.elements, len(positions))
+
+    def with_nodal_scale(self, factors: Array) -> StrainEnergy:
+        return replace(self, weights=self.weights * factors[self.strain.elements].mean(axis=1))
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        corners = positions[self.strain.elements]
+        _, stress = self._strain_and_stress(corners)
+        if project and self.clamp_compression:
+            stress = tensile_stress(stress)
+        B = self.strain.gradient(corners)
+        blocks = B.transpose(0, 2, 1) @ self.moduli @ B + self.strain.contracted_hessian(corners, stress)
+        if project and not self.clamp_compression:
+            blocks = project_positive(blocks)
+        return assemble_matrix(blocks * self.weights[:, None, None], self.strain.elements, len(positions))
+
+
+def tensile_stress(stress: Array) -> Array:
+    """Return stress components (m, c) with negative principal stresses set to zero."""
+    dimension = {1: 1, 3: 2, 6: 3}[stress.shape[1]]
+    if dimension == 1:
+        return np.maximum(stress, 0.0)
+    return components_from_tensors(project_positive(tensors_from_components(stress, dimension)))

@@ -1,0 +1,208 @@
+"""Strain measures of elements and their derivatives with respect to nodal positions.
+
+A strain maps the corners of elements (m, k, 3) m to components (m, c). Tensors are stored in Mandel notation (the
+off-diagonal components times sqrt 2), so that the dot product of components equals that of the tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from ..base.arrays import Array, Index
+
+_ROOT = np.sqrt(2.0)
+
+
+class Strain(Protocol):
+    """Interface of a strain measure. elements: (m, k) nodes of each element."""
+
+    elements: Index
+
+    def values(self, corners: Array) -> Array:
+        """Return the strain components (m, c) at corners (m, k, 3)."""
+        ...
+
+    def gradient(self, corners: Array) -> Array:
+        """Return the derivatives (m, c, 3k) of the strain with respect to the corners."""
+        ...
+
+    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
+        """Return the second derivatives of the strain contracted with a stress (m, c): (m, 3k, 3k)."""
+        ...
+
+
+def symmetric_indices(dimension: int) -> tuple[Array, Array, Array]:
+    """Return rows, columns and factors of the components of a symmetric tensor, the diagonal first."""
+    upper = [(i, j) for i in range(dimension) for j in range(i + 1, dimension)]
+    rows = np.array([*range(dimension), *(i for i, _ in upper)])
+    columns = np.array([*range(dimension), *(j for _, j in upper)])
+    return rows, columns, np.where(rows == columns, 1.0, _ROOT)
+
+
+def tensors_from_components(components: Array, dimension: int) -> Array:
+    """Return the symmetric tensors (m, d, d) with Mandel components (m, c), d = dimension."""
+    rows, columns, factors = symmetric_indices(dimension)
+    result = np.zeros((len(components), dimension, dimension))
+    result[:, rows, columns] = result[:, columns, rows] = components / factors
+    return result
+
+
+def components_from_tensors(tensor: Array) -> Array:
+    """Return the Mandel components (m, c) of symmetric tensors (m, d, d)."""
+    rows, columns, factors = symmetric_indices(tensor.shape[1])
+    return np.asarray(tensor[:, rows, columns] * factors)
+
+
+def shape_gradients(rest: Array, elements: Index) -> Array:
+    """Return the gradients (m, k, d) in 1/m of the linear shape functions in material coordinates. rest: (n, d) m."""
+    corners = rest[elements]
+    inverse = np.linalg.inv((corners[:, 1:] - corners[:, :1]).transpose(0, 2, 1))
+    return np.concatenate([-inverse.sum(axis=1, keepdims=True), inverse], axis=1)
+
+
+def finite_difference_hessian(gradient: Callable[[Array], Array], corners: Array, stress: Array) -> Array:
+    """Return second derivatives contracted with a stress (m, c), by central differences of a gradient: (m, 3k, 3k)."""
+    m, k, _ = corners.shape
+    step = 1e-6 * float(np.abs(corners - corners.mean(axis=1, keepdims=True)).max())
+    H = np.empty((m, 3 * k, 3 * k))
+    for column in range(3 * k):
+        perturbed = corners.reshape(m, -1).copy()
+        perturbed[:, column] += step
+        forward = gradient(perturbed.reshape(m, k, 3))
+        perturbed[:, column] -= 2.0 * step
+        backward = gradient(perturbed.reshape(m, k, 3))
+        H[:, column] = np.einsum("mc,mcw->mw", stress, forward - backward) / (2.0 * step)
+    return 0.5 * (H + H.transpose(0, 2, 1))
+
+
+class GreenStrain:
+    """Green strain (F^T F - I)/2 of tetrahedra (rest (n, 3) m) or triangles in space (rest (n, 2) m, in the plane)."""
+
+    def __init__(self, rest: Array, elements: Index) -> None:
+        self.elements = elements
+        self.dimension = rest.shape[1]
+        self._shape_gradients = shape_gradients(rest, elements)
+
+    def deformation_gradients(self, corners: Array) -> Array:
+        """Return the deformation gradients F (m, 3, d)."""
+        return np.asarray(corners.transpose(0, 2, 1) @ self._shape_gradients)
+
+    def values(self, corners: Array) -> Array:
+        F = self.deformation_gradients(corners)
+        return components_from_tensors(0.5 * (F.transpose(0, 2, 1) @ F - np.eye(self.dimension)))
+
+    def gradient(self, corners: Array) -> Array:
+        rows, columns, factors = symmetric_indices(self.dimension)
+        F, G = self.deformation_gradients(corners), self._shape_gradients
+        # d eps_ab / d x_k = (F_a G_kb + F_b G_ka)/2
+        half = np.einsum("mia,mka->maki", F[:, :, rows], G[:, :, columns])
+        other = np.einsum("mia,mka->maki", F[:, :, columns], G[:, :, rows])
+        whole = 0.5 * factors[:, None, None] * (half + other)
+        return np.asarray(whole.reshape(len(corners), len(rows), 3 * corners.shape[1]))
+
+    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
+        corner_products = (
+            self._shape_gradients
+            @ tensors_from_components(stress, self.dimension)
+            @ self._shape_gradients.transpose(0, 2, 1)
+        )
+        m, k, _ = corner_products.shape
+        return np.asarray(np.einsum("mkl,ij->mkilj", corner_products, np.eye(3)).reshape(m, 3 * k, 3 * k))
+
+
+class BiotStrain:
+    """Biot strain S - I with F = R S, of corotational elements; its rate is Green's in eigenvectors of S, rescaled."""
+
+    def __init__(self, rest: Array, elements: Index) -> None:
+        self.elements = elements
+        self._green = GreenStrain(rest, elements)
+        self.dimension = self._green.dimension
+
+    def _principal_stretches(self, corners: Array) -> tuple[Array, Array]:
+        """Return the principal stretches (m, d) and directions (m, d, d)."""
+        F = self._green.deformation_gradients(corners)
+        values, vectors = np.linalg.eigh(F.transpose(0, 2, 1) @ F)
+        return np.sqrt(np.maximum(values, 0.0)), vectors
+
+    def values(self, corners: Array) -> Array:
+        sizes, V = self._principal_stretches(corners)
+        return components_from_tensors((V * (sizes - 1.0)[:, None, :]) @ V.transpose(0, 2, 1))
+
+    def gradient(self, corners: Array) -> Array:
+        # C = S S gives S'_ij = C'_ij/(s_i + s_j) in the eigenvectors of S, and C' = 2 E'.
+        sizes, V = self._principal_stretches(corners)
+        total = np.maximum(sizes[:, :, None] + sizes[:, None, :], 1e-12)
+        rows, columns, factors = symmetric_indices(self.dimension)
+        rates = self._green.gradient(corners) / factors[:, None]
+        m, _, width = rates.shape
+        full = np.zeros((m, self.dimension, self.dimension, width))
+        full[:, rows, columns] = full[:, columns, rows] = rates
+        turned = np.einsum("mai,mabw,mbj->mijw", V, full, V) * (2.0 / total)[..., None]
+        back = np.einsum("mai,mijw,mbj->mabw", V, turned, V)
+        return np.asarray(back[:, rows, columns] * factors[:, None])
+
+    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
+        """Return the contracted second derivatives by finite differences, which are accurate enough for a Hessian."""
+        return finite_difference_hessian(self.gradient, corners, stress)
+
+
+class SpatialStrain:
+    """Rate of deformation sym(F' F^-1) of tetrahedra, as in a Newtonian fluid: for damping of Neo-Hookean bodies.
+
+    Only the gradient (the rate) is spatial; values are those of the Green strain.
+    """
+
+    def __init__(self, rest: Array, elements: Index) -> None:
+        self.elements = elements
+        self._green = GreenStrain(rest, elements)
+        self.dimension = self._green.dimension
+
+    def values(self, corners: Array) -> Array:
+        return self._green.values(corners)
+
+    def gradient(self, corners: Array) -> Array:
+        # Spatial gradients of the shape functions: G F^-1. A degenerate element has none and adds no damping.
+        F = self._green.deformation_gradients(corners)
+        spatial_gradients = self._green._shape_gradients @ np.linalg.pinv(F)
+        rows, columns, factors = symmetric_indices(3)
+        unit = np.eye(3)
+        half = np.einsum("ia,mka->maki", unit[:, rows], spatial_gradients[:, :, columns])
+        other = np.einsum("ia,mka->maki", unit[:, columns], spatial_gradients[:, :, rows])
+        return np.asarray(
+            (0.5 * factors[:, None, None] * (half + other)).reshape(len(corners), len(rows), 3 * corners.shape[1])
+        )
+
+    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
+        return self._green.contracted_hessian(corners, stress)
+
+
+class SpringStrain:
+    """Strain |x_i - x_j|/L - 1 of springs ([SRD] 3.6)."""
+
+    def __init__(self, lengths: Array, elements: Index) -> None:
+        self.elements = elements
+        self.lengths = lengths
+
+    def _directions_and_lengths(self, corners: Array) -> tuple[Array, Array]:
+        """Return the unit directions (m, 3) and lengths (m,) of the springs."""
+        offset = corners[:, 0] - corners[:, 1]
+        length = np.linalg.norm(offset, axis=1)
+        return offset / np.maximum(length, 1e-30)[:, None], length
+
+    def values(self, corners: Array) -> Array:
+        return np.asarray((self._directions_and_lengths(corners)[1] / self.lengths - 1.0)[:, None])
+
+    def gradient(self, corners: Array) -> Array:
+        unit, _ = self._directions_and_lengths(corners)
+        return np.asarray((np.concatenate([unit, -unit], axis=1) / self.lengths[:, None])[:, None, :])
+
+    def contracted_hessian(self, corners: Array, stress: Array) -> Array:
+        unit, length = self._directions_and_lengths(corners)
+        transverse = (np.eye(3) - unit[:, :, None] * unit[:, None, :]) / np.maximum(length, 1e-30)[:, None, None]
+        block = transverse * (stress[:, 0] / self.lengths)[:, None, None]
+        return np.concatenate(
+            [np.concatenate([block, -block], axis=2), np.concatenate([-block, block], axis=2)], axis=1
+        )

@@ -1,0 +1,1 @@
+"""The objective of a substep: reference motion, inertia, potential, contact and sleep."""

@@ -1,0 +1,108 @@
+"""Plastic update at the end of a step (docs/explanation/physics/09-plasticity.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..materials.plastic_flow import YieldSurface
+from ..system.discretization import BodyDiscretization
+from ..system.plastic import PlasticTerm
+from ..system.state import KEY_SEPARATOR, State, history_of_block
+from ..system.system import System
+from ..system.term import History
+from .deformation_history import with_force_change
+
+# Flow changes up to this value in every component are ignored.
+_FLOW_TOLERANCE = 1e-10
+# Mean change of plastic strain in a term's elements that requires a new stiffness at rest.
+_STIFFNESS_UPDATE_STRAIN = 0.2
+
+
+@dataclass(frozen=True)
+class PlasticUpdate:
+    """Plastic update of a block at the end of a step.
+
+    yield_surface: None if the block does not flow.
+    reset: whether the plastic strain is removed.
+    """
+
+    yield_surface: YieldSurface | None = None
+    reset: bool = False
+
+
+def initial_plastic_state(block: BodyDiscretization) -> History:
+    """Return the plastic history of a block at the start of a shot; empty if no element can flow."""
+    found: dict[str, Array] = {}
+    for term in plastic_terms(block):
+        found |= {f"{block.name}{KEY_SEPARATOR}{name}": value for name, value in term.initial_history().items()}
+    return found
+
+
+def plastic_terms(block: BodyDiscretization) -> list[PlasticTerm]:
+    """Return the terms of a block whose elements can flow."""
+    return [term for term in block.terms if isinstance(term, PlasticTerm)]
+
+
+def has_plastic_flow(block: BodyDiscretization, history: History) -> bool:
+    """Return whether a history contains plastic flow of a block, present or past."""
+    return any(f"{block.name}{KEY_SEPARATOR}{term.name}" in history for term in plastic_terms(block))
+
+
+def apply_plastic_flow(system: System, state: State, updates: Sequence[PlasticUpdate]) -> State:
+    """Apply the plastic update at the end of a step.
+
+    Positions stay unchanged. The elastic force in the history of the waveform law becomes that of the updated flow.
+
+    updates: of the first blocks; other blocks do not flow.
+    """
+    history: History = state.history
+    for block_index, update in enumerate(updates):
+        if update.yield_surface is None and not update.reset:
+            continue
+        block, positions = system.blocks[block_index], state.positions[system.slices[block_index]]
+        for term in plastic_terms(block):
+            block_history = history_of_block(history, block.name)
+            before = term.current_flow(block_history)
+            after = (
+                term.flow.zero_flow() if update.reset else _updated_flow(term, before, positions, update.yield_surface)
+            )
+            if np.abs(after - before).max(initial=0.0) <= _FLOW_TOLERANCE:
+                continue
+            force_change = -term.energy_from_history(block_history).value_gradient(positions)[1]
+            history = {**history, f"{block.name}{KEY_SEPARATOR}{term.name}": after}
+            force_change = force_change + term.energy_after(after).value_gradient(positions)[1]
+            history = with_force_change(system, history, block_index, force_change)
+    return state if history is state.history else replace(state, history=history)
+
+
+def _updated_flow(term: PlasticTerm, before: Array, positions: Array, yield_surface: YieldSurface | None) -> Array:
+    """Return the flow of a term after the plastic update at given positions."""
+    return before if yield_surface is None else term.flow.updated_flow(before, positions, yield_surface)
+
+
+def commit_plastic_rest_shape(system: System, state: State) -> State:
+    """Update the flow that defines the stiffness at rest, at the end of a frame.
+
+    The decision depends on the plastic flow alone, so an interrupted bake resumes identically.
+    """
+    history = dict(state.history)
+    for block in system.blocks:
+        block_history = history_of_block(history, block.name)
+        terms = [term for term in plastic_terms(block) if term.name in block_history]
+        is_stale = False
+        for term in terms:
+            reference = block_history.get(term.reference_flow_key)
+            current = term.current_flow(block_history)
+            amounts = term.flow.equivalent_strain(current, term.flow.zero_flow() if reference is None else reference)
+            is_stale = is_stale or float(amounts.mean() if len(amounts) else 0.0) > _STIFFNESS_UPDATE_STRAIN
+        if is_stale:
+            is_modelled = all(np.array_equal(term.current_flow(block_history), term.flow.zero_flow()) for term in terms)
+            for term in terms:
+                history[f"{block.name}{KEY_SEPARATOR}{term.reference_flow_key}"] = term.current_flow(block_history)
+                if is_modelled:
+                    del history[f"{block.name}{KEY_SEPARATOR}{term.reference_flow_key}"]
+    return replace(state, history=history)

@@ -1,0 +1,161 @@
+"""Reference motion of a region during a step: the motion that counts as no deformation.
+
+See docs/explanation/physics/02-settle-law.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.arrays import Array, Index, take_rows
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..system.inputs import Inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.system import System
+
+
+@dataclass(frozen=True)
+class RegionSlice:
+    """The free nodes of a region that lie in one block.
+
+    block_index: index of the block in the system.
+    rows: rows of these nodes among the region's free nodes.
+    nodes: (k,) node numbers in the block.
+    """
+
+    block_index: int
+    rows: slice
+    nodes: Index
+
+
+def region_slices(system: System, region: Region) -> tuple[RegionSlice, ...]:
+    """Return the slices of a region by block, in the order of its free nodes."""
+    slices = []
+    for block_index, part in enumerate(system.slices):
+        first, last = (int(k) for k in np.searchsorted(region.free, [part.start, part.stop]))
+        if last > first:
+            slices.append(RegionSlice(block_index, slice(first, last), region.free[first:last] - part.start))
+    return tuple(slices)
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """System, state and inputs at the start of a step.
+
+    pin_start, pin_end: (p, 3) m, positions of all pins at the start and end of the step, in the order of System.pinned.
+    h: length of the step, s.
+    """
+
+    system: System
+    state: State
+    inputs: Inputs
+    pin_start: Array
+    pin_end: Array
+    h: float
+
+    @staticmethod
+    def create(system: System, state: State, inputs: Inputs, h: float) -> StepContext:
+        """Create the context of a step of h s."""
+        start, end = (
+            np.concatenate([getattr(block_inputs, side) for block_inputs in inputs]) for side in ("start", "end")
+        )
+        return StepContext(system, state, inputs, start, end, h)
+
+    def external_forces(self, nodes: Index) -> Array:
+        """Return the external forces on nodes (k,), (k, 3) N."""
+        return take_rows(self.system.mass, nodes)[:, None] * self.system.acceleration(self.inputs, nodes)
+
+    def pin_indices(self, nodes: Index) -> Index:
+        """Return the indices of pinned nodes among all pins."""
+        return np.searchsorted(self.system.pinned, nodes)
+
+
+@dataclass(frozen=True)
+class ReferenceVelocity:
+    """Velocity of the reference motion at the free nodes (f,) of a region.
+
+    at_current, at_undeformed: (f, 3) m/s, displacement in the step divided by its length, at the nodes' current and
+        undeformed positions.
+    rotation: (3, 3), or (f, 3, 3) if each node has its own.
+    """
+
+    at_current: Array
+    at_undeformed: Array
+    rotation: Array
+
+
+def reference_velocity(context: StepContext, region: Region, slices: Sequence[RegionSlice]) -> ReferenceVelocity:
+    """Return the reference velocity of a region. slices: see region_slices()."""
+    x = take_rows(context.state.positions, region.free)
+    if not len(region.constrained_nodes):
+        return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
+    references = [context.inputs[part.block_index].reference for part in slices]
+    if all(reference is None for reference in references):
+        return _rigid_pin_velocity(context, region)
+    at_current, at_undeformed, rotation = np.empty_like(x), np.empty_like(x), np.empty((len(x), 3, 3))
+    if None in references:
+        rigid = _rigid_pin_velocity(context, region)
+        at_current, at_undeformed, rotation = (
+            rigid.at_current,
+            rigid.at_undeformed,
+            np.tile(rigid.rotation, (len(x), 1, 1)),
+        )
+    for part, reference in zip(slices, references, strict=True):
+        if reference is not None:
+            current = x[part.rows]
+            undeformed = reference.undeformed_positions(part.nodes)
+            undeformed = current if undeformed is None else undeformed
+            at_current[part.rows] = (reference.end_positions(part.nodes, current) - current) / context.h
+            at_undeformed[part.rows] = (reference.end_positions(part.nodes, undeformed) - undeformed) / context.h
+            rotation[part.rows] = reference.rotations(part.nodes)
+    return ReferenceVelocity(at_current, at_undeformed, rotation)
+
+
+def _rigid_pin_velocity(context: StepContext, region: Region) -> ReferenceVelocity:
+    """Return the reference velocity given by the best rigid motion of the region's pins."""
+    rest, x = take_rows(context.system.rest, region.free), take_rows(context.state.positions, region.free)
+    pin_indices = context.pin_indices(region.constrained_nodes)
+    start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
+    if np.array_equal(start, end):
+        # Exactly zero without rounding errors, so that later tests recognise a region at rest.
+        return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
+    rotation, translation = fit_rigid_motion(start, end)
+    # Pins that leave the region free to swing do not define its position; use the body itself.
+    correspondence = (
+        (rest, x) if region.rigid_modes else (take_rows(context.system.rest, region.constrained_nodes), start)
+    )
+    body_rotation, body_translation = fit_rigid_motion(*correspondence)
+    undeformed = rest @ body_rotation.T + body_translation
+    # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
+    displacement_map = rotation - np.eye(3)
+    return ReferenceVelocity(
+        (x @ displacement_map.T + translation) / context.h,
+        (undeformed @ displacement_map.T + translation) / context.h,
+        rotation,
+    )
+
+
+def rotate(rotation: Array, vectors: Array) -> Array:
+    """Rotate vectors (f, 3) by one rotation (3, 3), or each by its own (f, 3, 3)."""
+    return np.asarray(vectors @ rotation.T if rotation.ndim == 2 else (rotation @ vectors[:, :, None])[:, :, 0])
+
+
+def expand_to_nodes(values: Array, slices: Sequence[RegionSlice]) -> Array:
+    """Expand one value per block (b,) to the free nodes of a region (f,)."""
+    return np.repeat(values[[part.block_index for part in slices]], [len(part.nodes) for part in slices])
+
+
+def predicted_pin_positions(context: StepContext, region: Region, predicted: Array) -> Array:
+    """Return the predicted end positions of a region's pins, (p, 3) m.
+
+    Soft pins move with the predicted free nodes (f, 3).
+    """
+    positions = context.pin_end[context.pin_indices(region.constrained_nodes)]
+    free_rows = np.minimum(np.searchsorted(region.free, region.constrained_nodes), len(region.free) - 1)
+    is_soft = region.free[free_rows] == region.constrained_nodes
+    positions[is_soft] = predicted[free_rows[is_soft]]
+    return positions

@@ -1,0 +1,364 @@
+"""Potential psi of one substep with its preconditioner.
+
+See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the inertia.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+
+from ..base.arrays import Array, Index, take_rows
+from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..settle.controls import Controls
+from ..settle.support_modes import ContactEnvironment
+from ..solvers.displacement_criterion import max_norm
+from ..solvers.factorisation import LowRank, Solve
+from ..solvers.objective import AcceptedPoint
+from ..solvers.preconditioner import build_preconditioner
+from ..system.fibres import has_active_fibres
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.term import ForceTerm
+from .contact_problem import ActiveContacts, StepPreconditioner
+from .deformation_history import without_history
+from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, waveform_inertia
+from .preconditioner_refresh import PreconditionerRefresh
+from .reference_motion import StepContext
+from .step_end import StepEnd
+from .step_potential import StepPotential, StepStartForces, ThetaWeights, nodal_theta, step_start_forces
+from .stepper_view import StepperView
+from .warm_start import last_step_secant
+
+
+class StepProblem:
+    """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
+
+    def __init__(
+        self,
+        stepper_view: StepperView,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        use_fallback_coefficients: bool = False,
+        damping_positions: Array | None = None,
+        environment: ContactEnvironment | None = None,
+    ) -> None:
+        """use_fallback_coefficients: whether all regions use them.  damping_positions: see Stepper.step()."""
+        system = stepper_view.system
+        self._stepper, self._state, self._inputs, self._h, self._use_fallback_coefficients = (
+            stepper_view,
+            state,
+            inputs,
+            h,
+            use_fallback_coefficients,
+        )
+        self._environment = environment or ContactEnvironment()
+        self._active_contacts: ActiveContacts | None = None
+        self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
+        self._end_positions = system.with_pins(state.positions, inputs)
+        self._reference = (self._end_positions - state.positions) / h
+        fallback_regions = (
+            range(len(controls.laws)) if use_fallback_coefficients else self._environment.rebounding_regions
+        )
+        self._coefficients = [
+            law.fallback_coefficients(h) if place in fallback_regions else law.coefficients(h)
+            for place, law in enumerate(controls.laws)
+        ]
+        weights = nodal_theta(stepper_view, self._coefficients)
+        self._potential = StepPotential(system, state, inputs, self._stiffness_factors, weights.theta)
+        self._assemble_inertia(StepContext.create(system, state, inputs, h), controls, weights)
+        # M/s + h theta e K = theta e (M/(s theta e) + h K) with the stiffness factor e.
+        theta = weights.theta if weights.is_uniform else 1.0
+        self._scale = float(self._stiffness_factors[0]) * float(theta)
+        stiffness_weights = None if weights.is_uniform else np.asarray(weights.theta)
+        preconditioned_inertia = preconditioner_inertia(
+            self._inertia / self._scale, self._coefficients, stepper_view.is_pinned_solid
+        )
+        self._solve = stepper_view.factorise(h, preconditioned_inertia, self._stiffness_factors, stiffness_weights)
+        place = state.positions if damping_positions is None else damping_positions
+        self._damping_matrix = system.damping_matrix(state.history, place, self._stiffness_factors)
+        if stepper_view.viscous is not None:
+            self._damping_matrix = stepper_view.viscous(place).tocsr() + (
+                0 if self._damping_matrix is None else self._damping_matrix
+            )
+        self._start_positions = take_rows(state.positions, stepper_view.free)
+        self._cached_positions: tuple[Array, Array] | None = None
+        # Start an unpinned body with the velocity that its weight adds, so that no search step changes its momentum.
+        self.start = self.clip_to_feasible(
+            self._predicted + h * self._is_unpinned[:, None] * system.acceleration(inputs, stepper_view.free)
+        )
+        self._cached_deformation: tuple[Array, list[tuple[Array, Array]]] | None = None
+        rotation = stepper_view.nodal_rotations.rotations_at(self.positions(self.start), self._region_rotations)
+        # The preconditioner has no reference to the problem: a cycle would keep factorisations alive until the garbage
+        # collector runs.
+        self._preconditioner = StepPreconditioner(
+            stepper_view, self._positive_low_rank, self._solve, rotation, self._scale, h
+        )
+        self._refresh = PreconditionerRefresh(
+            stepper_view.nodal_rotations,
+            self._region_rotations,
+            self._preconditioner,
+            has_active_fibres(system.blocks, inputs),
+        )
+        self.value_noise = self._potential.rounding / h
+        self.noise = stepper_view.rounding_error(self._solve, self._rounding_scale(state, weights)) / np.sqrt(
+            self._scale
+        )
+
+    def _assemble_inertia(self, context: StepContext, controls: Controls, weights: ThetaWeights) -> None:
+        stepper = self._stepper
+        count, system = len(stepper.free), stepper.system
+        follow_through = controls.follow_through_per_block(len(system.blocks))
+        self._inertia = np.empty(count)
+        self._predicted = np.empty((count, 3))
+        self._load = np.empty((count, 3))
+        self._region_rotations = np.empty((count, 3, 3))
+        self._is_unpinned = np.zeros(count)
+        self._step_start: StepStartForces | None = None
+        if any(law.is_waveform for law in controls.laws):
+            self._step_start = step_start_forces(
+                system, context.state, context.inputs, self._stiffness_factors, context.h, weights
+            )
+        self._region_inertias: list[tuple[Index, RegionInertia]] = []
+        for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):
+            slots, parts = stepper.free_index[region.free], stepper.region_slices[place]
+            if self._step_start is not None and coefficients.is_waveform:
+                support, may_be_touched = (
+                    self._environment.supports.get(place),
+                    place in self._environment.touched_regions,
+                )
+                terms = waveform_inertia(
+                    context, region, parts, coefficients, follow_through, self._step_start, may_be_touched, support
+                )
+            else:
+                terms = first_mode_inertia(context, region, parts, coefficients, follow_through)
+                self._is_unpinned[slots] = not len(region.constrained_nodes)
+            self._reference[region.free] = terms.reference_velocity
+            self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted_velocity
+            self._load[slots], self._region_rotations[slots] = terms.load, terms.rotation
+            self._region_inertias.append((slots, terms))
+        places = [one for one, _ in self._region_inertias]
+        low_rank_terms = [(one.columns, one.signs) for _, one in self._region_inertias]
+        self.low_rank = self._low_rank = self._positive_low_rank = LowRank.of(count, places, low_rank_terms)
+        if any(one.preconditioner_terms for _, one in self._region_inertias):
+            positive_terms = [
+                one.preconditioner_terms or known
+                for (_, one), known in zip(self._region_inertias, low_rank_terms, strict=True)
+            ]
+            self._positive_low_rank = LowRank.of(count, places, positive_terms)
+
+    def _rounding_scale(self, state: State, weights: ThetaWeights) -> Array:
+        """Return stiffness factor * theta * largest coordinate of the block, m: a number, or (f,) per free node."""
+        system, free = self._stepper.system, self._stepper.free
+        largest_coordinates = [float(np.abs(state.positions[part]).max(initial=0.0)) for part in system.slices]
+        each = np.array(largest_coordinates) * self._stiffness_factors
+        theta = weights.theta if np.ndim(weights.theta) == 0 else np.asarray(weights.theta)[free]
+        return np.asarray((each[0] if len(each) == 1 else each[system.node_blocks()[free]]) * theta)
+
+    def positions(self, v: Array) -> Array:
+        """Return the positions (n, 3) m of all nodes at the end of a step with velocities v (f, 3)."""
+        if self._cached_positions is None or self._cached_positions[0] is not v:
+            x = self._end_positions.copy()
+            x[self._stepper.free] = self._start_positions + self._h * v
+            self._cached_positions = v, x
+        return self._cached_positions[1]
+
+    def value_gradient(self, v: Array) -> tuple[float, Array]:
+        if self._active_contacts:
+            self._active_contacts.evaluations += 1
+        # A trial may overshoot; its value is then infinite or NaN, and the search backtracks.
+        with np.errstate(over="ignore", invalid="ignore"):
+            return self._value_gradient(v)
+
+    def _value_gradient(self, v: Array) -> tuple[float, Array]:
+        x = self.positions(v)
+        free = self._stepper.free
+        change = v - self._predicted
+        inertial_force = self._inertia[:, None] * change
+        value = 0.5 * float(np.vdot(inertial_force, change))
+        gradient = inertial_force - self._load
+        if not self._low_rank.is_empty:
+            amplitudes = self._low_rank.project(change.ravel())
+            value += 0.5 * float(np.vdot(self._low_rank.signs, amplitudes**2))
+            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * amplitudes).reshape(-1, 3)
+        value -= float(np.vdot(self._load, v))
+        if self._damping_matrix is not None:
+            # Hard pins move at the velocities of their animation.
+            velocities = (self._end_positions - self._state.positions) / self._h
+            velocities[free] = v
+            damping_force = (self._damping_matrix @ velocities.ravel()).reshape(-1, 3)
+            value += 0.5 * float(np.vdot(damping_force, velocities))
+            gradient += take_rows(damping_force, free)
+        potential, potential_gradient = self._potential.value_gradient(x)
+        return value + potential / self._h, gradient + take_rows(potential_gradient, free)
+
+    def motion_norm(self, v: Array) -> float:
+        """Return the norm of the deformation velocity, sqrt(W), as if all of it were in the first mode.
+
+        Return infinity if it is unknown. The norm of the predicted velocity is not suitable: prediction along straight
+        lines may stretch a slender body so much that a small fraction of this error exceeds all of its bending.
+        """
+        total, changes = 0.0, self._deformation_velocities(v)
+        if changes is None:
+            return np.inf
+        for (_, terms), one, (change, along) in zip(self._region_inertias, self._coefficients, changes, strict=True):
+            energy = float(
+                (terms.inertia * (1.0 + one.theta * one.first_mode_stiffness_ratio))
+                @ np.einsum("fi,fi->f", change, change)
+            )
+            # The rigid part has no inertia time and no stiffness.
+            total += energy + float(along @ along) / self._h
+        return float(np.sqrt(total))
+
+    def max_displacement(self, v: Array) -> float:
+        """Return the largest deformation velocity of a node, m/s; infinity if it is unknown."""
+        return max((max_norm(change) for change, _ in self._deformation_velocities(v) or ()), default=np.inf)
+
+    def _deformation_velocities(self, v: Array) -> list[tuple[Array, Array]] | None:
+        """Return the deformation velocities (f, 3) and rigid amplitudes (r,) of each region; None if unknown."""
+        if self._step_start is None:
+            return None
+        if self._cached_deformation is not None and self._cached_deformation[0] is v:
+            return self._cached_deformation[1]
+        found = []
+        for slots, terms in self._region_inertias:
+            if terms.predicted_positions is None:
+                return None
+            free, rigid_amplitudes = self._stepper.free[slots], np.zeros(0)
+            deformation = (
+                take_rows(v, slots) - (terms.predicted_positions - take_rows(self._state.positions, free)) / self._h
+            )
+            if terms.rigid_prediction is not None:
+                rigid_amplitudes = np.einsum(
+                    "fik,fi,f->k", terms.rigid_prediction.basis, deformation, self._stepper.system.mass[free]
+                )
+                deformation = deformation - terms.rigid_prediction.basis @ rigid_amplitudes
+            found.append((deformation, rigid_amplitudes))
+        self._cached_deformation = v, found
+        return found
+
+    def initial_secant(self, v: Array) -> tuple[Array, Array] | None:
+        """Return the secant pair of the last step, or None.
+
+        The pair is a step (f, 3) m/s and the change of the gradient along it, (f, 3) N.
+        """
+        step_start, nodes = self._step_start, self._stepper.free
+        if step_start is None or step_start.history is None or self._stepper.system.links is not None:
+            return None
+        force = self._potential.elastic_gradient(self.positions(v))
+        found = last_step_secant(step_start, self._region_inertias, self._coefficients, nodes, force, self._h)
+        if found is None:
+            return None
+        direction, force_rate = found
+        return direction, self._inertia[:, None] * direction + self._h * self._potential.scaled_by_theta(
+            force_rate, nodes
+        )
+
+    def initial_guess(self, guess: Array | None) -> Array:
+        """Return the velocities (f, 3) m/s at which the search starts."""
+        return self.start if guess is None else self.clip_to_feasible(guess)
+
+    @property
+    def free_index(self) -> Index:
+        """Row of v of each node, (n,); -1 for hard pins."""
+        return self._stepper.free_index
+
+    @property
+    def previous_velocities(self) -> Array:
+        """Velocities (f, 3) m/s of the last step."""
+        return self._state.velocities[self._stepper.free]
+
+    def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
+        """Return the candidate velocities (f, 3) with the lowest psi, with the contacts of set_contacts()."""
+        self._potential.set_contacts(ContactPotential(contacts, normal_forces) if len(contacts) else None)
+        starts = [self.clip_to_feasible(v) for v in candidates]
+        return min(starts, key=lambda v: self.value_gradient(v)[0])
+
+    def clip_to_feasible(self, v: Array) -> Array:
+        """Return velocities (f, 3), scaled down to the largest fraction that all terms admit."""
+        fraction = self.largest_step(np.zeros_like(v), v)
+        return v if fraction == 1.0 else fraction * v
+
+    def largest_step(self, v: Array, direction: Array) -> float:
+        limiting_terms = [
+            (part, term)
+            for block, part in zip(self._stepper.system.blocks, self._stepper.system.slices, strict=True)
+            for term in block.terms
+            if type(term).largest_step is not ForceTerm.largest_step
+        ]
+        if not limiting_terms:
+            return 1.0
+        x, displacements = self.positions(v), np.zeros_like(self._end_positions)
+        displacements[self._stepper.free] = self._h * direction
+        return min(term.largest_step(x[part], displacements[part]) for part, term in limiting_terms)
+
+    def hessian(self, v: Array, project: bool) -> csr_matrix:
+        x = self.positions(v)
+        dof = self._stepper.dof
+        total = diags(self._inertia.repeat(3)).tocsr()
+        if self._damping_matrix is not None:
+            total = total + self._damping_matrix[dof][:, dof]
+        return total + self._h * self._potential.hessian(x, project)[dof][:, dof]
+
+    @property
+    def contacts(self) -> ContactPotential | None:
+        return self._potential.contacts
+
+    def precondition(self, gradient: Array) -> Array:
+        return self._preconditioner(gradient.ravel()).reshape(-1, 3)
+
+    def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
+        """Replace the contacts, and add their stiffness at v (f, 3) to the preconditioner.
+
+        normal_forces: (k,) N, lagged normal forces.
+        """
+        self._active_contacts, self.low_rank = None, self._low_rank
+        self._potential.set_contacts(None)
+        self._preconditioner.drop_contacts()
+        if len(contacts):
+            if len(self._low_rank.signs) > 1 and not self._low_rank.is_empty:
+                self.low_rank = self._low_rank.as_single_block()
+            free, x = self._stepper.free, self.positions(v)
+            self._active_contacts = ActiveContacts(
+                self._potential, self._preconditioner, free, contacts, normal_forces, x, self._h
+            )
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        if self._active_contacts is None:
+            return AcceptedPoint(
+                value,
+                gradient,
+                preconditioner_changed=self._refresh.refresh_if_due(v, self.positions, self._factorise_at),
+            )
+        return self._active_contacts.accept(self.positions(v), value, gradient)
+
+    def _factorise_at(self, v: Array) -> Solve:
+        return build_preconditioner(self.hessian(v, True).tocsr(), self._stepper.system.rest[self._stepper.free])
+
+    def known_gradient_change(self, step: Array) -> Array | None:
+        return None if self._active_contacts is None else self._preconditioner.apply_contact_stiffness(step)
+
+    def state_after(self, v: Array, truncated_regions: Set[int] = frozenset()) -> State:
+        """Return the state at the step's end, with velocities v (f, 3) m/s. truncated_regions: see StepEnd."""
+        x = self.positions(v)
+        stepper, state, h = self._stepper, self._state, self._h
+        velocities = (x - state.positions) / h
+        velocities[stepper.free] = v
+        all_history = stepper.system.updated_history(state.history, x)
+        if self._step_start is None:
+            return State(state.time + h, x, velocities, self._reference, without_history(all_history))
+        history = StepEnd(
+            stepper.system, state, self._inputs, h, self._potential, [one for _, one in self._region_inertias],
+            self._coefficients, self._stiffness_factors, self._environment.rebounding_regions, truncated_regions,
+        ).history_after(x, velocities, self._step_start)  # fmt: skip
+        # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
+        all_history = (
+            without_history(all_history)
+            if self._use_fallback_coefficients
+            else history.write_into(stepper.system, all_history)
+        )
+        return State(state.time + h, x, velocities, self._reference, all_history)

@@ -1,0 +1,302 @@
+"""Potential psi of a substep of woven cloth, over velocities of nodes and of yarn positions.
+
+See docs/explanation/woven-cloth.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..base.arrays import Array, Index, Mask
+from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..materials import Energy
+from ..settle.controls import Controls, YarnDials
+from ..solvers.factorisation import LowRank
+from ..solvers.objective import AcceptedPoint
+from ..system.inputs import Inputs
+from ..system.state import KEY_SEPARATOR, State, history_of_block
+from ..system.system import System
+from ..system.term import StiffnessScaling
+from ..system.weave_term import YARN_ANCHORS, YARN_NORMAL_FORCES, YARN_POSITIONS, YARN_SPEEDS, FrozenSliding, WeaveTerm
+from ..yarns.assembly_pattern import AssemblyPattern
+from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
+from .contact_problem import MAX_FRICTION_UPDATES
+from .deformation_history import without_history
+from .inertia import first_mode_inertia
+from .reference_motion import RegionSlice, StepContext
+
+# Fraction of a yarn segment's mass that moves with its yarn position, which otherwise has no inertia within a plane.
+_PLACE_INERTIA_FRACTION = 1e-3
+
+
+class WeaveProblem:
+    """Potential psi(v) of woven cloth.
+
+    v (t, 3) in m/s: the nodes' velocities, then those of the two yarn positions at each crossing, see WovenCloth.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        term: WeaveTerm,
+        region_slices: Sequence[tuple[RegionSlice, ...]],
+        free: Mask,
+        scatter: AssemblyPattern,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+    ) -> None:
+        """region_slices: of the system's regions.  free: (t, 3).  scatter: of the cloth, for free unknowns only."""
+        cloth = term.cloth
+        self._system, self._cloth, self._state, self._h = system, cloth, state, h
+        self._free, self._scatter = free, scatter
+        self._dials = controls.yarns[0] if controls.yarns else YarnDials()
+        factor = float(controls.stiffness_per_block(1)[0])
+        self._elastic = term.scaled_elastic(factor)
+        history = history_of_block(state.history, system.blocks[0].name)
+        self._u = history.get(YARN_POSITIONS, cloth.rest_arc_lengths)
+        anchors, normal_forces = (
+            history.get(YARN_ANCHORS, self._u),
+            history.get(YARN_NORMAL_FORCES, np.zeros(len(self._u))),
+        )
+        grip_forces = np.where(cloth.can_slide, self._dials.grip + normal_forces, 0.0)
+        self._friction = SlidingFriction(anchors, self._dials.friction * grip_forces, factor * cloth.stick_stiffness)
+        self._other_energies: list[tuple[float, Energy]] = [
+            (factor if kind is StiffnessScaling.SCALED else 1.0, energy)
+            for _, kind, energy in system.active_energies(state, inputs)
+            if not isinstance(energy, FrozenSliding)
+        ]
+        self._accelerations = np.broadcast_to(system.acceleration(inputs, np.arange(cloth.count)), (cloth.count, 3))
+        placed = system.with_pins(state.positions, inputs)
+        self._pin_velocities = (placed - state.positions) / h
+        self._assemble_inertia(
+            StepContext.create(system, state, inputs, h), region_slices, controls, history.get(YARN_SPEEDS)
+        )
+        self._assemble_damping()
+        nothing = np.zeros_like(self._u)
+        pinned_velocities = cloth.stack_unknowns(self._pin_velocities, nothing)
+        self.start = np.where(free, cloth.stack_unknowns(state.velocities, self._sliding_speeds), pinned_velocities)
+        self.value_noise = 0.0
+        self.noise = 0.0
+        self._contacts: ContactPotential | None = None
+        self._friction_updates = 0
+
+    def _assemble_inertia(
+        self,
+        context: StepContext,
+        region_slices: Sequence[tuple[RegionSlice, ...]],
+        controls: Controls,
+        speeds: Array | None,
+    ) -> None:
+        """Assemble |x' - w u'|^2 of each yarn at each crossing, w at the step's start, and a small inertia of u'."""
+        cloth, h, state = self._cloth, self._h, self._state
+        self._sliding_speeds = np.zeros(len(self._u)) if speeds is None else speeds
+        predicted = self._pin_velocities.copy()
+        rate = np.full(cloth.count, 1.0 / h)
+        self.reference = self._pin_velocities.copy()
+        follow_through = controls.follow_through_per_block(1)
+        # Inertial acceleration of the yarns, m/s^2. It acts at pins too: yarns slide there as elsewhere.
+        inertial_acceleration = -follow_through[0] * (self._pin_velocities - state.reference) / h
+        masses, w = cloth.masses(self._u), cloth.directions(state.positions, self._u)
+        node_masses = np.asarray(np.bincount(cloth.node, masses, minlength=cloth.count), dtype=float)
+        crossing, mass_fraction = cloth.node[cloth.crossings[:, 0]], (masses / node_masses[cloth.node])[:, None]
+        # A yarn that has slid loads another node than the one where it was woven.
+        (block,) = context.system.blocks
+        context = replace(context, system=replace(context.system, blocks=(replace(block, mass=node_masses),)))
+        places, low_rank_terms = [], []
+        for region, parts, law in zip(self._system.regions, region_slices, controls.laws, strict=True):
+            terms = first_mode_inertia(context, region, parts, law.coefficients(h), follow_through)
+            predicted[region.free] = terms.predicted_velocity
+            # Weight and inertial load act on the yarns, not on the nodes.
+            inertial_acceleration[region.free] = (terms.load - context.external_forces(region.free)) / node_masses[
+                region.free
+            ][:, None]
+            rate[region.free] = terms.inertia / node_masses[region.free]
+            self.reference[region.free] = terms.reference_velocity
+            # The rigid motion is that of the yarns: sliding carries a part of it.
+            columns = np.zeros((cloth.triples, 3, len(terms.signs)))
+            columns[region.free] = terms.columns
+            for side, one in enumerate(cloth.crossings.T):
+                columns[cloth.count :, side] = -mass_fraction[one] * np.einsum("ci,cik->ck", w[one], columns[crossing])
+            unknowns = np.concatenate([region.free, cloth.count + np.flatnonzero(np.isin(crossing, region.free))])
+            places.append(unknowns)
+            low_rank_terms.append((columns[unknowns], terms.signs))
+        node_masses = masses * rate[cloth.node]
+        self._nodal_inertia = np.bincount(cloth.node, node_masses, minlength=cloth.count)
+        blocks = np.zeros((len(masses), 4, 4))
+        blocks[:, :3, :3] = node_masses[:, None, None] * np.eye(3)
+        blocks[:, :3, 3] = blocks[:, 3, :3] = -node_masses[:, None] * w
+        blocks[:, 3, 3] = node_masses * (w * w).sum(axis=1) + _PLACE_INERTIA_FRACTION * masses / h
+        self._inertia = blocks
+        self._predicted = cloth.stack_unknowns(predicted, self._sliding_speeds)
+        loads = masses[:, None] * inertial_acceleration[cloth.node]
+        load = np.zeros_like(self._pin_velocities)
+        np.add.at(load, cloth.node, loads)
+        self._load = cloth.stack_unknowns(load, -(w * loads).sum(axis=1))
+        low = LowRank.of(cloth.triples, places, low_rank_terms)
+        # Pins hold crossings whose yarns slide from one region into another, so the regions are coupled.
+        self._low_rank = low.as_single_block() if len(low.signs) > 1 and not low.is_empty else low
+
+    def _assemble_damping(self) -> None:
+        """Assemble the damping matrix C at the step's start."""
+        dials, x = self._dials, self._state.positions
+        assemble = self._elastic.rayleigh_hessians if dials.rayleigh else self._elastic.strain_rate_hessians
+        damping_blocks = assemble(x, self._u, dials.stretch, dials.bend)
+        self._sliding_damping = np.zeros(self._cloth.unknown_count)
+        self._sliding_damping[self._cloth.arc_length_unknown[self._cloth.can_slide]] = dials.drag
+        self._viscous = (
+            (self._cloth.stretch_unknowns, damping_blocks.stretch),
+            (self._cloth.bend_unknowns, damping_blocks.bend),
+        )
+        blocks = [
+            damping_blocks.stretch,
+            damping_blocks.bend,
+            damping_blocks.shear,
+            self._inertia,
+            self._sliding_damping[:, None, None],
+        ]
+        self._constant = self._scatter.assemble(blocks)
+
+    @property
+    def low_rank(self) -> LowRank:
+        return self._low_rank
+
+    @property
+    def free_index(self) -> Index:
+        """Row of v of each node, (n,): nodes come first."""
+        return np.arange(self._cloth.count)
+
+    @property
+    def contacts(self) -> ContactPotential | None:
+        return self._contacts
+
+    @property
+    def _node_energies(self) -> list[tuple[float, Energy | ContactPotential]]:
+        """Energies that depend on the nodes only, with their factors."""
+        return [*self._other_energies, *([] if self._contacts is None else [(1.0, self._contacts)])]
+
+    def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
+        """Replace the contacts. normal_forces: (k,) N, lagged normal forces."""
+        self._contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
+        self._friction_updates = 0
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        """Update friction from the normal forces, see contact_problem.ActiveContacts."""
+        if (
+            self._contacts is None
+            or self._friction_updates >= MAX_FRICTION_UPDATES
+            or not self._contacts.contacts.friction.any()
+        ):
+            return AcceptedPoint(value, gradient)
+        self._friction_updates += 1
+        self._contacts = self._contacts.with_normal_forces_at(self.positions(v))
+        return AcceptedPoint(*self.value_gradient(v))
+
+    def positions(self, v: Array) -> Array:
+        """Return the positions (n, 3) m at the step's end."""
+        return self.end_configuration(v)[0]
+
+    def end_configuration(self, v: Array) -> tuple[Array, Array]:
+        """Return positions (n, 3) and yarn positions (p,) at the step's end, m."""
+        ahead, slid = self._cloth.split_unknowns(v)
+        return self._state.positions + self._h * ahead, self._u + self._h * slid
+
+    def value_gradient(self, v: Array) -> tuple[float, Array]:
+        cloth, h = self._cloth, self._h
+        x, u = self.end_configuration(v)
+        elastic, slope = self._elastic.value_gradient(x, u)
+        if not np.isfinite(elastic):
+            return np.inf, np.zeros_like(v)
+        weight, by_weight = gravity_energy(cloth, x, u, self._accelerations)
+        friction_energy, by_slip = self._friction.value_gradient(u)
+        total, gradient = (elastic + weight + friction_energy) / h, slope + by_weight
+        gradient[cloth.arc_length_unknown[cloth.can_slide]] += by_slip[cloth.can_slide]
+        for factor, energy in self._node_energies:
+            value, own = energy.value_gradient(x)
+            total += factor * value / h
+            gradient[: own.size] += factor * own.ravel()
+        flat, off = v.ravel(), (v - self._predicted).ravel()
+        parts = [(cloth.passing_unknowns, self._inertia, off), *((where, what, flat) for where, what in self._viscous)]
+        for where, blocks, of in parts:
+            local = np.append(of, 0.0)[where]
+            pushed = (blocks @ local[:, :, None])[:, :, 0]
+            total += 0.5 * float(np.vdot(local, pushed))
+            gradient += sum_gradients(((where, pushed),), cloth.unknown_count)
+        total += 0.5 * float((self._sliding_damping * flat) @ flat) - float(np.vdot(self._load, v))
+        gradient += self._sliding_damping * flat - self._load.ravel()
+        if not self._low_rank.is_empty:
+            along = self._low_rank.project(off)
+            total += 0.5 * float((self._low_rank.signs * along**2).sum())
+            gradient += self._low_rank.combine(self._low_rank.columns, self._low_rank.signs * along)
+        return total, np.where(self._free, gradient.reshape(v.shape), 0.0)
+
+    def sparse_hessian(self, v: Array) -> csr_matrix:
+        cloth, h = self._cloth, self._h
+        x, u = self.end_configuration(v)
+        own = self._elastic.element_hessians(x, u)
+        diagonal = np.zeros(cloth.unknown_count)
+        diagonal[cloth.arc_length_unknown[cloth.can_slide]] = h * self._friction.curvature(u)[cloth.can_slide]
+        none = np.zeros((len(cloth.node), 4, 4))
+        blocks = [h * own.stretch, h * own.bend, h * own.shear, none, diagonal[:, None, None]]
+        found = self._scatter.matrix(self._constant + self._scatter.assemble(blocks))
+        for factor, energy in self._node_energies:
+            more = energy.hessian(x, True).tocoo()
+            there = self._free.ravel()[more.row] & self._free.ravel()[more.col]
+            place = (more.row[there], more.col[there])
+            found = found + csr_matrix((factor * h * more.data[there], place), shape=found.shape)
+        return found
+
+    def largest_step(self, v: Array, direction: Array) -> float:
+        """Return the largest fraction of the direction that keeps crossings at their minimum distance."""
+        cloth = self._cloth
+        D = cloth.lengths(self.end_configuration(v)[1])
+        shorter = cloth.lengths(self._h * cloth.split_unknowns(direction)[1]) - cloth.closing_length
+        near = shorter < 0.0
+        room = (D - cloth.min_lengths)[near] / -shorter[near]
+        return float(min(1.0, 0.9 * room.min(initial=np.inf)))
+
+    @property
+    def previous_velocities(self) -> Array:
+        """Velocities of the last step, from which the search starts."""
+        return self.start
+
+    def best_start(self, contacts: ContactSet, normal_forces: Array, *candidates: Array) -> Array:
+        """Return the velocities with the lowest psi, with contacts as in set_contacts()."""
+        self._contacts = ContactPotential(contacts, normal_forces) if len(contacts) else None
+        starts = [self.initial_guess(one) for one in candidates]
+        return starts[int(np.argmin([self.value_gradient(one)[0] for one in starts]))]
+
+    def initial_guess(self, guess: Array | None = None) -> Array:
+        """Return the start, or a guess, slowed down until crossings keep their minimum distance."""
+        v = self.start if guess is None else guess
+        for _ in range(60):
+            if (self._cloth.lengths(self.end_configuration(v)[1]) >= self._cloth.min_lengths).all():
+                break
+            v = np.where(self._free, 0.5 * v, v)
+        return v
+
+    def motion_norm(self, v: Array) -> float:
+        """Return the norm of the nodes' motion without the reference motion, sqrt(W)."""
+        moved = np.where(self._free[: self._cloth.count], v[: self._cloth.count] - self.reference, 0.0)
+        return float(np.sqrt(self._nodal_inertia @ (moved**2).sum(axis=1)))
+
+    def state_after(self, v: Array) -> State:
+        """Return the state at the step's end, with velocities v (t, 3) m/s."""
+        x, u = self.end_configuration(v)
+        speeds, name = self._cloth.split_unknowns(v)[1], self._system.blocks[0].name
+        forces = self._elastic.tensions(x, u)
+        yarn_history = {
+            YARN_POSITIONS: u, YARN_SPEEDS: speeds, YARN_ANCHORS: self._friction.moved_anchor(u),
+            YARN_NORMAL_FORCES: crossing_normal_forces(self._cloth, forces, x),
+        }  # fmt: skip
+        memory = {
+            **without_history(self._state.history),
+            **{f"{name}{KEY_SEPARATOR}{key}": value for key, value in yarn_history.items()},
+        }
+        velocities = self._cloth.split_unknowns(v)[0].copy()
+        return State(self._state.time + self._h, x, velocities, self.reference, memory)

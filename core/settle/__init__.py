@@ -1,0 +1,1 @@
+"""The settle law: from Settle and Bounce to the coefficients of a substep."""

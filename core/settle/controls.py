@@ -1,0 +1,78 @@
+"""Settings that the dials give for a step, and the report of a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..solvers.objective import Outcome
+from .law import DeformationLaw
+
+
+@dataclass(frozen=True)
+class YarnDials:
+    """Dials for the yarns of woven cloth (docs/explanation/woven-cloth.md).
+
+    friction: Coulomb coefficient.
+    grip: N, normal force at each crossing even without tension.
+    drag: N s/m, resistance to sliding.
+    stretch, bend: s, damping over stiffness.
+    rayleigh: whether this damping multiplies the tangent instead of the strain rates.
+
+    The defaults prevent sliding, as the search for the hanging shape needs.
+    """
+
+    friction: float = 1.0
+    grip: float = 1e9
+    drag: float = 0.0
+    stretch: float = 0.0
+    bend: float = 0.0
+    rayleigh: bool = False
+
+
+@dataclass(frozen=True)
+class Controls:
+    """Settings that the dials give for one system.
+
+    laws: one per region.
+    follow_through: phi, 1 is physical; one value for all blocks or one per block.
+    tolerance: tolerance of the solver.
+    stiffness: factor on the elastic energies, for a material that stiffens during the shot; one value or one per block.
+        The eigenvalues of the laws already include it.
+    yarns: one per woven block.
+    """
+
+    laws: tuple[DeformationLaw, ...]
+    follow_through: float | tuple[float, ...]
+    tolerance: float
+    stiffness: float | tuple[float, ...] = 1.0
+    yarns: tuple[YarnDials, ...] = ()
+
+    def follow_through_per_block(self, block_count: int) -> Array:
+        """Return the follow-through of each block, (b,)."""
+        return np.broadcast_to(np.asarray(self.follow_through, dtype=float), block_count)
+
+    def stiffness_per_block(self, block_count: int) -> Array:
+        """Return the stiffness factor of each block, (b,)."""
+        return np.broadcast_to(np.asarray(self.stiffness, dtype=float), block_count)
+
+
+@dataclass(frozen=True)
+class StepReport:
+    """Result of a step.
+
+    outcome: of the worst substep.
+    iterations, evaluations: sums over all substeps.
+    substeps: number of substeps.
+    residual: of the worst substep, see solvers.problem.Minimum.
+    fallback_count: how many times a fallback was used: fallback coefficients or Newton's method.
+    """
+
+    outcome: Outcome
+    iterations: int
+    evaluations: int
+    substeps: int
+    residual: float
+    fallback_count: int = 0

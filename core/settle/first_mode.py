@@ -1,0 +1,100 @@
+"""First law, for comparison and for nets: the first mode follows the dials, all other modes settle earlier.
+
+x(t) = e^{-a t} (cos w t + a/w sin w t)      released from rest, overshoot o = e^{-pi a/w} > 0
+x(t) = e^{-a t}                              overshoot 0, [You]
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..base.arrays import Array
+from .law import Coefficients
+from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off_threshold, visible_swings
+
+# As for the waveform law, but only the numerical damping of the first mode needs an allowance.
+_CLEARANCE = (0.05, 0.05)
+
+
+@dataclass(frozen=True)
+class FirstModeLaw:
+    """Law whose first mode follows the dials.
+
+    decay: a in 1/s.  frequency: w in rad/s, 0 for no overshoot.  eigenvalue: lambda_1 in 1/s^2.
+    settle_scale: (f,) painted factors on the settle time at the free nodes.
+    has_slack_modes: whether some motions are slower than the first mode, as in a net. They would grow if kappa exceeded
+        1.
+    counts_from_stop: whether the settle time counts from a stop of the pins instead of a release.
+    """
+
+    decay: float
+    frequency: float
+    eigenvalue: float
+    settle_scale: Array | None = None
+    has_slack_modes: bool = False
+    counts_from_stop: bool = False
+    is_waveform: ClassVar[bool] = False
+
+    def coefficients(self, h: float) -> Coefficients:
+        """Return the (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
+        scaled_time = h if self.settle_scale is None else h / self.settle_scale
+        kappa: float | Array
+        if self.frequency == 0.0:
+            q, kappa = np.expm1(self.decay * scaled_time), 0.0
+        else:
+            d = np.exp(-2.0 * self.decay * scaled_time)
+            p = 2.0 * np.exp(-self.decay * scaled_time) * np.cos(self.frequency * scaled_time)
+            q = 1.0 / (p - d) - 1.0
+            kappa = d * (1.0 + q)
+            if self.has_slack_modes:
+                kappa = np.minimum(kappa, 1.0)
+        return Coefficients(kappa, q / (h * self.eigenvalue))
+
+    fallback_coefficients = coefficients
+
+    def release_response(self, times: float | Array) -> float | Array:
+        """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""
+        envelope: float | Array = np.exp(-self.decay * times)
+        if self.frequency == 0.0:
+            return envelope
+        phase = self.frequency * times
+        return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
+
+    @property
+    def time_to_peak(self) -> float:
+        """Time from the start of the settle time to the largest swing, s."""
+        return (
+            math.atan2(self.frequency, self.decay) / self.frequency if self.counts_from_stop and self.frequency else 0.0
+        )
+
+
+def first_mode_law(
+    settle: float, overshoot: float, eigenvalue: float, has_slack_modes: bool = False, counts_from_stop: bool = False
+) -> FirstModeLaw:
+    """Return the first-mode law for the given dials.
+
+    settle: rest time in s, > 0.  overshoot: in [0, 1).  eigenvalue: lambda_1 in 1/s^2.
+    has_slack_modes, counts_from_stop: see FirstModeLaw.
+    """
+    if overshoot <= 0.0:
+        return FirstModeLaw(
+            -math.log(REST_FRACTION) / settle,
+            0.0,
+            eigenvalue,
+            has_slack_modes=has_slack_modes,
+            counts_from_stop=counts_from_stop,
+        )
+    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, _CLEARANCE))
+    unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
+    rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
+    return FirstModeLaw(
+        rest / settle,
+        ratio * rest / settle,
+        eigenvalue,
+        has_slack_modes=has_slack_modes,
+        counts_from_stop=counts_from_stop,
+    )

@@ -1,0 +1,115 @@
+"""Laws of a region's deformation and their coefficients for a substep (docs/explanation/physics/02-settle-law.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from ..base.arrays import Array
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Coefficients of one substep: numbers, or one value for each free node of the region (f,).
+
+    kappa: retained fraction of the deformation velocity.
+    inertia_time: s, in seconds (the inertia is M/s).
+    theta: fraction of the elastic force taken at the end of the substep; the rest, 1 - theta, is taken at its start.
+    sigma: retained fraction of the last change of the elastic force.
+    reference_inertia_ratio: inertia with which the deformation responds to the reference motion's acceleration, over
+        its mass.
+    first_mode_stiffness_ratio: q = h s lambda_1, the ratio of the first mode's stiffness to its inertia.
+    initial_force_change: change of the elastic force assumed before the first substep, as a fraction of the unbalanced
+        force. With it the body is at rest at the start of that substep, not half a substep earlier.
+    decay_rate: of the deformation, 1/s; 0 where the law does not define it.
+    is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation
+        velocity; otherwise the present form of [You], which needs velocities only.
+    """
+
+    kappa: float | Array
+    inertia_time: float | Array
+    theta: float | Array = 1.0
+    sigma: float | Array = 0.0
+    reference_inertia_ratio: float | Array = 1.0
+    first_mode_stiffness_ratio: float | Array = 0.0
+    initial_force_change: float | Array = 0.0
+    decay_rate: float | Array = 0.0
+    is_waveform: bool = False
+
+    def is_backward_euler(self, h: float) -> bool:
+        """Return whether the law reduces to backward Euler, without a split into rigid motion and deformation."""
+        return not self.is_waveform and bool(np.all(self.kappa == 1.0) and np.all(self.inertia_time == h))
+
+
+class DeformationLaw(Protocol):
+    """Law of a region's deformation: its history and its inertia in a substep of h seconds."""
+
+    @property
+    def is_waveform(self) -> bool:
+        """True if all modes follow the waveform law, see Coefficients."""
+        ...
+
+    def coefficients(self, h: float) -> Coefficients: ...
+
+    def fallback_coefficients(self, h: float) -> Coefficients:
+        """Return the fallback coefficients, for a substep that fails with the usual ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class BackwardEulerLaw:
+    """Backward Euler with its numerical damping only: kappa = 1, s = h."""
+
+    is_waveform: ClassVar[bool] = False
+
+    def coefficients(self, h: float) -> Coefficients:
+        return Coefficients(1.0, h)
+
+    fallback_coefficients = coefficients
+
+
+@dataclass(frozen=True)
+class TauKappaLaw:
+    """Law with kappa and s = tau given directly, for users who know [You]."""
+
+    kappa: float
+    tau: float
+    is_waveform: ClassVar[bool] = False
+
+    def coefficients(self, h: float) -> Coefficients:
+        return Coefficients(self.kappa, self.tau)
+
+    fallback_coefficients = coefficients
+
+
+@dataclass(frozen=True)
+class PiecewiseLaw:
+    """Laws of bodies that links join to one region. parts: each law with the number of free nodes that follow it."""
+
+    parts: tuple[tuple[DeformationLaw, int], ...]
+
+    @property
+    def is_waveform(self) -> bool:
+        return any(law.is_waveform for law, _ in self.parts)
+
+    def coefficients(self, h: float) -> Coefficients:
+        return self._concatenated([law.coefficients(h) for law, _ in self.parts])
+
+    def fallback_coefficients(self, h: float) -> Coefficients:
+        return self._concatenated([law.fallback_coefficients(h) for law, _ in self.parts])
+
+    def _concatenated(self, coefficients: list[Coefficients]) -> Coefficients:
+        counts = [count for _, count in self.parts]
+        values = {
+            field.name: np.concatenate(
+                [
+                    np.broadcast_to(getattr(one, field.name), count)
+                    for one, count in zip(coefficients, counts, strict=True)
+                ]
+            )
+            for field in fields(Coefficients)
+            if field.name != "is_waveform"
+        }
+        return Coefficients(**values, is_waveform=self.is_waveform)

@@ -1,0 +1,1 @@
+"""Steppers: one substep of solids, sheets and woven cloth, and static equilibrium."""

@@ -1,0 +1,345 @@
+"""Time stepper: one substep of a system, and the fallbacks if its minimisation fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.sparse import csr_matrix, diags
+from scipy.spatial import cKDTree
+
+from ..base.arrays import Array, Index
+from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
+from ..contact_response.contact_solve import ContactSolve
+from ..objective.nodal_rotations import NodalRotations
+from ..objective.reference_motion import RegionSlice, region_slices
+from ..objective.sleep import is_asleep, sleep_step
+from ..objective.step_problem import StepProblem
+from ..objective.stepper_view import ViscousMatrix
+from ..settle.controls import Controls, StepReport
+from ..settle.support_modes import ContactEnvironment
+from ..solvers.factorisation import Solve
+from ..solvers.lbfgs import minimise_lbfgs
+from ..solvers.modes import largest_eigenvalue
+from ..solvers.newton import minimise_newton
+from ..solvers.objective import Minimum, Outcome, PreconditionedObjective, Tolerance
+from ..solvers.preconditioner import build_preconditioner
+from ..system.inputs import Inputs, subinterval_inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.system import System
+from .runaway import is_runaway_step
+
+Minimiser = Callable[[PreconditionedObjective, Array, Tolerance], Minimum]
+# Number of bisections of a failed step before a rough result is accepted or the failure is reported.
+_MAX_BISECTIONS = 4
+# Largest residual, relative to the first error estimate, that is accepted in the shortest parts. Crushed bodies may
+# creep towards their minimum for hundreds of iterations. psi is below its initial value, so the motion stays bounded.
+_ACCEPTABLE_RESIDUAL = 0.1
+# Number of bits of the inertia that identify a factorisation.
+_INERTIA_BITS = 40
+# Number of cached factorisations.
+_MAX_CACHED_FACTORISATIONS = 8
+# Relative rounding error of positions: a few units in the last place of the largest coordinate.
+_ROUNDING = 4.0 * float(np.finfo(float).eps)
+
+
+class Stepper:
+    """Time stepper of one system.
+
+    Only factorisations and results derived from them are cached. A step is therefore deterministic: equal arguments
+    give bitwise equal results.
+
+    free: (f,) nodes that are unknowns.
+    dof: (3f,) indices of their coordinates in the stacked coordinates of all nodes.
+    free_index: (n,) index of each node among the free nodes, -1 for hard pins.
+    region_slices: slices of each region, one per block.
+    is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
+    stiffness: (3f, 3f) N/m of the free nodes at rest, positive semi-definite, for stiffness factors of 1.
+    problem_type: class of the objective that a substep minimises.
+    """
+
+    problem_type: ClassVar[type[StepProblem]] = StepProblem
+
+    def __init__(
+        self, system: System, minimiser: Minimiser = minimise_lbfgs, viscous: ViscousMatrix | None = None
+    ) -> None:
+        """viscous: C(x) in N s/m of a damping force -C(x) v, evaluated at each step's start."""
+        self.system = system
+        self.viscous = viscous
+        self._minimiser = minimiser
+        self.free = np.flatnonzero(~system.is_fixed)
+        self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
+        self.free_index = np.full(len(system.rest), -1)
+        self.free_index[self.free] = np.arange(len(self.free))
+        self.nearest_free_index = self._find_nearest_free_index()
+        self.nodal_rotations = NodalRotations.from_system(system)
+        self.region_slices: tuple[tuple[RegionSlice, ...], ...] = tuple(
+            region_slices(system, region) for region in system.regions
+        )
+        held = all(len(region.constrained_nodes) and not region.rigid_modes for region in system.regions)
+        self.is_pinned_solid = (
+            held and viscous is None and system.links is None and all(one.is_solid for one in system.blocks)
+        )
+        self.stiffness = self._restrict_to_free(system.stiffness_at_rest(np.ones(len(system.blocks)), True))
+        self._rest_damping = self._restrict_to_free(viscous(system.rest)) if viscous else None
+        noise = np.random.default_rng(0).standard_normal(len(self.dof))
+        diagonal = (
+            self.stiffness if system.links is None else self._restrict_to_free(system.blocks_stiffness_at_rest())
+        ).diagonal()
+        # Directions without stiffness at rest, such as those perpendicular to a spring, become stiff when deformed.
+        self._rounding_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
+        self._factorisations: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
+        self._compliances: list[tuple[Solve, InverseColumns]] = []
+        self._roundings: list[tuple[Solve, float]] = []
+
+    def with_regions(self, regions: tuple[Region, ...]) -> Stepper:
+        """Return a stepper with the same factorisations, for regions that differ only in their eigenvalues."""
+        other = copy(self)
+        other.system = replace(self.system, regions=regions)
+        other.region_slices = tuple(region_slices(other.system, region) for region in regions)
+        return other
+
+    def _find_nearest_free_index(self) -> Index:
+        """Return the index (n,) among the free nodes of each node's nearest free node, in its own block if possible."""
+        index, rest = self.free_index.copy(), self.system.rest
+        for part in self.system.slices:
+            own = self.free[(self.free >= part.start) & (self.free < part.stop)]
+            pinned = part.start + np.flatnonzero(index[part] < 0)
+            candidates = own if len(own) else self.free
+            if len(pinned) and len(candidates):
+                index[pinned] = self.free_index[candidates[cKDTree(rest[candidates]).query(rest[pinned])[1]]]
+        return index
+
+    def _restrict_to_free(self, matrix: csr_matrix) -> csr_matrix:
+        return matrix.tocsr()[self.dof][:, self.dof]
+
+    def step(
+        self,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        guess: Array | None = None,
+        damping_positions: Array | None = None,
+    ) -> tuple[State, StepReport]:
+        """Advance by h seconds while the pins move; return the new state and a report.
+
+        A failed step is retried with fallback coefficients, then by Newton's method, and is then bisected. A rough
+        result is accepted in the shortest parts. If every attempt fails, the given state is returned, and the
+        report's outcome states the failure.
+
+        guess: (n, 3) m/s, velocities from which the search starts.
+        damping_positions: (n, 3) m, at which C is evaluated; None for those at the start of the step.
+        """
+        if is_asleep(self.system, state, inputs, controls):
+            return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
+        for halving in range(self.initial_bisections(state, inputs, h, controls), _MAX_BISECTIONS + 1):
+            answer, report = self._step_in_parts(state, inputs, h, 2**halving, controls, guess, damping_positions)
+            if report.outcome is Outcome.CONVERGED and answer.is_finite:
+                return answer, report
+        return state, report
+
+    def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
+        """Return the number of bisections before the first attempt."""
+        return 0
+
+    def _step_in_parts(
+        self,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        parts: int,
+        controls: Controls,
+        guess: Array | None,
+        damping_positions: Array | None,
+    ) -> tuple[State, StepReport]:
+        iterations = evaluations = 0
+        residual, fallback_count = 0.0, 0
+        for part in range(parts):
+            for attempt, (use_fallback_coefficients, minimiser) in enumerate(self._attempts(controls)):
+                part_inputs = subinterval_inputs(inputs, part, parts)
+                free_guess = None if guess is None else guess[self.free]
+                contact: ContactSolve | None = None
+
+                def make_problem(
+                    environment: ContactEnvironment | None,
+                    inputs: Inputs = part_inputs,
+                    use_fallback_coefficients: bool = use_fallback_coefficients,
+                    state: State = state,
+                ) -> StepProblem:
+                    return self.problem_type(
+                        self,
+                        state,
+                        inputs,
+                        h / parts,
+                        controls,
+                        use_fallback_coefficients,
+                        damping_positions,
+                        environment,
+                    )
+
+                if not len(self.free):
+                    problem = make_problem(None)
+                    minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
+                elif self.system.contact is None or all(one.contact is None for one in part_inputs):
+                    problem = make_problem(None)
+                    tolerance = Tolerance(controls.tolerance, problem.noise, by_displacement=True)
+                    minimum = minimiser(problem, problem.initial_guess(free_guess), tolerance)
+                else:
+                    # A bisected step searches contacts thoroughly: the whole step may have missed some.
+                    contact = ContactSolve.create(self.system, state, part_inputs, h / parts, controls, parts > 1)
+                    problem, minimum = contact.solve(make_problem, minimiser, free_guess, controls.tolerance)
+                iterations += minimum.iterations
+                evaluations += minimum.evaluations
+                fallback_count += attempt > 0
+                is_runaway = contact is not None and self._is_runaway_step(
+                    state, part_inputs, h / parts, controls, minimum.velocities
+                )
+                if minimum.outcome in (Outcome.CONVERGED, Outcome.CONTACT_SET) and not is_runaway:
+                    # A contact failure is not retried: only a shorter step finds other contacts.
+                    break
+            residual = max(residual, minimum.residual)
+            if contact is None:
+                state = problem.state_after(minimum.velocities)
+            else:
+                state = contact.finish_step(problem, minimum.velocities, parts == 2**_MAX_BISECTIONS)
+            if parts == 2**_MAX_BISECTIONS and _is_close_enough(minimum):
+                continue
+            if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
+                outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
+                return state, StepReport(outcome, iterations, evaluations, parts, residual, fallback_count)
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, fallback_count)
+
+    def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
+        """Return whether a step with velocities (f, 3) m/s is a runaway step, see is_runaway_step()."""
+        if not any(law.is_waveform for law in controls.laws):
+            return False
+        all_velocities = np.zeros_like(state.positions)
+        all_velocities[self.free] = velocities
+        return is_runaway_step(self.system, state, inputs, h, controls, all_velocities)
+
+    def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the attempts in order: whether to use fallback coefficients, and the minimiser of each."""
+        attempts: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
+        has_history = any(law.is_waveform for law in controls.laws)
+        if has_history:
+            attempts.append((True, self._minimiser))
+        if self._minimiser is not minimise_newton:
+            attempts.append((has_history, minimise_newton))
+        return attempts
+
+    def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
+        """Return a factorised solve with D + h K/e + C/e at rest.
+
+        A dial that scales the stiffness scales 1/s by the same factor. The rounded D, and thus the factorisation, then
+        stays the same.
+
+        inertia: D = M/(s e) of the free nodes, (f,).  factors: (b,) stiffness factors of the blocks; e is the first.
+        stiffness_weights: (n,) weight of each node's stiffness; 1 if None.
+        """
+        key = self._factorisation_key(h, inertia, factors, stiffness_weights)
+        if key not in self._factorisations:
+            matrix = diags(round_inertia(inertia).repeat(3)) + h * self.relative_stiffness(factors, stiffness_weights)
+            if self._rest_damping is not None:
+                matrix = matrix + self._rest_damping / float(factors[0])
+            self._cache_factorisation(key, build_preconditioner(matrix.tocsr(), self.system.rest[self.free]))
+        return self._factorisations[key]
+
+    def _factorisation_key(
+        self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None
+    ) -> tuple[float, bytes, bytes, bytes]:
+        # Without drag, the matrix of a single block is independent of its factor.
+        relevant_factors = factors if self._rest_damping is not None or len(factors) > 1 else np.ones(1)
+        return (
+            h,
+            round_inertia(inertia).tobytes(),
+            relevant_factors.tobytes(),
+            b"" if stiffness_weights is None else stiffness_weights.tobytes(),
+        )
+
+    def _cache_factorisation(self, key: tuple[float, bytes, bytes, bytes], solve: Solve) -> None:
+        if len(self._factorisations) >= _MAX_CACHED_FACTORISATIONS:
+            self._factorisations.pop(next(iter(self._factorisations)))
+        self._factorisations[key] = solve
+
+    def inverse_columns(self, solve: Solve) -> InverseColumns:
+        """Return lazily computed columns of a solve's inverse, for the nodes that carry contact surfaces."""
+        for known, found in self._compliances:
+            if known is solve:
+                return found
+        assert self.system.contact is not None
+        nodes = self.system.contact.surface_nodes
+        if len(nodes):
+            # Nodes in contact are near each other: sort them by position.
+            nodes = nodes[cKDTree(self.system.rest[nodes], leafsize=COLUMN_BATCH).indices]
+        slots = self.free_index[nodes]
+        columns = InverseColumns(solve, len(self.free), slots[slots >= 0])
+        cached = list(self._factorisations.values())
+        self._compliances = [one for one in self._compliances if any(one[0] is other for other in cached)]
+        self._compliances.append((solve, columns))
+        return columns
+
+    def relative_stiffness(self, factors: Array, stiffness_weights: Array | None = None) -> csr_matrix:
+        """Return the stiffness (3f, 3f) N/m of the free nodes at rest, divided by the first stiffness factor.
+
+        factors, stiffness_weights: as in factorise().
+        """
+        if len(factors) == 1 and stiffness_weights is None:
+            return self.stiffness
+        return self._restrict_to_free(self.system.stiffness_at_rest(factors, True, stiffness_weights)) / float(
+            factors[0]
+        )
+
+    def rounding_error(self, solve: Solve, scale: Array) -> float:
+        """Return the error estimate that rounding alone causes, sqrt(W).
+
+        scale: (f,) or a number, m: stiffness factor times the largest coordinate. Rounding forces are proportional to
+        it.
+        """
+        if not np.ndim(scale) and self.system.links is None:
+            return float(scale) * self._unit_rounding_error(solve)
+        force = (scale.repeat(3) if np.ndim(scale) else scale) * self._rounding_force
+        if self.system.links is not None:
+            # The rounding error of a link acts on both of its ends, with opposite signs.
+            pull = float(np.max(scale, initial=0.0)) * _ROUNDING * self.system.links.random_gradient()
+            force = force + pull[self.free].ravel()
+        # With links of extreme stiffness, rounding may make the product negative.
+        return float(np.sqrt(max(float(force @ solve(force)), 0.0)))
+
+    def _unit_rounding_error(self, solve: Solve) -> float:
+        """Return the rounding error for a scale of 1, computed once per factorisation."""
+        found = [value for known, value in self._roundings if known is solve]
+        if not found:
+            force = self._rounding_force
+            found = [float(np.sqrt(max(float(force @ solve(force)), 0.0)))]
+            # Drop entries of factorisations that left the cache, which would otherwise stay in memory.
+            cached = list(self._factorisations.values())
+            self._roundings = [one for one in self._roundings if any(one[0] is other for other in cached)]
+            self._roundings.append((solve, found[0]))
+        return found[0]
+
+
+def _is_close_enough(minimum: Minimum) -> bool:
+    """Return whether a minimum that did not converge is accurate enough for the shortest parts of a step."""
+    if minimum.outcome is Outcome.CONTACT_SET:
+        return True
+    return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ACCEPTABLE_RESIDUAL
+
+
+def round_inertia(inertia: Array) -> Array:
+    """Round the inertia to fewer bits, so that values from different computations are equal."""
+    parts, exponents = np.frexp(inertia)
+    return np.asarray(np.ldexp(np.round(np.ldexp(parts, _INERTIA_BITS)), exponents - _INERTIA_BITS))
+
+
+def highest_frequency(stepper: Stepper, factors: Array) -> float:
+    """Return the highest angular frequency w of the free nodes at rest, rad/s; explicit steps are stable up to 2/w.
+
+    factors: (b,) stiffness factor of each block.
+    """
+    value = largest_eigenvalue(stepper.relative_stiffness(factors), stepper.system.mass[stepper.free])
+    return float(np.sqrt(float(factors[0]) * value))

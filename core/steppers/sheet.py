@@ -1,0 +1,201 @@
+"""Steps of systems with sheets: scalar preconditioner and Newton-CG iterations.
+
+See docs/explanation/physics/01-step-potential.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+from scipy.sparse import block_diag, csr_matrix, diags
+
+from ..base.arrays import Array, Index, take_rows
+from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..contact_response.contact_solve import ContactSolve
+from ..materials import Energy, Membrane, ShellBending
+from ..materials.surface_strains import area_weighted_normals
+from ..objective.contact_problem import StepPreconditioner
+from ..objective.step_problem import StepProblem
+from ..objective.tangent import NormalDirectionSolve, Tangent
+from ..settle.controls import Controls
+from ..solvers.factorisation import LowRankUpdate, Solve, factorise
+from ..solvers.inexact_newton import Product, minimise_inexact_newton
+from ..solvers.objective import AcceptedPoint
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.system import System
+from ..system.term import StiffnessScaling
+from .implicit import Minimiser, Stepper, round_inertia
+
+# Largest penetration of a sheet in a step, as a fraction of the block's size; the step is bisected up to so many times
+# to stay below it.
+_MAX_PENETRATION, _MAX_BISECTIONS = 0.025, 3
+# Motion of a node in a step that is negligible, as a fraction of the block's size.
+_NEGLIGIBLE_MOTION = 1e-8
+
+
+def has_sheet(system: System) -> bool:
+    """Return whether any block resists stretching as a sheet does."""
+    return any(block.is_sheet for block in system.blocks)
+
+
+def _divided_solve(solve: Solve, scale: float) -> Solve:
+    """Return the solve divided by a number."""
+    return lambda right: solve(right) / scale
+
+
+class ContactFreePreconditioner(StepPreconditioner):
+    """Preconditioner without contacts: they are as stiff as the sheet, so conjugate gradients resolve them.
+
+    It treats all coordinates alike, so rotations do not affect it either.
+    """
+
+    def __init__(self, base: LowRankUpdate) -> None:
+        self.base, self._contact_preconditioner = base, None
+
+    def add_contacts(self, energy: ContactPotential, x: Array, states: Index) -> None:
+        pass
+
+    def prefetch_columns(self, weights: csr_matrix) -> None:
+        pass
+
+
+class SheetProblem(StepProblem):
+    """Step potential psi whose Hessian is available as a product."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        system = self._stepper.system
+        size = min((block.size for block in system.blocks if block.groups), default=0.0)
+        self._preconditioner = ContactFreePreconditioner(
+            LowRankUpdate(_divided_solve(self._solve, self._scale), self._low_rank)
+        )
+        self._normal_solve: NormalDirectionSolve | None = None
+        self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
+
+    def tangent_operator(self, v: Array) -> Product:
+        return self._product(self._potential.tangent(self.positions(v)))
+
+    def _product(self, tangent: Tangent) -> Product:
+        free, low = self._stepper.free, self.low_rank
+        displacements = np.zeros_like(self._end_positions)
+        inertia, h = self._inertia[:, None], self._h
+
+        def product(velocities: Array) -> Array:
+            displacements[free] = velocities
+            result = inertia * velocities + h * take_rows(tangent.apply(displacements), free)
+            if not low.is_empty:
+                result = result + low.combine(low.columns, low.signs * low.project(velocities.ravel())).reshape(-1, 3)
+            return np.asarray(result)
+
+        return product
+
+    def refined_tangent(self, v: Array) -> Product:
+        """Return the same product, and add to the preconditioner the sheet's low stiffness along its normals at v."""
+        x, free = self.positions(v), self._stepper.free
+        tangent = self._potential.tangent(x)
+        self._normal_solve = NormalDirectionSolve.factorise(self._normals(x), tangent, self._inertia, self._h, free)
+        return self._product(tangent)
+
+    def precondition(self, gradient: Array) -> Array:
+        found = super().precondition(gradient)
+        return found if self._normal_solve is None else found + self._normal_solve(gradient)
+
+    def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
+        super().set_contacts(contacts, normal_forces, v)
+        self._normal_solve = None
+
+    def _normals(self, x: Array) -> Array:
+        """Return the vertex normals (n, 3) of the sheets; 0 at other nodes."""
+        total = np.zeros_like(x)
+        for block, part in zip(self._stepper.system.blocks, self._stepper.system.slices, strict=True):
+            for energy in block.energies:
+                if isinstance(energy, Membrane):
+                    total[part] += area_weighted_normals(x[part], energy.triangles)
+        return np.asarray(total / np.maximum(np.linalg.norm(total, axis=1), 1e-300)[:, None])
+
+    def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
+        found = super().accept(v, value, gradient)
+        return AcceptedPoint(found.value, found.gradient)
+
+    def motion_norm(self, v: Array) -> float:
+        """Return the norm of the motion without reference motion and rigid motion, sqrt(W)."""
+        total = 0.0
+        for slots, terms in self._region_inertias:
+            deformation = v[slots] - terms.reference_velocity
+            if terms.columns.shape[2]:
+                deformation = deformation - (terms.inertia @ deformation) / terms.inertia.sum()
+            total += float(terms.inertia @ (deformation**2).sum(axis=1))
+        return float(np.sqrt(total))
+
+
+class SheetStepper(Stepper):
+    """Steps with a preconditioner that is alike for each coordinate, M/s + h sum w (2 mu + lambda/2) G G^T.
+
+    It omits bending, which would fill the factors; conjugate gradients resolve it.
+    """
+
+    problem_type = SheetProblem
+
+    def __init__(self, system: System) -> None:
+        # minimise_inexact_newton needs SheetProblems, which this class creates.
+        super().__init__(system, cast(Minimiser, minimise_inexact_newton))
+
+    def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
+        key = self._factorisation_key(h, inertia, factors, stiffness_weights)
+        if key not in self._factorisations:
+            metric = diags(round_inertia(inertia)) + h * self._scalar_stiffness(factors, stiffness_weights)
+            solve = factorise(metric.tocsr())
+
+            def solve_vectors(right: Array) -> Array:
+                # There may be no free nodes.
+                columns = 3 * (right.shape[1] if right.ndim > 1 else 1)
+                return np.asarray(solve(right.reshape(len(inertia), columns)).reshape(right.shape))
+
+            self._cache_factorisation(key, solve_vectors)
+        return self._factorisations[key]
+
+    def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
+        """Return how often a step is bisected at first because something would penetrate a sheet deeply.
+
+        In a single step, the sheet would stretch over the whole displacement before any of it slides off.
+        """
+        if self.system.contact is None or all(one.contact is None for one in inputs):
+            return 0
+        sheets = {
+            place: block.size for place, block in enumerate(self.system.blocks) if block.is_sheet and block.groups
+        }
+        if not sheets:
+            return 0
+        penetration = ContactSolve.create(self.system, state, inputs, h, controls).predicted_penetration(sheets)
+        parts = penetration / (_MAX_PENETRATION * min(sheets.values()))
+        return min(math.ceil(math.log2(parts)), _MAX_BISECTIONS) if parts > 1.0 else 0
+
+    def _scalar_stiffness(self, factors: Array, stiffness_weights: Array | None) -> csr_matrix:
+        """Return the scalar stiffness of the free nodes over the first of the factors (b,), (f, f) N/m."""
+        system, parts = self.system, []
+        for block, nodes, factor in zip(system.blocks, system.slices, factors, strict=True):
+            own = csr_matrix((len(block.rest), len(block.rest)))
+            for term in block.terms:
+                energy = term.rest_energy(block.rest) if term.scaling is StiffnessScaling.SCALED else None
+                if energy is not None:
+                    energy = energy if stiffness_weights is None else energy.with_nodal_scale(stiffness_weights[nodes])
+                    own = own + _coordinate_stiffness(energy, block.rest)
+            parts.append(float(factor) * own)
+        total = block_diag(parts, format="csr")
+        if system.links is not None:
+            joints = system.links if stiffness_weights is None else system.links.with_nodal_scale(stiffness_weights)
+            total = total + joints.difference.T @ diags(joints.effective_stiffness(factors)) @ joints.difference
+        return total.tocsr()[self.free][:, self.free] / float(factors[0])
+
+
+def _coordinate_stiffness(energy: Energy, rest: Array) -> csr_matrix:
+    """Return the approximate stiffness of an energy at rest for each single coordinate, (n, n) N/m."""
+    if isinstance(energy, Membrane):
+        return energy.stiffness_laplacian()
+    if isinstance(energy, ShellBending):
+        return csr_matrix((len(rest), len(rest)))
+    stiffness = energy.hessian(rest, True)
+    return 0.5 * sum((stiffness[k::3][:, k::3] for k in (1, 2)), stiffness[::3][:, ::3])

@@ -1,0 +1,156 @@
+"""Static equilibrium: the shape in which a system comes to rest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..objective.deformation_history import has_contact_force
+from ..settle.controls import Controls, YarnDials
+from ..settle.first_mode import FirstModeLaw
+from ..solvers.objective import Outcome
+from ..system.inputs import Inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.system import System
+from ..system.weave_term import has_weave
+from .buckling import buckling_direction
+from .dynamic_relaxation import relax_dynamically, state_at_rest
+from .implicit import Stepper
+
+# Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of
+# the next tolerances, as a fraction of the size.
+_REMAINDER = 0.1
+_SOLID_TOLERANCE = 1e-9
+# Folding sheets and ropes creep for a long time, so their tolerances for motion and for the solver are looser.
+_THIN_TOLERANCE_OF_MOTION, _THIN_SOLVER_TOLERANCE = 1e-6, 0.1
+# With contacts, the contact set differs slightly from step to step.
+_CONTACT_TOLERANCE = 1e-4
+_MAX_STEPS = 60
+# Number of attempts to leave a saddle point.
+_MAX_SADDLE_EXITS = 3
+# Anderson mixing: displacement per step below which it begins (fraction of the size), number of steps that it combines,
+# growth of the displacement at which it restarts, and relative singular value below which directions are ignored.
+_MIXING_DISTANCE, _MIXING_DEPTH, _RESTART_GROWTH, _CUT_OFF = 0.01, 6, 2.0, 1e-3
+
+
+def solve_static_equilibrium(
+    stepper: Stepper,
+    state: State,
+    inputs: Inputs,
+    tolerance: float,
+    factors: Array | None = None,
+    yarns: tuple[YarnDials, ...] = (),
+) -> State:
+    """Return the static equilibrium under external forces, with the pins at the end of the inputs.
+
+    It is reached by strongly damped steps. If a step fails, for example because the body collapses under its weight,
+    the last converged shape is returned.
+
+    factors: (b,) stiffness factor of each block; 1 if None.
+    yarns: yarn dials of woven cloth; without them, no yarn slides.
+    """
+    system = stepper.system
+    # Any step length h works. With this one, h^2 lambda_1 is 1 in the stiffest region.
+    stiffness_factors = np.ones(len(system.blocks)) if factors is None else factors
+    eigenvalues = [_relaxation_eigenvalue(system, region, stiffness_factors) for region in system.regions]
+    h = 1.0 / math.sqrt(max(eigenvalues)) if eigenvalues else 1.0
+    laws = tuple(FirstModeLaw(-math.log(_REMAINDER) / h, 0.0, eigenvalue) for eigenvalue in eigenvalues)
+    is_woven = has_weave(system)
+    is_thin = is_woven or any(block.is_sheet or block.is_rope for block in system.blocks)
+    tolerance = max(tolerance, _THIN_SOLVER_TOLERANCE) if is_thin else tolerance
+    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in stiffness_factors), yarns)
+    has_contact = any(one.contact is not None for one in inputs)
+    motion_tolerance = (
+        (_CONTACT_TOLERANCE if has_contact else _THIN_TOLERANCE_OF_MOTION) if is_thin else _SOLID_TOLERANCE
+    )
+    limit = motion_tolerance * np.array([block.size for block in system.blocks])[system.node_blocks()]
+    end_inputs = tuple(one.at_end() for one in inputs)
+    if is_woven:
+        state = relax_dynamically(stepper, state, end_inputs, controls)
+    mixing_limit = _MIXING_DISTANCE / motion_tolerance if is_thin and not has_contact else None
+    state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit)
+    # A contact may stabilise the shape, so saddle points are tested only without contacts.
+    for _ in range(_MAX_SADDLE_EXITS if is_thin and is_settled else 0):
+        buckling = None if has_contact_force(system, state) else buckling_direction(system, state, stiffness_factors)
+        if buckling is None:
+            break
+        state = replace(state, positions=state.positions + buckling)
+        if is_woven:
+            state = relax_dynamically(stepper, state, end_inputs, controls)
+        state, _ = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit)
+    return state
+
+
+def _relax(
+    stepper: Stepper,
+    state: State,
+    inputs: Inputs,
+    h: float,
+    controls: Controls,
+    limit: Array,
+    mixing_limit: float | None,
+) -> tuple[State, bool]:
+    """Take strongly damped steps; return the state, and whether the last one moved no node by more than its limit.
+
+    limit: (n,) m.  mixing_limit: multiple of the limit below which Anderson mixing begins; None to disable it, as with
+    contacts, which an extrapolated step could pass through.
+    """
+    mixing = None if mixing_limit is None else _AndersonMixing()
+    for _ in range(_MAX_STEPS):
+        after, report = stepper.step(state, inputs, h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            break
+        displacement = np.abs(after.positions - state.positions).max(axis=1)
+        start_positions = state.positions
+        state = state_at_rest(after)
+        if (displacement <= limit).all():
+            return state, True
+        if mixing is not None and mixing_limit is not None and (displacement <= mixing_limit * limit).all():
+            state = replace(state, positions=mixing.mix(start_positions, state.positions))
+    return state, False
+
+
+class _AndersonMixing:
+    """Anderson mixing of the last steps towards rest.
+
+    Anderson, *Iterative Procedures for Nonlinear Integral Equations* (1965): continue from the affine combination of
+    the last steps with the smallest combined displacement.
+    """
+
+    def __init__(self) -> None:
+        self._starts: list[Array] = []
+        self._displacements: list[Array] = []
+
+    def mix(self, start: Array, end: Array) -> Array:
+        """Return the positions (n, 3) m to continue from after a step from start to end."""
+        if self._displacements and np.linalg.norm(end - start) > _RESTART_GROWTH * np.linalg.norm(
+            self._displacements[-1]
+        ):
+            # The descent has changed its direction, so the stored steps are useless.
+            self._starts.clear()
+            self._displacements.clear()
+        self._starts.append(start)
+        self._displacements.append(end - start)
+        del self._starts[:-_MIXING_DEPTH], self._displacements[:-_MIXING_DEPTH]
+        if len(self._displacements) == 1:
+            return end
+        changes = np.stack([(one - self._displacements[-1]).ravel() for one in self._displacements[:-1]], axis=1)
+        amounts = np.linalg.lstsq(changes, -self._displacements[-1].ravel(), rcond=_CUT_OFF)[0]
+        found = end.copy()
+        for amount, first, displacement in zip(amounts, self._starts[:-1], self._displacements[:-1], strict=True):
+            found += amount * ((first + displacement) - end)
+        return found
+
+
+def _relaxation_eigenvalue(system: System, region: Region, factors: Array) -> float:
+    """Return lambda_1 at rest, 1/s^2; if only weight restores the shape, that of a pendulum as long as the region."""
+    found = system.eigenvalue(region, factors)
+    # Beads of a chain rotate about their attachment points: only weight restores them.
+    if found > 0.0 and (region.rigid_modes or region.has_elastic_stiffness):
+        return found
+    length = float(np.ptp(system.rest[region.free], axis=0).max(initial=0.0))
+    return max(found, float(np.linalg.norm(system.gravity)) / max(length, 1e-12), 1.0)

@@ -1,1 +1,0 @@
-"""One substep: the law of the dials, the inertia and the minimisation."""

@@ -1,0 +1,232 @@
+"""Elastic energy of a woven cloth with its gradient and Hessian, and the forces and friction at crossings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from ..base.arrays import Array, Index
+from ..materials.assembly import assemble_matrix
+from . import elements
+from .elements import BEND_MAP, SHEAR_MAP, STRETCH_MAP
+from .woven_cloth import WovenCloth
+
+# Step of finite differences for second derivatives, relative to the pitch.
+_DIFFERENCE_STEP = 1e-6
+
+
+@dataclass(frozen=True)
+class YarnHessians:
+    """Hessians of all elements: stretch (s, 8, 8), bending (m, 11, 11) and shear (c, 12, 12)."""
+
+    stretch: Array
+    bend: Array
+    shear: Array
+
+
+class YarnElasticity:
+    """Stretch, bending, shear and jamming energy of a woven cloth, with a factor on the stiffness of its material."""
+
+    def __init__(self, cloth: WovenCloth, factor: float = 1.0) -> None:
+        self.cloth, self._factor = cloth, factor
+        self._stretch_unknowns, self._bend_unknowns = cloth.stretch_unknowns, cloth.bend_unknowns
+        self._shear_unknowns = cloth.shear_unknowns
+        self._stretch_stiffness = np.full(len(cloth.segments), factor * cloth.material.stretch)
+        self._jam_stiffness = self._stretch_stiffness / cloth.pitch
+        self._bend_stiffness = np.full(len(cloth.bends), factor * cloth.material.bend)
+        self._shear_stiffness = factor * cloth.shear_stiffness
+
+    def _edge_vectors(self, x: Array) -> Array:
+        a, b = self.cloth.ends.T
+        return np.asarray(x[b] - x[a])
+
+    def _bend_vectors(self, edges: Array, D: Array) -> tuple[Array, Array, Array]:
+        first, last = self.cloth.bends.T
+        return edges[first], edges[last], D[first] + D[last]
+
+    def _crossing_vectors(self, x: Array) -> tuple[Array, Array]:
+        around = self.cloth.crossing_neighbours
+        return x[around[:, 1]] - x[around[:, 0]], x[around[:, 3]] - x[around[:, 2]]
+
+    def value_gradient(self, x: Array, u: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (d,). x: (n, 3) m.  u: (p,) m.
+
+        The energy is infinite if two crossings are closer than their minimum distance.
+        """
+        cloth = self.cloth
+        D, edges = cloth.lengths(u), self._edge_vectors(x)
+        if (cloth.min_lengths >= D).any():
+            return np.inf, np.zeros(cloth.unknown_count)
+        energy, slope = elements.stretch_energy(edges, D, self._stretch_stiffness)
+        jam_energy, jam_slope, _ = elements.jam_energy(D, cloth.jam_lengths, cloth.min_lengths, self._jam_stiffness)
+        slope[:, 3] += jam_slope
+        total = float(energy.sum()) + float(jam_energy.sum())
+        bend_energy, by_bend = elements.bending_energy(
+            *self._bend_vectors(edges, D), self._bend_stiffness, cloth.angles
+        )
+        shear_energy, by_shear = elements.shear_energy(*self._crossing_vectors(x), self._shear_stiffness, cloth.cosine)
+        parts = (
+            (self._stretch_unknowns, slope @ STRETCH_MAP),
+            (self._bend_unknowns, by_bend @ BEND_MAP),
+            (self._shear_unknowns, by_shear @ SHEAR_MAP),
+        )
+        return total + float(bend_energy.sum()) + float(shear_energy.sum()), sum_gradients(parts, cloth.unknown_count)
+
+    def element_hessians(self, x: Array, u: Array) -> YarnHessians:
+        """Return positive semidefinite element Hessians."""
+        cloth = self.cloth
+        D, ways = cloth.lengths(u), self._edge_vectors(x)
+        along = elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
+        along[:, 3, 3] += elements.jam_energy(D, cloth.jam_lengths, cloth.min_lengths, self._jam_stiffness)[2]
+        bend = elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
+        shear = elements.shear_hessian(*self._crossing_vectors(x), self._shear_stiffness)
+        return YarnHessians(
+            STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bend @ BEND_MAP, SHEAR_MAP.T @ shear @ SHEAR_MAP
+        )
+
+    def tensions(self, x: Array, u: Array) -> Array:
+        """Return the force (s, 3) N with which each segment pulls its first node towards its second."""
+        slope = elements.stretch_energy(self._edge_vectors(x), self.cloth.lengths(u), self._stretch_stiffness)[1]
+        return np.asarray(slope[:, :3])
+
+    def strain_rate_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
+        """Return the Hessians of ½ v C v by strain rates, [SRD] (12), without shear.
+
+        stretch, bend: s, damping coefficients divided by the stiffness.
+        """
+        cloth = self.cloth
+        D, ways = cloth.lengths(u), self._edge_vectors(x)
+        rate = elements.stretch_rate(ways, D)
+        along = (stretch * self._stretch_stiffness * D)[:, None, None] * rate[:, :, None] * rate[:, None, :]
+        a, b, L = self._bend_vectors(ways, D)
+        J = elements.bending_rate(a, b)
+        bend_hessians = np.zeros((len(J), 7, 7))
+        bend_hessians[:, :6, :6] = (2.0 * bend * self._bend_stiffness / L)[:, None, None] * (J.transpose(0, 2, 1) @ J)
+        no_shear = np.zeros((len(cloth.crossings), 12, 12))
+        return YarnHessians(STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bend_hessians @ BEND_MAP, no_shear)
+
+    def rayleigh_hessians(self, x: Array, u: Array, stretch: float, bend: float) -> YarnHessians:
+        """Return the Hessians of ½ v C v with C = beta K, [SRD] (11).
+
+        K is the tangent stiffness of stretch and bending, including the geometric stiffness. stretch, bend: beta in s.
+        """
+        cloth = self.cloth
+        D, ways = cloth.lengths(u), self._edge_vectors(x)
+        along = stretch * elements.stretch_hessian(ways, D, self._stretch_stiffness, True)
+        bending = bend * elements.bending_hessian(*self._bend_vectors(ways, D), self._bend_stiffness, cloth.angles)
+        none = np.zeros((len(cloth.crossings), 12, 12))
+        return YarnHessians(STRETCH_MAP.T @ along @ STRETCH_MAP, BEND_MAP.T @ bending @ BEND_MAP, none)
+
+    # Hessian of the nodes for yarns that do not slide.
+
+    def node_hessian(self, x: Array, u: Array, project: bool) -> csr_matrix:
+        """Return the Hessian (3n, 3n) N/m. Unless projected, bending and shear use finite differences of gradients."""
+        cloth = self.cloth
+        D, ways = cloth.lengths(u), self._edge_vectors(x)
+        along = elements.stretch_hessian(ways, D, self._stretch_stiffness, project)[:, :3, :3]
+        along = STRETCH_MAP[:3, :6].T @ along @ STRETCH_MAP[:3, :6]
+        if project:
+            hessians = self.element_hessians(x, u)
+            bend, shear = hessians.bend[:, :9, :9], hessians.shear
+        else:
+            corners, L = self._bend_vectors(ways, D)[:2], self._bend_vectors(ways, D)[2]
+
+            def bent(way: Array) -> Array:
+                return elements.bending_energy(way[:, :3], way[:, 3:], L, self._bend_stiffness, cloth.angles)[1][:, :6]
+
+            def sheared(way: Array) -> Array:
+                return elements.shear_energy(way[:, :3], way[:, 3:], self._shear_stiffness, cloth.cosine)[1]
+
+            step = _DIFFERENCE_STEP * cloth.pitch
+            bend_map = BEND_MAP[:6, :9]
+            bend = bend_map.T @ _difference_hessian(bent, np.concatenate(corners, axis=1), step) @ bend_map
+            shear = (
+                SHEAR_MAP.T
+                @ _difference_hessian(sheared, np.concatenate(self._crossing_vectors(x), axis=1), step)
+                @ SHEAR_MAP
+            )
+        first, last = cloth.ends[cloth.bends[:, 0]], cloth.ends[cloth.bends[:, 1]]
+        bent_nodes = np.column_stack([first, last[:, 1]])
+        total = assemble_matrix(along, cloth.ends, cloth.count) + assemble_matrix(bend, bent_nodes, cloth.count)
+        return (total + assemble_matrix(shear, cloth.crossing_neighbours, cloth.count)).tocsr()
+
+
+def _difference_hessian(slopes: Callable[[Array], Array], at: Array, step: float) -> Array:
+    """Return symmetric derivatives (m, k, k) of gradients (m, k) at points (m, k), by central differences."""
+    columns = []
+    for k in range(at.shape[1]):
+        shift = np.zeros(at.shape[1])
+        shift[k] = step
+        columns.append((slopes(at + shift) - slopes(at - shift)) / (2.0 * step))
+    found = np.stack(columns, axis=2)
+    return np.asarray(0.5 * (found + found.transpose(0, 2, 1)))
+
+
+def sum_gradients(parts: tuple[tuple[Index, Array], ...], count: int) -> Array:
+    """Return the sums (count,) of gradients (m, k) at unknowns (m, k); the index count is ignored."""
+    total = sum(np.bincount(where.ravel(), what.ravel(), minlength=count + 1) for where, what in parts)
+    return np.asarray(total)[:count]
+
+
+def crossing_normal_forces(cloth: WovenCloth, forces: Array, x: Array) -> Array:
+    """Return the normal force (p,) N by which yarn tension presses the yarns of a crossing together; 0 if none slides.
+
+    forces: (s, 3) N, see YarnElasticity.tensions.
+    """
+    found = np.zeros(len(cloth.node))
+    w, f = cloth.crossings.T
+    around = cloth.crossing_neighbours
+    normal = np.cross(x[around[:, 1]] - x[around[:, 0]], x[around[:, 3]] - x[around[:, 2]])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1), 1e-300)[:, None]
+    pulls = [forces[cloth.outgoing_segment[one]] - forces[cloth.incoming_segment[one]] for one in (w, f)]
+    found[w] = found[f] = 0.5 * np.abs(((pulls[0] - pulls[1]) * normal).sum(axis=1))
+    return found
+
+
+def gravity_energy(cloth: WovenCloth, x: Array, u: Array, acceleration: Array) -> tuple[float, Array]:
+    """Return the gravity energy in J and its gradient (d,): the sum of -rho D (g_a . x_a + g_b . x_b)/2 over segments.
+
+    The derivative by D is included, so that yarn that slides through a crossing falls.
+
+    acceleration: g (n, 3) m/s^2.
+    """
+    line, (a, b) = cloth.material.linear_density, cloth.ends.T
+    potential = (acceleration * x).sum(axis=1)
+    mean, D = 0.5 * (potential[a] + potential[b]), cloth.lengths(u)
+    half = -0.5 * line * D[:, None]
+    slope = np.column_stack([half * acceleration[a], half * acceleration[b], line * mean, -line * mean])
+    return -line * float(D @ mean), sum_gradients(((cloth.stretch_unknowns, slope),), cloth.unknown_count)
+
+
+@dataclass(frozen=True)
+class SlidingFriction:
+    """Coulomb friction of sliding as a Huber function of the distance from the anchor: a spring until it slips.
+
+    anchor: (p,) m, sticking position.  limit: (p,) N, slipping force; 0 where nothing slides.
+    stiffness: N/m of the spring.
+    """
+
+    anchor: Array
+    limit: Array
+    stiffness: float
+
+    def value_gradient(self, u: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (p,) N."""
+        slip = u - self.anchor
+        distance = np.abs(slip)
+        reach = self.limit / self.stiffness
+        value = np.where(distance <= reach, 0.5 * self.stiffness * slip**2, self.limit * (distance - 0.5 * reach))
+        return float(value.sum()), np.clip(self.stiffness * slip, -self.limit, self.limit)
+
+    def curvature(self, u: Array) -> Array:
+        """Return the second derivative (p,) N/m, 0 where it slips."""
+        sticks = (np.abs(u - self.anchor) <= self.limit / self.stiffness) & (self.limit > 0.0)
+        return np.where(sticks, self.stiffness, 0.0)
+
+    def moved_anchor(self, u: Array) -> Array:
+        """Return the anchors (p,) m after a move to positions u: slipping drags them along."""
+        slip = u - self.anchor
+        return np.asarray(self.anchor + np.sign(slip) * np.maximum(np.abs(slip) - self.limit / self.stiffness, 0.0))

@@ -1,0 +1,278 @@
+"""Discretization of a woven cloth: crossings, yarn segments between them, and their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..base.arrays import Array, Index, Mask
+from .assembly_pattern import AssemblyPattern
+from .elements import cosines, rotation_vectors
+from .yarns import Yarn
+
+# Stiffness of sticking friction at a crossing, relative to the stretch stiffness of a segment.
+_STICK_STIFFNESS_RATIO = 1e-2
+# Minimum distance of two crossings along the yarn, relative to its rest length; jamming keeps them farther apart.
+MIN_LENGTH_RATIO = 0.15
+# Jamming begins at a distance of one yarn diameter, clipped to these fractions of the rest length.
+_MIN_JAM_RATIO, _MAX_JAM_RATIO = 0.3, 0.5
+
+
+@dataclass(frozen=True)
+class YarnMaterial:
+    """Material of the yarns.
+
+    stretch: N, E A.  bend: N m^2.  shear: shear stiffness of the sheet relative to its stretch stiffness.
+    linear_density: kg/m.  diameter: m.  shrink: reduction of the rest lengths, as a fraction.
+    """
+
+    stretch: float
+    bend: float
+    shear: float
+    linear_density: float
+    diameter: float
+    shrink: float = 0.0
+
+
+@dataclass(frozen=True)
+class WovenCloth:
+    """Woven cloth with nodes x (n, 3) and passings: passing p is one yarn at one node, at arc length u_p of the yarn.
+
+    count: n.
+    node: (p,) node of each passing.  rest_arc_lengths: (p,) m, u at rest.  can_slide: (p,) whether u is an unknown.
+    segments: (s, 2) passings a and b; the length of yarn is D = u_b - u_a + closing_length.
+    closing_length: (s,) m, the length of a closed yarn for the segment from its last passing to its first, else 0.
+    bends: (m, 2) consecutive segments.  angles: (m,) rad at rest.
+    crossings: (c, 2) passings, both of which slide.
+    crossing_neighbours: (c, 4) previous and next node of the first yarn, then of the second.
+    cosine: (c,) of the angle between the two yarns at rest.
+    material: material of the yarns.
+    """
+
+    count: int
+    node: Index
+    rest_arc_lengths: Array
+    can_slide: Mask
+    segments: Index
+    closing_length: Array
+    bends: Index
+    angles: Array
+    crossings: Index
+    crossing_neighbours: Index
+    cosine: Array
+    material: YarnMaterial
+
+    @property
+    def ends(self) -> Index:
+        """Nodes (s, 2) of the segments."""
+        return np.asarray(self.node[self.segments])
+
+    def lengths(self, u: Array) -> Array:
+        """Return the lengths D (s,) m of yarn in the segments for arc lengths u (p,) m."""
+        return np.asarray(u[self.segments[:, 1]] - u[self.segments[:, 0]] + self.closing_length)
+
+    @cached_property
+    def rest_lengths(self) -> Array:
+        return self.lengths(self.rest_arc_lengths)
+
+    @cached_property
+    def pitch(self) -> float:
+        """Mean rest length of the segments, m."""
+        return float(self.rest_lengths.mean())
+
+    @cached_property
+    def min_lengths(self) -> Array:
+        """Minimum (s,) of D, m."""
+        return MIN_LENGTH_RATIO * self.rest_lengths
+
+    @cached_property
+    def jam_lengths(self) -> Array:
+        """Length D (s,) m below which the crossing yarns at both ends of a segment touch each other."""
+        return np.asarray(
+            np.clip(self.material.diameter, _MIN_JAM_RATIO * self.rest_lengths, _MAX_JAM_RATIO * self.rest_lengths)
+        )
+
+    @cached_property
+    def shear_stiffness(self) -> Array:
+        """Shear stiffness (c,) J of the crossings."""
+        return np.full(len(self.crossings), self.material.shear * self.material.stretch * self.pitch)
+
+    @property
+    def stick_stiffness(self) -> float:
+        """Stiffness k_f in N/m of a sticking crossing."""
+        return _STICK_STIFFNESS_RATIO * self.material.stretch / self.pitch
+
+    @cached_property
+    def incoming_segment(self) -> Index:
+        """Segment (p,) that ends at each passing, -1 for none."""
+        found = np.full(len(self.node), -1)
+        found[self.segments[:, 1]] = np.arange(len(self.segments))
+        return found
+
+    @cached_property
+    def outgoing_segment(self) -> Index:
+        """Segment (p,) that starts at each passing, -1 for none."""
+        found = np.full(len(self.node), -1)
+        found[self.segments[:, 0]] = np.arange(len(self.segments))
+        return found
+
+    def represented_lengths(self, lengths: Array) -> Array:
+        """Return the length (p,) m of yarn represented by each passing: half of its segments. lengths: D (s,)."""
+        half = np.concatenate([lengths, [0.0]])
+        return np.asarray(0.5 * (half[self.incoming_segment] + half[self.outgoing_segment]))
+
+    def masses(self, u: Array) -> Array:
+        """Return the lumped mass (p,) kg of each passing."""
+        return np.asarray(self.material.linear_density * self.represented_lengths(self.lengths(u)))
+
+    @cached_property
+    def node_mass(self) -> Array:
+        """Mass (n,) kg of the nodes at rest."""
+        return np.asarray(np.bincount(self.node, self.masses(self.rest_arc_lengths), minlength=self.count), dtype=float)
+
+    def directions(self, x: Array, u: Array) -> Array:
+        """Return w (p, 3), the mean of both segments: a material point of the yarn at a node moves with x' - w u'."""
+        directions = (x[self.ends[:, 1]] - x[self.ends[:, 0]]) / self.lengths(u)[:, None]
+        directions = np.concatenate([directions, np.zeros((1, 3))])
+        segment_counts = (self.incoming_segment >= 0).astype(float) + (self.outgoing_segment >= 0)
+        return np.asarray(
+            (directions[self.incoming_segment] + directions[self.outgoing_segment]) / segment_counts[:, None]
+        )
+
+    # Unknowns: three coordinates of each node, then two arc lengths and an unused number of each crossing.
+
+    @cached_property
+    def arc_length_unknown(self) -> Index:
+        """Unknown (p,) of each passing's arc length; passings that do not slide have the index behind the last."""
+        found = np.full(len(self.node), self.unknown_count)
+        first = 3 * (self.count + np.arange(len(self.crossings)))
+        found[self.crossings[:, 0]], found[self.crossings[:, 1]] = first, first + 1
+        return found
+
+    @property
+    def triples(self) -> int:
+        """Number of rows of the unknowns (triples, 3)."""
+        return self.count + len(self.crossings)
+
+    @property
+    def unknown_count(self) -> int:
+        return 3 * self.triples
+
+    def stack_unknowns(self, x: Array, u: Array) -> Array:
+        """Return the unknowns (triples, 3) from values of the nodes (n, 3) and of the passings (p,)."""
+        found = np.zeros(self.unknown_count)
+        found[: 3 * self.count] = x.ravel()
+        found[self.arc_length_unknown[self.can_slide]] = u[self.can_slide]
+        return found.reshape(-1, 3)
+
+    def split_unknowns(self, q: Array) -> tuple[Array, Array]:
+        """Return the values of the nodes (n, 3) and of the passings (p,), 0 if they do not slide. q: (triples, 3)."""
+        return q[: self.count], np.append(q.ravel(), 0.0)[self.arc_length_unknown]
+
+    @cached_property
+    def stretch_unknowns(self) -> Index:
+        """Unknowns (s, 8) of the segments."""
+        a, b = self.segments.T
+        return np.column_stack(
+            [
+                coordinate_indices(self.node[a]),
+                coordinate_indices(self.node[b]),
+                self.arc_length_unknown[a],
+                self.arc_length_unknown[b],
+            ]
+        )
+
+    @cached_property
+    def bend_unknowns(self) -> Index:
+        """Unknowns (m, 11) of the bends."""
+        first, last = self.segments[self.bends[:, 0]], self.segments[self.bends[:, 1]]
+        nodes = [coordinate_indices(self.node[k]) for k in (first[:, 0], first[:, 1], last[:, 1])]
+        return np.column_stack([*nodes, self.arc_length_unknown[first[:, 0]], self.arc_length_unknown[last[:, 1]]])
+
+    @cached_property
+    def shear_unknowns(self) -> Index:
+        """Unknowns (c, 12) of the crossings."""
+        return np.column_stack([coordinate_indices(self.crossing_neighbours[:, k]) for k in range(4)])
+
+    @cached_property
+    def passing_unknowns(self) -> Index:
+        """Unknowns (p, 4) of each passing: its node's coordinates and its arc length."""
+        return np.column_stack([coordinate_indices(self.node), self.arc_length_unknown])
+
+    def assembly_pattern(self, free: Mask) -> AssemblyPattern:
+        """Return the assembly pattern for blocks of segments, bends, crossings, passings and single unknowns.
+
+        free: (triples, 3) mask of free unknowns; the others have rows and columns of the identity.
+        """
+        own = np.arange(self.unknown_count)[:, None]
+        groups = (
+            self.stretch_unknowns, self.bend_unknowns, self.shear_unknowns, self.passing_unknowns, own
+        )  # fmt: skip
+        return AssemblyPattern.of(groups, free.ravel())
+
+
+def coordinate_indices(nodes: Index) -> Index:
+    """Return the coordinate indices (k, 3) of nodes (k,)."""
+    return np.asarray(3 * nodes[:, None] + np.arange(3))
+
+
+def build_woven_cloth(rest: Array, yarns: Sequence[Yarn], material: YarnMaterial) -> WovenCloth:
+    """Build a woven cloth from yarns over nodes. rest: (n, 3) m.
+
+    Two yarns that cross at inner nodes of both can slide. At the end of either yarn they are knotted, as at a hem. A
+    tail, the part of a yarn behind its last crossing, ends at a node without another yarn. Yarns with tails therefore
+    slide at all their crossings.
+    """
+    node, arc_lengths, closing_length, is_inner = list[int](), list[float](), list[float](), list[bool]()
+    segments, bends = list[tuple[int, int]](), list[tuple[int, int]]()
+    for yarn in yarns:
+        lengths = [(1.0 - material.shrink) * float(np.linalg.norm(rest[b] - rest[a])) for a, b in yarn.edges]
+        first, k = len(node), len(yarn.nodes)
+        node += yarn.nodes
+        arc_lengths += np.concatenate([[0.0], np.cumsum(lengths)])[:k].tolist()
+        is_inner += [yarn.closed or 0 < at < k - 1 for at in range(k)]
+        start = len(segments)
+        segments += [(first + at, first + (at + 1) % k) for at in range(len(lengths))]
+        closing_length += [sum(lengths) if at + 1 == k else 0.0 for at in range(len(lengths))]
+        count = len(lengths)
+        bends += [(start + at, start + (at + 1) % count) for at in range(count if yarn.closed else count - 1)]
+    passings_at_node: list[list[int]] = [[] for _ in rest]
+    for passing, one in enumerate(node):
+        passings_at_node[one].append(passing)
+    crossings = [tuple(here) for here in passings_at_node if len(here) == 2 and all(is_inner[k] for k in here)]
+    can_slide: Mask = np.zeros(len(node), dtype=np.bool_)
+    can_slide[[k for pair in crossings for k in pair]] = True
+    cloth = WovenCloth(
+        len(rest), np.array(node), np.array(arc_lengths), can_slide, _pairs(segments), np.array(closing_length),
+        _pairs(bends), np.zeros(len(bends)), _pairs(crossings), np.zeros((0, 4), dtype=np.int64), np.zeros(0), material,
+    )  # fmt: skip
+    return _with_rest_geometry(cloth, rest)
+
+
+def _with_rest_geometry(cloth: WovenCloth, rest: Array) -> WovenCloth:
+    """Return the cloth with its rest angles and crossing neighbours."""
+    ends = cloth.ends
+    first, last = ends[cloth.bends[:, 0]], ends[cloth.bends[:, 1]]
+    kappa, _ = rotation_vectors(rest[first[:, 1]] - rest[first[:, 0]], rest[last[:, 1]] - rest[last[:, 0]])
+    angles = np.linalg.norm(kappa, axis=1)
+    w, f = cloth.crossings.T
+    neighbours = np.column_stack(
+        [
+            ends[cloth.incoming_segment[w], 0],
+            ends[cloth.outgoing_segment[w], 1],
+            ends[cloth.incoming_segment[f], 0],
+            ends[cloth.outgoing_segment[f], 1],
+        ]
+    )
+    cosine = cosines(rest[neighbours[:, 1]] - rest[neighbours[:, 0]], rest[neighbours[:, 3]] - rest[neighbours[:, 2]])
+    return WovenCloth(
+        cloth.count, cloth.node, cloth.rest_arc_lengths, cloth.can_slide, cloth.segments, cloth.closing_length,
+        cloth.bends, np.where(angles > 1e-9, angles, 0.0), cloth.crossings, neighbours, cosine, cloth.material,
+    )  # fmt: skip
+
+
+def _pairs(found: Sequence[tuple[int, ...]]) -> Index:
+    return np.array(found, dtype=np.int64).reshape(-1, 2)

@@ -1,0 +1,160 @@
+"""Locations and ownership of the caches of simulated frames."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import bpy
+
+from ...core.base.errors import CacheError
+from ...core.frames.cache import FrameCache
+from .groups import Group, cache_ids, group_of
+
+# Pattern of the cache names that ensure_own_cache() assigns.
+_CACHE_NAME = re.compile("[0-9a-f]{16}")
+_ADDON_PACKAGE = __package__.removesuffix(".dampsim_addon.model")
+
+
+def default_cache_folder() -> Path:
+    """Return the folder of caches for objects without a cache folder of their own."""
+    try:
+        return Path(bpy.utils.extension_path_user(_ADDON_PACKAGE, path="cache"))
+    except ValueError:
+        # Loaded from a checkout, not installed as an extension.
+        return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
+
+
+def _cache_root(obj: bpy.types.Object) -> Path:
+    group = obj.dampsim
+    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_cache_folder()
+    return base.absolute()
+
+
+def cache_folder(obj: bpy.types.Object) -> Path:
+    """Return the folder of the simulated frames of an object or its group."""
+    group = group_of(obj)
+    if group.is_single:
+        return target_folder(obj)
+    return _cache_root(group.members[0]) / _safe_folder_name(obj.dampsim.together)
+
+
+def target_folder(obj: bpy.types.Object) -> Path:
+    """Return the folder of the files of an object's bake."""
+    return _cache_root(obj) / _safe_folder_name(obj.dampsim.cache_id)
+
+
+def is_cache_name(name: str) -> bool:
+    """Return whether a folder name may be that of a DampSim cache."""
+    return bool(_CACHE_NAME.fullmatch(name))
+
+
+def _safe_folder_name(name: str) -> str:
+    """Return a safe folder name for a name stored in a .blend, which is untrusted: names of other forms are hashed."""
+    return name if is_cache_name(name) else hashlib.sha256(_encode_path(name)).hexdigest()[:16]
+
+
+def _encode_path(text: str) -> bytes:
+    """Encode a path, which may contain surrogates."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+# Path under which the current file will be saved, where it differs from the current path.
+_blend_path_overrides: list[str] = []
+
+
+@contextlib.contextmanager
+def override_blend_path(path: str) -> Iterator[None]:
+    """Use the caches of the path under which the current file will be saved."""
+    _blend_path_overrides.append(str(Path(path).resolve()))
+    try:
+        yield
+    finally:
+        _blend_path_overrides.pop()
+
+
+def blend_path() -> str:
+    """Return the path of the .blend file that owns the caches; '' where it was never saved."""
+    return _blend_path_overrides[-1] if _blend_path_overrides else bpy.data.filepath
+
+
+def frame_cache(obj: bpy.types.Object) -> FrameCache:
+    """Return the cache of an object and those simulated together with it."""
+    group = group_of(obj)
+    return FrameCache(cache_folder(obj), group.name, blend_path(), cache_ids(group))
+
+
+def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
+    """Assign a cache of its own to a group; yields (done, total) numbers of copied frames.
+
+    A duplicated object still refers to the cache of the original, which keeps it. A file saved under another name
+    refers to the cache of the first file, and its frames are copied. The cache name is a hash of the names of file and
+    object, so that a bake killed before the file was saved is found again. It never changes afterwards.
+    """
+    first = group.members[0]
+    source = frame_cache(first) if _can_have_frames(first) and not is_cache_owner(first) else None
+    for obj in group.members:
+        _assign_cache_id(obj, source if group.is_single else None)
+    if source is not None and not group.is_single:
+        group_id = uuid.uuid4().hex[:16]
+        for obj in group.members:
+            obj.dampsim.together = group_id
+    # An existing cache is left by a killed bake. Frames of another version are not copied: they cannot be read.
+    if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
+        header = source.header()
+        if header is not None and not header.incompatibility:
+            yield from frame_cache(first).copy_from(source)
+
+
+def _can_have_frames(obj: bpy.types.Object) -> bool:
+    """Return whether the cache name belongs to the object or its group, so that frames may exist."""
+    group = obj.dampsim
+    return bool(group.together or (group.cache_id and group.cache_id not in other_cache_ids(obj)))
+
+
+def _assign_cache_id(obj: bpy.types.Object, source: FrameCache | None) -> None:
+    """Assign an unused cache name to an object. source: cache of another file, whose frames will be copied."""
+    group, used_ids = obj.dampsim, other_cache_ids(obj)
+    name = "" if source is not None else group.cache_id
+    if not name and blend_path():
+        name = hashlib.sha256(_encode_path(f"{blend_path()}\n{obj.name}")).hexdigest()[:16]
+    if not name or name in used_ids or (source and source.folder.name == name):
+        name = uuid.uuid4().hex[:16]
+    group.cache_id = name
+
+
+def other_cache_ids(obj: bpy.types.Object) -> set[str]:
+    """Return the cache names of all other objects in the file."""
+    return {other.dampsim.cache_id for other in bpy.data.objects if other != obj}
+
+
+def is_cache_owner(obj: bpy.types.Object) -> bool:
+    """Return whether this file owns the object's cache; it does not while the file that made it still exists."""
+    if not (obj.dampsim.cache_id or obj.dampsim.together):
+        return False
+    try:
+        header = frame_cache(obj).header()
+    except CacheError:
+        # A damaged cache will be created anew.
+        return True
+    owner_path = header.owner if header else ""
+    try:
+        if not owner_path or not Path(owner_path).exists():
+            return True
+        # Symbolic links give a file more than one name.
+        return bool(blend_path()) and Path(owner_path).resolve() == Path(blend_path()).resolve()
+    except (OSError, ValueError):
+        # The owner may exist where it cannot be read.
+        return False
+
+
+def cached_frame_count(obj: bpy.types.Object) -> int:
+    """Return the number of frames in the cache; 0 where it cannot be read."""
+    try:
+        return len(frame_cache(obj).frame_numbers()) if obj.dampsim.cache_id or obj.dampsim.together else 0
+    except CacheError:
+        return 0

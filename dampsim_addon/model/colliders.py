@@ -1,0 +1,155 @@
+"""Colliders of the file, and the selection of those that act on a simulated object."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+import bpy
+
+from ...core.base.errors import ParameterError
+from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderSettings
+from ..blender.animation import animated_paths
+from ..blender.modifiers import can_change_topology
+from .groups import Group, group_of
+from .object_index import ObjectIndex
+from .objects import is_simulated
+
+
+class ColliderIssue(enum.Enum):
+    """Reason why a collider has no effect, in words."""
+
+    HIDDEN = "is disabled in viewports"
+    UNBAKED = "is simulated separately and not baked"
+    FACELESS = "has no faces"
+
+
+def is_collider(obj: bpy.types.Object) -> bool:
+    """Return whether an object is marked as a collider, or has Blender's own Collision."""
+    return obj.type == "MESH" and (obj.dampsim_collider.is_collider or has_collision(obj))
+
+
+def has_collision(obj: bpy.types.Object) -> bool:
+    """Return whether Blender's own Collision is enabled."""
+    if obj.collision is None or not obj.collision.use:
+        return False
+    return any(m.type == "COLLISION" and (m.show_viewport or _is_visibility_animated(obj, m)) for m in obj.modifiers)
+
+
+def _is_visibility_animated(obj: bpy.types.Object, modifier: bpy.types.Modifier) -> bool:
+    return f'modifiers["{modifier.name}"].show_viewport' in animated_paths(obj)
+
+
+_index = ObjectIndex(is_collider)
+
+
+def all_colliders() -> list[bpy.types.Object]:
+    """Return all colliders of the file, sorted by name."""
+    return sorted(_index.current(), key=lambda obj: obj.name_full)
+
+
+def add_collider(obj: bpy.types.Object) -> None:
+    """Add an object that may have become a collider."""
+    _index.add(obj)
+
+
+def candidate_colliders(
+    obj: bpy.types.Object, view_layer: bpy.types.ViewLayer
+) -> list[tuple[bpy.types.Object, ColliderIssue | None]]:
+    """Return the colliders of a view layer that may act on a simulated object, each with its issue, if any.
+
+    A collider collection limits them. Objects simulated together are never colliders of each other.
+    """
+    found = all_colliders()
+    return _filter_colliders(found, obj.dampsim.collider_collection, group_of(obj).members, view_layer) if found else []
+
+
+def _filter_colliders(
+    colliders: Sequence[bpy.types.Object],
+    limit: bpy.types.Collection | None,
+    members: Sequence[bpy.types.Object],
+    view_layer: bpy.types.ViewLayer,
+) -> list[tuple[bpy.types.Object, ColliderIssue | None]]:
+    return [
+        (other, _collider_issue(other))
+        for other in colliders
+        if view_layer.objects.get(other.name) == other
+        and (limit is None or limit.all_objects.get(other.name) == other)
+        and other not in members
+    ]
+
+
+def _collider_issue(other: bpy.types.Object) -> ColliderIssue | None:
+    # Hiding with the eye icon has no effect. Animated visibility raises an error when the collider is read.
+    if other.hide_viewport and "hide_viewport" not in animated_paths(other):
+        return ColliderIssue.HIDDEN
+    if all(collection.hide_viewport for collection in other.users_collection):
+        return ColliderIssue.HIDDEN
+    if is_simulated(other) and not other.dampsim.baked:
+        return ColliderIssue.UNBAKED
+    if len(other.data.polygons) == 0 and not any(m.show_viewport and can_change_topology(m) for m in other.modifiers):
+        return None if other.dampsim_collider.plane else ColliderIssue.FACELESS
+    return None
+
+
+def active_colliders(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """Return the colliders that act on a simulated object."""
+    if not obj.dampsim.collide:
+        return []
+    return [other for other, lack in candidate_colliders(obj, view_layer) if lack is None]
+
+
+def active_colliders_by_member(
+    members: Sequence[bpy.types.Object], view_layer: bpy.types.ViewLayer
+) -> list[list[bpy.types.Object]]:
+    """Return active_colliders() for each member of a group, evaluated once per collider collection."""
+    colliders, active_by_limit = all_colliders(), dict[bpy.types.Collection | None, list[bpy.types.Object]]()
+    for limit in {obj.dampsim.collider_collection for obj in members if obj.dampsim.collide}:
+        found = _filter_colliders(colliders, limit, members, view_layer)
+        active_by_limit[limit] = [other for other, lack in found if lack is None]
+    return [active_by_limit[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
+
+
+def collider_state(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
+    """Return a comparable summary of the colliders of each member and their settings, without evaluation."""
+    by_member = active_colliders_by_member(group.members, view_layer)
+    states = {other: (other.session_uid, _settings(other)) for stops in by_member for other in stops}
+    return tuple(tuple(states[other] for other in stops) for stops in by_member)
+
+
+def collider_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:
+    """Return the colliders that act on an object and their settings that are not animated, without evaluation."""
+    others = active_colliders(obj, simulation_view_layer(scene))
+    return {
+        "Colliders of the Scene": ", ".join(str(other.name_full) for other in others),
+        **{f"Collider {other.name_full}": _settings(other) for other in others},
+    }
+
+
+def _settings(other: bpy.types.Object) -> str:
+    group, keyed = other.dampsim_collider, animated_paths(other)
+    found = ["infinite plane"] if group.plane else []
+    for name, parameter in COLLIDER_PARAMETERS.items():
+        if f"dampsim_collider.{name}" not in keyed:
+            found.append(f"{parameter.label.lower()} {getattr(group, name):.6g}")
+    return ", ".join(found)
+
+
+def read_collider_dials(obj: bpy.types.Object) -> ColliderSettings:
+    """Return the current dials of a collider. Raises ParameterError with the object's name."""
+    try:
+        return ColliderSettings(**{name: getattr(obj.dampsim_collider, name) for name in COLLIDER_PARAMETERS})
+    except ParameterError as error:
+        raise ParameterError(f"{obj.name}: {error}") from None
+
+
+def simulation_view_layer(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
+    """Return the view layer in which a scene is simulated, as far as it is known."""
+    here = bpy.context.view_layer
+    return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
+
+
+# For edits by scripts, which have not triggered handlers yet.
+clear_collider_index = _index.clear
+register = _index.start_tracking
+unregister = _index.stop_tracking

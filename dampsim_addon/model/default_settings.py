@@ -1,0 +1,81 @@
+"""Default stiffness and thickness of newly enabled objects, by kind and size."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
+from ...core.scene.parameters import StiffnessBy
+from ..blender.sampler import gravity, mesh_positions
+
+# Default Young's modulus of thin kinds, relative to the pressure below a column of the object's height. They stretch by
+# a fraction of a percent, although few springs carry the weight of the whole length. Solids use Sag instead.
+_RELATIVE_MODULUS = 500.0
+# Maximum default thickness relative to size: of wires and nets, cloth (cotton at a size of 1 m) and ropes.
+MAX_RELATIVE_THICKNESS = {"SPRINGS": 0.02, "CLOTH": 0.001, "ROPE": 0.01}
+# Defaults of yarns: thickness relative to their spacing, density (kg/m^3) and bending stiffness of loose fibres, and
+# holding force of a crossing relative to the weight of its yarn.
+_RELATIVE_YARN_THICKNESS, _YARN_DENSITY, _YARN_BENDING, _GRIP_TO_WEIGHT = 0.4, 300.0, 0.05, 20.0
+# Standard gravity, m/s^2.
+_STANDARD_GRAVITY = 9.81
+
+
+def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    """Set the defaults of an object.
+
+    Solids use Sag, which looks the same at any size. Thin kinds use Young's modulus, since Sag is slow to find.
+    """
+    group, height = obj.dampsim, max(*obj.dimensions)
+    if group.kind == "SOLID":
+        group.stiffness_by = StiffnessBy.SAG
+        return
+    group.stiffness_by = StiffnessBy.MODULUS
+    if height > 0.0:
+        limit_thickness(obj)
+        pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
+        if pressure > 0.0:
+            group.stiffness = float(f"{_RELATIVE_MODULUS * pressure:.2g}")
+
+
+def shell_thickness(obj: bpy.types.Object) -> float:
+    """Return the mean thickness (m) of a closed mesh that is too thin for tetrahedra; 0 for any other mesh."""
+    mesh = obj.data
+    if not len(mesh.polygons):
+        return 0.0
+    mesh.calc_loop_triangles()
+    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", flat)
+    places = transform_points(np.array(obj.matrix_world), mesh_positions(mesh).astype(float))
+    first, label = weld_vertices(places)
+    places, faces = places[first], label[flat.reshape(-1, 3)]
+    return mean_thickness(places, faces) if not count_open_edges(faces) and is_shell(places, faces) else 0.0
+
+
+def limit_thickness(obj: bpy.types.Object) -> None:
+    """Limit the thickness by kind and size. A closed cloth shell gets its modelled thickness."""
+    if obj.dampsim.kind == "WEAVE":
+        _set_yarn_defaults(obj)
+        return
+    height = max(*obj.dimensions)
+    shell = shell_thickness(obj) if obj.dampsim.kind == "CLOTH" else 0.0
+    if shell > 0.0:
+        obj.dampsim.thickness = float(f"{1000.0 * shell:.3g}")
+    elif height > 0.0:
+        obj.dampsim.thickness = min(obj.dampsim.thickness, 1000.0 * MAX_RELATIVE_THICKNESS[obj.dampsim.kind] * height)
+
+
+def _set_yarn_defaults(obj: bpy.types.Object) -> None:
+    """Set the defaults of yarns, whose spacing is the mean edge length. They collide only with colliders."""
+    group, ends = obj.dampsim, np.empty(2 * len(obj.data.edges), dtype=np.int32)
+    group.touch_self = group.touch_together = False
+    obj.data.edges.foreach_get("vertices", ends)
+    places = transform_points(np.array(obj.matrix_world), mesh_positions(obj.data).astype(float))
+    a, b = ends.reshape(-1, 2).T
+    pitch = float(np.linalg.norm(places[a] - places[b], axis=1).mean()) if len(a) else 0.0
+    if pitch > 0.0:
+        thickness = _RELATIVE_YARN_THICKNESS * pitch
+        group.thickness, group.density, group.bending = float(f"{1000.0 * thickness:.3g}"), _YARN_DENSITY, _YARN_BENDING
+        weight = _YARN_DENSITY * 0.25 * np.pi * thickness**2 * pitch * _STANDARD_GRAVITY
+        group.yarn_grip = float(f"{1000.0 * _GRIP_TO_WEIGHT * weight / max(group.yarn_friction, 1e-3):.2g}")

@@ -1,0 +1,266 @@
+"""Blender properties of simulated objects, including those made from the core's parameters."""
+
+from __future__ import annotations
+
+from typing import get_type_hints
+
+import bpy
+from bpy.props import (
+    BoolProperty,
+    CollectionProperty,
+    EnumProperty,
+    FloatProperty,
+    IntProperty,
+    PointerProperty,
+    StringProperty,
+)
+from bpy.types import Collection, Object, PropertyGroup, WindowManager
+
+from ...core.base.errors import ParameterError
+from ...core.bodies.registry import KINDS
+from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
+from ..targets import TARGETS, HasTarget
+from . import default_settings
+from .cache_status import refresh_status
+from .contact_properties import ContactProperties
+from .fibre_properties import FibreProperties
+from .link_properties import DampSimLink, DampSimPoint
+from .muscle_properties import MuscleProperties
+from .overlay_properties import OverlayProperties
+from .parameter_properties import blender_property, enum_items
+from .registry import mark_enabled
+
+# Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
+SAVED_VERSION = 1
+# Dials that each ghost has.
+VARIANT_DIALS = ("settle", "bounce", "follow_through", "stiffness_by", "stiffness", "sag")
+
+
+def _on_cache_folder_changed(group: PropertyGroup, context: object) -> None:
+    """Refresh the cache status after a change of the cache folder."""
+    refresh_status(group.id_data)
+
+
+def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
+    """Stamp the version of the saved properties, and enter the object in the registry."""
+    group.version = SAVED_VERSION
+    mark_enabled(group.id_data)
+
+
+def _on_draft_changed(group: PropertyGroup, context: object) -> None:
+    """Tag the object for an update, since Blender sends none for these properties."""
+    group.id_data.update_tag()
+
+
+def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
+    """Discard Add's explanation of its choice, and replace its defaults where the new kind is thin."""
+    group.kind_note = ""
+    if not group.enabled or group.kind not in (*default_settings.MAX_RELATIVE_THICKNESS, "WEAVE"):
+        return
+    if group.stiffness_by == StiffnessBy.SAG:
+        default_settings.set_defaults(group.id_data, context.scene)
+    elif group.kind != "SPRINGS":
+        default_settings.limit_thickness(group.id_data)
+
+
+class DampSimVariant(PropertyGroup):
+    """Dials of one ghost. Those of VARIANT_DIALS are added below."""
+
+
+class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, OverlayProperties, PropertyGroup):
+    """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
+
+    enabled: BoolProperty(
+        name="DampSim", description="Simulate this object with DampSim", options=set(), update=_on_enabled_changed
+    )
+    version: IntProperty(options={"HIDDEN"})
+    pin_group: StringProperty(
+        name="Pin Group",
+        description="Pin the vertices in this group to the animation: rigidly at weight 1, by springs at lower weights",
+    )
+    preset: StringProperty(options={"HIDDEN"})
+    preset_of: StringProperty(options={"HIDDEN"})
+    let_fall: BoolProperty(
+        name="Let It Fall",
+        description="Let it fall freely, and do not warn that nothing is pinned",
+        default=False,
+        options=set(),
+    )
+    settle_group: StringProperty(
+        name="Settle Group",
+        description="Multiply Settle by the weight in this group: parts with a lower weight settle sooner",
+    )
+    stiffness_group: StringProperty(
+        name="Stiffness Group",
+        description="Make parts with a lower weight in this group softer: at weight 0, they have 1% of the stiffness",
+    )
+    kind: EnumProperty(
+        name="Kind",
+        description="Choose how the object is simulated",
+        items=enum_items(KINDS),
+        default=KINDS[0].name,
+        options=set(),
+        update=_on_kind_changed,
+    )
+    kind_note: StringProperty(options={"HIDDEN"})
+    length_group: StringProperty(
+        name="Length Group",
+        description="Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
+    )
+    centre_group: StringProperty(
+        name="Centre Group", description="Set the centre for Along Rays: the centre of this group"
+    )
+    field_collection: PointerProperty(
+        type=Collection,
+        name="Effector Collection",
+        description="Apply only the force fields in this collection. If empty, apply all force fields in the scene",
+    )
+    curve: PointerProperty(
+        type=Object, name="Curve", description="Choose the curve that follows the rope once it is baked"
+    )
+    together: StringProperty(options={"HIDDEN"})
+    member: StringProperty(options={"HIDDEN"})
+    links: CollectionProperty(type=DampSimLink)
+    active_link: IntProperty(options={"HIDDEN"})
+    live: BoolProperty(
+        name="Live",
+        description="Simulate while the animation plays, and keep the frames in memory. A bake gives the same result",
+        default=True,
+        options=set(),
+    )
+    draft: BoolProperty(
+        name="Draft",
+        description="Play with fewer tetrahedra, or fewer cloth vertices. The dials keep their meaning. "
+        "Bakes, renders and ghosts never use Draft",
+        options=set(), update=_on_draft_changed,
+    )  # fmt: skip
+    draft_part: FloatProperty(
+        name="Draft Detail",
+        description="Set the percentage of tetrahedra, or of cloth vertices, that Draft simulates",
+        default=20.0, min=1.0, max=100.0, soft_min=5.0, soft_max=50.0, precision=0, subtype="PERCENTAGE",
+        options=set(),
+    )  # fmt: skip
+    target: EnumProperty(
+        name="Bake To",
+        description="Choose where the bake is stored: in shape keys or in a file",
+        items=enum_items(TARGETS),
+        default=TARGETS[0].name,
+    )
+    bound_by: EnumProperty(
+        name="Error Limit Unit",
+        description="Choose the unit of Max Error, the error limit of compressed shape keys",
+        items=[
+            (
+                "PERCENT",
+                "Percent of Size",
+                "Limit the error to a percentage of the diagonal of the object's bounding box",
+                0,
+            ),
+            ("LENGTH", "Millimetres", "Limit the error in millimetres, at the unit scale of the scene", 1),
+        ],
+        options=set(),
+    )
+    bound_percent: FloatProperty(
+        name="Max Error",
+        description="Limit the distance between baked and simulated vertices, as a percentage of the object's size",
+        default=0.1,
+        min=0.0001,
+        max=10.0,
+        soft_min=0.01,
+        soft_max=2.0,
+        precision=3,
+        subtype="PERCENTAGE",
+        options=set(),
+    )
+    bound_length: FloatProperty(
+        name="Max Error (mm)",
+        description="Limit the distance between baked and simulated vertices, in millimetres",
+        default=1.0,
+        min=0.0001,
+        soft_max=100.0,
+        precision=3,
+        options=set(),
+    )
+    cache_folder: StringProperty(
+        name="Cache",
+        description="Choose the folder for simulated frames. If empty, use DampSim's folder in your user files",
+        subtype="DIR_PATH",
+        options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+        update=_on_cache_folder_changed,
+    )
+    cache_id: StringProperty(options={"HIDDEN"})
+    baked: StringProperty(options={"HIDDEN"})
+    baked_of: StringProperty(options={"HIDDEN"})
+    baked_from: StringProperty(options={"HIDDEN"})
+    baked_keys: IntProperty(options={"HIDDEN"})
+    baked_size: FloatProperty(options={"HIDDEN"})
+    baked_error: FloatProperty(options={"HIDDEN"})
+    baked_part: FloatProperty(options={"HIDDEN"})
+    baked_seconds: FloatProperty(options={"HIDDEN"})
+    baked_helped: IntProperty(options={"HIDDEN"})
+    baked_touched: StringProperty(options={"HIDDEN"})
+    exported: StringProperty(options={"HIDDEN"})
+    swing: FloatProperty(
+        name="Swing",
+        description="Set how far the object swings when Calibrate measures it, as a percentage of its size",
+        default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
+    )  # fmt: skip
+    variants: CollectionProperty(type=DampSimVariant)
+    measured_fill: FloatProperty(options={"HIDDEN"})
+    measured_shell: BoolProperty(options={"HIDDEN"})
+    measured_eigenvalue: FloatProperty(options={"HIDDEN"})
+    loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
+    baked_fps: FloatProperty(options={"HIDDEN"})
+    measured_net: BoolProperty(options={"HIDDEN"})
+    measured_young: FloatProperty(options={"HIDDEN"})
+    measured_sag: FloatProperty(options={"HIDDEN"})
+    measured_pace: FloatProperty(options={"HIDDEN"}, default=1.0)
+    measured_pace_group: StringProperty(options={"HIDDEN"})
+    measured_for: StringProperty(options={"HIDDEN"})
+
+
+for _name, _parameter in PARAMETERS.items():
+    DampSimObject.__annotations__[_name] = blender_property(_parameter)
+
+
+class DampSimProgress(PropertyGroup):
+    """Progress of the running job. It belongs to the window manager and is never saved."""
+
+    object_name: StringProperty()
+    factor: FloatProperty()
+    text: StringProperty()
+    ended_by_esc: StringProperty()
+
+
+def read_settings(obj: Object) -> Settings:
+    """Return the object's dials. Raises ParameterError with its name: keyframes may give invalid numbers."""
+    group = obj.dampsim
+    try:
+        return Settings(**{name: getattr(group, name) for name in PARAMETERS})
+    except ParameterError as error:
+        raise ParameterError(f"{obj.name}: {error}") from None
+
+
+for _name in VARIANT_DIALS:
+    DampSimVariant.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
+
+# Without this, values set on a library override are lost when the file is opened again.
+for _name, _deferred in get_type_hints(DampSimObject).items():
+    _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
+    DampSimObject.__annotations__[_name] = _deferred
+
+CLASSES = (DampSimVariant, DampSimPoint, DampSimLink, DampSimObject, DampSimProgress)
+
+
+def register() -> None:
+    for cls in CLASSES:
+        bpy.utils.register_class(cls)
+    Object.dampsim = PointerProperty(type=DampSimObject, override={"LIBRARY_OVERRIDABLE"})
+    WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
+
+
+def unregister() -> None:
+    del WindowManager.dampsim_progress
+    del Object.dampsim
+    for cls in reversed(CLASSES):
+        bpy.utils.unregister_class(cls)

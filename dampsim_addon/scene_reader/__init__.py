@@ -1,0 +1,1 @@
+"""Conversion of a Blender scene to a core scene."""

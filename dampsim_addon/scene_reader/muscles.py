@@ -1,0 +1,131 @@
+"""Conversion of an object's muscles and sensors to a core controller."""
+
+from __future__ import annotations
+
+import math
+
+import bpy
+import numpy as np
+
+from ...core.base.arrays import Index
+from ...core.base.errors import SceneError
+from ...core.bodies.registry import kind_by_name
+from ...core.scene.muscles import MUSCLE_OVERRIDES, Controller, Muscle, MuscleOverride, Sensor, SensorInputs, SensorType
+from ..blender.animation import animated_paths
+from ..blender.edge_attributes import marked_edges
+from ..blender.sampler import frame_rate
+from ..blender.vertex_groups import read_weights
+
+# Prefix of the attributes that mark edges of muscles and sensors.
+ATTRIBUTE_PREFIX = "dampsim_"
+
+
+def has_muscles(obj: bpy.types.Object) -> bool:
+    """Return whether an object has muscles and its kind supports them."""
+    group = obj.dampsim
+    return kind_by_name(group.kind).supports_muscles and len(group.muscles) > 0
+
+
+def sensor_targets(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the objects to which an object's sensors measure distances."""
+    if not has_muscles(obj):
+        return []
+    sensors = obj.dampsim.sensors
+    return list(
+        dict.fromkeys(one.target for one in sensors if one.sense == SensorType.DISTANCE and one.target is not None)
+    )
+
+
+def sensor_weight(muscle: bpy.types.PropertyGroup, index: int) -> float:
+    """Return a muscle's weight for the sensor with an index; 0 where it has none."""
+    return float(muscle.weights[index].weight) if index < len(muscle.weights) else 0.0
+
+
+def build_controller(
+    obj: bpy.types.Object, mesh: bpy.types.Mesh, scene: bpy.types.Scene, layer: bpy.types.ViewLayer
+) -> Controller | None:
+    """Return the controller of an object; None where it has no muscles. mesh: the simulated mesh at rest.
+
+    Raises SceneError where a target is not in the scene.
+    """
+    if not has_muscles(obj):
+        return None
+    group, target_objects = obj.dampsim, sensor_targets(obj)
+    for target in target_objects:
+        if target.name not in layer.objects:
+            raise SceneError(
+                f"{obj.name}: object {target.name}, the target of a sensor, is not in the scene. Choose another target."
+            )
+    muscles = tuple(
+        Muscle(
+            one.name,
+            marked_edges(mesh, one.attribute),
+            _round_single(0.01 * one.length),
+            _round_single(0.01 * one.stiffness),
+            _round_single(0.01 * one.stiffness_on),
+            _round_single(one.damping),
+            _round_single(one.damping_on),
+            _round_single(one.threshold),
+            one.delay,
+            tuple(_round_single(sensor_weight(one, k)) for k in range(len(group.sensors))),
+            _round_single(one.fps) or frame_rate(scene),
+        )
+        for one in group.muscles
+    )
+    return Controller(muscles, tuple(_build_sensor(obj, mesh, one, target_objects) for one in group.sensors))
+
+
+def _build_sensor(
+    obj: bpy.types.Object, mesh: bpy.types.Mesh, one: bpy.types.PropertyGroup, target_objects: list[bpy.types.Object]
+) -> Sensor:
+    if one.sense == SensorType.LENGTH:
+        low, high = _round_single(0.01 * one.low), _round_single(0.01 * one.high)
+        return Sensor(one.name, SensorType.LENGTH, low, high, edges=marked_edges(mesh, one.attribute))
+    vertices = _sensor_vertices(obj, mesh, one)
+    if one.sense == SensorType.CONTACT:
+        return Sensor(one.name, SensorType.CONTACT, high=math.inf, vertices=vertices)
+    target_index = target_objects.index(one.target) if one.target is not None else -1
+    return Sensor(
+        one.name,
+        SensorType.DISTANCE,
+        _round_single(one.near),
+        _round_single(one.far),
+        vertices=vertices,
+        target=target_index,
+    )
+
+
+def _sensor_vertices(obj: bpy.types.Object, mesh: bpy.types.Mesh, one: bpy.types.PropertyGroup) -> Index:
+    if one.vertex_group not in obj.vertex_groups:
+        return np.zeros(0, dtype=np.int64)
+    return np.flatnonzero(read_weights(obj, [one.vertex_group], mesh)[0] > 0.0)
+
+
+def _round_single(value: float) -> float:
+    """Round a property to the number that the user typed, since properties have single precision."""
+    return float(f"{value:.6g}")
+
+
+def muscle_settings(one: bpy.types.PropertyGroup) -> list[object]:
+    """Return the settings of a muscle or sensor, except for Force."""
+    plain = [p.identifier for p in one.bl_rna.properties if p.type in ("INT", "FLOAT", "ENUM", "STRING")]
+    return [getattr(one, name) for name in plain if name != "force"]
+
+
+def controller_settings(obj: bpy.types.Object) -> tuple[object, ...]:
+    """Return the settings of an object's muscles and sensors that are not animated."""
+    if not has_muscles(obj):
+        return ()
+    group, keyed = obj.dampsim, set(animated_paths(obj))
+    found: list[object] = []
+    for index, one in enumerate(group.muscles):
+        forced = None if f"dampsim.muscles[{index}].force" in keyed else one.force
+        found.append((*muscle_settings(one), forced, *(weight.weight for weight in one.weights)))
+    return (*found, *((*muscle_settings(one), one.target) for one in group.sensors))
+
+
+def read_controller_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> SensorInputs:
+    """Return the animated inputs of the controller at the current frame: Force and target positions."""
+    forced = np.array([MUSCLE_OVERRIDES.index(MuscleOverride(one.force)) for one in obj.dampsim.muscles])
+    places = [one.evaluated_get(layer.depsgraph).matrix_world.translation for one in sensor_targets(obj)]
+    return SensorInputs(forced, np.array(places, dtype=float).reshape(-1, 3))

@@ -1,0 +1,1 @@
+"""Information for the panel: changes since a bake, measurements, overlaps and results."""

@@ -1,0 +1,215 @@
+"""Digests of the inputs that move and shape an object, by names the user knows, to report changes since a bake.
+
+They are computed without visiting frames. They cover the definition of drivers and constraints, not their results.
+Live does not rely on them to validate its frames: it compares the samples themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..blender.animation import user_fcurves
+from ..blender.dampsim_names import is_dampsim_name
+from ..blender.edge_attributes import marked_edges
+from ..blender.modifiers import DEFORMING, modifier_settings
+from ..blender.vertex_groups import read_weights
+from ..model.colliders import active_colliders, simulation_view_layer
+from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
+from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..scene_reader.seams import seam_groups
+
+_BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
+# Prefixes of the names of a collider's inputs.
+COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
+# Prefix of the input that every influencing object has. The object itself comes first.
+PARENT_PREFIX = "parent of "
+# Decimals to which values are compared.
+_DIGITS = 5
+# Function that returns the name under which an object is reported.
+DisplayName = Callable[[bpy.types.Object], str]
+
+
+def input_digests(
+    obj: bpy.types.Object, scene: bpy.types.Scene, display_names: Mapping[bpy.types.Object, str] | None = None
+) -> dict[str, str]:
+    """Return digests by input name: keyframes and poses by object and bone, modifiers, mesh, weights and colliders.
+
+    display_names: names of influencing objects where they differ from their current ones: see previous_names().
+    """
+    parts: dict[str, Any] = {}
+    names = display_names or {}
+
+    def add_digest(name: str, value: object) -> None:
+        parts.setdefault(name, hashlib.sha256()).update(repr(value).encode())
+
+    def display_name(one: bpy.types.Object) -> str:
+        return names.get(one, str(one.name))
+
+    for source in motion_sources(obj):
+        _digest_motion(source, source == obj, add_digest, display_name)
+    for modifier in obj.modifiers:
+        if modifier.type in (*DEFORMING, "MIRROR") and not is_dampsim_name(modifier.name):
+            add_digest(
+                f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
+            )
+    add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
+    if has_muscles(obj):
+        _digest_muscles(obj, add_digest, display_name)
+    painted = [name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
+    painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
+    for name, values in zip(painted, read_weights(obj, painted), strict=True):
+        add_digest(f"weights of '{name}'", values.tobytes())
+    for collider in active_colliders(obj, simulation_view_layer(scene)):
+        _digest_collider(collider, add_digest)
+    return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
+
+
+def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the objects that influence an object's motion, itself first, in the order of input_digests()."""
+    return list(dict.fromkeys([*motion_sources(obj), *sensor_targets(obj)]))
+
+
+def _digest_muscles(obj: bpy.types.Object, add_digest: Any, display_name: DisplayName) -> None:
+    for one in (*obj.dampsim.muscles, *obj.dampsim.sensors):
+        add_digest("the muscles", marked_edges(obj.data, one.attribute).tobytes())
+    for part in controller_settings(obj):
+        add_digest(
+            "the muscles", [display_name(one) if isinstance(one, bpy.types.Object) else str(one) for one in part]
+        )
+    for curve in user_fcurves(obj):
+        if curve.data_path.startswith("dampsim.muscles"):
+            add_digest("keyframes of the muscles", (curve.data_path, curve.mute, _keyframe_bytes(curve)))
+    for target in sensor_targets(obj):
+        _digest_motion(target, False, add_digest, display_name)
+
+
+def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
+    motion_name, shape_name = f"{COLLIDER_MOTION_PREFIX}{other.name_full}", f"{COLLIDER_SHAPE_PREFIX}{other.name_full}"
+    # Sources are identified by index, since names may change. Exchanging two of them changes the digest.
+    source_names = {one: f"source {place}" for place, one in enumerate(motion_sources(other))}
+
+    def display_name(one: bpy.types.Object) -> str:
+        return source_names.get(one, str(one.name))
+
+    for source in source_names:
+        # Rigs and parents move the collider, so their digests are part of its own.
+        _digest_motion(source, False, lambda name, value: add_digest(motion_name, (name, value)), display_name)
+    for modifier in other.modifiers:
+        add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name)))
+    add_digest(shape_name, (len(other.data.polygons), _array_bytes(other.data.vertices, "co", 3)))
+    add_digest(shape_name, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
+
+
+def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the object and all objects that move or deform it: parents, targets of constraints and modifiers."""
+    found: dict[bpy.types.Object, None] = {}
+    queue = [obj]
+    while queue:
+        one = queue.pop()
+        if one in found:
+            continue
+        found[one] = None
+        bones = one.pose.bones if one.pose is not None else ()
+        held_by = [one, *bones]
+        queue += [other for holder in held_by for c in holder.constraints for other in _constraint_targets(c)]
+        queue += [other for m in one.modifiers if not is_dampsim_name(m.name) for other in _referenced_objects(m)]
+        if one.parent is not None:
+            queue.append(one.parent)
+    return list(found)
+
+
+def _digest_motion(
+    source: bpy.types.Object, is_simulated_object: bool, add_digest: Any, display_name: DisplayName
+) -> None:
+    keyed_paths, name = set[str](), display_name(source)
+    for block in (source, source.data, getattr(source.data, "shape_keys", None)):
+        if block is None or (is_simulated_object and block == source.data):
+            continue
+        for curve in user_fcurves(block):
+            if curve.data_path.startswith("dampsim."):
+                continue
+            bone = _BONE.match(curve.data_path)
+            keyed_paths.add(curve.data_path)
+            add_digest(f"keyframes of {bone[1] if bone else name}", (curve.data_path, curve.array_index,
+                curve.mute, _keyframe_bytes(curve)))  # fmt: skip
+        data = block.animation_data
+        for driver in data.drivers if data is not None else ():
+            targets = [(target.data_path, _reference_name(target.id, display_name)) for v in driver.driver.variables
+                    for target in v.targets]  # fmt: skip
+            keyed_paths.add(driver.data_path)
+            add_digest(f"drivers of {name}", (driver.data_path, driver.driver.expression, targets))
+        for track in data.nla_tracks if data is not None else ():
+            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in track.strips]
+            if not any(is_dampsim_name(one) for one in (track.name, *(s.name for s in track.strips))):
+                add_digest(f"NLA tracks of {name}", (track.mute, strips))
+    # The transform of a rigid body is a result of its simulation at one frame.
+    if source.rigid_body is None:
+        add_digest(f"place of {name}", _static_transform(source, "", keyed_paths))
+    add_digest(f"{PARENT_PREFIX}{name}", (_reference_name(source.parent, display_name), source.parent_bone,
+        _rounded(source.matrix_parent_inverse)))  # fmt: skip
+    for constraint in source.constraints:
+        add_digest(f"constraint {constraint.name} of {name}", _settings_and_references(constraint, display_name))
+    for bone in source.pose.bones if source.pose is not None else ():
+        add_digest(f"pose of {bone.name or name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
+        for constraint in bone.constraints:
+            add_digest(
+                f"constraint {constraint.name} of {bone.name or name}",
+                _settings_and_references(constraint, display_name),
+            )
+
+
+def _static_transform(one: bpy.types.Object | bpy.types.PoseBone, path: str, keyed_paths: set[str]) -> list[object]:
+    """Return the part of a transform that is not keyframed. path: prefix of its data paths."""
+    turn = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}.get(one.rotation_mode)
+    names = ("location", turn or "rotation_euler", "scale")
+    return [one.rotation_mode, *(_rounded(getattr(one, name)) for name in names if f"{path}{name}" not in keyed_paths)]
+
+
+def _reference_name(other: bpy.types.ID | None, display_name: DisplayName) -> str:
+    """Return the name of a referenced datablock; '' for None."""
+    return display_name(other) if isinstance(other, bpy.types.Object) else str(getattr(other, "name", ""))
+
+
+def _keyframe_bytes(curve: bpy.types.FCurve) -> bytes:
+    points = curve.keyframe_points
+    found = [_array_bytes(points, name, 2) for name in ("co", "handle_left", "handle_right")]
+    modes = np.empty(len(points), dtype=np.int32)
+    points.foreach_get("interpolation", modes)
+    return b"".join(
+        [*found, modes.tobytes(), repr([_settings_and_references(m, str) for m in curve.modifiers]).encode()]
+    )
+
+
+def _array_bytes(collection: Any, name: str, width: int) -> bytes:
+    values = np.empty(width * len(collection), dtype=np.float32)
+    collection.foreach_get(name, values)
+    return values.tobytes()
+
+
+def _referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
+    for prop in struct.bl_rna.properties:
+        if prop.type == "POINTER" and isinstance(value := getattr(struct, prop.identifier), bpy.types.Object):
+            yield value
+
+
+def _constraint_targets(constraint: Any) -> Iterator[bpy.types.Object]:
+    """Iterate over the target objects of a constraint, including poles and an Armature's targets."""
+    yield from _referenced_objects(constraint)
+    for one in getattr(constraint, "targets", ()):
+        if one.target is not None:
+            yield one.target
+
+
+def _settings_and_references(struct: Any, display_name: DisplayName) -> list[object]:
+    """Return the settings of a modifier or constraint, and the names of the objects that it refers to."""
+    return [*modifier_settings(struct), *(display_name(other) for other in _referenced_objects(struct))]
+
+
+def _rounded(value: Any) -> object:
+    return [_rounded(one) for one in value] if hasattr(value, "__len__") else round(value, _DIGITS) + 0.0

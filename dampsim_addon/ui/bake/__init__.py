@@ -1,0 +1,1 @@
+"""Bake, export and bake checks."""

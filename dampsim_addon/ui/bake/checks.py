@@ -1,0 +1,242 @@
+"""Checks for problems that would spoil a bake, and the fixes for them. A new check is one entry of CHECKS."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+import numpy as np
+from bpy.props import IntProperty, StringProperty
+from bpy.types import Context, Operator
+
+from ....core.base.errors import DampSimError
+from ....core.bodies.registry import kind_by_name
+from ...blender.operator_calls import call_operator
+from ...blender.sampler import frame_rate
+from ...model.cache_status import known_status
+from ...model.force_fields import unsupported_features
+from ...model.groups import format_names, group_of
+from ...model.links import is_target_deleted, linked_outside_group
+from ...model.objects import active_simulated
+from ...model.properties import read_settings
+from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..common.issue import Check, Issue
+from ..contact import checks as contact_checks
+from ..fibres import panel as fibre_panel
+from ..main.group_operators import simulate_together
+from . import modifier_checks
+
+# Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
+_MIN_SIZE, _MAX_SIZE = 0.01, 50.0
+# Mean filled fraction of the tetrahedra, below which the body is thinner than two of them.
+_MIN_FILL = 0.45
+# Relative difference between the scales of two axes that counts as uneven.
+_SCALE_TOLERANCE = 1e-4
+
+
+def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    scale = np.abs(np.array(obj.matrix_world.to_scale()))
+    negative, uneven = obj.matrix_world.determinant() < 0.0, bool(np.ptp(scale) > _SCALE_TOLERANCE * scale.max())
+    if not negative and not uneven:
+        return None
+    text = "The scale is negative" if negative else "The scale differs between axes"
+    if obj.data.users > 1:
+        return Issue(f"{text}, and other objects share the mesh. Make the mesh single-user, then apply the scale")
+    return Issue(text, "Apply Scale", _apply_scale)
+
+
+def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    with bpy.context.temp_override(
+        active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
+    ):
+        call_operator(
+            bpy.ops.object.transform_apply,
+            f"{obj.name}: the scale cannot be applied",
+            "apply it by hand",
+            location=False,
+            rotation=False,
+            scale=True,
+        )
+
+
+def _missing_vertex_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    for role in VERTEX_GROUP_ROLES:
+        name = getattr(obj.dampsim, role)
+        if name and name not in obj.vertex_groups:
+            role_label = role.replace("_", " ").capitalize()
+            return Issue(
+                f"{role_label} '{name}' is missing", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
+            )
+    return None
+
+
+def is_linked(obj: bpy.types.Object) -> bool:
+    """Return whether a link of the object, or of another object of its group, may hold it."""
+    others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
+    return len(obj.dampsim.links) > 0 or obj in others
+
+
+def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    rate = obj.dampsim.baked_fps
+    if not obj.dampsim.baked or abs(rate - frame_rate(scene)) < 1e-3:
+        return None
+    return Issue(
+        f"Baked at {rate:.4g} frames per second, but the scene now has {frame_rate(scene):.4g}",
+        f"Restore {rate:.4g} fps",
+        _restore_frame_rate,
+    )
+
+
+def _restore_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    rate = obj.dampsim.baked_fps
+    scene.render.fps = max(int(np.ceil(rate - 1e-6)), 1)
+    scene.render.fps_base = scene.render.fps / rate
+
+
+def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
+    if size < _MIN_SIZE:
+        return Issue(f"The object is only {1000.0 * size:.2g} mm large. Real materials hardly move at this size")
+    if size > _MAX_SIZE:
+        return Issue(f"The object is {size:.3g} m large. Real materials sag and swing slowly at this size")
+    return None
+
+
+def _coarse_tetrahedra(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    fill = obj.dampsim.measured_fill
+    has_tets = "tets" in kind_by_name(obj.dampsim.kind).sections(read_settings(obj))
+    if not has_tets or not 0.0 < fill < _MIN_FILL:
+        return None
+    text = f"The tetrahedra are too coarse: the object fills only {100.0 * fill:.0f}% of them"
+    shell_fix = None
+    if obj.dampsim.kind == "SOLID" and obj.dampsim.measured_shell:
+        tip = "Simulate the two sides as a cloth shell, which needs no tetrahedra"
+        shell_fix = Issue("", "Simulate as Shell", _convert_to_shell, tip)
+    return Issue(text, "Double Resolution", _double_resolution, "Double the number of tetrahedra", shell_fix)
+
+
+def _convert_to_shell(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.kind = "CLOTH"
+    obj.dampsim.measured_fill = 0.0
+
+
+def _double_resolution(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.resolution *= 2
+    # Unknown until the tetrahedra are built again.
+    obj.dampsim.measured_fill = 0.0
+
+
+def _missing_bake_file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    path = known_status(obj).missing_file
+    return Issue(f"The bake file {path} is missing. Restore it or bake again") if path else None
+
+
+def _linked_outside_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    others = linked_outside_group(obj)
+    if not others:
+        return None
+    return Issue(
+        f"Linked to {format_names(others)}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
+        "Simulate Together",
+        lambda o, s: simulate_together([o, *linked_outside_group(o)]),
+    )
+
+
+def _missing_link_targets(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    missing_count = sum(is_target_deleted(link) for link in obj.dampsim.links)
+    if not missing_count:
+        return None
+    if missing_count == 1:
+        return Issue("The target of a link is missing", "Remove Link", _remove_missing_links)
+    return Issue(f"The targets of {missing_count} links are missing", "Remove Links", _remove_missing_links)
+
+
+def _remove_missing_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    links = obj.dampsim.links
+    for number in reversed(range(len(links))):
+        if is_target_deleted(links[number]):
+            links.remove(number)
+    obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
+
+
+def _unsupported_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    unsupported = unsupported_features(obj, scene)
+    return Issue(f"These force field settings have no effect on it: {unsupported}") if unsupported else None
+
+
+CHECKS: dict[str, Check] = {
+    "scale": _unapplied_scale,
+    "group": _missing_vertex_group,
+    "keys": modifier_checks.keys_cannot_bake_generated,
+    "shown": modifier_checks.live_cannot_show,
+    "render": modifier_checks.render_differs,
+    "solidify": modifier_checks.thickness_after_simulation,
+    "rate": _changed_frame_rate,
+    "size": _unusual_size,
+    "coarse": _coarse_tetrahedra,
+    "apart": _linked_outside_group,
+    "link": _missing_link_targets,
+    "file": _missing_bake_file,
+    "fields": _unsupported_field_settings,
+    "inside": contact_checks.starts_inside_collider,
+    "changes": contact_checks.collider_changes_topology,
+    "hidden": contact_checks.hidden_collider,
+    "unbaked": contact_checks.unbaked_collider,
+    "flat": contact_checks.flat_collider,
+    "nobody": contact_checks.no_collision_partner,
+    "joined": contact_checks.unsupported_collisions,
+    "unheeded": contact_checks.colliders_disabled,
+    "undirected": fibre_panel.missing_fibre_direction,
+    "unplaced": fibre_panel.contraction_without_fibres,
+}
+
+
+def find_issues(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, Issue]:
+    """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
+    found = {name: check(obj, scene) for name, check in CHECKS.items()}
+    return {name: finding for name, finding in found.items() if finding is not None}
+
+
+class DAMPSIM_OT_mend(Operator):
+    """Fix this problem"""
+
+    bl_idname = "dampsim.mend"
+    bl_label = "Fix"
+    bl_options = {"REGISTER", "UNDO"}
+
+    check: StringProperty(options={"SKIP_SAVE"})
+    way: IntProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        obj = active_simulated(context)
+        issue = find_issues(obj, context.scene).get(properties.check) if obj else None
+        fixes = issue.fixes if issue else []
+        tooltip = fixes[properties.way].tooltip if properties.way < len(fixes) else ""
+        return tooltip or str(cls.__doc__)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return active_simulated(context) is not None
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        issue = find_issues(obj, context.scene).get(self.check)
+        fixes = issue.fixes if issue else []
+        if not 0 <= self.way < len(fixes):
+            self.report({"INFO"}, f"{obj.name}: there is nothing to fix")
+            return {"CANCELLED"}
+        try:
+            fixes[self.way].fix(obj, context.scene)
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        return {"FINISHED"}
+
+
+def register() -> None:
+    bpy.utils.register_class(DAMPSIM_OT_mend)
+
+
+def unregister() -> None:
+    bpy.utils.unregister_class(DAMPSIM_OT_mend)

@@ -1,0 +1,136 @@
+"""Bake checks of modifiers that generate geometry. Their fixes keep the look of the mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+import numpy as np
+
+from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
+from ...blender.modifiers import (
+    can_change_topology,
+    deform_stack,
+    simulated_topology_modifiers,
+    topology_modifiers,
+    trailing_solidify,
+)
+from ...targets import PointCache
+from ..common.issue import Issue
+
+
+def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report shape keys that cannot move generated vertices, because they come before the modifiers."""
+    generators = simulated_topology_modifiers(obj)
+    if not generators or not obj.dampsim.bakes_to_keys:
+        return None
+    file_fix = _bake_to_file("")
+    mirrors = [modifier.name for modifier in generators if modifier.type == "MIRROR"]
+    problem = f"Shape keys cannot move the vertices that {mirrors[0]} generates"
+    to_apply = modifiers_safe_to_apply(obj, "MIRROR")
+    if not to_apply:
+        return Issue(f"{problem}. Bake to a file instead", file_fix.button_label, file_fix.fix, file_fix.tooltip)
+    apply_issue = _apply_issue(f"{problem}. Bake to a file, or", to_apply)
+    return Issue(apply_issue.text, apply_issue.button_label, apply_issue.fix, apply_issue.tooltip, file_fix)
+
+
+def live_cannot_show(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a generating modifier above the last deforming one, after which Live displays its frames."""
+    generators = topology_modifiers(obj)
+    if not generators or simulated_topology_modifiers(obj) or obj.dampsim.baked or not obj.dampsim.live:
+        return None
+    return _bake_to_file(
+        f"Live cannot show shape keys: {generators[0].name} is above {deform_stack(obj)[-1].name}. "
+        "Bake to a file instead"
+    )
+
+
+def _bake_to_file(text: str) -> Issue:
+    return Issue(
+        text,
+        f"Bake to {PointCache.label}",
+        lambda o, s: setattr(o.dampsim, "target", PointCache.name),
+        "Select this option under Bake To. The mesh and its modifiers do not change",
+    )
+
+
+def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report modifiers whose topology differs in renders: baked frames after them have the viewport's vertices."""
+    generators = simulated_topology_modifiers(obj)
+    if not generators:
+        return None
+    stack = list(obj.modifiers)
+    above = stack[: stack.index(deform_stack(obj)[-1]) + 1]
+    differing_modifiers = [m for m in above if can_change_topology(m) and is_different_in_render(m)]
+    if not differing_modifiers:
+        return _simplify_differs(above, scene)
+    modifier = differing_modifiers[0]
+    difference = (
+        f"{modifier.name} is {'enabled only in viewports' if modifier.show_viewport else 'enabled only in renders'}"
+    )
+    if modifier.show_viewport == modifier.show_render:
+        level_word = "level" if modifier.levels == 1 else "levels"
+        difference = (
+            f"{modifier.name} has {modifier.levels} {level_word} in viewports and {modifier.render_levels} in renders"
+        )
+    return Issue(
+        f"{difference}. Renders would not show the simulation",
+        "Match Viewport",
+        _match_render_to_viewport,
+        f"Set the render settings of {modifier.name} to those of the viewport. The simulation does not change",
+    )
+
+
+def _simplify_differs(stack: Sequence[bpy.types.Modifier], scene: bpy.types.Scene) -> Issue | None:
+    """Report Simplify settings that give a modifier different levels in viewports and renders."""
+    viewport_levels, render_levels = scene.render.simplify_subdivision, scene.render.simplify_subdivision_render
+    limited = [
+        m
+        for m in stack
+        if m.type in ("SUBSURF", "MULTIRES") and m.show_viewport and m.levels > min(viewport_levels, render_levels)
+    ]
+    if not scene.render.use_simplify or viewport_levels == render_levels or not limited:
+        return None
+    return Issue(
+        f"Simplify gives {limited[0].name} different levels in viewports and renders, so renders would not show the "
+        "simulation. Set both values of Max Subdivision to the same number"
+    )
+
+
+def _match_render_to_viewport(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    stack = list(obj.modifiers)
+    for modifier in stack[: stack.index(deform_stack(obj)[-1]) + 1]:
+        if can_change_topology(modifier) and is_different_in_render(modifier):
+            modifier.show_render = modifier.show_viewport
+            if modifier.type in ("SUBSURF", "MULTIRES"):
+                modifier.render_levels = modifier.levels
+
+
+def thickness_after_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report an open mesh that is simulated as a solid, but gets its thickness only after the simulation."""
+    solidify_modifier = trailing_solidify(obj)
+    if obj.dampsim.kind != "SOLID" or solidify_modifier is None or not has_open_edges(obj.data):
+        return None
+    problem = f"The surface is open, and {solidify_modifier.name} adds thickness only after the simulation"
+    to_apply = modifiers_safe_to_apply(obj, "SOLIDIFY")
+    if not to_apply:
+        return Issue(f"{problem}. Apply {solidify_modifier.name}, or choose Springs")
+    return _apply_issue(f"{problem}. Choose Springs, or", to_apply)
+
+
+def has_open_edges(mesh: bpy.types.Mesh) -> bool:
+    """Return whether an edge of the mesh has only one face."""
+    edge_indices = np.empty(len(mesh.loops), dtype=np.int32)
+    mesh.loops.foreach_get("edge_index", edge_indices)
+    return bool((np.bincount(edge_indices, minlength=1) == 1).any())
+
+
+def _apply_issue(problem: str, to_apply: Sequence[bpy.types.Modifier]) -> Issue:
+    names, kind = " and ".join(modifier.name for modifier in to_apply), to_apply[-1].type
+    geometry = "the other half" if kind == "MIRROR" else "its geometry"
+    return Issue(
+        f"{problem} apply {names}: {geometry} becomes real vertices. The look does not change",
+        f"Apply {names}",
+        lambda o, s: apply_modifiers(o, bpy.context.view_layer, modifiers_safe_to_apply(o, kind)),
+        f"Convert {geometry} to real vertices, with shape keys and weights. The look does not change",
+    )

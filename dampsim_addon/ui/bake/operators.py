@@ -1,0 +1,161 @@
+"""Operators that bake, and export baked objects."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from pathlib import Path
+from typing import Any
+
+import bpy
+from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
+from bpy.types import Context, Operator
+
+from ....core.base.errors import SceneError
+from ...jobs import bake as job
+from ...jobs import export
+from ...model.groups import groups_of
+from ...model.objects import can_start_job, filter_simulated, selected_simulated, simulated_in_scene
+from ...model.registry import reuse_last_scan
+from ...work.modal import ModalJob
+from ...work.steps import Step
+
+
+class DAMPSIM_OT_bake(ModalJob, Operator):
+    """Simulate the frame range and bake it to shape keys or a file. ESC stops and keeps the finished frames"""
+
+    bl_idname = "dampsim.bake"
+    bl_label = "Bake"
+    # Not REGISTER: each change in the redo panel would bake again.
+    bl_options = {"UNDO"}
+    ended_by_esc = "stops and keeps the finished frames"
+
+    resume: BoolProperty(name="Resume", description="Continue after the last simulated frame", options={"SKIP_SAVE"})
+    rebake: BoolProperty(
+        name="Re-bake", description="Simulate again from the given frame onwards, and keep the frames before it",
+        options={"SKIP_SAVE"},
+    )  # fmt: skip
+    frame: IntProperty(name="Frame", description="Set the first frame to simulate again", options={"SKIP_SAVE"})
+    which: EnumProperty(
+        name="Objects",
+        items=[
+            ("ACTIVE", "Active", "Bake the active object"),
+            ("SELECTED", "Selected", "Bake all selected simulated objects"),
+            ("ALL", "All", "Bake all simulated objects in the scene"),
+        ],
+        options={"SKIP_SAVE"},
+    )
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        if properties.rebake:
+            return "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
+        return "Continue after the last simulated frame" if properties.resume else str(cls.__doc__)
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        with reuse_last_scan():
+            none = not simulated_in_scene(context.scene)
+        if none:
+            cls.poll_message_set("Select an object that DampSim simulates")
+            return False
+        return can_start_job(cls, context)
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        if self.which == "ACTIVE":
+            return filter_simulated([context.object] if context.object else [])
+        return selected_simulated(context) if self.which == "SELECTED" else simulated_in_scene(context.scene)
+
+    def subject(self, context: Context) -> str:
+        return ", ".join(group.name for group in groups_of(self.objects(context)))
+
+    def work(self, context: Context) -> Generator[Step]:
+        objects = self.objects(context)
+        groups = groups_of(objects)
+        if not objects:
+            raise SceneError("No simulated object is selected. Select one, or press Bake All.")
+        restart, start = not (self.resume or self.rebake), self.frame if self.rebake else None
+        scene, layer = context.scene, context.view_layer
+        if len(groups) == 1:
+            results = yield from job.bake_group(scene, layer, groups[0], restart, start)
+        else:
+            results = yield from job.bake_all(scene, layer, objects, restart, start)
+        for result in results:
+            if result.problem:
+                self.report({"ERROR"}, result.problem)
+
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        return "baked", "bake stopped. Press Resume to continue after the last simulated frame"
+
+
+class DAMPSIM_OT_export(ModalJob, Operator):
+    """Export the selected baked objects to glTF and FBX with their shape keys, then check the written files"""
+
+    bl_idname = "dampsim.export"
+    bl_label = "Export and Check"
+    bl_options = {"UNDO"}
+    ended_by_esc = "stops"
+
+    filepath: StringProperty(
+        name="Files",
+        description="Choose the file path, without extension. If empty, write the files next to the .blend file",
+        subtype="FILE_PATH",
+        options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
+    )
+    format: EnumProperty(
+        name="Formats",
+        items=[(form.name, form.label, f"Write a {form.label} file") for form in export.FORMATS],
+        options={"ENUM_FLAG"},
+        default={form.name for form in export.FORMATS},
+    )
+
+    _exported: Sequence[export.ExportResult] = ()
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        with reuse_last_scan():
+            baked = any(obj.dampsim.baked for obj in selected_simulated(context))
+        if not baked:
+            cls.poll_message_set("Select a baked object")
+            return False
+        return can_start_job(cls, context)
+
+    def subject(self, context: Context) -> str:
+        return ", ".join(obj.name for obj in self._baked_objects(context))
+
+    def _baked_objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in selected_simulated(context) if obj.dampsim.baked]
+
+    def _base_path(self, context: Context) -> Path:
+        user_path = Path(bpy.path.abspath(self.filepath)) if self.filepath else None
+        if user_path is not None:
+            return (
+                user_path.with_suffix("") if user_path.suffix in {form.suffix for form in export.FORMATS} else user_path
+            )
+        if not bpy.data.filepath:
+            raise SceneError(
+                "The scene is not saved yet. Save it first: the export is written next to the .blend file."
+            )
+        # A suffix keeps the user's own exports, which may have the scene's name, from being overwritten.
+        return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
+
+    def work(self, context: Context) -> Generator[Step]:
+        objects = self._baked_objects(context)
+        formats = [form for form in export.FORMATS if form.name in self.format]
+        scene, layer = context.scene, context.view_layer
+        self._exported = yield from export.export_objects(scene, layer, objects, self._base_path(context), formats)
+        for one in self._exported:
+            if one.problem:
+                self.report({"ERROR"}, one.problem)
+        for obj in objects:
+            obj.dampsim.exported = "; ".join(
+                f"{one.format} {100.0 * one.part:.2g}%" for one in self._exported if one.name == obj.name
+            )
+
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        errors = ", ".join(f"{Path(one.path).name} {100.0 * one.part:.2g}%" for one in self._exported)
+        return f"largest error, relative to the object's size: {errors}", "export stopped"
+
+
+CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_export)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

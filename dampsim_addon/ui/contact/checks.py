@@ -1,0 +1,211 @@
+"""Bake checks of colliders and collisions."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+
+from ....core.bodies.registry import kind_by_name
+from ...blender.animation import animated_paths
+from ...blender.collider_reader import topology_changing_modifier
+from ...model.colliders import (
+    ColliderIssue,
+    active_colliders,
+    candidate_colliders,
+    has_collision,
+    simulation_view_layer,
+)
+from ...model.groups import format_names, group_of
+from ...status.overlaps import known_overlaps
+from ..common.issue import Issue
+from ..main.group_operators import simulate_together
+
+# An object is flat along an axis if this column of its matrix is shorter than this fraction of the longest.
+_FLAT_RATIO = 1e-9
+
+
+def _colliders_lacking(obj: bpy.types.Object, scene: bpy.types.Scene, lack: ColliderIssue) -> list[bpy.types.Object]:
+    if not obj.dampsim.collide:
+        return []
+    return [other for other, why in candidate_colliders(obj, simulation_view_layer(scene)) if why is lack]
+
+
+def _remove_collider_fix(*colliders: bpy.types.Object) -> Issue | None:
+    """Return the fix that removes colliders; None where Blender's own Collision makes them colliders."""
+    if any(not other.dampsim_collider.is_collider or has_collision(other) for other in colliders):
+        return None
+
+    def remove_colliders(o: bpy.types.Object, s: bpy.types.Scene) -> None:
+        for other in colliders:
+            other.dampsim_collider.is_collider = False
+
+    which = format_names(colliders)
+    return Issue(
+        "", "Remove Collider", remove_colliders, f"Stop {which} from acting as a collider. The object itself is kept"
+    )
+
+
+def _issue_with_fixes(text: str, *fixes: Issue | None) -> Issue:
+    """Return an issue with those of the given fixes that exist."""
+    alternative: Issue | None = None
+    for fix in reversed([way for way in fixes if way is not None]):
+        alternative = Issue(text, fix.button_label, fix.fix, fix.tooltip, alternative)
+    return alternative or Issue(text)
+
+
+def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report vertices inside a collider, as recorded when the first frame was read."""
+    overlaps = known_overlaps(obj, scene)
+    if not overlaps:
+        return None
+    largest_overlap = max(overlaps, key=lambda one: one.object_vertices + one.collider_vertices)
+    other = bpy.data.objects.get(largest_overlap.collider)
+    count_text = (
+        f"{largest_overlap.object_vertices} of its vertices start"
+        if largest_overlap.object_vertices != 1
+        else "1 vertex starts"
+    )
+    if largest_overlap.depth > 0.0:
+        text = f"{count_text} below {largest_overlap.collider}, by up to {largest_overlap.depth:.3g}"
+        if other is None or animated_paths(other) or other.parent is not None or len(other.constraints):
+            return Issue(f"{text}. Move them apart at the first frame")
+        return Issue(
+            text, f"Lower {largest_overlap.collider}", lambda o, s: _lower_plane(other, largest_overlap.depth),
+            "Move the plane down until the whole object starts above it",
+        )  # fmt: skip
+    if largest_overlap.object_vertices:
+        return Issue(f"{count_text} inside {largest_overlap.collider}. Move them apart at the first frame")
+    return Issue(
+        f"{largest_overlap.collider} starts inside it (vertices inside: {largest_overlap.collider_vertices}). "
+        "Move them apart at the first frame"
+    )
+
+
+def _lower_plane(plane: bpy.types.Object, depth: float) -> None:
+    up = np.array(plane.matrix_world)[:3, 2]
+    # A little farther, because the depth is rounded.
+    plane.location = np.array(plane.location) - (1.0 + 1e-4) * depth * up / np.linalg.norm(up)
+
+
+def collider_changes_topology(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a collider whose topology changes during playback."""
+    for other in active_colliders(obj, simulation_view_layer(scene)):
+        modifier_name = "" if other.dampsim_collider.plane else topology_changing_modifier(other, certain_only=True)
+        if modifier_name:
+            text = f"{modifier_name} changes the topology of the collider {other.name} during playback. Apply it, or"
+            remove_fix = _remove_collider_fix(other)
+            return _issue_with_fixes(f"{text} remove the collider" if remove_fix else f"{text} disable it", remove_fix)
+    return None
+
+
+def hidden_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report colliders that are disabled in viewports: Blender does not evaluate their motion."""
+    others = _colliders_lacking(obj, scene, ColliderIssue.HIDDEN)
+    if not others:
+        return None
+
+    def enable_in_viewports(o: bpy.types.Object, s: bpy.types.Scene) -> None:
+        for other in others:
+            other.hide_viewport = False
+
+    text = (
+        f"{format_names(others)} {'is' if len(others) == 1 else 'are'} disabled in viewports, so collisions are ignored"
+    )
+    can_enable = all(any(not one.hide_viewport for one in other.users_collection) for other in others)
+    enable_fix = Issue(
+        "", "Enable", enable_in_viewports, "Enable it in viewports. To only hide it, use the eye icon in the outliner"
+    )
+    return _issue_with_fixes(
+        text if can_enable else f"{text}. Enable its collection",
+        enable_fix if can_enable else None,
+        _remove_collider_fix(*others),
+    )
+
+
+def unbaked_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report colliders that another group simulates: their motion is known only after their bake."""
+    others = _colliders_lacking(obj, scene, ColliderIssue.UNBAKED)
+    if not others:
+        return None
+    verb = "is a collider, but it is" if len(others) == 1 else "are colliders, but they are"
+    text = f"{format_names(others)} {verb} simulated separately and not baked. Bake first"
+    if not all(kind_by_name(one.dampsim.kind).supports_links for one in (obj, *others)):
+        return Issue(text)
+    return Issue(
+        f"{text}, or",
+        "Simulate Together",
+        lambda o, s: simulate_with_collisions(o, others),
+        "Simulate these objects together, so that they collide with each other",
+    )
+
+
+def simulate_with_collisions(obj: bpy.types.Object, others: list[bpy.types.Object]) -> None:
+    """Simulate objects together, with collisions between them."""
+    simulate_together([obj, *others], collide=True)
+
+
+def flat_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report colliders with zero scale along an axis: they have no inside."""
+    for other in active_colliders(obj, simulation_view_layer(scene)):
+        columns = np.linalg.norm(np.array(other.matrix_world)[:3, :3], axis=0)
+        if other.dampsim_collider.plane:
+            columns = columns[:2]
+        if not columns.min() > _FLAT_RATIO * max(columns.max(), 1e-30):
+            return Issue(f"The collider {other.name} has zero scale along an axis. Set a positive scale")
+    return None
+
+
+def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report Other Bodies without another body of the group that also has it on."""
+    if not obj.dampsim.touch_together or not kind_by_name(obj.dampsim.kind).supports_links:
+        return None
+    others = [other for other in group_of(obj).members if other != obj]
+    if any(other.dampsim.touch_together for other in others):
+        return None
+    disable_fix = Issue("", "Disable", lambda o, s: setattr(o.dampsim, "touch_together", False), "Disable Other Bodies")
+    if not others:
+        return _issue_with_fixes(
+            "Other Bodies is on, but nothing is simulated with it. Select others and press Simulate Together, or",
+            disable_fix,
+        )
+
+    def enable_for_all(o: bpy.types.Object, s: bpy.types.Scene) -> None:
+        for other in others:
+            other.dampsim.touch_together = True
+
+    enable_all_fix = Issue(
+        "", "Enable for All", enable_for_all, "Enable Other Bodies for all objects that are simulated together"
+    )
+    return _issue_with_fixes(
+        "Other Bodies is on for this object, but off for all objects simulated with it", enable_all_fix, disable_fix
+    )
+
+
+def unsupported_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report collisions between simulated bodies for a kind that does not support them."""
+    body_type, group = kind_by_name(obj.dampsim.kind), obj.dampsim
+    if body_type.supports_links or not (group.touch_self or group.touch_together):
+        return None
+    return Issue(
+        f"{body_type.label} can only collide with colliders, but Other Bodies or Self-Collision is on", "Disable",
+        _disable_body_collisions, "Disable Other Bodies and Self-Collision",
+    )  # fmt: skip
+
+
+def _disable_body_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.touch_self = obj.dampsim.touch_together = False
+
+
+def colliders_disabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report colliders that are ignored because Colliders is off."""
+    if obj.dampsim.collide:
+        return None
+    others = [other for other, why in candidate_colliders(obj, simulation_view_layer(scene)) if why is None]
+    if not others:
+        return None
+    return Issue(
+        f"It passes through {format_names(others)}: Colliders is off",
+        "Enable Colliders",
+        lambda o, s: setattr(o.dampsim, "collide", True),
+        "Collide with the colliders of the scene, or of the Collider Collection",
+    )

@@ -1,0 +1,52 @@
+"""Overlay data of a solid's fibres: a line in each tetrahedron with fibres, redder where they are shorter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....core.base.arrays import Array
+from ....core.frames.frame import Frame
+from ....core.measure.fibres import fibre_state
+from ....core.simulation.simulation import Simulation
+
+_STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = (
+    np.array([0.3, 0.6, 1.0]),
+    np.array([1.0, 0.9, 0.75]),
+    np.array([1.0, 0.15, 0.1]),
+)
+# Relative change of length, in both directions, at which the colour is saturated.
+_SATURATED_STRAIN = 0.4
+
+
+@dataclass(frozen=True)
+class FibreOverlay:
+    """Fibres of a body at a frame.
+
+    points: (2k, 3) m, both ends of each line.  colors: (2k, 4).  label: mean change of length as text.
+    """
+
+    points: Array
+    colors: Array
+    label: str
+
+
+def fibre_overlay(simulation: Simulation, frame: Frame, name: str) -> FibreOverlay | None:
+    """Return the overlay data of a body's fibres, or None without fibres."""
+    fibres = fibre_state(simulation, frame, name)
+    if fibres is None:
+        return None
+    saturation = np.clip((1.0 - fibres.stretches) / _SATURATED_STRAIN, -1.0, 1.0)
+    end_color = np.where((saturation > 0.0)[:, None], _CONTRACTED_COLOR, _STRETCHED_COLOR)
+    tints = _REST_COLOR + np.abs(saturation)[:, None] * (end_color - _REST_COLOR)
+    # Weaker fibres are fainter.
+    colors = np.column_stack([tints, 0.25 + 0.75 * fibres.strengths])
+    return FibreOverlay(fibres.lines.reshape(-1, 3), colors.repeat(2, axis=0), mean_stretch_text(fibres.mean))
+
+
+def mean_stretch_text(mean: float) -> str:
+    """Return the mean stretch of fibres as text. mean: current length over modelled length."""
+    if abs(mean - 1.0) < 5e-4:
+        return "as long as modelled"
+    return f"{100.0 * abs(mean - 1.0):.1f}% {'shorter' if mean < 1.0 else 'longer'} on average"

@@ -1,0 +1,133 @@
+"""Fibres panel of a solid, the operator that creates fibres, and the bake checks of fibres."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from bpy.types import Context, Operator, Panel
+
+from ....core.scene.parameters import PARAMETERS, FibreDirection
+from ...blender.animation import animated_paths
+from ...blender.vertex_groups import write_weights
+from ...model.objects import active_simulated, is_job_running
+from ..common.issue import Issue
+from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
+from ..viewport import overlay
+
+# Name of the vertex group that the operator creates.
+FIBRE_GROUP_NAME = "Fibres"
+
+
+def supports_fibres(obj: bpy.types.Object | None) -> bool:
+    """Return whether the object's kind supports fibres."""
+    return obj is not None and "fibres" in parameter_sections(obj.dampsim)
+
+
+class DAMPSIM_PT_fibres(ChildPanel, Panel):
+    bl_label = "Fibres"
+    bl_idname = "DAMPSIM_PT_fibres"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return supports_fibres(active_simulated(context))
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        group, search = obj.dampsim, (obj, "vertex_groups")
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        draw_property(column, group, "fibre_group", "Fibre Group", context, search=search)
+        column.operator(DAMPSIM_OT_fibres.bl_idname, icon="GROUP_VERTEX")
+        fibre_column = column.column(align=True)
+        # Without a group, these settings have no effect.
+        fibre_column.active = bool(group.fibre_group)
+        for name in ("contraction", "fibre_stiffness"):
+            draw_slider(fibre_column, group, PARAMETERS[name])
+        draw_property(fibre_column, group, "fibres_along", "Fibre Direction", context)
+        if group.fibres_along == FibreDirection.PAINTED:
+            draw_property(fibre_column, group, "direction_group", "Direction Group", context, search=search)
+        draw_wrapped(column, fibre_status_text(obj, context.scene), "INFO", context)
+
+
+def fibre_status_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """Return the state of the fibres at the displayed frame, or a hint on the next step."""
+    if not obj.dampsim.fibre_group:
+        return "Select the vertices of a muscle in Edit Mode, or paint a vertex group for it"
+    overlay_now = overlay.overlay_data(obj, scene)
+    if overlay_now is None or overlay_now.fibres is None:
+        return (
+            "Keyframe Contraction: fibres without resistance shorten by this much, as fast as Settle and Bounce allow"
+        )
+    return f"At this frame, the fibres are {overlay_now.fibres.label}"
+
+
+class DAMPSIM_OT_fibres(Operator):
+    """Add fibres that can contract to the vertices selected in Edit Mode, or to the whole object in Object Mode. These
+    vertices get weight 1 in the fibre group, and all others 0"""
+
+    bl_idname = "dampsim.fibres"
+    bl_label = "Fibres from Selection"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        if not supports_fibres(obj) or is_job_running(context):
+            return False
+        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        obj.update_from_editmode()
+        selected = np.ones(len(obj.data.vertices), dtype=np.bool_)
+        if obj.mode == "EDIT":
+            selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        if not selected.any():
+            self.report({"ERROR"}, f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
+            return {"CANCELLED"}
+        group = obj.dampsim
+        group.fibre_group = write_weights(obj, group.fibre_group or FIBRE_GROUP_NAME, selected.astype(float)).name
+        self.report({"INFO"}, f"{obj.name}: vertices in fibre group '{group.fibre_group}': {selected.sum()}")
+        return {"FINISHED"}
+
+
+def missing_fibre_direction(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Bake check: report fibres along a painted direction without a Direction Group."""
+    group = obj.dampsim
+    if not supports_fibres(obj) or not group.fibre_group:
+        return None
+    if group.fibres_along != FibreDirection.PAINTED or group.direction_group:
+        return None
+    tip = "Align the fibres with the longest axis of their group"
+    return Issue(
+        "The fibre direction is Painted, but no Direction Group is chosen", "Use Longest Axis", _use_longest_axis, tip
+    )
+
+
+def _use_longest_axis(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibres_along = FibreDirection.LENGTH
+
+
+def contraction_without_fibres(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Bake check: report a Contraction without a Fibre Group."""
+    group = obj.dampsim
+    if not supports_fibres(obj) or group.fibre_group:
+        return None
+    if group.contraction == 0.0 and "dampsim.contraction" not in animated_paths(obj):
+        return None
+    return Issue(
+        "Contraction has no effect, because no Fibre Group is chosen", "Add Fibres Everywhere", _add_fibres_everywhere
+    )
+
+
+def _add_fibres_everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.fibre_group = write_weights(obj, FIBRE_GROUP_NAME, np.ones(len(obj.data.vertices))).name
+
+
+CLASSES = (DAMPSIM_OT_fibres,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,1 @@
+"""Main panel, and operators of objects."""

@@ -1,0 +1,156 @@
+"""Operators that start the simulation of meshes, and of objects that become meshes first."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Operator
+
+from ....core.base.errors import SceneError
+from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
+from ...blender.modifiers import simulated_topology_modifiers
+from ...blender.operator_calls import call_operator
+from ...blender.sampler import Sampler, mesh_positions
+from ...blender.yarns import YARN_MODIFIER
+from ...model import default_settings
+from ...model.groups import format_names
+from ...model.objects import active_simulated, is_simulated
+from ...scene_reader.pin_proposals import weights_from_bones
+from ...scene_reader.scene_builder import mesh_triangles
+from ..pins.operators import bones_text, set_pins
+
+# A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
+_MAX_OPEN_FRACTION = 0.08
+# Lower-case names of vertex groups that are used as pins.
+_PIN_GROUP_NAMES = ("pin", "pins", "goal")
+# Object types that Blender can convert to meshes.
+CONVERTIBLE_TYPES = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
+
+
+def can_add(obj: bpy.types.Object) -> bool:
+    """Return whether an object is a local mesh that is neither simulated nor a display of simulated yarns."""
+    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and YARN_MODIFIER not in obj.modifiers
+
+
+class DAMPSIM_OT_add(Operator):
+    """Simulate the selected meshes: closed ones as solids, open or thin ones as cloth, wires as ropes"""
+
+    bl_idname = "dampsim.add"
+    bl_label = "Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not any(can_add(obj) for obj in context.selected_objects):
+            cls.poll_message_set("Select a local mesh that is not simulated yet")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        # The status bar shows only the last report, so there is one for all objects.
+        objects_by_note: dict[str, list[bpy.types.Object]] = {}
+        for obj in filter(can_add, context.selected_objects):
+            objects_by_note.setdefault(enable_simulation(obj, context.scene), []).append(obj)
+        self.report({"INFO"}, ". ".join(f"{format_names(those)}: {note}" for note, those in objects_by_note.items()))
+        return {"FINISHED"}
+
+
+def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """Enable the simulation of a mesh with defaults for its shape. Return a note on the chosen kind and pins."""
+    group = obj.dampsim
+    group.enabled = True
+    group.kind, note = _suggested_kind(obj, scene)
+    if not group.pin_group:
+        pin_names = [g.name for g in obj.vertex_groups if g.name.lower() in _PIN_GROUP_NAMES]
+        pin_weights = None if pin_names or not obj.data.is_editable else weights_from_bones(obj)
+        if pin_names:
+            group.pin_group = pin_names[0]
+        elif pin_weights is not None:
+            set_pins(obj, pin_weights)
+            note += f"; pins are proposed from {bones_text(obj)}: check them in Weight Paint Mode"
+    default_settings.set_defaults(obj, scene)
+    group.kind_note = note
+    return note
+
+
+def _suggested_kind(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
+    """Return the kind that suits an object, and the reason in a few words."""
+    if not simulated_topology_modifiers(obj):
+        return _kind_for_mesh(obj.data)
+    with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
+        return _kind_for_mesh(mesh)
+
+
+def _kind_for_mesh(mesh: bpy.types.Mesh) -> tuple[str, str]:
+    if len(mesh.edges) and not len(mesh.polygons):
+        return "ROPE", "it has no faces, so its edges are simulated as ropes"
+    vertices, faces = mesh_positions(mesh).astype(float), mesh_triangles(mesh)
+    open_fraction = open_area_ratio(vertices, faces)
+    if open_fraction > _MAX_OPEN_FRACTION:
+        return "CLOTH", "its surface is open, so it is simulated as cloth"
+    if not open_fraction and is_shell(vertices, faces, MAX_SOLID_AREA_RATIO):
+        return "CLOTH", "it is closed but thin, so its two sides are simulated as a cloth shell"
+    holes = " except for small holes" if open_fraction else ""
+    return "SOLID", f"its surface is closed{holes}, so it is simulated as a solid"
+
+
+class _PrepareAndAdd:
+    """Mixin for operators that turn the active object into a local mesh and simulate it."""
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return context.object is not None and context.mode == "OBJECT" and active_simulated(context) is None
+
+    def execute(self, context: Context) -> set[str]:
+        name = context.object.name
+        try:
+            self.prepare(context)
+        except SceneError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        obj = context.object
+        if obj is None or not can_add(obj):
+            self.report(
+                {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
+            )
+            return {"CANCELLED"}
+        self.report({"INFO"}, f"{obj.name}: {enable_simulation(obj, context.scene)}")
+        return {"FINISHED"}
+
+    def prepare(self, context: Context) -> None:
+        raise NotImplementedError
+
+
+class DAMPSIM_OT_convert_add(_PrepareAndAdd, Operator):
+    """Convert the object to a mesh and simulate it. It can no longer be edited in its original form"""
+
+    bl_idname = "dampsim.convert_add"
+    bl_label = "Convert to Mesh and Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def prepare(self, context: Context) -> None:
+        context.object.select_set(True)
+        call_operator(
+            bpy.ops.object.convert, f"{context.object.name}: it cannot be converted", "convert it to a mesh by hand",
+            target="MESH",
+        )  # fmt: skip
+
+
+class DAMPSIM_OT_local_add(_PrepareAndAdd, Operator):
+    """Make the object and its mesh local (changes in the library no longer update it) and simulate it"""
+
+    bl_idname = "dampsim.local_add"
+    bl_label = "Make Local and Add"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def prepare(self, context: Context) -> None:
+        obj = context.object
+        for other in context.selected_objects:
+            other.select_set(other == obj)
+        obj.select_set(True)
+        call_operator(bpy.ops.object.make_local, f"{obj.name}: it cannot be made local", "make it local by hand",
+               type="SELECT_OBDATA")  # fmt: skip
+
+
+CLASSES = (DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

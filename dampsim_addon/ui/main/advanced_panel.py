@@ -1,0 +1,106 @@
+"""Advanced panel: substeps, painted dials, and the damping models of the literature."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import bpy
+from bpy.types import Context, Panel
+
+from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
+from ....core.scene.parameters import DampingBy, ReferenceChoice
+from ....core.simulation.dials import law_for_settings
+from ....core.simulation.method_selection import (
+    has_reference_effect,
+    method_warnings,
+    torque_schemes,
+    uses_dampsim_stepper,
+)
+from ...blender.animation import animated_paths
+from ...blender.sampler import frame_rate
+from ...model.objects import active_simulated, is_job_running
+from ...model.properties import read_settings
+from ...scene_reader.scene_builder import is_deformed
+from ...status.measurements import is_measurement_current, required_substeps
+from ..bake.checks import is_linked
+from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, parameter_sections
+
+
+class DAMPSIM_PT_advanced(ChildPanel, Panel):
+    bl_label = "Advanced"
+    bl_idname = "DAMPSIM_PT_advanced"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = active_simulated(context)
+        group, column = obj.dampsim, self.layout.column()
+        column.enabled = not is_job_running(context)
+        reference_matters = uses_reference_motion(obj)
+        draw_parameters(column, group, context, "advanced", excluded="" if reference_matters else "carrier")
+        if reference_matters and group.carrier == ReferenceChoice.AUTO:
+            draw_wrapped(column, f"Reference motion: {'the animated mesh' if is_deformed(obj) else 'the pins'}", "INFO",
+                    context)  # fmt: skip
+        map_properties = ["settle_group", "stiffness_group"]
+        for name in [*map_properties, "length_group"] if "springs" in parameter_sections(group) else map_properties:
+            draw_property(
+                column, group, name, group.bl_rna.properties[name].name, context, search=(obj, "vertex_groups")
+            )
+        draw_property(column, group, "cache_folder", "Cache", context)
+        column.separator()
+        # Parameters that only solids have are drawn along with the others.
+        draw_parameters(
+            column, group, context, "papers", *(one for one in parameter_sections(group) if one == "solid papers")
+        )
+        settings = read_settings(obj)
+        if "RAYS" in torque_schemes(settings) or group.centre_group not in ("", *obj.vertex_groups.keys()):
+            draw_property(column, group, "centre_group", "Centre Group", context, search=(obj, "vertex_groups"))
+            if not group.centre_group:
+                draw_wrapped(column, "Without a Centre Group, the rays start at the centre of mass", "INFO", context)
+        for remark in method_warnings(settings):
+            draw_wrapped(column, remark, "INFO", context)
+        if uses_dampsim_stepper(settings):
+            draw_wrapped(column, active_coefficients_text(obj, context.scene), "NONE", context)
+
+
+def uses_reference_motion(obj: bpy.types.Object) -> bool:
+    """Return whether the reference motion has an effect: not on unpinned objects, nor with most damping models."""
+    if not obj.dampsim.pin_group and not is_linked(obj):
+        return False
+    settings = read_settings(obj)
+    # Where Follow-through is keyframed, its value may differ from 1 at another frame.
+    keyed = replace(settings, follow_through=0.0)
+    return has_reference_effect(settings) or (
+        has_reference_effect(keyed) and "dampsim.follow_through" in animated_paths(obj)
+    )
+
+
+def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """Return the damping coefficients of the slowest region for one substep (τ in s), as text."""
+    settings, needed = read_settings(obj), required_substeps(obj, scene)
+    count = f"{needed.count} substep{'' if needed.count == 1 else 's'}"
+    h = 1.0 / (frame_rate(scene) * needed.count)
+    if not settings.is_settle_controlled:
+        kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else retained_fraction(settings.gamma, h)
+        tau = settings.tau
+    elif obj.dampsim.measured_eigenvalue > 0.0 and is_measurement_current(obj, scene):
+        law = law_for_settings(
+            settings,
+            needed.overshoot,
+            1.0 / frame_rate(scene),
+            obj.dampsim.measured_eigenvalue,
+            obj.dampsim.measured_net,
+        )
+        coefficients = law.coefficients(h)
+        tau, kappa = float(coefficients.inertia_time), float(coefficients.kappa)
+        if coefficients.is_waveform:
+            return (
+                f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, "
+                f"implicit force θ {float(coefficients.theta):.3g}, force memory σ {float(coefficients.sigma):.3g}, "
+                f"{count}"
+            )
+    else:
+        return "The damping coefficients τ, κ and γ are known after a simulation with these settings"
+    return (
+        f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, removed γ {removed_fraction(kappa, h):.3g}, "
+        f"{count}"
+    )

@@ -1,0 +1,76 @@
+"""Presets of cloth with the weight, stretch and bending of real fabrics."""
+
+from __future__ import annotations
+
+import math
+
+import bpy
+from bpy.props import StringProperty
+from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
+
+from ....core.bodies.cloth import FABRICS
+from ....core.scene.parameters import StiffnessBy
+from ...model.objects import active_simulated, can_start_job, filter_simulated
+
+# Blender stores properties in single precision.
+_TOLERANCE = 1e-6
+
+
+def current_fabric(group: PropertyGroup) -> str:
+    """Return the name of the fabric that the object's settings match, or ''."""
+    for name, values in FABRICS.items():
+        if all(math.isclose(getattr(group, key), value, rel_tol=_TOLERANCE) for key, value in values.items()):
+            return name if group.stiffness_by == StiffnessBy.MODULUS else ""
+    return ""
+
+
+class DAMPSIM_MT_fabrics(Menu):
+    bl_label = "Fabrics"
+
+    def draw(self, context: Context) -> None:
+        for name in FABRICS:
+            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=name).fabric = name
+
+
+class DAMPSIM_OT_fabric(Operator):
+    """Set stiffness, weight, thickness and bending of the selected cloth to those of a fabric"""
+
+    bl_idname = "dampsim.fabric"
+    bl_label = "Fabric"
+    bl_options = {"REGISTER", "UNDO"}
+
+    fabric: StringProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def description(cls, context: Context, properties: object) -> str:
+        values = FABRICS.get(getattr(properties, "fabric", ""))
+        if values is None:
+            return str(cls.__doc__)
+        area = 1e-3 * values["density"] * values["thickness"]
+        return f"{1000.0 * area:.0f} g/m², stretch stiffness {values['stiffness'] * values['thickness']:g} N/m"
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and obj.dampsim.kind == "CLOTH" and can_start_job(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        if self.fabric not in FABRICS:
+            self.report({"ERROR"}, f"'{self.fabric}' is not a fabric. Choose one of {', '.join(FABRICS)}.")
+            return {"CANCELLED"}
+        for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
+            if obj.dampsim.kind == "CLOTH":
+                obj.dampsim.stiffness_by = StiffnessBy.MODULUS
+                for key, value in FABRICS[self.fabric].items():
+                    setattr(obj.dampsim, key, value)
+        return {"FINISHED"}
+
+
+def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
+    """Draw the menu of fabrics."""
+    layout.menu(DAMPSIM_MT_fabrics.__name__, text=current_fabric(group) or "Fabrics", icon="MATERIAL")
+
+
+CLASSES = (DAMPSIM_MT_fabrics, DAMPSIM_OT_fabric)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

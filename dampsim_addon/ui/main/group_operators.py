@@ -1,0 +1,138 @@
+"""Operators that join and leave simulation groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import bpy
+from bpy.types import Context, Operator
+
+from ....core.bodies.registry import kind_by_name
+from ... import live
+from ...model.cache_status import refresh_status
+from ...model.groups import Group, group_of, join_group, leave_group
+from ...model.objects import active_simulated, filter_simulated, is_job_running, selected_simulated
+from ...model.registry import reuse_last_scan
+
+
+def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:
+    """Join objects in one simulation group, and drop the live frames of their former groups.
+
+    collide: also enable Other Bodies for the kinds that support it.
+    """
+    members = list(objects)
+    for obj in members:
+        _drop_live_frames(group_of(obj))
+    group = join_group(members)
+    for obj in members if collide else ():
+        # Not all kinds support it.
+        obj.dampsim.touch_together = kind_by_name(obj.dampsim.kind).supports_links
+    _refresh_cache_status(group)
+    return group
+
+
+def simulate_separately(obj: bpy.types.Object) -> None:
+    """Remove an object from its simulation group, and drop the group's live frames."""
+    group = group_of(obj)
+    _drop_live_frames(group)
+    leave_group(obj)
+    for member in group.members:
+        if not member.dampsim.together:
+            # The last member has nothing left to collide with.
+            member.dampsim.touch_together = False
+    _refresh_cache_status(group)
+
+
+def in_different_groups(objects: Iterable[bpy.types.Object]) -> bool:
+    """Return whether objects belong to more than one simulation group."""
+    simulated_objects = filter_simulated(objects)
+    return len(simulated_objects) > 1 and not set(simulated_objects) <= set(group_of(simulated_objects[0]).members)
+
+
+def _drop_live_frames(group: Group) -> None:
+    for obj in group.members:
+        live.drop_session(obj)
+
+
+def _refresh_cache_status(group: Group) -> None:
+    """Refresh the cache status of a group's objects, whose frames have a new location."""
+    for obj in group.members:
+        refresh_status(obj)
+
+
+class DAMPSIM_OT_together(Operator):
+    """Simulate the selected objects together: they collide with each other, can be linked, and share one bake"""
+
+    bl_idname = "dampsim.together"
+    bl_label = "Simulate Together"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if is_job_running(context):
+            return False
+        with reuse_last_scan():
+            objects = selected_simulated(context)
+            if len(objects) < 2:
+                cls.poll_message_set("Select two or more simulated objects")
+                return False
+            if not in_different_groups(objects):
+                cls.poll_message_set("The selected objects are already simulated together")
+                return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        group = simulate_together(selected_simulated(context), collide=True)
+        self.report({"INFO"}, f"Simulated together: {group.name}")
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_alone(Operator):
+    """Simulate the active object separately. Its links are kept; to bake them, simulate the objects together again"""
+
+    bl_idname = "dampsim.alone"
+    bl_label = "Simulate Separately"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        if obj is None or is_job_running(context):
+            return False
+        if not obj.dampsim.together:
+            cls.poll_message_set("The object is already simulated separately")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        simulate_separately(active_simulated(context))
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_select_group(Operator):
+    """Select all objects that are simulated with the active one. Hold Alt while you edit a value to set it on all"""
+
+    bl_idname = "dampsim.select_group"
+    bl_label = "Select Group"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and bool(obj.dampsim.together) and obj.mode == "OBJECT"
+
+    def execute(self, context: Context) -> set[str]:
+        members = group_of(active_simulated(context)).members
+        visible_members = [obj for obj in members if obj.visible_get(view_layer=context.view_layer)]
+        for obj in visible_members:
+            obj.select_set(True, view_layer=context.view_layer)
+        hidden = len(members) - len(visible_members)
+        self.report(
+            {"INFO"}, f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else "")
+        )
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_together, DAMPSIM_OT_alone, DAMPSIM_OT_select_group)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

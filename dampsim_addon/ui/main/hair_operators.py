@@ -1,0 +1,89 @@
+"""Hair curves: some strands, the guides, are simulated as ropes, and all strands follow them."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.props import IntProperty
+from bpy.types import Context, Operator
+
+from ...blender.hair import HAIR_MODIFIER, GuideWires, Strands, attach_hair
+from ...model.objects import can_start_job
+from .add_operators import enable_simulation
+
+# Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
+MAX_FAST_GUIDES = 100
+# Radius (m) of guides of hair without a radius.
+_DEFAULT_RADIUS = 2.5e-4
+
+
+def has_guides(hair: bpy.types.Object) -> bool:
+    """Return whether hair already follows guides."""
+    return HAIR_MODIFIER in hair.modifiers
+
+
+def guides_report(wire: str, hair: str, count: int) -> tuple[set[str], str]:
+    """Return the report type and message for a number of guides."""
+    message = f"{wire}: {count} guides are simulated; {hair} follows them"
+    if count <= MAX_FAST_GUIDES:
+        return {"INFO"}, message
+    return {
+        "WARNING"
+    }, f"{message}. More than {MAX_FAST_GUIDES} guides are slow to prepare and to play. Undo and choose fewer Guides"
+
+
+class DAMPSIM_OT_hair(Operator):
+    """Simulate some strands as ropes that are pinned at their roots. All other strands follow them"""
+
+    bl_idname = "dampsim.hair"
+    bl_label = "Simulate as Hair"
+    bl_options = {"REGISTER", "UNDO"}
+
+    guides: IntProperty(  # type: ignore[valid-type]
+        name="Guides",
+        default=16,
+        min=1,
+        soft_max=MAX_FAST_GUIDES,
+        description="Set the number of strands to simulate. The other strands follow them",
+    )
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        hair = context.object
+        is_local_hair = hair is not None and hair.type == "CURVES" and hair.library is None and context.mode == "OBJECT"
+        return is_local_hair and can_start_job(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        hair = context.object
+        if has_guides(hair):
+            self.report(
+                {"ERROR"}, f"{hair.name}: it already follows guides. Remove the modifier {HAIR_MODIFIER} first."
+            )
+            return {"CANCELLED"}
+        strands = Strands.from_curves(hair.data)
+        guides = strands.select_guides(self.guides)
+        if not len(guides):
+            self.report({"ERROR"}, f"{hair.name}: no strand has two or more points. Add some hair first.")
+            return {"CANCELLED"}
+        wires = GuideWires.from_strands(strands, guides)
+        mesh = bpy.data.meshes.new(f"{hair.name} Guides")
+        mesh.from_pydata(wires.points.tolist(), wires.edges.tolist(), [])
+        wire = bpy.data.objects.new(mesh.name, mesh)
+        for collection in hair.users_collection:
+            collection.objects.link(wire)
+        wire.parent, wire.hide_render, wire.display_type = hair, True, "WIRE"
+        wire.vertex_groups.new(name="Pin").add(wires.pinned.tolist(), 1.0, "REPLACE")
+        attach_hair(hair, wire, strands, guides, wires)
+        for other in context.selected_objects:
+            other.select_set(False)
+        wire.select_set(True)
+        context.view_layer.objects.active = wire
+        context.view_layer.update()
+        enable_simulation(wire, context.scene)
+        wire.dampsim.thickness = 2000.0 * (strands.radius or _DEFAULT_RADIUS)
+        self.report(*guides_report(wire.name, hair.name, len(guides)))
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_hair,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,181 @@
+"""Idle resimulation: while playback is paused, outdated frames are simulated again up to the current frame.
+
+A timer starts it when the user is idle. It works in short slices between events and passes all events on to Blender.
+ESC stops it until the next edit.
+"""
+
+from __future__ import annotations
+
+import time
+
+import bpy
+from bpy.app.handlers import persistent
+from bpy.types import Context, Event, Operator
+
+from ... import live
+from ...blender.sampler import ACTIVE_SAMPLERS
+from ...live.unkeyed_changes import object_with_unkeyed_change
+from ...model.groups import Group, groups_of
+from ...model.objects import is_job_running, simulated_in_scene
+
+# Delay (s) after an edit, click or key press; delay (s) between two slices.
+_IDLE_DELAY, _TIMER_INTERVAL = 0.6, 0.02
+_CHECK_INTERVAL = 0.3
+# Events that are no user input.
+_IDLE_EVENTS = {"TIMER", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE", "NONE", "WINDOW_DEACTIVATE", "TIMER_REPORT", "TIMERREGION"}
+
+_last_input_time = 0.0
+# Stopped by ESC until the next edit.
+_cancelled = False
+_running = False
+# Inputs of the outdated groups at the last check: while the user drags a slider, they change from check to check.
+_last_inputs: list[object] = []
+
+
+def outdated_groups(context: Context) -> list[Group]:
+    """Return the groups that were simulated live and whose current frame is out of date."""
+    scene = context.scene
+    frame = min(scene.frame_current, scene.frame_end)
+    outdated = []
+    for group in groups_of(simulated_in_scene(scene)):
+        first = group.members[0]
+        session = live.find_session(first)
+        # After a switch between Draft and full resolution, the new session counts as played if the other one was.
+        if not live.has_session(first) or frame < scene.frame_start or not live.is_live(first):
+            continue
+        if session is not None and session.problem:
+            continue
+        if not any(obj.visible_get(view_layer=context.view_layer) for obj in group.members):
+            continue
+        if session is None or session.frame_status(first, scene, frame) is not live.FrameStatus.VALID:
+            outdated.append(group)
+    return outdated
+
+
+def is_idle(context: Context) -> bool:
+    """Return whether Blender and the user are idle, so that a frame change disturbs nothing."""
+    windows = context.window_manager.windows
+    other_operators = sum(len(window.modal_operators) for window in windows) - int(_running)
+    playing = any(window.screen.is_animation_playing for window in windows)
+    busy = (
+        playing
+        or other_operators > 0
+        or bool(ACTIVE_SAMPLERS)
+        or is_job_running(context)
+        or bpy.app.is_job_running("RENDER")
+    )
+    scene = context.scene
+    if time.monotonic() - _last_input_time < _IDLE_DELAY or busy or scene.frame_subframe:
+        return False
+    return not object_with_unkeyed_change(scene.objects, scene.frame_current)
+
+
+def _inputs_changed(groups: list[Group], scene: bpy.types.Scene) -> bool:
+    """Return whether an input of the groups changed since the last call."""
+    global _last_inputs, _last_input_time, _cancelled
+    inputs: list[object] = [live.static_inputs(group, scene, live.is_in_draft(group)) for group in groups]
+    if inputs == _last_inputs:
+        return False
+    _last_inputs, _last_input_time, _cancelled = inputs, time.monotonic(), False
+    return True
+
+
+class DAMPSIM_OT_go_on(Operator):
+    """Simulate outdated frames again up to the current frame. ESC stops"""
+
+    bl_idname = "dampsim.go_on"
+    bl_label = "Simulate to the Current Frame"
+    bl_options = {"INTERNAL"}
+
+    _timer: bpy.types.Timer
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        global _running
+        self._timer = context.window_manager.event_timer_add(_TIMER_INTERVAL, window=context.window)
+        context.window_manager.modal_handler_add(self)
+        _running = True
+        return {"RUNNING_MODAL"}
+
+    def modal(self, context: Context, event: Event) -> set[str]:
+        global _last_input_time, _cancelled
+        if event.type == "ESC" and event.value == "PRESS":
+            _cancelled = True
+            self._end(context)
+            return {"CANCELLED"}
+        if event.type not in _IDLE_EVENTS:
+            _last_input_time = time.monotonic()
+        if event.type != "TIMER" or not is_idle(context):
+            return {"PASS_THROUGH"}
+        outdated = outdated_groups(context)
+        if _inputs_changed(outdated, context.scene) and outdated:
+            return {"PASS_THROUGH"}
+        if not outdated:
+            self._end(context)
+            return {"FINISHED"}
+        frames_before = [session.verified for group in outdated if (session := live.find_session(group.members[0]))]
+        simulate_slice(context.scene)
+        sessions = [session for group in outdated if (session := live.find_session(group.members[0]))]
+        if [session.verified for session in sessions] == frames_before:
+            # No progress: the error is reported at the next playback.
+            _cancelled = True
+        context.workspace.status_text_set(resimulation_text(sessions, context.scene))
+        if _cancelled:
+            self._end(context)
+            return {"CANCELLED"}
+        return {"PASS_THROUGH"}
+
+    def cancel(self, context: Context) -> None:
+        self._end(context)
+
+    def _end(self, context: Context) -> None:
+        global _running
+        _running = False
+        context.window_manager.event_timer_remove(self._timer)
+        context.workspace.status_text_set(None)
+
+
+def resimulation_text(sessions: list[live.Session], scene: bpy.types.Scene) -> str:
+    """Return the progress as text for the status bar."""
+    last = min(scene.frame_current, scene.frame_end)
+    frame = min((session.next_frame for session in sessions if session.simulation), default=last)
+    return f"DampSim: updating frame {min(frame, last)} of {last}    ESC: stop"
+
+
+def simulate_slice(scene: bpy.types.Scene) -> None:
+    """Simulate a slice, by setting the current frame again."""
+    scene.frame_set(scene.frame_current)
+
+
+@persistent
+def _on_depsgraph_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    """Record the time of an edit. Edits that no frame depends on do not touch a session."""
+    global _last_input_time, _cancelled
+    if any(session.needs_inputs for session in live.SESSIONS.values()):
+        _last_input_time, _cancelled = time.monotonic(), False
+
+
+def _start_if_idle() -> float:
+    context = bpy.context
+    windows = context.window_manager.windows
+    if not windows or _running or not live.is_installed():
+        return _CHECK_INTERVAL
+    groups = outdated_groups(context)
+    if not groups or _inputs_changed(groups, context.scene) or _cancelled or not is_idle(context):
+        return _CHECK_INTERVAL
+    with context.temp_override(window=windows[0]):
+        bpy.ops.dampsim.go_on("INVOKE_DEFAULT")
+    return _CHECK_INTERVAL
+
+
+def register() -> None:
+    bpy.utils.register_class(DAMPSIM_OT_go_on)
+    bpy.app.handlers.depsgraph_update_post.append(_on_depsgraph_update)
+    if not bpy.app.background:
+        bpy.app.timers.register(_start_if_idle, first_interval=_CHECK_INTERVAL, persistent=True)
+
+
+def unregister() -> None:
+    if bpy.app.timers.is_registered(_start_if_idle):
+        bpy.app.timers.unregister(_start_if_idle)
+    bpy.app.handlers.depsgraph_update_post.remove(_on_depsgraph_update)
+    bpy.utils.unregister_class(DAMPSIM_OT_go_on)

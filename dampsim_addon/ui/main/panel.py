@@ -1,0 +1,261 @@
+"""Panels of the sidebar tab."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Panel, UILayout
+
+from ....core.bodies.registry import kind_by_name
+from ....core.scene.parameters import PARAMETERS, StiffnessBy
+from ... import live
+from ...compare.ghosts import GHOST_LETTERS
+from ...model.groups import format_names, group_of
+from ...model.objects import active_simulated, is_job_running, selected_simulated
+from ...model.presets import draw_presets
+from ...scene_reader.seams import seam_groups
+from ...status import results
+from ...status.measurements import is_measurement_current, required_substeps
+from ..bake.panel import DAMPSIM_PT_bake
+from ..common.layout import (
+    UNIT_X,
+    ChildPanel,
+    SidebarPanel,
+    active_parameters,
+    draw_parameters,
+    draw_property,
+    draw_slider,
+    draw_wrapped,
+    parameter_sections,
+)
+from ..compare.operators import DAMPSIM_OT_compare, DAMPSIM_OT_ghost_add, DAMPSIM_OT_ghost_pick, DAMPSIM_OT_ghost_remove
+from ..contact.panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
+from ..fibres.panel import DAMPSIM_PT_fibres
+from ..links.panel import DAMPSIM_PT_links
+from ..muscles.panel import DAMPSIM_PT_muscles
+from ..pins import panel as pin_panel
+from ..plastic.panel import DAMPSIM_PT_plastic
+from ..yarns.operators import draw_yarn_status
+from .add_panel import draw_add
+from .advanced_panel import DAMPSIM_PT_advanced
+from .fabric_operators import draw_fabrics
+from .field_panel import DAMPSIM_PT_fields
+from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, in_different_groups
+from .live_status import contact_texts, draw_draft, live_status_text, reserved_texts
+from .object_operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+
+# Distance to the modelled shape, in percent of the size, below which it counts as kept.
+_MIN_SHOWN_SAG = 0.01
+
+
+class DAMPSIM_PT_main(SidebarPanel, Panel):
+    bl_label = "DampSim"
+    bl_idname = "DAMPSIM_PT_main"
+
+    def draw(self, context: Context) -> None:
+        layout = self.layout
+        obj = active_simulated(context)
+        if obj is None:
+            draw_add(layout, context)
+            return
+        group = obj.dampsim
+        row = layout.row()
+        row.label(text=obj.name, icon="MESH_DATA")
+        row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
+        pin_panel.draw_pins(layout, obj, context)
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        if group.kind_note:
+            draw_property(column, group, "kind", "Kind", context)
+            draw_wrapped(column, group.kind_note[:1].upper() + group.kind_note[1:], "INFO", context)
+        if group.kind == "WEAVE":
+            draw_yarn_status(column, obj, context)
+        if group.kind == "CLOTH":
+            draw_fabrics(column, group)
+        else:
+            draw_presets(column, group)
+        sliders = column.column(align=True)
+        for parameter in active_parameters(group, "dials"):
+            if not parameter.choices:
+                draw_slider(sliders, group, parameter)
+        if "shape" in parameter_sections(group):
+            draw_parameters(column, group, context, "shape")
+            if group.keep_shape and group.measured_sag > _MIN_SHOWN_SAG and is_measurement_current(obj, context.scene):
+                text = f"{group.measured_sag:.2g}% of sag remains: no rest shape can fully compensate its weight"
+                draw_wrapped(column, text, "INFO", context)
+        damping_choice = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
+        if damping_choice is not None and damping_choice.name != PARAMETERS["damping_by"].default:
+            draw_wrapped(column, f"Damping model: {damping_choice.label} (see Advanced)", "INFO", context)
+        substep_choice = required_substeps(obj, context.scene)
+        if substep_choice.is_limited:
+            draw_wrapped(
+                column, f"This short Settle limits Bounce to {100 * substep_choice.overshoot:.0f}%", "INFO", context
+            )
+        _draw_group(layout, context)
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        draw_property(column, group, "live", "Live", context)
+        draw_draft(column, obj, context)
+        text, is_problem = live_status_text(obj, context)
+        draw_wrapped(
+            layout, text, "ERROR" if is_problem else "NONE", context, alternatives=reserved_texts(context.scene)
+        )
+        for line in contact_texts(obj, context):
+            draw_wrapped(layout, line, "INFO", context)
+        if kind_by_name(group.kind).supports_muscles:
+            draw_wrapped(layout, group.walk_said, "VIEWZOOM", context)
+
+
+def _draw_group(layout: UILayout, context: Context) -> None:
+    obj = active_simulated(context)
+    others = [member for member in group_of(obj).members if member != obj]
+    column = layout.column(align=True)
+    if others:
+        draw_wrapped(column, f"Simulated with {format_names(others)}", "LINKED", context)
+        row = column.row(align=True)
+        row.operator(DAMPSIM_OT_select_group.bl_idname, text="Select", icon="RESTRICT_SELECT_OFF")
+        row.operator(DAMPSIM_OT_alone.bl_idname, text="Separate", icon="UNLINKED")
+    if in_different_groups(selected_simulated(context)):
+        column.operator(DAMPSIM_OT_together.bl_idname, icon="LINKED")
+
+
+class DAMPSIM_PT_material(ChildPanel, Panel):
+    bl_label = "Kind and Stiffness"
+    bl_idname = "DAMPSIM_PT_material"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        group = obj.dampsim
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        draw_property(column, group, "kind", "Kind", context)
+        note = group.kind_note
+        draw_wrapped(column, note[:1].upper() + note[1:], "INFO", context)
+        draw_property(column, group, "stiffness_by", "Stiffness By", context)
+        text = DAMPSIM_OT_measure.bl_label
+        if group.measured_young > 0.0 and is_measurement_current(obj, context.scene):
+            text = f"Sags {group.measured_sag:.3g}% at {pressure_text(group.measured_young)}"
+        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
+        for section in parameter_sections(group):
+            if section not in ("shape", "solid papers", "plastic", "fibres"):
+                draw_parameters(column, group, context, section)
+        seams = seam_groups(obj) if group.kind == "CLOTH" else []
+        if seams:
+            draw_wrapped(column, f"Sewn along {', '.join(seams)}", "INFO", context)
+
+
+def pressure_text(kilo: float) -> str:
+    """Return a stiffness as text, without an exponent. kilo: kPa."""
+    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
+
+
+class DAMPSIM_PT_curve(ChildPanel, Panel):
+    bl_label = "Settle Curve"
+    bl_idname = "DAMPSIM_PT_curve"
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        results_curve = results.displayed_curve(obj)
+        if results_curve is None:
+            draw_wrapped(
+                layout, "To see how it settles, press Calibrate, or play a shot that ends at rest", "INFO", context
+            )
+        else:
+            column = layout.column(align=True)
+            number = results.curve_icon(results_curve, results.is_dark_theme(context.preferences.themes[0]))
+            # Fill the width of the panel.
+            width = context.region.width / context.preferences.system.ui_scale / UNIT_X
+            column.template_icon(number, scale=max(width - 2.5, 4.0))
+            row = column.row()
+            row.label(text="Measured", icon="STRIP_COLOR_02")
+            row.label(text="Target", icon="STRIP_COLOR_05")
+            column.label(text="Target rest frame", icon="STRIP_COLOR_01")
+            draw_wrapped(column, results_curve.curve.summary, "NONE", context)
+            draw_wrapped(column, f"Source: {results_curve.source}", "NONE", context)
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        draw_property(column, obj.dampsim, "swing", "Swing", context)
+        layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
+
+
+class DAMPSIM_PT_compare(ChildPanel, Panel):
+    bl_label = "Compare"
+    bl_idname = "DAMPSIM_PT_compare"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        layout.enabled = not is_job_running(context)
+        for number, variant in enumerate(obj.dampsim.variants):
+            box = layout.box()
+            row = box.row(align=True)
+            row.label(text=GHOST_LETTERS[number])
+            row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
+            row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
+            grid = box.grid_flow(columns=2, align=True, row_major=True)
+            for name in (
+                "settle",
+                "bounce",
+                "follow_through",
+                "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness",
+            ):
+                grid.prop(variant, name)
+        row = layout.row(align=True)
+        row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
+        row.operator(DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
+        ghosts = results.ghosts_of(obj)
+        if ghosts is not None and ghosts.is_stale:
+            layout.label(text="The ghosts are out of date. Compare again", icon="TIME")
+
+
+class DAMPSIM_PT_show(ChildPanel, Panel):
+    bl_label = "Show in Viewport"
+    bl_idname = "DAMPSIM_PT_show"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        column, obj = self.layout.column(), active_simulated(context)
+        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow", "show_fibres"):
+            column.prop(obj.dampsim, name)
+        draw_wrapped(column, "Overlays are shown on live frames only", "INFO", context)
+        if len(obj.dampsim.links):
+            column.prop(obj.dampsim, "show_links")
+
+
+class DAMPSIM_PT_shot(ChildPanel, Panel):
+    bl_label = "Start and Loop"
+    bl_idname = "DAMPSIM_PT_shot"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        obj = active_simulated(context)
+        column = self.layout.column()
+        column.enabled = not is_job_running(context)
+        draw_parameters(column, obj.dampsim, context, "shot")
+        session = live.find_session(obj)
+        error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
+        if obj.dampsim.loop and error >= 0.0:
+            draw_wrapped(
+                self.layout, f"The loop closes within {error:.2g}% of the object's size", "FILE_REFRESH", context
+            )
+
+
+CLASSES = (
+    DAMPSIM_PT_main,
+    DAMPSIM_PT_bake,
+    DAMPSIM_PT_material,
+    DAMPSIM_PT_plastic,
+    DAMPSIM_PT_fibres,
+    DAMPSIM_PT_muscles,
+    DAMPSIM_PT_contact,
+    DAMPSIM_PT_collider,
+    DAMPSIM_PT_links,
+    DAMPSIM_PT_curve,
+    DAMPSIM_PT_compare,
+    DAMPSIM_PT_show,
+    DAMPSIM_PT_shot,
+    DAMPSIM_PT_fields,
+    DAMPSIM_PT_advanced,
+)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,1 @@
+"""Muscles and walks."""

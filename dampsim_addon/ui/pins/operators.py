@@ -1,0 +1,200 @@
+"""Operators that pin vertices."""
+
+from __future__ import annotations
+
+import bpy
+import numpy as np
+from bpy.props import EnumProperty, FloatProperty
+from bpy.types import Context, Operator
+
+from ....core.base.arrays import Array
+from ...blender.vertex_groups import read_weights, write_weights
+from ...model.objects import active_simulated, is_job_running
+from ...scene_reader.pin_proposals import (
+    bone_influences,
+    linear_weights,
+    modelled_world_vertices,
+    radial_weights,
+    weights_from_bones,
+)
+
+# Name of the vertex group that the operators create.
+PIN_GROUP_NAME = "Pin"
+# An object lies flat if its height is below this fraction of its longest side.
+_FLAT_RATIO = 0.02
+_SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
+
+
+def set_pins(obj: bpy.types.Object, values: Array) -> int:
+    """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
+    obj.dampsim.pin_group = write_weights(obj, obj.dampsim.pin_group or PIN_GROUP_NAME, values).name
+    obj.dampsim.let_fall = False
+    return int((values > 0.0).sum())
+
+
+class _PinOperator:
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        if obj is None or is_job_running(context):
+            return False
+        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            return False
+        return True
+
+
+class DAMPSIM_OT_pin(_PinOperator, Operator):
+    """Pin the vertices selected in Edit Mode: set their weight to 1 in the pin group, which is created if needed"""
+
+    bl_idname = "dampsim.pin"
+    bl_label = "Pin Selected Vertices"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        obj.update_from_editmode()
+        selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        if selected.all() or not selected.any():
+            which = "all vertices are" if selected.any() else "no vertex is"
+            self.report({"ERROR"}, f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
+            return {"CANCELLED"}
+        name = obj.dampsim.pin_group
+        before = read_weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(selected))
+        set_pins(obj, np.where(selected, 1.0, before))
+        self.report({"INFO"}, f"{obj.name}: vertices pinned in group '{obj.dampsim.pin_group}': {selected.sum()}")
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
+    """Pin the vertices near the bones that move the object, and leave the rest free. You can repaint the group"""
+
+    bl_idname = "dampsim.pin_bones"
+    bl_label = "Pin from Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not super().poll(context):
+            return False
+        if not bone_influences(active_simulated(context)):
+            cls.poll_message_set("No bone moves the object. Parent it to a bone, or add an Armature modifier")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        values = weights_from_bones(obj)
+        if values is None:
+            self.report({"ERROR"}, f"{obj.name}: no vertex is weighted to its bones. Paint weights, or pin by hand.")
+            return {"CANCELLED"}
+        set_pins(obj, values)
+        self.report({"INFO"}, f"{obj.name}: pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'")
+        return {"FINISHED"}
+
+
+def bones_text(obj: bpy.types.Object) -> str:
+    """Return the name of the bone that moves an object, or the number of bones, as text."""
+    names = [pull.name for pull in bone_influences(obj)]
+    return f"bone {names[0]}" if len(names) == 1 else f"{len(names)} bones"
+
+
+class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
+    """Pin one end with weights that fade towards the other end: from the top, the 3D cursor, a bone or a side"""
+
+    bl_idname = "dampsim.pin_gradient"
+    bl_label = "Pin Gradient"
+    bl_options = {"REGISTER", "UNDO"}
+
+    begin: EnumProperty(
+        name="From",
+        description="Choose where the gradient starts, with pin weight 1",
+        items=[
+            ("TOP", "Top", "Fade from the highest point down. If the object lies flat, fade from one end"),
+            ("CURSOR", "3D Cursor", "Fade outwards from the 3D cursor"),
+            ("BONE", "Bone", "Fade from the head to the tail of the bone that moves the object"),
+            *((side, f"{side} Side", f"Fade from the end in the local {side} direction")
+              for side in _SIDE_AXES),
+        ],
+        default="TOP",
+    )  # fmt: skip
+    held: FloatProperty(
+        name="Pinned Up To",
+        description="Pin vertices fully up to this distance, as a fraction of the whole length",
+        default=0.15,
+        min=0.0,
+        max=1.0,
+    )
+    free: FloatProperty(
+        name="Free From",
+        description="Leave vertices free beyond this distance, as a fraction of the whole length",
+        default=0.6,
+        min=0.0,
+        max=1.0,
+    )
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        vertices = modelled_world_vertices(obj)
+        held, free = min(self.held, self.free), max(self.held, self.free)
+        if self.begin == "CURSOR":
+            point = np.array(context.scene.cursor.location, dtype=float)
+            max_distance = float(np.linalg.norm(vertices - point, axis=1).max())
+            values = radial_weights(vertices, point, held * max_distance, free * max_distance)
+        elif self.begin == "BONE":
+            influences = bone_influences(obj)
+            if not influences:
+                self.report({"ERROR"}, f"{obj.name}: no bone moves the object. Choose another option under From.")
+                return {"CANCELLED"}
+            values = linear_weights(vertices, influences[0].ends(), held, free)
+        else:
+            if self.begin == "TOP":
+                sizes = np.ptp(vertices, axis=0)
+                is_flat = sizes[2] < _FLAT_RATIO * sizes.max()
+                if is_flat:
+                    # All of it is at the top. If pinned completely, it would not move.
+                    self.report(
+                        {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. Choose another end under From"
+                    )
+                coordinates = vertices[:, int(sizes.argmax()) if is_flat else 2]
+            else:
+                axis, sign = _SIDE_AXES[self.begin]
+                coordinates = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
+            values = radial_weights(
+                (coordinates.max() - coordinates)[:, None],
+                np.zeros(1),
+                held * np.ptp(coordinates),
+                free * np.ptp(coordinates),
+            )
+        if not values.any():
+            self.report(
+                {"ERROR"},
+                f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another option under From.",
+            )
+            return {"CANCELLED"}
+        set_pins(obj, values)
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_let_fall(Operator):
+    """Leave the object unpinned on purpose: it falls from the first frame, and only floors and colliders stop it"""
+
+    bl_idname = "dampsim.let_fall"
+    bl_label = "Let It Fall"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return active_simulated(context) is not None
+
+    def execute(self, context: Context) -> set[str]:
+        active_simulated(context).dampsim.let_fall = True
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient, DAMPSIM_OT_let_fall)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,52 @@
+"""Overlay data of plastic flow: the surface of a body, redder where it has flowed more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....core.base.arrays import Array, Index
+from ....core.frames.frame import Frame
+from ....core.measure.flow import plastic_strain
+from ....core.simulation.simulation import Simulation
+from ..compare.overlay import vertex_normals
+
+# Offset in front of the surface, relative to the size, so that the surface does not hide the colours.
+_SURFACE_OFFSET = 2e-3
+_LOW_COLOR, _HIGH_COLOR = np.array([1.0, 0.85, 0.1]), np.array([0.95, 0.05, 0.02])
+# Opacity where the flow is largest.
+_MAX_OPACITY = 0.85
+
+
+@dataclass(frozen=True)
+class FlowOverlay:
+    """Plastic flow of a body at a frame.
+
+    points: (v, 3) m.  colors: (v, 4).  triangles: (t, 3).  edges: (e, 2), only for bodies without triangles.
+    label: largest flow as text.  label_position: (3,) m, the point of the largest flow.
+    """
+
+    points: Array
+    colors: Array
+    triangles: Index
+    edges: Index
+    label: str
+    label_position: Array
+
+
+def flow_overlay(simulation: Simulation, frame: Frame, name: str) -> FlowOverlay | None:
+    """Return the overlay data of a body's plastic flow, or None if nothing has flowed."""
+    flow = plastic_strain(simulation, frame, name)
+    if flow is None:
+        return None
+    body, points = simulation.scene.body(name), frame.shapes[name]
+    triangles, edges = body.surface.triangles, body.edges
+    fraction = flow.strains / max(float(flow.strains.max()), 1e-30)
+    tint = _LOW_COLOR + fraction[:, None] * (_HIGH_COLOR - _LOW_COLOR)
+    colors = np.column_stack([tint, _MAX_OPACITY * np.sqrt(np.maximum(fraction, 0.0))])
+    if len(triangles):
+        points = points + _SURFACE_OFFSET * body.surface.size * vertex_normals(points, triangles)
+        edges = edges[:0]
+    label = f"plastic strain up to {100.0 * flow.largest:.3g}%"
+    return FlowOverlay(points, colors, triangles, edges, label, points[int(flow.strains.argmax())])

@@ -1,0 +1,76 @@
+"""Plasticity panel, and the operator that resets plastic deformation."""
+
+from __future__ import annotations
+
+import math
+
+import bpy
+from bpy.types import Context, Operator, Panel
+
+from ....core.materials import StableNeoHookean, StVK
+from ...model.objects import active_simulated, can_start_job, filter_simulated, is_job_running
+from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, parameter_sections
+from ..viewport import overlay
+
+_RESET_PROPERTY = "plastic_reset"
+
+
+class DAMPSIM_PT_plastic(ChildPanel, Panel):
+    bl_label = "Plasticity"
+    bl_idname = "DAMPSIM_PT_plastic"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and "plastic" in parameter_sections(obj.dampsim)
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        group = obj.dampsim
+        column = layout.column(align=True)
+        column.enabled = not is_job_running(context)
+        for parameter in active_parameters(group, "plastic"):
+            draw_slider(column, group, parameter)
+        if group.plastic_yield == 0.0:
+            draw_wrapped(layout, "No permanent deformation: Yield is 0", "INFO", context)
+        elif "solid" in parameter_sections(group) and group.material == StVK.name:
+            advice = f"{StableNeoHookean.label} gives the same dents at every frame rate"
+            draw_wrapped(layout, f"{StVK.label} collapses under strong compression. {advice}", "ERROR", context)
+        overlay_now = overlay.overlay_data(obj, context.scene)
+        if overlay_now is not None and overlay_now.flow is not None:
+            draw_wrapped(layout, f"At this frame: {overlay_now.flow.label}", "INFO", context)
+        layout.operator(DAMPSIM_OT_plastic_reset.bl_idname, icon="LOOP_BACK")
+
+
+class DAMPSIM_OT_plastic_reset(Operator):
+    """Return to the modelled shape from this frame onwards: keyframe Reset on, and off again after the Settle time"""
+
+    bl_idname = "dampsim.plastic_reset"
+    bl_label = "Reset from Here"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and "plastic" in parameter_sections(obj.dampsim) and can_start_job(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        begin = context.scene.frame_current
+        for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
+            if "plastic" not in parameter_sections(obj.dampsim):
+                continue
+            group = obj.dampsim
+            end = begin + max(math.ceil(group.settle), 1)
+            for frame, value in ((begin - 1, False), (begin, True), (end, False)):
+                group.plastic_reset = value
+                obj.keyframe_insert(f"dampsim.{_RESET_PROPERTY}", frame=frame)
+            self.report({"INFO"}, f"{obj.name}: Reset is on from frame {begin} to {end - 1}")
+        # Evaluate the new keyframes, so that the panel shows the value at this frame.
+        context.scene.frame_set(begin)
+        return {"FINISHED"}
+
+
+CLASSES = (DAMPSIM_OT_plastic_reset,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)
