@@ -172,7 +172,7 @@ def main() -> None:
         python = environment("lint")
         run(python, "-m", "ruff", "check", ".")
         run(python, "-m", "ruff", "format", "--check", ".")
-        run(python, "tools/check_types.py")
+        run(python, "tools/check_package.py")
 
 
 if __name__ == "__main__":

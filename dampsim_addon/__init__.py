@@ -15,6 +15,7 @@ from .model import (
     save_handlers,
 )
 from .status import bake_changes, overlaps, results, woven_yarns
+from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
 from .ui.bake import checks as doctor
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
@@ -22,19 +23,13 @@ from .ui.contact import operators as contact_operators
 from .ui.fibres import panel as fibre_panel
 from .ui.links import operators as link_operators
 from .ui.links import panel as link_panel
-from .ui.main import (
-    add_operators,
-    curve_operators,
-    fabric_operators,
-    group_operators,
-    hair_operators,
-    idle_resimulation,
-    object_operators,
-)
+from .ui.main import idle_resimulation
 from .ui.main import panel as main_panel
 from .ui.muscles import operators as muscle_operators
 from .ui.muscles import panel as muscle_panel
 from .ui.muscles import walk_operators
+from .ui.objects import group_operators
+from .ui.objects import operators as object_operators
 from .ui.pins import operators as pin_operators
 from .ui.plastic import panel as plastic_panel
 from .ui.viewport import overlay

@@ -75,7 +75,8 @@ class Fault:
 
 NAMED = (
     Fault(
-        "core/literature/damping/torque.py", "(damping_forces.forces[pairs[:, 0]] - damping_forces.forces[pairs[:, 1]])",
+        "core/literature/damping/torque.py", 
+        "(damping_forces.forces[pairs[:, 0]] - damping_forces.forces[pairs[:, 1]])",
         "(damping_forces.forces[pairs[:, 0]] + damping_forces.forces[pairs[:, 1]])",
         "torque (a) by the sum of the ends' forces",
     ),
@@ -92,7 +93,8 @@ NAMED = (
         '(predicted if dials["damp_current"] else start_velocities)', "Current Velocities inverted",
     ),
     Fault(
-        "core/literature/damping/stages.py", "enumerate(kinds))", "enumerate(kinds[:1]))", "body, then elements: body alone",
+        "core/literature/damping/stages.py", 
+        "enumerate(kinds))", "enumerate(kinds[:1]))", "body, then elements: body alone",
     ),
     Fault("core/literature/damping/point.py", "float(mass.mean())", "0.5 * float(mass.mean())", "point damping halved"),
     Fault(
@@ -100,7 +102,8 @@ NAMED = (
         "energy.hessian(positions, False)", "Rayleigh not projected",
     ),
     Fault(
-        "core/literature/damping/rayleigh.py", "rayleigh_beta(self.body) * self.body.stiffness_factor", "rayleigh_beta(self.body)",
+        "core/literature/damping/rayleigh.py", 
+        "rayleigh_beta(self.body) * self.body.stiffness_factor", "rayleigh_beta(self.body)",
         "Rayleigh without the dialled stiffness",
     ),
     Fault(
@@ -108,11 +111,13 @@ NAMED = (
         "traditional viscosities swapped",
     ),
     Fault(
-        "core/literature/damping/traditional.py", "isotropic_moduli(phi, psi, 3)", "isotropic_moduli(0.5 * phi, 0.5 * psi, 3)",
+        "core/literature/damping/traditional.py", 
+        "isotropic_moduli(phi, psi, 3)", "isotropic_moduli(0.5 * phi, 0.5 * psi, 3)",
         "traditional viscosities halved",
     ),
     Fault(
-        "core/literature/integrators/integrator_stepper.py", "Stepper(system, take_newton_step, viscous_matrix)", "nonlinear",
+        "core/literature/integrators/integrator_stepper.py", 
+        "Stepper(system, take_newton_step, viscous_matrix)", "nonlinear",
         "one-iteration backward Euler solved to the end",
     ),
     Fault(
@@ -127,7 +132,7 @@ NAMED = (
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
 DRAWN: dict[str, tuple[int, str]] = {
-    "core/literature/damping/torque_removal.py": (2, "damping"),
+    "core/literature/damping/torque.py": (8, "damping reference_velocities"),
     "core/literature/damping/clusters.py": (3, "reference_velocities damping"),
     "core/literature/damping/damping.py": (1, "reference_rates reference_velocities damping"),
     "core/literature/damping/direct.py": (2, "reference_velocities damping"),
@@ -138,7 +143,6 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/literature/damping/spring.py": (4, "reference_velocities damping"),
     "core/literature/damping/stages.py": (1, "reference_velocities damping"),
     "core/literature/damping/strain_rate.py": (2, "reference_rates dissipation"),
-    "core/literature/damping/torque.py": (6, "reference_velocities damping"),
     "core/literature/damping/traditional.py": (3, "reference_rates dissipation"),
     "core/materials/assembly.py": (2, "reference_elastic reference_rates dissipation energies"),
     "core/materials/rod_strains.py": (4, "reference_rates reference_elastic dissipation"),
@@ -178,14 +182,13 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/system/inputs.py": (1, "reference_steps step force_terms"),
     "core/system/links.py": (4, "reference_elastic links link_energy"),
     "core/system/system.py": (2, "reference_potentials reference_steps links step"),
-    "core/materials/fibre_elements.py": (3, "energies fibres"),
-    "core/materials/fibres.py": (6, "energies fibres"),
+    "core/materials/fibres.py": (9, "energies fibres"),
     "core/system/fibres.py": (1, "fibres"),
     "core/settle/contraction_lag.py": (6, "fibres"),
-    "core/simulation/fibre_contraction.py": (3, "fibres"),
+    "core/simulation/simulation.py": (3, "fibres"),
     "core/bodies/fibres.py": (6, "fibres"),
     "core/objective/weave_problem.py": (3, "reference_yarns weave weave_contact"),
-    "core/steppers/weave_sleep.py": (2, "weave_contact"),
+    "core/steppers/woven.py": (2, "weave_contact"),
     "core/yarns/elements.py": (5, "reference_yarns weave"),
     "core/yarns/energy.py": (5, "reference_yarns weave"),
     "core/yarns/over_under.py": (1, "weave"),

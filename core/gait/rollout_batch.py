@@ -20,8 +20,8 @@ from ..base.errors import SceneError
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from ..scene.muscles import Controller, SensorType
+from ..simulation.muscle_control import step_muscle_switches
 from ..simulation.simulation import Simulation
-from ..steppers.muscle_switching import step_muscle_switches
 from ..system.switched_springs import SwitchedSprings
 from ..system.term import ForceTerm, Potential
 

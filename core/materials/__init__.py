@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from .dead_load import DeadLoad
 from .elastic_density import ElasticDensity, ElasticMaterial
-from .energy import Energy
 from .membrane import Corotational, Fabric, Membrane, StVKMembrane
 from .pressure import Pressure
 from .rod_bending import RodBending
@@ -17,7 +16,7 @@ from .sewing import Sewing
 from .shell_bending import ShellBending
 from .soft_pins import SoftPins
 from .stable_neo_hookean import StableNeoHookean
-from .strain_energy import StrainEnergy
+from .strain_energy import Energy, StrainEnergy
 from .stvk import StVK
 from .tetrahedra import TetElasticity
 

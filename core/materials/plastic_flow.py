@@ -15,10 +15,9 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .energy import Energy
 from .membrane import Membrane
 from .shell_bending import ShellBending
-from .strain_energy import StrainEnergy
+from .strain_energy import Energy, StrainEnergy
 from .strains import SpringStrain
 from .tetrahedra import TetElasticity
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -10,6 +11,27 @@ from scipy.sparse import csr_matrix
 from ..base.arrays import Array
 from .assembly import assemble_matrix, assemble_vector, project_positive
 from .strains import Strain, components_from_tensors, tensors_from_components
+
+
+class Energy(Protocol):
+    """Potential energy of nodal positions, as used by time steps and static solves."""
+
+    @property
+    def rounding(self) -> float:
+        """Rounding error of values in J: smaller differences are not significant."""
+        ...
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the value in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        ...
+
+    def with_nodal_scale(self, factors: Array) -> Energy:
+        """Return this energy with each element's part multiplied by the mean of factors (n,) at its nodes."""
+        ...
+
+    def hessian(self, positions: Array, project: bool) -> csr_matrix:
+        """Return the Hessian (3n, 3n) in N/m, projected to positive semi-definite if `project`."""
+        ...
 
 
 def isotropic_moduli(lam: float, mu: float, dimension: int) -> Array:

@@ -8,8 +8,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..frames.frame import Frame
-from ..materials.fibre_elements import FibreStrain
-from ..materials.fibres import FibreEnergy
+from ..materials.fibres import FibreEnergy, FibreStrain
 from ..simulation.simulation import Simulation
 from ..system.fibres import FibreTerm
 

@@ -5,7 +5,8 @@ See docs/explanation/physics/01-step-potential.md, and 02-settle-law.md for the 
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -13,6 +14,7 @@ from scipy.sparse import csr_matrix, diags
 from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..settle.controls import Controls
+from ..settle.law import Coefficients
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank, Solve
@@ -25,12 +27,109 @@ from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
 from .deformation_history import without_history
 from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, waveform_inertia
-from .preconditioner_refresh import PreconditionerRefresh
-from .reference_motion import StepContext
+from .nodal_rotations import NodalRotations
+from .reference_motion import StepContext, rotate
 from .step_end import StepEnd
 from .step_potential import StepPotential, StepStartForces, ThetaWeights, nodal_theta, step_start_forces
 from .stepper_view import StepperView
-from .warm_start import last_step_secant
+
+# Iterations after which it is rotated or refactorised. A factorisation costs as much as a few dozen iterations.
+_ROTATION_ITERATIONS, _FACTORISATION_ITERATIONS = (4, 8, 16, 32, 64), (12, 36, 108)
+
+
+@dataclass
+class PreconditionerRefresh:
+    """Refresh schedule for the preconditioner of one search. With contacts, ActiveContacts refreshes it instead.
+
+    region_rotations: (f, 3, 3), of whole regions.
+    has_contracted_fibres: whether fibres have pulled the flesh far from its rest shape, see
+        system.fibres.has_active_fibres().
+    """
+
+    nodal_rotations: NodalRotations
+    region_rotations: Array
+    preconditioner: StepPreconditioner
+    has_contracted_fibres: bool
+    _iterations: int = 0
+
+    def refresh_if_due(
+        self, v: Array, positions: Callable[[Array], Array], factorise_at: Callable[[Array], Solve]
+    ) -> bool:
+        """Refresh the preconditioner after an iteration if it is due; return whether it changed.
+
+        v: (f, 3) m/s, the current velocities of the search.  positions: returns (n, 3) m for v.
+        factorise_at: returns a solve with the positive Hessian at v.
+        """
+        self._iterations += 1
+        individual = self.nodal_rotations.rotates_individually
+        # Unpinned regions are excluded: a preconditioner that rotates as a whole conserves their momenta.
+        if self.has_contracted_fibres and individual.all() and self._iterations >= _FACTORISATION_ITERATIONS[0]:
+            if self._iterations in _FACTORISATION_ITERATIONS:
+                self.preconditioner.refactorise(factorise_at(v))
+            return self._iterations in _FACTORISATION_ITERATIONS
+        if self._iterations not in _ROTATION_ITERATIONS or not individual.any():
+            return False
+        self.preconditioner.rotate(self.nodal_rotations.rotations_at(positions(v), self.region_rotations))
+        return True
+
+
+# Largest relative difference between the change of the elastic force in the prediction and that expected from the last
+# step.
+_MAX_DEVIATION = 0.03
+
+
+def last_step_secant(
+    step_start: StepStartForces,
+    region_inertias: Sequence[tuple[Index, RegionInertia]],
+    coefficients: Sequence[Coefficients],
+    free: Index,
+    elastic_gradient: Array,
+    h: float,
+) -> tuple[Array, Array] | None:
+    """Return the last deformation velocity (f, 3) m/s and elastic force rate (f, 3) N/s, both rotated with the body.
+
+    Return None if the pair would mislead the search. The prediction extrapolates along this velocity. If the elastic
+    force does not change accordingly, for example because motion along straight lines stretches a slender body, search
+    directions built from the pair are ten times too long. Unpinned regions have no pair either, since no search
+    direction may change their momenta.
+
+    region_inertias: of each region, with its indices among the free nodes (f,).
+    elastic_gradient: (n, 3) N, at the start of the search.
+    Forces are divided by the stiffness factors, see DeformationHistory.
+    """
+    history = step_start.history
+    if (
+        history is None
+        or history.elastic_gradient is None
+        or history.force_rate is None
+        or step_start.elastic_gradient is None
+    ):
+        return None
+    if history.sleep_counters[:, 0].any():
+        # The pair of a nearly still body would consist of rounding errors.
+        return None
+    direction, force_rates = np.zeros((len(free), 3)), np.zeros((len(free), 3))
+    predicted_work = expected_work = 0.0
+    for (slots, one), law in zip(region_inertias, coefficients, strict=True):
+        if one.predicted_positions is None or one.step_rotation is None or one.rigid_prediction is not None:
+            return None
+        nodes = free[slots]
+        velocity, change = (
+            rotate(one.step_rotation, take_rows(of, nodes)) for of in (step_start.velocity, history.force_rate)
+        )
+        kappa = np.broadcast_to(law.kappa, len(nodes))[:, None]
+        predicted_work += float(
+            np.vdot(
+                velocity,
+                take_rows(elastic_gradient, nodes)
+                - rotate(one.step_rotation, take_rows(step_start.elastic_gradient, nodes)),
+            )
+        )
+        expected_work += h * float(np.vdot(velocity, kappa * change))
+        direction[slots], force_rates[slots] = velocity, change
+    return (
+        (direction, force_rates) if abs(predicted_work - expected_work) < _MAX_DEVIATION * abs(expected_work) else None
+    )
 
 
 class StepProblem:

@@ -10,18 +10,31 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..base.arrays import Array, Mask
 from ..contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from ..geometry.mesh.surface import weld_vertices
 from ..objective.deformation_history import CONTACTS_KEY, system_key
 from ..scene.body import Body
 from ..scene.muscles import MUSCLE_OVERRIDES, Controller, MuscleOverride, Sensor, SensorInputs, SensorType
 from ..scene.scene import Scene
-from ..steppers.muscle_switching import step_muscle_switches
 from ..system.state import KEY_SEPARATOR, State, history_of_block
 from ..system.switched_springs import MUSCLES_KEY, SENSORS_KEY
 from .assembly import Assembly, Island
 from .sampling import SceneSample
+
+
+def step_muscle_switches(
+    is_on: Mask, due_ticks: Array, sensor_sum: Array, threshold: Array, delay: Array
+) -> tuple[Mask, Array]:
+    """Return which muscles are on after a tick, and for how many ticks each has been due to switch; all (..., m).
+
+    A muscle is due on where the sum of its sensors exceeds the threshold, and off where it is below. If they are equal,
+    it keeps its state. It switches once it has been due for more consecutive ticks than the delay.
+    """
+    is_due = np.where(is_on, sensor_sum < threshold, sensor_sum > threshold)
+    waited_ticks = np.where(is_due, due_ticks + 1.0, 0.0)
+    switches = waited_ticks > delay
+    return np.asarray(is_on ^ switches), np.where(switches, 0.0, waited_ticks)
 
 
 class MuscleControllers:

@@ -8,18 +8,93 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..objective.deformation_history import has_contact_force
+from ..objective.deformation_history import has_contact_force, without_history
 from ..settle.controls import Controls, YarnDials
 from ..settle.first_mode import FirstModeLaw
+from ..settle.geometric_stiffness import slack_eigenvalue_limit
+from ..settle.law import BackwardEulerLaw
+from ..solvers.modes import lowest_mode
 from ..solvers.objective import Outcome
 from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import State
+from ..system.state import KEY_SEPARATOR, State
 from ..system.system import System
-from ..system.weave_term import has_weave
-from .buckling import buckling_direction
-from .dynamic_relaxation import relax_dynamically, state_at_rest
+from ..system.weave_term import YARN_SLEEP, YARN_SPEEDS, has_weave
 from .implicit import Stepper
+
+# Growth with a smaller eigenvalue than this fraction of the slowest swing's counts as stable: it takes seconds to show.
+_STABLE_FRACTION = 0.1
+# Displacement along the buckling mode as a fraction of the size: far above rounding, and small against a fold.
+_PERTURBATION = 1e-3
+
+
+def buckling_direction(system: System, state: State, factors: Array) -> Array | None:
+    """Return the fastest buckling mode of an unstable equilibrium, (n, 3) m; None if it is stable.
+
+    Only sheets and ropes are tested: compressed by its weight, a flat shape loses energy on both sides. Contacts, which
+    may stabilise the shape, are ignored. factors: (b,) stiffness factor of each block.
+    """
+    stiffness, direction = None, np.zeros_like(state.positions)
+    for region in system.regions:
+        if region.has_elastic_stiffness or not len(region.constrained_nodes):
+            continue
+        if stiffness is None:
+            stiffness = system.tangent(state, factors)
+        eigenvalue_bound = -_STABLE_FRACTION * slack_eigenvalue_limit(system, region, state.positions)
+        mode = lowest_mode(stiffness, system.mass, region.free, eigenvalue_bound)
+        if mode is not None:
+            size = max(system.blocks[k].size for k in np.unique(system.node_blocks()[region.free]))
+            direction[region.free] = _PERTURBATION * size * mode
+    return direction if direction.any() else None
+
+
+# Time step, as a fraction of the time in which a pendulum of the body's size swings through one radian.
+_STEP_FRACTION = 0.2
+# The state is at rest if its peak speed stays below this fraction of the speed after a fall through its size.
+_REST_SPEED_FRACTION = 2e-3
+_MAX_RELAXATION_STEPS = 120
+
+
+def relax_dynamically(stepper: Stepper, state: State, inputs: Inputs, controls: Controls) -> State:
+    """Return a state near rest under the pins' current positions.
+
+    controls: the laws are replaced by backward Euler.
+    Without external acceleration the state is returned unchanged. If a step fails, the last state is returned at rest.
+    """
+    system = stepper.system
+    max_acceleration = float(
+        np.linalg.norm(system.acceleration(inputs, np.arange(len(system.rest))), axis=-1).max(initial=0.0)
+    )
+    size = max(block.size for block in system.blocks)
+    if max_acceleration == 0.0:
+        return state
+    h, mass = _STEP_FRACTION * math.sqrt(size / max_acceleration), system.mass[:, None]
+    controls = replace(controls, laws=tuple(BackwardEulerLaw() for _ in system.regions))
+    energy_limit, last_energy = _REST_SPEED_FRACTION**2 * max_acceleration * size * float(mass.sum()), 0.0
+    for _ in range(_MAX_RELAXATION_STEPS):
+        next_state, report = stepper.step(state, inputs, h, controls)
+        if report.outcome is not Outcome.CONVERGED:
+            break
+        energy = 0.5 * float((mass * next_state.velocities**2).sum())
+        if energy < last_energy:
+            state = state_at_rest(state)
+            if last_energy < energy_limit:
+                break
+            last_energy = 0.0
+        else:
+            state, last_energy = next_state, energy
+    return state_at_rest(state)
+
+
+def state_at_rest(state: State) -> State:
+    """Return the state at rest, without the history of its motion."""
+    history = {
+        key: value
+        for key, value in without_history(state.history).items()
+        if key.partition(KEY_SEPARATOR)[2] not in (YARN_SPEEDS, YARN_SLEEP)
+    }
+    return State.at_rest(state.positions, state.time, history)
+
 
 # Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of
 # the next tolerances, as a fraction of the size.

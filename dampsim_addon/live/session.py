@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, replace
+from typing import TypeVar
 
 import bpy
 import numpy as np
@@ -16,7 +17,12 @@ from ...core.geometry.mesh.affine import transform_points
 from ...core.measure.contact_results import contact_summary
 from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.measure.report import BodyContactSummary, ShotReport
+from ...core.scene.body import Body, Motion
+from ...core.scene.collider import Collider
 from ...core.scene.fingerprint import array_digest, model_fingerprint, scene_fingerprint
+from ...core.scene.muscles import SensorInputs
+from ...core.scene.parameters import ColliderSettings, Settings
+from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import FrameInputs
 from ...core.simulation.simulation import Simulation, SimulationRun
@@ -33,7 +39,62 @@ from ..status import overlaps
 from .draft import draft_scene, is_in_draft
 from .live_frame import FrameStatus, LiveFrame, ModifierStack, Sample, modifier_stack
 from .liveness import check_displayable, static_inputs
-from .sampled_scene import collider_sample_key, scene_from_samples
+
+# Returns the sample at a time (frames) of the input with a key.
+ReadSample = Callable[[float, str], Sample]
+Value = TypeVar("Value")
+
+
+def collider_sample_key(obstacle: str) -> str:
+    """Return the sample key of a collider. Links may use the plain name of the same object."""
+    return f"{obstacle} as a collider"
+
+
+def scene_from_samples(core_scene: Scene, read: ReadSample) -> Scene:
+    """Return the scene with all motions, keyed parameters, external forces and sensors taken from samples."""
+
+    def motion(name: str) -> Motion:
+        return lambda time: read(time, name).positions
+
+    def body(one: Body) -> Body:
+        name = one.identity
+
+        def settings(time: float) -> Settings:
+            return _required(read(time, name).settings)
+
+        def outside(time: float) -> ExternalForces:
+            return _required(read(time, name).outside)
+
+        def watched(time: float) -> SensorInputs:
+            return _required(read(time, name).watched)
+
+        return replace(
+            one,
+            motion=motion(name),
+            settings_by_frame=settings if one.settings_by_frame else None,
+            external_forces=outside if one.external_forces else None,
+            sensor_inputs=watched if one.sensor_inputs else None,
+        )
+
+    def collider(one: Collider) -> Collider:
+        name = collider_sample_key(one.name)
+
+        def dials(time: float) -> ColliderSettings:
+            return _required(read(time, name).collider)
+
+        return replace(one, motion=motion(name), settings_by_frame=dials)
+
+    return replace(
+        core_scene,
+        bodies=tuple(body(one) for one in core_scene.bodies),
+        anchors=tuple(replace(one, motion=motion(one.name)) for one in core_scene.anchors),
+        colliders=tuple(collider(one) for one in core_scene.colliders),
+    )
+
+
+def _required(value: Value | None) -> Value:
+    assert value is not None
+    return value
 
 
 class Session:

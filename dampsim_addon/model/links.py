@@ -22,6 +22,12 @@ MatrixReader = Callable[[bpy.types.Object, str], Array]
 """Function that returns the evaluated matrix (4, 4) of an object, or of one of its bones."""
 
 
+def is_linked(obj: bpy.types.Object) -> bool:
+    """Return whether a link of the object, or of another object of its group, may hold it."""
+    others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
+    return len(obj.dampsim.links) > 0 or obj in others
+
+
 def anchor_matrix(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) -> Array:
     """Return the evaluated matrix (4, 4) of an object, or of one of its bones, at the current frame."""
     evaluated = obj.evaluated_get(view_layer.depsgraph)

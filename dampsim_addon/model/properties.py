@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import get_type_hints
 
 import bpy
+import numpy as np
 from bpy.props import (
     BoolProperty,
     CollectionProperty,
     EnumProperty,
     FloatProperty,
+    FloatVectorProperty,
     IntProperty,
     PointerProperty,
     StringProperty,
@@ -18,17 +20,122 @@ from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
 from ...core.base.errors import ParameterError
 from ...core.bodies.registry import KINDS
+from ...core.geometry.mesh.affine import transform_points
 from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
 from . import default_settings
 from .cache_status import refresh_status
 from .contact_properties import ContactProperties
-from .fibre_properties import FibreProperties
-from .link_properties import DampSimLink, DampSimPoint
+from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
-from .overlay_properties import OverlayProperties
 from .parameter_properties import blender_property, enum_items
 from .registry import mark_enabled
+
+
+class FibreProperties:
+    """Fibre properties of a simulated object that are not core parameters: location and direction."""
+
+    fibre_group: StringProperty(
+        name="Fibre Group",
+        description="Contract the flesh of this group along its fibres, more strongly at higher weights",
+    )
+    direction_group: StringProperty(
+        name="Direction Group",
+        description="Align the fibres with the gradient of this group: paint weight 0 at one end and 1 at the other",
+    )
+
+
+class OverlayProperties:
+    """Overlay options of a simulated object."""
+
+    show_rest: BoolProperty(name="Rest Shape", description="Draw the undeformed shape", options=set())
+    show_cage: BoolProperty(name="Cage", description="Draw the simulated tetrahedra or springs", options=set())
+    show_pins: BoolProperty(
+        name="Pins", description="Mark pinned vertices: red where they follow the animation exactly, yellow where "
+        "springs pull them",
+        options=set(),
+    )  # fmt: skip
+    show_worst: BoolProperty(
+        name="Most Stretched", description="Mark the tetrahedron or spring with the largest stretch or compression",
+        options=set(),
+    )  # fmt: skip
+    show_contacts: BoolProperty(
+        name="Contacts", description="Mark contact points and draw their forces; vertices inside another object "
+        "are red", options=set(),
+    )  # fmt: skip
+    show_flow: BoolProperty(
+        name="Flow",
+        description="Colour plastic deformation, redder where it is larger, and show its amount",
+        options=set(),
+    )
+    show_fibres: BoolProperty(
+        name="Fibres", description="Draw a line along the fibres of each tetrahedron: red where they are shorter than "
+        "modelled, blue where they are longer", options=set(),
+    )  # fmt: skip
+    show_links: BoolProperty(
+        name="Links", description="Draw the points of links, and lines to their targets: orange for rigid links, blue "
+        "for soft ones", default=True, options=set(),
+    )  # fmt: skip
+
+
+def _on_target_changed(link: PropertyGroup, context: object) -> None:
+    """Update the points' positions in the target's space, which are only drawn; the simulation uses the first frame."""
+    obj, other, layer = link.id_data, link.other, bpy.context.view_layer
+    has_target = other is not None and layer is not None and (not link.bone or has_bone(other, link.bone))
+    to_target = (
+        np.linalg.inv(anchor_matrix(layer, other, link.bone)) @ anchor_matrix(layer, obj, "")
+        if has_target
+        else np.eye(4)
+    )
+    for point in link.points:
+        point.there = transform_points(to_target, np.array([point.place], dtype=float))[0]
+
+
+def _is_other_object(link: PropertyGroup, other: Object) -> bool:
+    return bool(other != link.id_data)
+
+
+class DampSimPoint(PropertyGroup):
+    """Point of a link."""
+
+    place: FloatVectorProperty(
+        name="Place", description="Set the position of the point in the object's space, at rest", size=3
+    )
+    there: FloatVectorProperty(
+        name="There",
+        description="Set the position of the point in the space of the linked object or bone, for drawing only",
+        size=3,
+    )
+
+
+class DampSimLink(PropertyGroup):
+    """Link from the object to another one."""
+
+    other: PointerProperty(
+        type=Object,
+        name="To",
+        description="Choose the object to link to. It is simulated together with this one, or not simulated at all",
+        poll=_is_other_object,
+        update=_on_target_changed,
+    )
+    bone: StringProperty(
+        name="Bone",
+        description="Choose a bone of the armature to link to. Leave empty to link to the object itself",
+        update=_on_target_changed,
+    )
+    rigid: BoolProperty(
+        name="Rigid", description="Hold the points together without any give", default=True, options=set()
+    )
+    stiffness: FloatProperty(
+        name="Stiffness",
+        description="Set the stiffness of each point of a soft link, in newtons per metre",
+        default=1000.0,
+        min=0.001,
+        soft_max=1e6,
+        options=set(),
+    )
+    points: CollectionProperty(type=DampSimPoint)
+
 
 # Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
 SAVED_VERSION = 1

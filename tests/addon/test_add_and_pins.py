@@ -123,7 +123,7 @@ def test_add_reports_once(load: Load) -> None:
     select(*objects, bpy.context.object)
     told: list[str] = []
     fake = SimpleNamespace(report=lambda _, text: told.append(text))
-    load("dampsim_addon.ui.main.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
+    load("dampsim_addon.ui.add.add_operators").DAMPSIM_OT_add.execute(fake, bpy.context)
     solid = "its surface is closed, so it is simulated as a solid"
     cloth = "its surface is open, so it is simulated as cloth"
     assert told == [f"Ball, Ball.001: {solid}. Plane: {cloth}"]

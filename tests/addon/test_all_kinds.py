@@ -123,7 +123,7 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
         assert bpy.ops.dampsim.preset(filepath=str(presets.material_scripts()[0])) == {"FINISHED"}
         assert presets.current_material(thing.dampsim)
         return
-    fabrics = load("dampsim_addon.ui.main.fabric_operators")
+    fabrics = load("dampsim_addon.ui.add.fabric_operators")
     for name, dials in load("core.bodies.cloth").FABRICS.items():
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert fabrics.current_fabric(thing.dampsim) == name

@@ -85,9 +85,9 @@ def panels(load: Load) -> list[Any]:
 
 def operators(load: Load) -> list[Any]:
     modules = (
-        "main.object_operators",
-        "main.add_operators",
-        "main.group_operators",
+        "objects.operators",
+        "add.add_operators",
+        "objects.group_operators",
         "pins.operators",
         "bake.operators",
         "bake.checks",

@@ -119,7 +119,7 @@ def test_long_name_lists_are_counted(load: Load) -> None:
 def test_select_group_and_join_polls(load: Load, tmp_path: Path) -> None:
     new_scene()
     three = [cube(tmp_path, name, x) for name, x in (("Left", 0.0), ("Right", 0.6), ("Other", 2.0))]
-    operators = load("dampsim_addon.ui.main.group_operators")
+    operators = load("dampsim_addon.ui.objects.group_operators")
     select(*three[:2])
     assert operators.in_different_groups(bpy.context.selected_objects)
     assert not bpy.ops.dampsim.select_group.poll()

@@ -264,7 +264,7 @@ def test_joining_two_groups(load: Load, tmp_path: Path) -> None:
     assert members(load, d) == ["C", "D"]
     known = load("dampsim_addon.model.cache_status").known_status
     # Without the operator, so that Blender sends no depsgraph update.
-    load("dampsim_addon.ui.main.group_operators").simulate_together([b, c])
+    load("dampsim_addon.ui.objects.group_operators").simulate_together([b, c])
     for obj in (a, b, c, d):
         assert members(load, obj) == list(names)
         assert known(obj).is_known

@@ -94,7 +94,7 @@ def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
 
 
 def test_many_guides_give_a_warning(load: Any) -> None:
-    hair = load("dampsim_addon.ui.main.hair_operators")
+    hair = load("dampsim_addon.ui.add.hair_operators")
     assert hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES) == (
         {"INFO"},
         "Wig Guides: 100 guides are simulated; Wig follows them",

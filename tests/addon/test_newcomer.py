@@ -79,7 +79,7 @@ def test_element_stretch_uses_worst_pair(load: Load) -> None:
     for elements, wanted in (([[0, 1], [0, 2]], [1.0, 1.5]), ([[0, 1, 2], [1, 0, 3]], [1.5, 1.5])):
         block = SimpleNamespace(rest=rest, groups=(np.array(elements),))
         simulation = SimpleNamespace(model_of=lambda name, block=block: SimpleNamespace(block=block))
-        found = load("dampsim_addon.ui.viewport.element_stretch").element_stretches(simulation, "", now)
+        found = load("dampsim_addon.ui.viewport.overlay").element_stretches(simulation, "", now)
         np.testing.assert_allclose(found, wanted)
 
 

@@ -8,7 +8,7 @@ from scipy.spatial.transform import Rotation
 
 from dampsim.core.literature.damping.damping import DampedBody, Damping
 from dampsim.core.literature.damping.registry import DAMPINGS
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.system.system import System

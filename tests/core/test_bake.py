@@ -26,8 +26,8 @@ from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.controls import StepReport
 from dampsim.core.simulation.bake import Progress, bake
-from dampsim.core.simulation.sag import stiffness_for_sag
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.simulation.statics import stiffness_for_sag
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble_system

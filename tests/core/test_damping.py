@@ -13,9 +13,14 @@ from dampsim.core.literature.damping.direct import ray_origin_weights
 from dampsim.core.literature.damping.frame_rate import retained_fraction
 from dampsim.core.literature.damping.registry import DAMPINGS, DampedBody, Damping
 from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
-from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, DampingForces, torque_free_radial, torque_free_rays
-from dampsim.core.literature.damping.torque_removal import remove_torque
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.damping.torque import (
+    TORQUE_SCHEMES,
+    DampingForces,
+    remove_torque,
+    torque_free_radial,
+    torque_free_rays,
+)
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.scene.parameters import Settings

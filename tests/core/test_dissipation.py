@@ -17,7 +17,7 @@ from dampsim.core.literature.damping.strain_rate import StrainRateDamping
 from dampsim.core.literature.damping.traditional import viscosities
 from dampsim.core.literature.integrators import IntegratorStepper
 from dampsim.core.literature.integrators.implicit import BackwardEuler, ImplicitMidpoint
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.literature.papers.flat_scenes import cloth
 from dampsim.core.literature.papers.rate_step import PositionJacobian, RateStep
 from dampsim.core.materials import ElasticMaterial, StVK, TetElasticity

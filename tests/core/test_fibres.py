@@ -22,7 +22,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.materials.fibres import FibreEnergy, contraction_coefficients
 from dampsim.core.measure.fibres import fibre_state
-from dampsim.core.objective import preconditioner_refresh
+from dampsim.core.objective import step_problem as preconditioner_refresh
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene

@@ -21,8 +21,7 @@ from dampsim.core.fields.field import (
     ForceFieldSide,
     ForceFieldType,
 )
-from dampsim.core.fields.forces import FORCES, field_accelerations
-from dampsim.core.fields.noise import flicker, gradient_noise, turbulence
+from dampsim.core.fields.forces import FORCES, field_accelerations, flicker, gradient_noise, turbulence
 from dampsim.core.frames.frame import Frame
 from dampsim.core.literature.damping.registry import DAMPINGS
 from dampsim.core.literature.integrators import INTEGRATORS

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, free_rotation
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.substeps import choose_substeps

@@ -16,7 +16,7 @@ from builders import bar as bar_of
 from builders import scene
 from damping_cases import assert_close, spring_chain
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials.springs import spring_energy
 from dampsim.core.objective.inertia import first_mode_inertia
 from dampsim.core.objective.reference_motion import StepContext, region_slices

@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, eye
 
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.solvers.factorisation import LowRank, LowRankUpdate, factorise, factorise_positive, symmetric_pivots
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.line_search import interpolate_quadratic, line_search

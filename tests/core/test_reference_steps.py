@@ -12,7 +12,7 @@ from damping_cases import assert_close, make_damping, spring_chain
 from dampsim.core.literature.damping.damping import Damping, PotentialDamping
 from dampsim.core.literature.damping.dissipation import Dissipation
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials.springs import spring_energy
 from dampsim.core.materials.strains import SpringStrain
 from dampsim.core.settle.controls import Controls

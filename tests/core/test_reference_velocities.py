@@ -13,7 +13,7 @@ from dampsim.core.literature.damping.damping import BlockwiseDamping
 from dampsim.core.literature.damping.frame_rate import removed_fraction, retained_fraction
 from dampsim.core.literature.damping.spring import largest_edge_eigenvalue
 from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.scene.parameters import PARAMETERS
 from dampsim.core.system.discretization import BodyDiscretization
 from dampsim.core.system.system import System, assemble_system

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 import pytest
 
-from dampsim.core.literature.papers.bar import COARSE_CELLS, bar
+from dampsim.core.literature.papers.compare import COARSE_CELLS, bar
 from dampsim.core.measure.release import ReleaseResult, deflect, measure_release, without_gravity
 from dampsim.core.scene.parameters import TOLERANCES, Accuracy
 from dampsim.core.settle.waveform import visible_swings

@@ -11,7 +11,7 @@ import pytest
 
 from builders import DOWN, bar, scene
 from dampsim.core.frames.frame import Frame
-from dampsim.core.literature.papers.bar import bar as clamped_bar
+from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import TOLERANCES, Settings
 from dampsim.core.settle.controls import Controls

@@ -12,7 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
-from dampsim.core.literature.papers.bar import bar
+from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, DeadLoad, ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.objective.deformation_history import DeformationHistory

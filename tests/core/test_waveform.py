@@ -14,7 +14,7 @@ from builders import DOWN, bar, scene, static_body, weld
 from dampsim.core.bodies.solid import MIN_SETTLE_SCALE
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.literature.papers.bar import bar as clamped_bar
+from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
 from dampsim.core.objective.deformation_history import DeformationHistory

@@ -28,7 +28,7 @@ from dampsim.core.settle.controls import Controls, StepReport, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.steppers.dynamic_relaxation import relax_dynamically
+from dampsim.core.steppers.static import relax_dynamically
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.yarns.over_under import over_under_pattern

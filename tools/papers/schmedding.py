@@ -12,8 +12,7 @@ from dampsim.core.literature.damping.clusters import Clusters, Mesh, whole_body_
 from dampsim.core.literature.damping.damping import Damping
 from dampsim.core.literature.damping.frame_rate import retained_fraction
 from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
-from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
-from dampsim.core.literature.damping.torque_removal import remove_torque
+from dampsim.core.literature.damping.torque import TORQUE_SCHEMES, remove_torque
 from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.literature.papers.compare import bent_bar, largest_stable_step, released_bar, run_case, sliver_bar
 from dampsim.core.literature.papers.per_step import PerStepDamping
@@ -315,7 +314,7 @@ def _others() -> tuple[str, dict[str, float]]:
         rows.append(["a force pair that turns one end", SCHEME[scheme], "", "", "", f"{share[scheme]:.0%}"])
     return (
         "\n## Other forces\n\n"
-        "`core/literature/damping/torque_removal.py` removes sum and torque from any nodal forces, by each scheme. Here it acts on the bar in a random state.\n"
+        "`core/literature/damping/torque.py` removes sum and torque from any nodal forces, by each scheme. Here it acts on the bar in a random state.\n"
         "The table gives the remaining sum and torque relative to Σ‖f‖ (torque: times the bar's extent). *Kept* is the cosine between the internal\n"
         "parts of both force fields, weighted by 1/m. *Far half* is the share of the corrected forces in the half of the bar that had no forces.\n\n"
         + table(["forces", "scheme", "sum", "torque", "kept", "far half"], rows)

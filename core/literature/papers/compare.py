@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from ...base.arrays import Array
+from ...base.arrays import Array, Index
 from ...base.errors import DampSimError, ParameterError
+from ...geometry.mesh.box import box_tets
 from ...materials import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ...materials.tetrahedra import lumped_mass, tet_volumes
 from ...measure.diagnostics import angular_momentum, energies, linear_momentum
@@ -28,7 +29,32 @@ from ...system.system import System, build_system
 from ..damping.damping import DampedBody, Damping
 from ..damping.registry import DAMPINGS
 from ..integrators import INTEGRATORS, Integrator, IntegratorStepper
-from .bar import bar
+
+SIZE = (1.0, 0.25, 0.25)
+FINE_CELLS = (24, 6, 6)
+COARSE_CELLS = (12, 3, 3)
+
+
+def bar(
+    cells: tuple[int, int, int],
+    gravity: Array | None = None,
+    clamped: bool = True,
+    material: ElasticMaterial = ElasticMaterial(1e5, 0.4, 1000.0),
+    model: type[ElasticDensity] = StableNeoHookean,
+) -> System:
+    """Return the bar as a system.
+
+    cells: along each axis; six tetrahedra per cell.
+    gravity: (3,) m/s^2, zero by default.
+    """
+    rest, tets = box_tets(SIZE, cells)
+    volumes = tet_volumes(rest, tets)
+    mass = lumped_mass(tets, volumes, material.density, len(rest))
+    pinned: Index = np.flatnonzero(rest[:, 0] < 1e-9) if clamped else np.zeros(0, dtype=np.int64)
+    elastic = TetElasticity(rest, tets, volumes, model(material))
+    pull = np.zeros(3) if gravity is None else gravity
+    return build_system(rest, tets, mass, (elastic,), pull, pinned, np.full(len(pinned), np.inf))
+
 
 MATERIAL = ElasticMaterial(2e5, 0.35, 1000.0)
 UNDAMPED = "UNDAMPED"

@@ -15,7 +15,7 @@ from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
-from ...model.groups import format_names, group_of
+from ...model.groups import format_names
 from ...model.links import is_target_deleted, linked_outside_group
 from ...model.objects import active_simulated
 from ...model.properties import read_settings
@@ -23,7 +23,7 @@ from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
-from ..main.group_operators import simulate_together
+from ..objects.group_operators import simulate_together
 from . import modifier_checks
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
@@ -68,12 +68,6 @@ def _missing_vertex_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issu
                 f"{role_label} '{name}' is missing", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
             )
     return None
-
-
-def is_linked(obj: bpy.types.Object) -> bool:
-    """Return whether a link of the object, or of another object of its group, may hold it."""
-    others = (link.other for member in group_of(obj).members for link in member.dampsim.links)
-    return len(obj.dampsim.links) > 0 or obj in others
 
 
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

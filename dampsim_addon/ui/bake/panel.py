@@ -14,7 +14,7 @@ from ...status.bake_changes import changes_since_bake
 from ...status.shot_messages import format_length, format_small
 from ...targets import TARGETS, find_target
 from ..common.layout import BOX_MARGIN, ChildPanel, draw_property, draw_wrapped
-from ..main.object_operators import DAMPSIM_OT_clear
+from ..objects.operators import DAMPSIM_OT_clear
 from .checks import DAMPSIM_OT_mend, find_issues
 from .operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 

@@ -18,7 +18,7 @@ from ...model.colliders import (
 from ...model.groups import format_names, group_of
 from ...status.overlaps import known_overlaps
 from ..common.issue import Issue
-from ..main.group_operators import simulate_together
+from ..objects.group_operators import simulate_together
 
 # An object is flat along an axis if this column of its matrix is shorter than this fraction of the longest.
 _FLAT_RATIO = 1e-9

@@ -10,11 +10,11 @@ from bpy.types import Context, Operator
 from ....core.base.errors import DampSimError
 from ...model.colliders import add_collider, has_collision, is_collider
 from ...model.groups import format_names, group_of
+from ...model.links import is_linked
 from ...model.objects import active_simulated, is_job_running, is_simulated, selected_simulated
 from ...model.registry import reuse_last_scan
 from ...scene_reader.floors import create_floor, existing_floor, floor_placement
 from ...scene_reader.scene_builder import check_object
-from ..bake.checks import is_linked
 
 
 def _collider_collections(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Collection]:

@@ -23,7 +23,7 @@ from ...scene_reader.rest_shapes import (
     read_rest_shape,
 )
 from ...scene_reader.scene_builder import check_object
-from ..main.group_operators import simulate_together
+from ..objects.group_operators import simulate_together
 
 # The 3D cursor is used if its distance to both objects is below this fraction of the smaller object's size.
 _CURSOR_TOLERANCE = 0.1

@@ -18,11 +18,11 @@ from ....core.simulation.method_selection import (
 )
 from ...blender.animation import animated_paths
 from ...blender.sampler import frame_rate
+from ...model.links import is_linked
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...scene_reader.scene_builder import is_deformed
 from ...status.measurements import is_measurement_current, required_substeps
-from ..bake.checks import is_linked
 from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, parameter_sections
 
 

@@ -8,13 +8,19 @@ from bpy.types import Context, Panel, UILayout
 from ....core.bodies.registry import kind_by_name
 from ....core.scene.parameters import PARAMETERS, StiffnessBy
 from ... import live
+from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...compare.ghosts import GHOST_LETTERS
+from ...model.force_fields import fields_acting_on
 from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, is_job_running, selected_simulated
 from ...model.presets import draw_presets
 from ...scene_reader.seams import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
+from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, can_add
+from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
+from ..add.fabric_operators import draw_fabrics
+from ..add.hair_operators import DAMPSIM_OT_hair, has_guides
 from ..bake.panel import DAMPSIM_PT_bake
 from ..common.layout import (
     UNIT_X,
@@ -32,16 +38,98 @@ from ..contact.panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
 from ..fibres.panel import DAMPSIM_PT_fibres
 from ..links.panel import DAMPSIM_PT_links
 from ..muscles.panel import DAMPSIM_PT_muscles
+from ..objects.group_operators import (
+    DAMPSIM_OT_alone,
+    DAMPSIM_OT_select_group,
+    DAMPSIM_OT_together,
+    in_different_groups,
+)
+from ..objects.operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from ..pins import panel as pin_panel
 from ..plastic.panel import DAMPSIM_PT_plastic
-from ..yarns.operators import draw_yarn_status
-from .add_panel import draw_add
+from ..yarns.operators import (
+    DAMPSIM_OT_drop_yarns,
+    DAMPSIM_OT_select_woven,
+    DAMPSIM_OT_weave,
+    draw_yarn_status,
+    simulated_source,
+)
 from .advanced_panel import DAMPSIM_PT_advanced
-from .fabric_operators import draw_fabrics
-from .field_panel import DAMPSIM_PT_fields
-from .group_operators import DAMPSIM_OT_alone, DAMPSIM_OT_select_group, DAMPSIM_OT_together, in_different_groups
 from .live_status import contact_texts, draw_draft, live_status_text, reserved_texts
-from .object_operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+
+
+class DAMPSIM_PT_fields(ChildPanel, Panel):
+    bl_label = "Gravity and Force Fields"
+    bl_idname = "DAMPSIM_PT_fields"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        column = layout.column()
+        column.enabled = not is_job_running(context)
+        for parameter in active_parameters(obj.dampsim, "fields"):
+            draw_slider(column, obj.dampsim, parameter)
+        draw_property(column, obj.dampsim, "field_collection", "Effector Collection", context)
+        others = [other for other in fields_acting_on(obj, context.view_layer) if not other.hide_viewport]
+        text = f"Affected by {format_names(others)}" if others else "No force field of the scene affects it"
+        draw_wrapped(layout, text, "FORCE_FORCE" if others else "NONE", context)
+
+
+def draw_add(layout: UILayout, context: Context) -> None:
+    """Draw the first steps for the selected objects."""
+    obj = context.object
+    any_addable = any(can_add(one) for one in context.selected_objects)
+    woven_source = yarn_source(obj) if obj is not None else None
+    if obj is not None and is_orphaned_yarn(obj, context.scene):
+        draw_wrapped(layout, f"{obj.name} shows the yarns of a deleted object and no longer moves", "INFO", context)
+        layout.operator(DAMPSIM_OT_drop_yarns.bl_idname, icon="TRASH")
+        return
+    if woven_source is not None:
+        draw_wrapped(
+            layout, f"{obj.name} shows the yarns of {woven_source.name}, which is the simulated mesh", "INFO", context
+        )
+        layout.operator(
+            DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven_source.name}", icon="RESTRICT_SELECT_OFF"
+        )
+        return
+    if obj is not None and obj.library is not None:
+        draw_wrapped(layout, f"{obj.name} is linked from another file. Make it local to simulate it", "INFO", context)
+        layout.operator(DAMPSIM_OT_local_add.bl_idname, icon="LIBRARY_DATA_INDIRECT")
+    elif obj is not None and obj.type in CONVERTIBLE_TYPES:
+        _draw_non_mesh(layout, obj, context)
+        simulated = simulated_source(obj)
+        if simulated is not None:
+            text = f"Select {simulated.name}"
+            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
+            return
+        layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
+    elif not any_addable:
+        draw_wrapped(layout, "Select a mesh, then press Add", "INFO", context)
+    if any_addable or obj is None or (obj.type == "MESH" and obj.library is None):
+        row = layout.row()
+        row.scale_y = 1.4
+        row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
+        layout.operator(DAMPSIM_OT_weave.bl_idname, icon="MESH_GRID")
+
+
+def _draw_non_mesh(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    """Draw the options for a curve, hair or another object that is not a mesh."""
+    rope = rope_of_curve(obj) if obj.type == "CURVE" else None
+    if rope is not None:
+        draw_wrapped(layout, f"{obj.name} follows the bake of {rope.name}", "INFO", context)
+    elif obj.type == "CURVE":
+        draw_wrapped(layout, f"{obj.name} can follow a rope simulated along its centre line", "INFO", context)
+        layout.operator(DAMPSIM_OT_curve_rope.bl_idname, icon="OUTLINER_OB_CURVE")
+    elif obj.type == "CURVES" and has_guides(obj):
+        draw_wrapped(layout, f"{obj.name} follows its simulated guides", "INFO", context)
+    elif obj.type == "CURVES":
+        draw_wrapped(
+            layout, f"{obj.name} can be simulated: a few strands become ropes, and the others follow", "INFO", context
+        )
+        layout.operator(DAMPSIM_OT_hair.bl_idname, icon="OUTLINER_OB_CURVES")
+    else:
+        draw_wrapped(layout, f"{obj.name} is not a mesh. Only meshes can be simulated", "INFO", context)
+
 
 # Distance to the modelled shape, in percent of the size, below which it counts as kept.
 _MIN_SHOWN_SAG = 0.01

@@ -5,9 +5,9 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, UILayout
 
+from ...model.links import is_linked
 from ...model.objects import is_job_running
 from ...model.registry import reuse_last_scan
-from ..bake.checks import is_linked
 from ..common.layout import BOX_MARGIN, draw_property, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient

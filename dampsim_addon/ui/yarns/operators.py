@@ -25,9 +25,9 @@ from ...model import default_settings
 from ...model.objects import can_start_job, is_simulated
 from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
 from ...status.woven_yarns import YarnStatus, yarn_digest, yarn_status
+from ..add.add_operators import can_add, enable_simulation
+from ..add.curve_operators import rope_of_curve
 from ..common.layout import draw_wrapped
-from ..main.add_operators import can_add, enable_simulation
-from ..main.curve_operators import rope_of_curve
 
 
 class DAMPSIM_OT_weave(Operator):

@@ -1,0 +1,1 @@
+"""Start of the simulation: meshes, curves, hair and fabrics."""

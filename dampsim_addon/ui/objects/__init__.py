@@ -1,0 +1,1 @@
+"""Removal, measurement and groups of simulated objects."""
