@@ -17,10 +17,10 @@ STANDARD = set(sys.stdlib_module_names)
 MIN_LINES, MAX_LINES = 80, 600
 # Largest part of core in one folder.
 MAX_SHARE = 0.12
-# Folders whose modules are entries of a registry. They can be small.
+# Folders whose modules are entries of a registry, or are read alone (native). They can be small.
 REGISTRIES = {
     "core/literature/damping", "core/literature/integrators", "core/materials", "core/bodies", "core/scene/parameters",
-    "dampsim_addon/targets", "dampsim_addon/cli", "dampsim_addon/jobs/export",
+    "core/native", "dampsim_addon/targets", "dampsim_addon/cli", "dampsim_addon/jobs/export",
 }  # fmt: skip
 
 
@@ -63,35 +63,32 @@ def test_core_imports_without_blender() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def single_importers(paths: list[Path]) -> dict[Path, list[Path]]:
+def relative_importers(paths: list[Path]) -> dict[Path, list[Path]]:
     """Return for each module the modules that import it by a relative import."""
     importers: dict[Path, list[Path]] = {path: [] for path in paths}
     for path in paths:
-        folder = path.parent
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.level:
-                base = folder.joinpath(*[".."] * (node.level - 1), *(node.module or "").split(".")).resolve()
-                for target in {
-                    base.with_suffix(".py"),
-                    *((base / alias.name).with_suffix(".py") for alias in node.names),
-                }:
-                    if path not in importers.get(target, [path]):
-                        importers[target].append(path)
+            if not isinstance(node, ast.ImportFrom) or not node.level:
+                continue
+            base = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
+            targets = [base, *(base / alias.name for alias in node.names)]
+            for target in {target.with_suffix(".py") for target in targets} & importers.keys():
+                importers[target].append(path)
     return importers
 
 
 def needless_modules(paths: list[Path], registries: set[str]) -> set[str]:
     """Return small modules that serve a single module of their folder, and are no entries of a registry."""
-    small = [
-        path for path in paths if path.stem != "__init__" and len(path.read_text("utf-8").splitlines()) < MIN_LINES
-    ]
-    importers = single_importers(paths)
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in paths}
+    small = [path for path in paths if path.stem != "__init__" and lines[path] < MIN_LINES]
+    importers = relative_importers(paths)
     return {
         path.relative_to(ROOT).as_posix()
         for path in small
         if path.parent.relative_to(ROOT).as_posix() not in registries
         and len(importers[path]) == 1
         and importers[path][0].parent == path.parent
+        and importers[path][0].stem != "__init__"
     }
 
 

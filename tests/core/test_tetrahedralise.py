@@ -9,9 +9,14 @@ from scipy.sparse.csgraph import connected_components
 
 from dampsim.core.base.errors import MeshError
 from dampsim.core.geometry.mesh.surface import Surface, clean_triangles, open_area_ratio
-from dampsim.core.geometry.tetmesh.bcc_lattice import tet_corners, tets_containing_points
 from dampsim.core.geometry.tetmesh.embedding import adjacent_tets, barycentric_coordinates
-from dampsim.core.geometry.tetmesh.tetrahedralise import _MIN_DIHEDRAL, _min_dihedral_angles, tetrahedralise
+from dampsim.core.geometry.tetmesh.tetrahedralise import (
+    _MIN_DIHEDRAL,
+    _min_dihedral_angles,
+    tet_corners,
+    tetrahedralise,
+    tets_containing_points,
+)
 from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import SHAPES, box, sheet, sphere, tube
 

@@ -17,9 +17,75 @@ from scipy.spatial import cKDTree
 from ...base.arrays import Array, Index, Mask
 from ...base.errors import MeshError
 from ..mesh.surface import Surface, check_surface, clean_triangles, count_open_edges, sample_triangles
-from . import bcc_lattice
 from .embedding import Embedding, adjacent_tets, embed, locate_in_tets
 from .winding_number import WindingNumber
+
+# Nodes have integer coordinates in half edges: even for cube corners, odd for cube centres. A tet is identified by its
+# lower centre and an index 0..11: 4 * (axis towards the other centre) + (edge of the common face).
+
+
+def tets_containing_points(points: Array) -> tuple[Index, Index]:
+    """Return lower centre (p, 3), in half edges, and index (p,) of the tet around each point (p, 3), in cube edges."""
+    cell = np.floor(points)
+    offset = points - cell - 0.5
+    size = np.abs(offset)
+    row = np.arange(len(points))
+    axis = size.argmax(axis=1)
+    u, v = (axis + 1) % 3, (axis + 2) % 3
+    along_u = size[row, u] >= size[row, v]
+    side = np.where(along_u, offset[row, u], offset[row, v]) > 0.0
+    index = 4 * axis + 2 * along_u + side
+    centre = (2 * cell + 1).astype(np.int64)
+    centre[row, axis] -= 2 * (offset[row, axis] < 0.0)
+    return centre, index.astype(np.int64)
+
+
+def _corner_table() -> Index:
+    """Return the offsets (12, 4, 3), in half edges, from the lower centre to the corners of the 12 tets."""
+    table = np.zeros((12, 4, 3), dtype=np.int64)
+    for axis in range(3):
+        u, v = (axis + 1) % 3, (axis + 2) % 3
+        for along_u in (0, 1):
+            for side in (0, 1):
+                near, run = (u, v) if along_u else (v, u)
+                corners = np.zeros((4, 3), dtype=np.int64)
+                corners[1, axis] = 2
+                corners[2:, axis] = 1
+                corners[2:, near] = 1 if side else -1
+                corners[2, run], corners[3, run] = -1, 1
+                if np.linalg.det((corners[1:] - corners[0]).astype(float)) < 0.0:
+                    corners[[2, 3]] = corners[[3, 2]]
+                table[4 * axis + 2 * along_u + side] = corners
+    return table
+
+
+TET_CORNER_OFFSETS = _corner_table()
+
+
+def tet_corners(centre: Index, index: Index) -> Index:
+    """Return the corners (m, 4, 3) of tets in half edges."""
+    corners: Index = centre[:, None] + TET_CORNER_OFFSETS[index]
+    return corners
+
+
+def tets_in_box(low: Index, high: Index) -> tuple[Index, Index]:
+    """Return all tets whose lower centre is in the cubes low..high (3,), both inclusive."""
+    ranges = [np.arange(a, b + 1) for a, b in zip(low, high, strict=True)]
+    cells = np.stack(np.meshgrid(*ranges, indexing="ij"), axis=-1).reshape(-1, 3)
+    return (2 * cells + 1).repeat(12, axis=0), np.tile(np.arange(12), len(cells))
+
+
+def tet_keys(centre: Index, index: Index) -> Index:
+    """Return a unique integer key per tet."""
+    return node_keys(centre) * 12 + index
+
+
+def node_keys(half: Index) -> Index:
+    """Return a unique integer key per lattice point (…, 3) within ±2^18 half edges."""
+    shifted = half + (1 << 18)
+    keys: Index = (shifted[..., 0] << 38) + (shifted[..., 1] << 19) + shifted[..., 2]
+    return keys
+
 
 # Spacing of the surface samples, in lattice edges.
 _SAMPLE_SPACING = 1.0 / 6.0
@@ -73,7 +139,7 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
     if count_open_edges(triangles) and selection.max_winding < _ENCLOSING_WINDING:
         raise MeshError(f"{surface.name}: {_open_surface_problem(surface, vertices, triangles, winding)}.")
 
-    keys = bcc_lattice.node_keys(selection.corners)
+    keys = node_keys(selection.corners)
     _, first, label = np.unique(keys, return_index=True, return_inverse=True)
     nodes = selection.corners.reshape(-1, 3)[first] * (0.5 * spacing) + selection.origin
     tets = label.reshape(-1, 4).astype(np.int64)
@@ -138,13 +204,13 @@ def _select_tets(
     if cells.prod() * 12 > _MAX_GRID_TETS:
         raise MeshError(f"{name}: the mesh is too thin for its length at this resolution; lower Resolution.")
     samples = sample_triangles(vertices, triangles, _SAMPLE_SPACING * spacing)
-    centre, index = bcc_lattice.tets_containing_points((samples - origin) / spacing)
-    keys = bcc_lattice.tet_keys(centre, index)
+    centre, index = tets_containing_points((samples - origin) / spacing)
+    keys = tet_keys(centre, index)
     _, first = np.unique(keys, return_index=True)
 
-    all_centre, all_index = bcc_lattice.tets_in_box(np.full(3, -1), cells)
-    all_keys = bcc_lattice.tet_keys(all_centre, all_index)
-    corners = bcc_lattice.tet_corners(all_centre, all_index)
+    all_centre, all_index = tets_in_box(np.full(3, -1), cells)
+    all_keys = tet_keys(all_centre, all_index)
+    corners = tet_corners(all_centre, all_index)
     in_band = np.isin(all_keys, keys[first])
     tet_centres = corners.mean(axis=1) * (0.5 * spacing) + origin
     inside_box = ((tet_centres > low) & (tet_centres < vertices.max(axis=0))).all(axis=1)
@@ -154,7 +220,7 @@ def _select_tets(
     inner[queried[winding_numbers > 0.5]] = True
     inner &= ~in_band
     selected = in_band | inner
-    selected = np.flatnonzero(_make_face_connected(selected, bcc_lattice.node_keys(corners)))
+    selected = np.flatnonzero(_make_face_connected(selected, node_keys(corners)))
     order = np.argsort(all_keys[selected])
     sample_tets = order[np.searchsorted(all_keys[selected][order], keys)]
     return _LatticeSelection(
