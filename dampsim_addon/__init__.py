@@ -45,6 +45,7 @@ MODULES = (
 
 
 def register() -> None:
+    properties.declare_overlays(overlay.OVERLAYS)
     registered = []
     try:
         for module in MODULES:

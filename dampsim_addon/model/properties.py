@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import get_type_hints
+from collections.abc import Iterable
+from typing import Protocol, get_type_hints
 
 import bpy
 import numpy as np
@@ -43,39 +44,6 @@ class FibreProperties:
         name="Direction Group",
         description="Align the fibres with the gradient of this group: paint weight 0 at one end and 1 at the other",
     )
-
-
-class OverlayProperties:
-    """Overlay options of a simulated object."""
-
-    show_rest: BoolProperty(name="Rest Shape", description="Draw the undeformed shape", options=set())
-    show_cage: BoolProperty(name="Cage", description="Draw the simulated tetrahedra or springs", options=set())
-    show_pins: BoolProperty(
-        name="Pins", description="Mark pinned vertices: red where they follow the animation exactly, yellow where "
-        "springs pull them",
-        options=set(),
-    )  # fmt: skip
-    show_worst: BoolProperty(
-        name="Most Stretched", description="Mark the tetrahedron or spring with the largest stretch or compression",
-        options=set(),
-    )  # fmt: skip
-    show_contacts: BoolProperty(
-        name="Contacts", description="Mark contact points and draw their forces; vertices inside another object "
-        "are red", options=set(),
-    )  # fmt: skip
-    show_flow: BoolProperty(
-        name="Flow",
-        description="Colour plastic deformation, redder where it is larger, and show its amount",
-        options=set(),
-    )
-    show_fibres: BoolProperty(
-        name="Fibres", description="Draw a line along the fibres of each tetrahedron: red where they are shorter than "
-        "modelled, blue where they are longer", options=set(),
-    )  # fmt: skip
-    show_links: BoolProperty(
-        name="Links", description="Draw the points of links, and lines to their targets: orange for rigid links, blue "
-        "for soft ones", default=True, options=set(),
-    )  # fmt: skip
 
 
 def _on_target_changed(link: PropertyGroup, context: object) -> None:
@@ -174,7 +142,7 @@ class DampSimVariant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, OverlayProperties, PropertyGroup):
+class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(
@@ -355,6 +323,29 @@ for _name in VARIANT_DIALS:
 for _name, _deferred in get_type_hints(DampSimObject).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
     DampSimObject.__annotations__[_name] = _deferred
+
+
+class HasOverlayProperty(Protocol):
+    """Overlay that a property of simulated objects enables."""
+
+    property_name: str
+    label: str
+    description: str
+    default: bool
+
+
+def declare_overlays(overlays: Iterable[HasOverlayProperty]) -> None:
+    """Add a property for each overlay to simulated objects. Their class must not be registered yet."""
+    for one in overlays:
+        if one.property_name:
+            DampSimObject.__annotations__[one.property_name] = BoolProperty(
+                name=one.label,
+                description=one.description,
+                default=one.default,
+                options=set(),
+                override={"LIBRARY_OVERRIDABLE"},
+            )
+
 
 CLASSES = (DampSimVariant, DampSimPoint, DampSimLink, DampSimObject, DampSimProgress)
 

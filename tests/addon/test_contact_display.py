@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -114,8 +115,9 @@ def test_viewport_draws_support_forces(
     obj = ball(tmp_path, 0.0, settle=6.0, bounce=0.0)
     obj.dampsim.show_contacts = True
     play(40)
-    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
-    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    overlay, drawing = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.ui.common.drawing")
+    put: list[Any] = []
+    state = SimpleNamespace(**dict.fromkeys(("blend_set", "depth_test_set", "depth_mask_set"), lambda *_: None))
     context = SimpleNamespace(
         scene=scene,
         view_layer=bpy.context.view_layer,
@@ -123,13 +125,13 @@ def test_viewport_draws_support_forces(
         space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
         preferences=bpy.context.preferences,
     )
-    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(drawing, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_draw_lines", "_draw_points", "_draw_text"):
-        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    for name in ("draw_lines", "draw_points", "draw_text"):
+        monkeypatch.setattr(drawing, name, lambda *given, **_: put.append(given))
     overlay.draw_in_scene()
     overlay.draw_labels()
-    found = overlay.overlay_data(obj, scene).contacts
+    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.contact.overlay").contact_overlay)
     low = world_vertices(obj, 40)[:, 2].min()
     assert len(found.points) >= 1
     np.testing.assert_allclose(found.points[:, 2], low, atol=2e-3)
@@ -155,8 +157,8 @@ def test_viewport_draws_support_forces(
     # Forces of an unreadable collider are not drawn.
     monkeypatch.undo()
     floor = bpy.data.objects["Floor"]
-    drawn = overlay.OverlayData(
+    drawn = load("dampsim_addon.ui.common.overlay_option").BodyView(
         live.find_session(obj), live.find_session(obj).simulation, "Sphere", live.find_session(obj).frames[-1].frame
     )
     floor.hide_viewport = True
-    assert drawn.contacts is None
+    assert drawn.data(load("dampsim_addon.ui.contact.overlay").contact_overlay) is None

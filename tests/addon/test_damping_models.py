@@ -44,15 +44,16 @@ def test_fully_pinned_body_follows_animation(load: Load, tmp_path: Path, target:
     obj.vertex_groups["Pin"].add([v.index for v in obj.data.vertices], 1.0, "REPLACE")
     plain = {frame: world_vertices(obj, frame) for frame in range(1, 6)}
     live, overlay = load("dampsim_addon.live"), load("dampsim_addon.ui.viewport.overlay")
+    shapes = load("dampsim_addon.ui.viewport.shape_overlays")
     standing = load("dampsim_addon.ui.main.live_status").live_status_text
     live.install()
     try:
         for frame, animated in plain.items():
             scene.frame_set(frame)
             np.testing.assert_allclose(live.find_session(obj).frames[frame - 1].frame.surface, animated, atol=1e-6)
-            found = overlay.overlay_data(obj, scene)
-            assert found.worst_element[1] == 1.0
-            np.testing.assert_allclose(found.rest_shape[0], animated, atol=1e-5)
+            found = overlay.body_view(obj, scene)
+            assert found.data(shapes.worst_element)[1] == 1.0
+            np.testing.assert_allclose(found.data(shapes.rest_shape)[0], animated, atol=1e-5)
         assert not standing(obj, bpy.context)[1]
     finally:
         live.uninstall()

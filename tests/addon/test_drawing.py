@@ -171,8 +171,9 @@ def test_viewport_computes_each_state_once(
     link.points.add()
     for frame in range(1, LAST + 1):
         scene.frame_set(frame)
-    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
-    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    overlay, drawing = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.ui.common.drawing")
+    put: list[Any] = []
+    state = SimpleNamespace(**dict.fromkeys(("blend_set", "depth_test_set", "depth_mask_set"), lambda *_: None))
     context = SimpleNamespace(
         scene=scene,
         view_layer=bpy.context.view_layer,
@@ -180,10 +181,10 @@ def test_viewport_computes_each_state_once(
         space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
         preferences=bpy.context.preferences,
     )
-    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(drawing, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_draw_lines", "_draw_points", "_draw_text"):
-        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    for name in ("draw_lines", "draw_points", "draw_text"):
+        monkeypatch.setattr(drawing, name, lambda *given, **_: put.append(given))
     overlay.draw_in_scene()
     overlay.draw_labels()
     once = len(put)
@@ -203,10 +204,10 @@ def test_viewport_computes_each_state_once(
     assert len(put) == (REDRAWS + 1) * once
     monkeypatch.undo()
     # Another frame has its own state.
-    before = overlay.overlay_data(obj, scene)
+    before = overlay.body_view(obj, scene)
     scene.frame_set(5)
-    assert overlay.overlay_data(obj, scene).state is not before.state
-    assert overlay.overlay_data(obj, scene) is overlay.overlay_data(obj, scene)
+    assert overlay.body_view(obj, scene).state is not before.state
+    assert overlay.body_view(obj, scene) is overlay.body_view(obj, scene)
 
 
 def test_external_cache_changes_are_noticed(load: Load, tmp_path: Path) -> None:

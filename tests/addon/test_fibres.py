@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import bmesh
 import bpy
@@ -162,22 +163,23 @@ def test_contraction_display_avoids_disk(
     assert [text for text in redraw(load) if text.startswith("Keyframe Contraction")]
     obj.dampsim.show_fibres = True
     play()
-    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
-    found = overlay.overlay_data(obj, scene).fibres
+    overlay, drawing = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.ui.common.drawing")
+    put: list[Any] = []
+    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.fibres.overlay").fibre_overlay)
     # The end is pinned; the free part is shorter by the keyed percentage.
     assert found.label.endswith("% shorter on average")
     assert 25.0 < float(found.label.split("%")[0]) < 31.0
     ways = found.points[1::2] - found.points[::2]
     assert (np.abs(ways[:, 0]) > 0.9 * np.linalg.norm(ways, axis=1)).mean() > 0.9
-    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    state = SimpleNamespace(**dict.fromkeys(("blend_set", "depth_test_set", "depth_mask_set"), lambda *_: None))
     context = SimpleNamespace(
         scene=scene, view_layer=bpy.context.view_layer, object=obj, preferences=bpy.context.preferences,
         space_data=SimpleNamespace(overlay=SimpleNamespace(show_overlays=True)),
     )  # fmt: skip
-    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(drawing, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
-        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    for name in ("draw_lines", "draw_points", "draw_text", "draw_colored"):
+        monkeypatch.setattr(drawing, name, lambda *given, **_: put.append(given))
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):
             overlay.draw_in_scene()

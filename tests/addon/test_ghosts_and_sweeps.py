@@ -81,7 +81,7 @@ class Shader:
 
 def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Object) -> list[SimpleNamespace]:
     """Return the batches that the viewport draws for the ghosts of an object, seen from above."""
-    overlay, batches = load("dampsim_addon.ui.viewport.overlay"), []
+    drawing, batches = load("dampsim_addon.ui.common.drawing"), []
 
     def batch(shader: Shader, sort: str, content: dict[str, np.ndarray], indices: Any = None) -> SimpleNamespace:
         made = SimpleNamespace(sort=sort, indices=indices, values=shader.values, **content)
@@ -90,10 +90,12 @@ def drawn_ghosts(load: Load, monkeypatch: pytest.MonkeyPatch, obj: bpy.types.Obj
     state = SimpleNamespace(
         depth_test_set=lambda *_: None, depth_mask_set=lambda *_: None, viewport_get=lambda: (0, 0, 640, 480)
     )
-    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state, shader=SimpleNamespace(from_builtin=Shader)))
-    monkeypatch.setattr(overlay, "batch_for_shader", batch)
+    monkeypatch.setattr(drawing, "gpu", SimpleNamespace(state=state, shader=SimpleNamespace(from_builtin=Shader)))
+    monkeypatch.setattr(drawing, "batch_for_shader", batch)
     above = SimpleNamespace(view_matrix=Matrix())
-    overlay._draw_ghosts(SimpleNamespace(scene=bpy.context.scene, region_data=above), obj)
+    load("dampsim_addon.ui.compare.overlay").GhostOption().draw(
+        SimpleNamespace(scene=bpy.context.scene, region_data=above), obj, None
+    )
     return batches
 
 

@@ -79,7 +79,7 @@ def test_element_stretch_uses_worst_pair(load: Load) -> None:
     for elements, wanted in (([[0, 1], [0, 2]], [1.0, 1.5]), ([[0, 1, 2], [1, 0, 3]], [1.5, 1.5])):
         block = SimpleNamespace(rest=rest, groups=(np.array(elements),))
         simulation = SimpleNamespace(model_of=lambda name, block=block: SimpleNamespace(block=block))
-        found = load("dampsim_addon.ui.viewport.overlay").element_stretches(simulation, "", now)
+        found = load("dampsim_addon.ui.viewport.shape_overlays").element_stretches(simulation, "", now)
         np.testing.assert_allclose(found, wanted)
 
 
@@ -130,8 +130,9 @@ live, overlay = load("live"), load("ui.viewport.overlay")
 live.install()
 for frame in range(1, 8):
     bpy.context.scene.frame_set(frame)
-found = overlay.overlay_data(obj, bpy.context.scene)
-assert len(found.cage_edges) and found.worst_element[1] > 1.0
+shape = load("ui.viewport.shape_overlays")
+found = overlay.body_view(obj, bpy.context.scene)
+assert len(found.data(shape.cage_edges)) and found.data(shape.worst_element)[1] > 1.0
 live.uninstall()
 bpy.context.scene.frame_set(1)
 clean = dump()

@@ -119,8 +119,9 @@ def test_overlay_colours_plastic_strain(
     scene = new_scene(24)
     obj = dented_ball(tmp_path, resolution=150)
     obj.dampsim.show_flow = True
-    overlay, put = load("dampsim_addon.ui.viewport.overlay"), []
-    state = SimpleNamespace(blend_set=lambda *_: None, depth_test_set=lambda *_: None)
+    overlay, drawing = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.ui.common.drawing")
+    put: list[Any] = []
+    state = SimpleNamespace(**dict.fromkeys(("blend_set", "depth_test_set", "depth_mask_set"), lambda *_: None))
     context = SimpleNamespace(
         scene=scene,
         view_layer=bpy.context.view_layer,
@@ -129,9 +130,9 @@ def test_overlay_colours_plastic_strain(
         preferences=bpy.context.preferences,
     )
     play(2)
-    assert overlay.overlay_data(obj, scene).flow is None
+    assert overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.overlay").flow_overlay) is None
     play(24)
-    found = overlay.overlay_data(obj, scene).flow
+    found = overlay.body_view(obj, scene).data(load("dampsim_addon.ui.plastic.overlay").flow_overlay)
     strains = (
         load("core.measure.flow")
         .plastic_strain(live.find_session(obj).simulation, live.find_session(obj).frames[23].frame, obj.name)
@@ -147,10 +148,10 @@ def test_overlay_colours_plastic_strain(
     assert 5.0 < float(found.label.split()[-1].rstrip("%")) < 100.0
     outside = np.linalg.norm(found.points, axis=1) - np.linalg.norm(world_vertices(obj, 24), axis=1)
     assert 0.0 < np.median(outside) < 0.01 * 0.2
-    monkeypatch.setattr(overlay, "gpu", SimpleNamespace(state=state))
+    monkeypatch.setattr(drawing, "gpu", SimpleNamespace(state=state))
     monkeypatch.setattr(overlay, "bpy", SimpleNamespace(context=context))
-    for name in ("_draw_lines", "_draw_points", "_draw_text", "_draw_colored"):
-        monkeypatch.setattr(overlay, name, lambda *given, **_: put.append(given))
+    for name in ("draw_lines", "draw_points", "draw_text", "draw_colored"):
+        monkeypatch.setattr(drawing, name, lambda *given, **_: put.append(given))
     monkeypatch.setattr(load("dampsim_addon.ui.plastic.overlay"), "plastic_strain", None)
     with forbid_disk_and_factorisation():
         for _ in range(REDRAWS):

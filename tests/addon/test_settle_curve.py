@@ -117,17 +117,20 @@ def test_painted_groups_reach_simulation(load: Load, tmp_path: Path) -> None:
 def test_overlay_stretch_edges_normals(load: Load, tmp_path: Path) -> None:
     scene = new_scene()
     obj = wobbler(tmp_path)
-    overlay, snapshot = load("dampsim_addon.ui.viewport.overlay"), load("dampsim_addon.scene_reader.scene_builder")
+    shapes, snapshot = (
+        load("dampsim_addon.ui.viewport.shape_overlays"),
+        load("dampsim_addon.scene_reader.scene_builder"),
+    )
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
         simulation = load("core.simulation.simulation").Simulation(snapshot.build_scene(sampler))
     block = simulation.model_of(obj.name).block
     rest, (tets,) = block.rest, block.groups
-    assert overlay.element_stretches(simulation, obj.name, rest) == pytest.approx(1.0)
+    assert shapes.element_stretches(simulation, obj.name, rest) == pytest.approx(1.0)
     # Completely pinned tetrahedra are not simulated.
     held = block.is_fixed[tets].all(axis=1)
     assert 0 < held.sum() < len(tets)
     for sizes, wanted in (([1.0, 3.0, 1.0], 3.0), ([0.25, 1.0, 2.0], 4.0), ([-1.0, 1.0, 1.0], np.inf)):
-        found = overlay.element_stretches(simulation, obj.name, rest * sizes)
+        found = shapes.element_stretches(simulation, obj.name, rest * sizes)
         assert found[~held] == pytest.approx(wanted)
         assert found[held] == pytest.approx(1.0)
     found = load("core.materials.assembly").element_edges(tets)

@@ -1,14 +1,16 @@
-"""Overlay data of ghosts: simulated variants next to the object, labelled with their settings."""
+"""Overlay of ghosts: simulated variants next to the object, labelled with their settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from bpy.types import Context
+from bpy.types import Context, Object
 
 from ....core.base.arrays import Array, Index
-from ...status.results import Ghosts
+from ...status.results import Ghosts, ghosts_of
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
 
 # Distinguishable with any colour vision, after Okabe and Ito. Orange is left out: Blender outlines selections in it.
 _COLORS = ((0.94, 0.89, 0.26), (0.34, 0.71, 0.91), (0.0, 0.62, 0.45), (0.8, 0.47, 0.65))
@@ -20,6 +22,8 @@ _MIN_WIDTH_RATIO = 0.2
 # Direction to the light, in screen axes.
 _LIGHT_DIRECTION = np.array([0.3, 0.4, 0.87])
 _STALE_BRIGHTNESS = 0.35
+# Pixels.
+_WIRE_WIDTH = 2.0
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,30 @@ def vertex_normals(points: Array, triangles: Index) -> Array:
 def screen_axes(context: Context) -> Array:
     """Return the screen axes (3, 3) in world space, as columns."""
     return np.array(context.region_data.view_matrix.inverted())[:3, :3]
+
+
+class GhostOption(OverlayOption):
+    """Ghosts of an object. They are drawn as long as they exist."""
+
+    def draw(self, context: Context, obj: Object, view: BodyView | None) -> None:
+        results = ghosts_of(obj)
+        if results is None:
+            return
+        drawing.set_depth_test(True, write=True)
+        axes = screen_axes(context)
+        for ghost in ghosts_at_frame(results, context.scene.frame_current, axes):
+            if len(results.triangles):
+                colors = ghost.shaded_colors(results.triangles, axes)
+                drawing.draw_colored(ghost.points, colors, results.triangles, "TRIS")
+            if len(results.edges):
+                drawing.draw_lines(ghost.points, results.edges, ghost.wire_color, width=_WIRE_WIDTH)
+        drawing.set_depth_test(False)
+
+    def draw_labels(self, context: Context, obj: Object, view: BodyView | None) -> None:
+        results = ghosts_of(obj)
+        if results is None:
+            return
+        for ghost in ghosts_at_frame(results, context.scene.frame_current, screen_axes(context)):
+            red, green, blue = ghost.tint
+            for row, line in enumerate(ghost.labels):
+                drawing.draw_text(context, ghost.label_position, line, (red, green, blue, 1.0), 1.3 * row + 1.5)

@@ -1,19 +1,22 @@
-"""Overlay data of the contacts of a body: points, force lines and labels."""
+"""Overlay of the contacts of a body: points, force lines and labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ....core.base.arrays import Array
-from ....core.frames.frame import Frame
+from ....core.base.errors import DampSimError
 from ....core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
-from ....core.simulation.simulation import Simulation
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
 
 # Length of the line of the largest force, relative to the body's size: lines compare forces, and labels quantify them.
 _MAX_LINE_LENGTH = 0.2
+_CONTACT_COLOR: drawing.Color = (0.2, 1.0, 0.85, 0.9)
+_PENETRATION_COLOR: drawing.Color = (1.0, 0.1, 0.1, 1.0)
 
 
 @dataclass(frozen=True)
@@ -35,15 +38,19 @@ class ContactOverlay:
         return self.lines[::2]
 
 
-def contact_overlay(simulation: Simulation, frame: Frame, body: str, obstacles: Mapping[str, Array]) -> ContactOverlay:
-    """Return the overlay data of a body's contacts.
-
-    obstacles: vertices (v, 3) m of the colliders at the frame, by name.
-    """
-    contacts = body_contact_forces(simulation, frame, body, obstacles)
+def contact_overlay(view: BodyView) -> ContactOverlay | None:
+    """Return the contacts; None if the scene is not at the view's frame or the colliders cannot be read."""
+    context, number, body = bpy.context, view.frame.number, view.name
+    if context.scene.frame_current != number:
+        return None
+    try:
+        colliders = view.session.collider_vertices(context.view_layer, float(number))
+    except DampSimError:
+        return None
+    contacts = body_contact_forces(view.simulation, view.frame, body, colliders)
     if not len(contacts):
         return ContactOverlay(np.zeros((0, 3)), np.zeros((0, 3)), ())
-    size = simulation.scene.body(body).surface.size
+    size = view.simulation.scene.body(body).surface.size
     ends = (
         contacts.points
         + (_MAX_LINE_LENGTH * size / contacts.forces.max()) * contacts.forces[:, None] * contacts.normals
@@ -64,3 +71,22 @@ def force_text(force: float) -> str:
         one for one in ((1e6, "MN"), (1e3, "kN"), (1.0, "N"), (1e-3, "mN")) if force >= one[0] or one[0] < 1.0
     )
     return f"{force / size:.3g} {unit}"
+
+
+class ContactOption(OverlayOption):
+    property_name, label = "show_contacts", "Contacts"
+    description = "Mark contact points and draw their forces; vertices inside another object are red"
+
+    def draw_body(self, view: BodyView) -> None:
+        contacts = view.data(contact_overlay)
+        if contacts is None:
+            return
+        drawing.set_depth_test(False)
+        drawing.draw_segments(contacts.lines, _CONTACT_COLOR, 2.0)
+        drawing.draw_points(contacts.points, _CONTACT_COLOR, 2.0 * drawing.POINT_SIZE)
+        drawing.draw_points(contacts.deep_points, _PENETRATION_COLOR, 2.0 * drawing.POINT_SIZE)
+
+    def draw_body_labels(self, context: bpy.types.Context, view: BodyView) -> None:
+        contacts = view.data(contact_overlay)
+        for text, position in contacts.labels if contacts is not None else ():
+            drawing.draw_text(context, position, text, lines_down=1.5)

@@ -1,4 +1,4 @@
-"""Overlay data of a solid's fibres: a line in each tetrahedron with fibres, redder where they are shorter."""
+"""Overlay of a solid's fibres: a line in each tetrahedron with fibres, redder where they are shorter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....core.base.arrays import Array
-from ....core.frames.frame import Frame
 from ....core.measure.fibres import fibre_state
-from ....core.simulation.simulation import Simulation
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
 
 _STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = (
     np.array([0.3, 0.6, 1.0]),
@@ -32,9 +32,9 @@ class FibreOverlay:
     label: str
 
 
-def fibre_overlay(simulation: Simulation, frame: Frame, name: str) -> FibreOverlay | None:
+def fibre_overlay(view: BodyView) -> FibreOverlay | None:
     """Return the overlay data of a body's fibres, or None without fibres."""
-    fibres = fibre_state(simulation, frame, name)
+    fibres = fibre_state(view.simulation, view.frame, view.name)
     if fibres is None:
         return None
     saturation = np.clip((1.0 - fibres.stretches) / _SATURATED_STRAIN, -1.0, 1.0)
@@ -50,3 +50,18 @@ def mean_stretch_text(mean: float) -> str:
     if abs(mean - 1.0) < 5e-4:
         return "as long as modelled"
     return f"{100.0 * abs(mean - 1.0):.1f}% {'shorter' if mean < 1.0 else 'longer'} on average"
+
+
+class FibreOption(OverlayOption):
+    property_name, label = "show_fibres", "Fibres"
+    description = (
+        "Draw a line along the fibres of each tetrahedron: red where they are shorter than modelled, blue where they "
+        "are longer"
+    )
+
+    def draw_body(self, view: BodyView) -> None:
+        fibres = view.data(fibre_overlay)
+        if fibres is not None:
+            drawing.set_depth_test(False)
+            pairs = np.arange(len(fibres.points)).reshape(-1, 2)
+            drawing.draw_colored(fibres.points, fibres.colors, pairs, "LINES")

@@ -12,7 +12,8 @@ from ...blender.vertex_groups import write_weights
 from ...model.objects import active_simulated, is_job_running
 from ..common.issue import Issue
 from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
-from ..viewport import overlay
+from ..common.overlay_option import body_view
+from .overlay import fibre_overlay
 
 # Name of the vertex group that the operator creates.
 FIBRE_GROUP_NAME = "Fibres"
@@ -54,12 +55,13 @@ def fibre_status_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the state of the fibres at the displayed frame, or a hint on the next step."""
     if not obj.dampsim.fibre_group:
         return "Select the vertices of a muscle in Edit Mode, or paint a vertex group for it"
-    overlay_now = overlay.overlay_data(obj, scene)
-    if overlay_now is None or overlay_now.fibres is None:
+    view = body_view(obj, scene)
+    fibres = view.data(fibre_overlay) if view is not None else None
+    if fibres is None:
         return (
             "Keyframe Contraction: fibres without resistance shorten by this much, as fast as Settle and Bounce allow"
         )
-    return f"At this frame, the fibres are {overlay_now.fibres.label}"
+    return f"At this frame, the fibres are {fibres.label}"
 
 
 class DAMPSIM_OT_fibres(Operator):

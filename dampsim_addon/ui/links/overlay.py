@@ -1,4 +1,4 @@
-"""Overlay data of links: their points follow the displayed meshes."""
+"""Overlay of links: their points follow the displayed meshes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ... import live
 from ...blender.modifiers import DEFORMING, simulated_topology_modifiers
 from ...blender.sampler import mesh_positions
 from ...model.links import anchor_matrix, has_bone, is_target_deleted
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
 
 # Modifiers that keep the mesh's own vertices first, in their order.
 _ORDER_PRESERVING = DEFORMING | {
@@ -27,6 +29,13 @@ _ORDER_PRESERVING = DEFORMING | {
     "TRIANGULATE",
     "WEIGHTED_NORMAL",
 }
+
+_RIGID_COLOR: drawing.Color = (1.0, 0.4, 0.15, 1.0)
+_ELASTIC_COLOR: drawing.Color = (0.5, 0.8, 1.0, 1.0)
+# Diameter of points in pixels, larger for the active link. A dark outline separates them from Blender's selection
+# outline.
+_POINT_SIZE, _ACTIVE_POINT_SIZE, _OUTLINE_WIDTH = 5.0, 8.0, 1.5
+_OUTLINE_COLOR: drawing.Color = (0.05, 0.05, 0.05, 0.8)
 
 
 @dataclass(frozen=True)
@@ -52,8 +61,6 @@ _bindings: dict[tuple[int, int, bool], tuple[bytes, Index, Array]] = {}
 
 def link_overlays(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[LinkOverlay]:
     """Yield the overlay data of an object's links that have a target."""
-    if not obj.dampsim.show_links:
-        return
     for number, link in enumerate(obj.dampsim.links):
         if is_target_deleted(link) or not len(link.points) or (link.bone and not has_bone(link.other, link.bone)):
             continue
@@ -156,3 +163,21 @@ def _nearest_vertices(points: Array, vertices: Array) -> Index:
 
 def clear_bindings() -> None:
     _bindings.clear()
+
+
+class LinkOption(OverlayOption):
+    property_name, label, default = "show_links", "Links", True
+    description = "Draw the points of links, and lines to their targets: orange for rigid links, blue for soft ones"
+
+    def is_available(self, obj: bpy.types.Object) -> bool:
+        return len(obj.dampsim.links) > 0
+
+    def draw(self, context: bpy.types.Context, obj: bpy.types.Object, view: BodyView | None) -> None:
+        drawing.set_depth_test(False)
+        for link in link_overlays(obj, context.view_layer):
+            color = _RIGID_COLOR if link.is_rigid else _ELASTIC_COLOR
+            size = _ACTIVE_POINT_SIZE if link.is_active and obj == context.object else _POINT_SIZE
+            drawing.draw_points(link.points, _OUTLINE_COLOR, size + 2.0 * _OUTLINE_WIDTH)
+            drawing.draw_points(link.points, color, size)
+            drawing.draw_segments(link.segments, color, 2.0)
+            drawing.draw_segments(link.ties, (*color[:3], 0.5))

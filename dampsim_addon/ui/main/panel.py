@@ -47,6 +47,7 @@ from ..objects.group_operators import (
 from ..objects.operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from ..pins import panel as pin_panel
 from ..plastic.panel import DAMPSIM_PT_plastic
+from ..viewport.overlay import OVERLAYS
 from ..yarns.operators import (
     DAMPSIM_OT_drop_yarns,
     DAMPSIM_OT_select_woven,
@@ -303,11 +304,10 @@ class DAMPSIM_PT_show(ChildPanel, Panel):
 
     def draw(self, context: Context) -> None:
         column, obj = self.layout.column(), active_simulated(context)
-        for name in ("show_rest", "show_cage", "show_pins", "show_worst", "show_contacts", "show_flow", "show_fibres"):
-            column.prop(obj.dampsim, name)
+        for option in OVERLAYS:
+            if option.property_name and option.is_available(obj):
+                column.prop(obj.dampsim, option.property_name)
         draw_wrapped(column, "Overlays are shown on live frames only", "INFO", context)
-        if len(obj.dampsim.links):
-            column.prop(obj.dampsim, "show_links")
 
 
 class DAMPSIM_PT_shot(ChildPanel, Panel):

@@ -14,7 +14,7 @@ from ....core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column
-from ..viewport import overlay
+from ..common.overlay_option import body_view
 from .operators import (
     DAMPSIM_OT_muscle_add,
     DAMPSIM_OT_muscle_assign,
@@ -28,10 +28,10 @@ from .walk_operators import draw_walks
 
 def displayed_values(obj: bpy.types.Object, context: Context) -> tuple[list[bool], list[float]]:
     """Return which muscles are on, and the sensor values, at the displayed frame; empty lists if unknown."""
-    overlay_now = overlay.overlay_data(obj, context.scene)
-    if overlay_now is None:
+    view = body_view(obj, context.scene)
+    if view is None:
         return [], []
-    history = history_of_block(overlay_now.state.history, overlay_now.block.name)
+    history = history_of_block(view.state.history, view.block.name)
     on = [bool(row[0]) for row in history[MUSCLES_KEY]] if MUSCLES_KEY in history else []
     return on, [float(one) for one in history.get(SENSORS_KEY, ())]
 

@@ -1,15 +1,16 @@
-"""Overlay data of plastic flow: the surface of a body, redder where it has flowed more."""
+"""Overlay of plastic flow: the surface of a body, redder where it has flowed more."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+import bpy
 import numpy as np
 
 from ....core.base.arrays import Array, Index
-from ....core.frames.frame import Frame
 from ....core.measure.flow import plastic_strain
-from ....core.simulation.simulation import Simulation
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
 from ..compare.overlay import vertex_normals
 
 # Offset in front of the surface, relative to the size, so that the surface does not hide the colours.
@@ -35,12 +36,12 @@ class FlowOverlay:
     label_position: Array
 
 
-def flow_overlay(simulation: Simulation, frame: Frame, name: str) -> FlowOverlay | None:
+def flow_overlay(view: BodyView) -> FlowOverlay | None:
     """Return the overlay data of a body's plastic flow, or None if nothing has flowed."""
-    flow = plastic_strain(simulation, frame, name)
+    flow = plastic_strain(view.simulation, view.frame, view.name)
     if flow is None:
         return None
-    body, points = simulation.scene.body(name), frame.shapes[name]
+    body, points = view.simulation.scene.body(view.name), view.frame.shapes[view.name]
     triangles, edges = body.surface.triangles, body.edges
     fraction = flow.strains / max(float(flow.strains.max()), 1e-30)
     tint = _LOW_COLOR + fraction[:, None] * (_HIGH_COLOR - _LOW_COLOR)
@@ -50,3 +51,21 @@ def flow_overlay(simulation: Simulation, frame: Frame, name: str) -> FlowOverlay
         edges = edges[:0]
     label = f"plastic strain up to {100.0 * flow.largest:.3g}%"
     return FlowOverlay(points, colors, triangles, edges, label, points[int(flow.strains.argmax())])
+
+
+class FlowOption(OverlayOption):
+    property_name, label = "show_flow", "Flow"
+    description = "Colour plastic deformation, redder where it is larger, and show its amount"
+
+    def draw_body(self, view: BodyView) -> None:
+        flow = view.data(flow_overlay)
+        if flow is None:
+            return
+        drawing.set_depth_test(True)
+        drawing.draw_colored(flow.points, flow.colors, flow.triangles, "TRIS")
+        drawing.draw_colored(flow.points, flow.colors, flow.edges, "LINES")
+
+    def draw_body_labels(self, context: bpy.types.Context, view: BodyView) -> None:
+        flow = view.data(flow_overlay)
+        if flow is not None:
+            drawing.draw_text(context, flow.label_position, flow.label, lines_down=-1.0)

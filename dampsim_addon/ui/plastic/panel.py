@@ -10,7 +10,8 @@ from bpy.types import Context, Operator, Panel
 from ....core.materials import StableNeoHookean, StVK
 from ...model.objects import active_simulated, can_start_job, filter_simulated, is_job_running
 from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, parameter_sections
-from ..viewport import overlay
+from ..common.overlay_option import body_view
+from .overlay import flow_overlay
 
 _RESET_PROPERTY = "plastic_reset"
 
@@ -37,9 +38,10 @@ class DAMPSIM_PT_plastic(ChildPanel, Panel):
         elif "solid" in parameter_sections(group) and group.material == StVK.name:
             advice = f"{StableNeoHookean.label} gives the same dents at every frame rate"
             draw_wrapped(layout, f"{StVK.label} collapses under strong compression. {advice}", "ERROR", context)
-        overlay_now = overlay.overlay_data(obj, context.scene)
-        if overlay_now is not None and overlay_now.flow is not None:
-            draw_wrapped(layout, f"At this frame: {overlay_now.flow.label}", "INFO", context)
+        view = body_view(obj, context.scene)
+        flow = view.data(flow_overlay) if view is not None else None
+        if flow is not None:
+            draw_wrapped(layout, f"At this frame: {flow.label}", "INFO", context)
         layout.operator(DAMPSIM_OT_plastic_reset.bl_idname, icon="LOOP_BACK")
 
 
