@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -53,96 +54,85 @@ class _ArrayReader:
     def take(self, name: str, *shape: int) -> Array:
         """Return an array, where -1 stands for any size. Raises ValueError if it is missing or has another shape."""
         found = self.rest.pop(name, None)
-        if found is None:
-            raise ValueError(f"it has no {name}")
-        if found.ndim != len(shape) or any(
-            side not in (-1, size) for side, size in zip(shape, found.shape, strict=True)
+        sides = () if found is None else found.shape
+        if (
+            found is None
+            or len(sides) != len(shape)
+            or any(k not in (-1, n) for k, n in zip(shape, sides, strict=True))
         ):
-            raise ValueError(f"its {name} has the shape {found.shape}")
+            raise ValueError(f"its {name} is missing or has another shape")
         return found
 
     def take_optional(self, name: str, *shape: int) -> Array | None:
         """Return an array as take() does; None if it is missing."""
         return self.take(name, *shape) if name in self.rest else None
 
+    def take_acceleration(self, name: str) -> Array | None:
+        """Return an acceleration (3,) or (n, 3) m/s^2, if any."""
+        return self.take(name, *(-1,) * (self.rest[name].ndim - 1), 3) if name in self.rest else None
+
 
 def _block_arrays(one: BlockHistory) -> dict[str, Array]:
-    found: dict[str, Array | None] = {**one.terms}
-    found |= {f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()}
-    if one.deformation is not None:
-        found |= {
-            "deformation velocity": one.deformation.velocity,
-            "elastic force": one.deformation.elastic_gradient,
-            "elastic force rate": one.deformation.force_rate,
-            "still": one.deformation.sleep_counters[0],
-            "pull from outside": one.deformation.accelerations[0] if one.deformation.accelerations else None,
-        }
-    if one.muscles is not None:
-        found["muscles"] = np.column_stack([one.muscles.is_on, one.muscles.due_ticks])
-    found["sensors"] = one.sensors
-    if (lag := one.contraction_lag) is not None:
-        found["contraction lag"] = np.array([lag.lag, lag.lag_rate, lag.keyed_rate])
-    if one.yarns is not None:
-        found |= {
-            "yarn places": one.yarns.positions,
-            "yarn speeds": one.yarns.speeds,
-            "yarn anchors": one.yarns.anchors,
-            "yarn presses": one.yarns.normal_forces,
-        }
-    if one.yarn_sleep is not None:
-        found["yarns still"] = np.array([one.yarn_sleep.still_steps, *one.yarn_sleep.dial_values])
-        found["pull on yarns"] = one.yarn_sleep.acceleration
+    deformation, muscles, lag = one.deformation, one.muscles, one.contraction_lag
+    yarns, sleep = one.yarns, one.yarn_sleep
+    found: dict[str, Any] = {
+        **one.terms,
+        **{f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
+        "deformation velocity": deformation and deformation.velocity,
+        "elastic force": deformation and deformation.elastic_gradient,
+        "elastic force rate": deformation and deformation.force_rate,
+        "still": deformation and deformation.sleep_counters[0],
+        "pull from outside": deformation and next(iter(deformation.accelerations), None),
+        "muscles": muscles and np.column_stack([muscles.is_on, muscles.due_ticks]),
+        "sensors": one.sensors,
+        "contraction lag": lag and np.array([lag.lag, lag.lag_rate, lag.keyed_rate]),
+        "yarn places": yarns and yarns.positions,
+        "yarn speeds": yarns and yarns.speeds,
+        "yarn anchors": yarns and yarns.anchors,
+        "yarn presses": yarns and yarns.normal_forces,
+        "yarns still": sleep and np.array([sleep.still_steps, *sleep.dial_values]),
+        "pull on yarns": sleep and sleep.acceleration,
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _read_block(reader: _ArrayReader) -> BlockHistory:
-    deformation = muscles = lag = yarns = yarn_sleep = None
-    if "deformation velocity" in reader.rest:
-        velocity = reader.take("deformation velocity", -1, 3)
+    deformation = yarns = yarn_sleep = None
+    if (velocity := reader.take_optional("deformation velocity", -1, 3)) is not None:
         deformation = DeformationHistory(
             velocity,
             reader.take_optional("elastic force", *velocity.shape),
             reader.take_optional("elastic force rate", *velocity.shape),
             reader.take("still", 2)[None],
-            (_read_acceleration(reader, "pull from outside"),),
+            (reader.take_acceleration("pull from outside"),),
         )
-    if "muscles" in reader.rest:
-        is_on, due_ticks = reader.take("muscles", -1, 2).T
-        muscles = MuscleHistory(is_on > 0.0, due_ticks.copy())
-    if "contraction lag" in reader.rest:
-        lag = ContractionLag(*reader.take("contraction lag", 3).tolist())
-    if "yarn places" in reader.rest:
-        places = reader.take("yarn places", -1)
-        yarns = YarnHistory(
-            places,
-            reader.take("yarn anchors", len(places)),
-            reader.take("yarn presses", len(places)),
-            reader.take_optional("yarn speeds", len(places)),
-        )
-    acceleration = _read_acceleration(reader, "pull on yarns")
-    if "yarns still" in reader.rest:
-        still_steps, *dial_values = reader.take("yarns still", -1)
-        yarn_sleep = YarnSleep(float(still_steps), np.array(dial_values), acceleration)
+    if (places := reader.take_optional("yarn places", -1)) is not None:
+        anchors, normal_forces = (reader.take(name, len(places)) for name in ("yarn anchors", "yarn presses"))
+        yarns = YarnHistory(places, anchors, normal_forces, reader.take_optional("yarn speeds", len(places)))
+    acceleration = reader.take_acceleration("pull on yarns")
+    if (still := reader.take_optional("yarns still", -1)) is not None:
+        yarn_sleep = YarnSleep(float(still[0]), still[1:].copy(), acceleration)
+    switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors = reader.take_optional("sensors", -1)
-    reference_flows = {
-        name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name)
-        for name in list(reader.rest)
-        if name.endswith(_REFERENCE_SUFFIX)
-    }
-    return BlockHistory(deformation, reader.rest, reference_flows, muscles, sensors, lag, yarns, yarn_sleep)
-
-
-def _read_acceleration(reader: _ArrayReader, name: str) -> Array | None:
-    """Return an acceleration (3,) or (n, 3) m/s^2, if any."""
-    return reader.take_optional(name, *(-1,) * (reader.rest[name].ndim - 1), 3) if name in reader.rest else None
+    reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
+    reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
+    return BlockHistory(
+        deformation,
+        reader.rest,
+        reference_flows,
+        None if switches is None else MuscleHistory(switches[:, 0] > 0.0, switches[:, 1].copy()),
+        sensors,
+        None if lag is None else ContractionLag(*lag.tolist()),
+        yarns,
+        yarn_sleep,
+    )
 
 
 def _contact_arrays(one: SystemContacts) -> dict[str, Array]:
-    contacts = one.contacts
-    supports = np.zeros((len(one.support_modes), 80))
+    contacts, supports = one.contacts, np.zeros((len(one.support_modes), 80))
     for row, modes in zip(supports, one.support_modes, strict=True):
         if modes is not None:
-            counts = [modes.pressed_count, modes.sticking_count]
+            counts = modes.pressed_count, modes.sticking_count
             row[:] = [*counts, *modes.compliance, *modes.shapes.ravel(), *modes.contact_stiffness.ravel()]
     impacts = [
         [k.region, k.other, k.contact_steps, k.approach_speed, k.rebound_speed, *k.normal, *k.support_velocity]
@@ -158,16 +148,14 @@ def _contact_arrays(one: SystemContacts) -> dict[str, Array]:
 
 def _read_contacts(reader: _ArrayReader) -> SystemContacts:
     numbers = reader.take("contacts", -1, 9)
-    slips, forces, depths = numbers[:, 4:7].copy(), numbers[:, 7].copy(), numbers[:, 8].copy()
+    slips, forces, depths = (numbers[:, part].copy() for part in (slice(4, 7), 7, 8))
     impacts = tuple(
         Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:8].copy(), n[8:].copy())
         for n in reader.take("impacts", -1, 11)
     )
     # Rows of regions without a support are zero.
     supports = tuple(
-        SupportModes(int(n[0]), int(n[1]), n[2:8].copy(), n[8:44].reshape(6, 6).copy(), n[44:].reshape(6, 6).copy())
-        if n[0] > 0.0
-        else None
+        SupportModes(int(n[0]), int(n[1]), n[2:8].copy(), *n[8:].reshape(2, 6, 6).copy()) if n[0] > 0.0 else None
         for n in reader.take("held", -1, 80)
     )
     contacts = ContactHistory(numbers[:, :4].astype(np.int64), slips, forces, depths)
