@@ -1,4 +1,4 @@
-"""Contact history that is kept from step to step."""
+"""Contact history that is kept from step to step: closed contacts, impacts and supports."""
 
 from __future__ import annotations
 
@@ -126,13 +126,38 @@ class ContactHistory:
         )
         return np.asarray(np.unique(self.keys[is_match, 2]))
 
-    def to_array(self) -> Array:
-        """Return the history as numbers (k, 9), the format of cached frames."""
-        return np.column_stack([self.keys.astype(float), self.slips, self.forces, self.depths])
 
-    @staticmethod
-    def from_array(numbers: Array | None) -> ContactHistory:
-        """Return the history from numbers (k, 9); empty if the array has another shape."""
-        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != 9:
-            return ContactHistory()
-        return ContactHistory(numbers[:, :4].astype(np.int64), numbers[:, 4:7], numbers[:, 7], numbers[:, 8])
+@dataclass(frozen=True)
+class Impact:
+    """Contact history of a region and the region or surface that it touches.
+
+    contact_steps: number of steps in contact.
+    approach_speed: m/s, of the approach; 0 if it was slow or the impact is over.
+    rebound_speed: m/s, upper limit of the separation speed; negative until the motion has reversed.
+    normal: (3,).  support_velocity: (3,) m/s, see ContactResultant.
+    """
+
+    region: int
+    other: int
+    contact_steps: int
+    approach_speed: float = 0.0
+    rebound_speed: float = -1.0
+    normal: Array = field(default_factory=lambda: np.zeros(3))
+    support_velocity: Array = field(default_factory=lambda: np.zeros(3))
+
+
+@dataclass(frozen=True)
+class SupportModes:
+    """Rigid modes of a region on its contacts.
+
+    pressed_count: number of nodes under contact forces.  sticking_count: number of contacts that do not slide.
+    compliance: (6,) s^2, 1/l_k.
+    shapes: (6, 6), one column per mode, in translations and rotations about the centre of mass; M-orthonormal.
+    contact_stiffness: (6, 6) N/m, N and N m, of the contacts against translations and rotations about that centre.
+    """
+
+    pressed_count: int
+    sticking_count: int
+    compliance: Array
+    shapes: Array
+    contact_stiffness: Array = field(default_factory=lambda: np.zeros((6, 6)))

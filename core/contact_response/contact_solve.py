@@ -11,41 +11,30 @@ import numpy as np
 from ..base.arrays import Array, Mask
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
-from ..contact.contact_history import ContactHistory
+from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
 from ..contact.intersections import needs_exact_check, new_intersections
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact.penalty_scaling import TOLERATED_DEPTH, PenaltyScaling
 from ..objective.contact_problem import ContactProblem, TruncatableProblem
-from ..objective.deformation_history import (
-    CONTACT_DIALS_KEY,
-    CONTACTS_KEY,
-    IMPACTS_KEY,
-    SUPPORT_MODES_KEY,
-    DeformationHistory,
-    system_key,
-)
 from ..objective.plastic_update import has_plastic_flow
 from ..objective.rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters
 from ..objective.sleep import contact_dial_values
 from ..settle.controls import Controls
 from ..settle.support_modes import (
-    SUPPORT_MODES_SIZE,
     ContactEnvironment,
     Support,
-    SupportModes,
     compute_support_modes,
     has_support_changed,
     law_overshoot,
     modal_damping,
 )
 from ..solvers.objective import Minimum, Outcome, Tolerance
+from ..system.history import SystemContacts
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .impacts import (
-    IMPACT_SIZE,
-    Impact,
     contact_resultants,
     is_separating,
     is_translating_support,
@@ -134,7 +123,7 @@ class ContactSolve:
 
     contact_history: contacts at the end of the last step; None at the start of a shot.
     impacts: impacts in progress, by pair of region indices.
-    support_modes: damped rigid modes of supported regions, by region index.
+    support_modes: damped rigid modes of each region; None where it has no support.
     """
 
     system: System
@@ -145,7 +134,7 @@ class ContactSolve:
     detection: CollisionDetection
     contact_history: ContactHistory | None
     impacts: Mapping[tuple[int, int], Impact]
-    support_modes: Mapping[int, SupportModes]
+    support_modes: tuple[SupportModes | None, ...]
 
     @staticmethod
     def create(
@@ -157,17 +146,10 @@ class ContactSolve:
         collision_state = CollisionState.of(
             system.contact, state.positions, [one.contact for one in inputs], factors, h
         )
-        packed_history = state.history.get(system_key(system, CONTACTS_KEY))
-        contact_history = (
-            None if packed_history is None else ContactHistory.from_array(packed_history).merged_by_point()
-        )
-        impacts = Impact.unpack(state.history.get(system_key(system, IMPACTS_KEY)))
-        packed_modes = state.history.get(system_key(system, SUPPORT_MODES_KEY))
-        support_modes = {}
-        if packed_modes is not None and packed_modes.shape == (len(system.regions), SUPPORT_MODES_SIZE):
-            support_modes = {
-                k: one for k, row in enumerate(packed_modes) if (one := SupportModes.unpack(row)) is not None
-            }
+        last = system.last_contacts(state)
+        contact_history = None if last is None else last.contacts.merged_by_point()
+        impacts = {} if last is None else {(one.region, one.other): one for one in last.impacts}
+        support_modes = (None,) * len(system.regions) if last is None else last.support_modes
         detection = CollisionDetection(collision_state, contact_history, is_thorough)
         return ContactSolve(system, state, inputs, h, controls, detection, contact_history, impacts, support_modes)
 
@@ -312,19 +294,16 @@ class ContactSolve:
         if self._friction_near_limit(contacts, normal_force):
             return supports
         for place in sorted(resting_regions(self.impacts)):
-            if place not in self.support_modes or not self.system.regions[place].rigid_modes:
+            modes = self.support_modes[place]
+            if modes is None or not self.system.regions[place].rigid_modes:
                 continue
             free = self.system.regions[place].free
             ground_velocity = support_velocity(contacts, normal_force, self.state.velocities, free, self.h)
             region_velocity = centre_of_mass_velocity(self.system, place, self.state.velocities)
             if float(np.linalg.norm(region_velocity - ground_velocity)) < speed_limit:
                 is_translating = is_translating_support(contacts, normal_force, len(self.system.rest), free)
-                supports[place] = Support(
-                    self.support_modes[place],
-                    modal_damping(self.support_modes[place], self.controls.laws[place]),
-                    ground_velocity,
-                    is_translating,
-                )
+                damping = modal_damping(modes, self.controls.laws[place])
+                supports[place] = Support(modes, damping, ground_velocity, is_translating)
         return supports
 
     def _friction_near_limit(self, contacts: ContactSet, normal_force: Array) -> bool:
@@ -380,13 +359,9 @@ class ContactSolve:
             self.h,
             self._gravity_step_speed,
         )
-        history = dict(state.history)
-        history[system_key(system, CONTACTS_KEY)] = contact_history.to_array()
-        history[system_key(system, IMPACTS_KEY)] = np.array([one.pack() for one in impacts]).reshape(-1, IMPACT_SIZE)
-        history[system_key(system, CONTACT_DIALS_KEY)] = contact_dial_values(self.inputs)
-        history[system_key(system, SUPPORT_MODES_KEY)] = self._packed_support_modes(
-            problem, state, impacts, contact_history
-        )
+        support_modes = self._updated_support_modes(problem, state, impacts)
+        last = SystemContacts(contact_history, tuple(impacts), support_modes, contact_dial_values(self.inputs))
+        history = replace(state.history, contacts={**state.history.contacts, system.name: last})
         state = replace(state, velocities=v, history=history)
         # A dent is at rest when it is deepest. Its shape then stores all of the elastic energy for the rebound.
         rebounding = {
@@ -399,31 +374,27 @@ class ContactSolve:
 
     def _without_deformation_history(self, state: State, regions: set[int]) -> State:
         """Return the state with the deformation history of some regions reset, as it would make dents grow."""
-        deformation_history = DeformationHistory.from_state(self.system, state)
-        if not regions or deformation_history is None:
+        deformation = self.system.deformation_history(state)
+        if not regions or deformation is None:
             return state
-        velocity = deformation_history.velocity.copy()
-        rate = None if deformation_history.force_rate is None else deformation_history.force_rate.copy()
+        velocity = deformation.velocity.copy()
+        rate = None if deformation.force_rate is None else deformation.force_rate.copy()
         for place in regions:
             free = self.system.regions[place].free
             velocity[free] = 0.0
             if rate is not None:
                 rate[free] = 0.0
-        return replace(
-            state,
-            history=replace(deformation_history, velocity=velocity, force_rate=rate).write_into(
-                self.system, state.history
-            ),
-        )
+        deformation = replace(deformation, velocity=velocity, force_rate=rate)
+        return replace(state, history=self.system.with_deformation(state.history, deformation))
 
-    def _packed_support_modes(
-        self, problem: ContactProblem, state: State, impacts: list[Impact], contact_history: ContactHistory
-    ) -> Array:
-        """Return the packed support modes (r, SUPPORT_MODES_SIZE); rows of regions without a support are zero."""
-        packed = np.zeros((len(self.system.regions), SUPPORT_MODES_SIZE))
+    def _updated_support_modes(
+        self, problem: ContactProblem, state: State, impacts: list[Impact]
+    ) -> tuple[SupportModes | None, ...]:
+        """Return the support modes of each region at the end of the step; None where it has no support."""
+        found: list[SupportModes | None] = [None] * len(self.system.regions)
         contact_potential = problem.contacts
         if contact_potential is None:
-            return packed
+            return tuple(found)
         states, force = (
             contact_potential.contact_states(state.positions),
             contact_potential.forces_at(state.positions).force,
@@ -438,8 +409,9 @@ class ContactSolve:
             region = self.system.regions[place]
             if not region.rigid_modes or law_overshoot(self.controls.laws[place]) < 0.0:
                 continue
-            pressed_count = int(is_touched[region.free].sum())
-            modes = self.support_modes.get(place)
+            pressed_count, modes = int(is_touched[region.free].sum()), self.support_modes[place]
+            if pressed_count == 0:
+                continue
             relative_velocity = centre_of_mass_velocity(self.system, place, state.velocities)
             relative_velocity = relative_velocity - support_velocity(
                 contact_potential.contacts, force, state.velocities, region.free, self.h
@@ -456,5 +428,5 @@ class ContactSolve:
                 modes = compute_support_modes(
                     self.system, region, state.positions, *stiffness, pressed_count, sticking_count
                 )
-            packed[place] = modes.pack()
-        return packed
+            found[place] = modes
+        return tuple(found)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..base.arrays import Array, Index
+from ..contact.contact_history import Impact
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..objective.rigid_part import RigidMotion, is_unconstrained
 from ..system.state import State
@@ -23,8 +24,6 @@ _REST_STEPS = 2
 _REBOUND_END_FRACTION = 0.1
 # A surface translates if its points' displacements differ by less than this fraction of the contact distance.
 _TRANSLATION_TOLERANCE = 1e-6
-# Length of a packed Impact in cached frames.
-IMPACT_SIZE = 11
 
 
 @dataclass(frozen=True)
@@ -46,48 +45,6 @@ class ContactResultant:
     def normal(self) -> Array:
         """Unit direction of the force, (3,)."""
         return np.asarray(self.force / np.linalg.norm(self.force))
-
-
-@dataclass(frozen=True)
-class Impact:
-    """Contact history of a region and the region or surface that it touches.
-
-    contact_steps: number of steps in contact.
-    approach_speed: m/s, of the approach; 0 if it was slow or the impact is over.
-    rebound_speed: m/s, upper limit of the separation speed; negative until the motion has reversed.
-    normal: (3,).  support_velocity: (3,) m/s, see ContactResultant.
-    """
-
-    region: int
-    other: int
-    contact_steps: int
-    approach_speed: float = 0.0
-    rebound_speed: float = -1.0
-    normal: Array = field(default_factory=lambda: np.zeros(3))
-    support_velocity: Array = field(default_factory=lambda: np.zeros(3))
-
-    def pack(self) -> list[float]:
-        """Return the impact as a list of IMPACT_SIZE numbers."""
-        return [
-            self.region,
-            self.other,
-            self.contact_steps,
-            self.approach_speed,
-            self.rebound_speed,
-            *self.normal,
-            *self.support_velocity,
-        ]
-
-    @staticmethod
-    def unpack(numbers: Array | None) -> dict[tuple[int, int], Impact]:
-        """Return the impacts in an array (k, IMPACT_SIZE) by pair of regions; empty for any other shape."""
-        if numbers is None or numbers.ndim != 2 or numbers.shape[1] != IMPACT_SIZE:
-            return {}
-        impacts = [
-            Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:8].copy(), n[8:].copy())
-            for n in numbers
-        ]
-        return {(one.region, one.other): one for one in impacts}
 
 
 def region_indices(system: System) -> Index:

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Array
 from ..base.errors import CacheError, StaleCacheError
-from ..system.state import KEY_SEPARATOR, State
+from ..system.state import State
 from .arrays_file import ArraysFile, open_regular_file, pack_arrays
 from .background_writer import BackgroundWriter
 from .frame import Frame
 from .header import Header, read_header
+from .history_arrays import history_arrays, history_from_arrays
 from .lock import LockBusy, file_lock
 from .partial_file import open_new_file
 
@@ -32,6 +33,8 @@ _FRAME = re.compile(r"frame_(-?\d+)\.frame")
 # Frames of DampSim 1, which are removed but cannot be read.
 _FRAME_V1 = re.compile(r"frame_(-?\d+)\.npz")
 _SHAPE, _HISTORY = "shape/", "memory/"
+# Separator of block and array in names of history arrays. It cannot occur in names of objects.
+_SEPARATOR = "\x1f"
 _STATE = ("positions", "velocities", "reference")
 # Exceptions while reading a damaged or maliciously crafted file.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
@@ -104,14 +107,18 @@ class FrameCache:
         facts = {
             "number": frame.number,
             "time": state.time,
-            "inputs": {self._stored_key(name): value for name, value in frame.inputs.items()},
+            "inputs": {self._stored_name(name): value for name, value in frame.inputs.items()},
             "iterations": frame.iterations,
             "helped": frame.fallback_count,
         }
         arrays = {name: getattr(state, name) for name in _STATE}
-        arrays |= {f"{_HISTORY}{self._stored_key(name)}": value for name, value in state.history.items()}
         arrays |= {
-            f"{_SHAPE}{self._stored_key(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()
+            f"{_HISTORY}{self._stored_name(block)}{_SEPARATOR}{name}": value
+            for block, own in history_arrays(state.history).items()
+            for name, value in own.items()
+        }
+        arrays |= {
+            f"{_SHAPE}{self._stored_name(name)}": shape.astype(np.float32) for name, shape in frame.shapes.items()
         }
         self._check_exists()
         # Frames are immutable, so the background thread can also pack them and compute checksums.
@@ -136,42 +143,40 @@ class FrameCache:
 
     def read(self, number: int) -> Frame:
         with self._open(number) as data:
-            memory = {
-                self._runtime_key(name.removeprefix(_HISTORY)): data.read(name)
-                for name in data.names
-                if name.startswith(_HISTORY)
-            }
+            history: dict[str, dict[str, Array]] = {}
+            for name in data.names:
+                if name.startswith(_HISTORY):
+                    block, _, key = name.removeprefix(_HISTORY).partition(_SEPARATOR)
+                    history.setdefault(self._runtime_name(block), {})[key] = data.read(name)
             positions, velocities, reference = (_read_points(data, name) for name in _STATE)
             if not positions.shape == velocities.shape == reference.shape:
                 raise ValueError("its arrays have different numbers of nodes")
-            state = State(float(data.facts["time"]), positions, velocities, reference, memory)
+            state = State(float(data.facts["time"]), positions, velocities, reference, history_from_arrays(history))
             shapes = {
-                self._runtime_key(name.removeprefix(_SHAPE)): _read_points(data, name).astype(float)
+                self._runtime_name(name.removeprefix(_SHAPE)): _read_points(data, name).astype(float)
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
             made_from = data.facts["inputs"]
             if not isinstance(made_from, dict):
                 raise ValueError("its head is damaged")
-            inputs = {self._runtime_key(name): value for name, value in made_from.items()}
+            inputs = {self._runtime_name(name): value for name, value in made_from.items()}
             # Older frames lack this number.
             helped = int(data.facts.get("helped", 0))
             return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
 
-    def _stored_key(self, name: str) -> str:
-        """Return a body name, or a history key that begins with a body name, as stored in files."""
-        body, of, rest = name.partition(KEY_SEPARATOR)
-        return self._cache_ids.get(body, body) + of + rest
+    def _stored_name(self, name: str) -> str:
+        """Return a body's name as stored in files."""
+        return self._cache_ids.get(name, name)
 
-    def _runtime_key(self, mark: str) -> str:
-        """Return a name or key as used in memory; the inverse of _stored_key()."""
-        body, of, rest = mark.partition(KEY_SEPARATOR)
-        return self._names_by_id.get(body, body) + of + rest
+    def _runtime_name(self, mark: str) -> str:
+        """Return the name of a body stored in files; the inverse of _stored_name()."""
+        return self._names_by_id.get(mark, mark)
 
     def read_shape(self, number: int, body: str) -> Array:
         """Return the surface (v, 3) m of a body at a frame, without reading the rest of the frame."""
         with self._open(number) as data:
-            return np.asarray(_read_points(data, f"{_SHAPE}{self._stored_key(body)}").astype(float))
+            return np.asarray(_read_points(data, f"{_SHAPE}{self._stored_name(body)}").astype(float))
 
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:

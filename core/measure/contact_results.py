@@ -9,7 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 from ..contact.collision_surface import CollisionSurface
-from ..contact.contact_history import EDGE, POINT, ContactHistory
+from ..contact.contact_history import EDGE, POINT, ContactHistory, SupportModes
 from ..contact.contact_model import ContactModel
 from ..frames.frame import Frame
 from ..geometry.collision.closest_points import closest_points_of_lines
@@ -18,8 +18,7 @@ from ..geometry.mesh.triangles import unit_vectors
 from ..materials import Membrane
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
-from ..objective.deformation_history import CONTACTS_KEY, SUPPORT_MODES_KEY, system_key
-from ..settle.support_modes import SUPPORT_MODES_SIZE, SupportModes, earliest_rest_time, translation_rotation_fields
+from ..settle.support_modes import earliest_rest_time, translation_rotation_fields
 from ..simulation.simulation import Simulation
 from ..system.state import State
 from ..system.switched_springs import SwitchedSprings
@@ -180,18 +179,19 @@ def _surface_points(surface: CollisionSurface, vertices: Array) -> Array:
 
 
 def _contact_history(system: System, state: State) -> ContactHistory:
-    return ContactHistory.from_array(state.history.get(system_key(system, CONTACTS_KEY)))
+    last_contacts = system.last_contacts(state)
+    return ContactHistory() if last_contacts is None else last_contacts.contacts
 
 
 def _rest_limit(simulation: Simulation, number: int, block: int, state: State) -> tuple[float, float]:
     """Return earliest_rest and swing_amplitude over the regions of a block, see BodyContactSummary."""
     system = simulation.islands[number].system
-    support_history = state.history.get(system_key(system, SUPPORT_MODES_KEY))
-    if support_history is None or support_history.shape != (len(system.regions), SUPPORT_MODES_SIZE):
+    last_contacts = system.last_contacts(state)
+    if last_contacts is None:
         return 0.0, 0.0
     laws, earliest_rest, swing = simulation.controls()[number].laws, 0.0, 0.0
     for place in system.regions_of(block):
-        support = SupportModes.unpack(support_history[place])
+        support = last_contacts.support_modes[place]
         if support is None:
             continue
         amplitudes, size = _mode_amplitudes(system, place, support, state)

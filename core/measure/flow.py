@@ -10,7 +10,6 @@ from ..base.arrays import Array
 from ..frames.frame import Frame
 from ..objective.plastic_update import plastic_terms
 from ..simulation.simulation import Simulation
-from ..system.state import history_of_block
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,12 @@ class PlasticStrain:
 def plastic_strain(simulation: Simulation, frame: Frame, body: str) -> PlasticStrain | None:
     """Return the plastic strain of a body at a frame; None if there is none."""
     block = simulation.model_of(body).block
-    block_history = history_of_block(frame.state.history, block.name)
+    flows = frame.state.history.block(block.name).terms
     node_strains, largest, means = np.zeros(len(block.rest)), 0.0, []
     for term in plastic_terms(block):
-        if term.name not in block_history:
+        if term.name not in flows:
             continue
-        amounts, elements = term.flow.equivalent_strain(block_history[term.name]), term.flow.elements
+        amounts, elements = term.flow.equivalent_strain(flows[term.name]), term.flow.elements
         corners = elements.ravel()
         total = np.bincount(corners, amounts.repeat(elements.shape[1]), len(node_strains))
         node_strains = np.maximum(

@@ -10,11 +10,10 @@ import numpy as np
 from ..base.arrays import Array
 from ..materials.plastic_flow import YieldSurface
 from ..system.discretization import BodyDiscretization
+from ..system.history import BlockHistory, History
 from ..system.plastic import PlasticTerm
-from ..system.state import KEY_SEPARATOR, State, history_of_block
+from ..system.state import State
 from ..system.system import System
-from ..system.term import History
-from .deformation_history import with_force_change
 
 # Flow changes up to this value in every component are ignored.
 _FLOW_TOLERANCE = 1e-10
@@ -34,12 +33,9 @@ class PlasticUpdate:
     reset: bool = False
 
 
-def initial_plastic_state(block: BodyDiscretization) -> History:
+def initial_plastic_state(block: BodyDiscretization) -> BlockHistory:
     """Return the plastic history of a block at the start of a shot; empty if no element can flow."""
-    found: dict[str, Array] = {}
-    for term in plastic_terms(block):
-        found |= {f"{block.name}{KEY_SEPARATOR}{name}": value for name, value in term.initial_history().items()}
-    return found
+    return BlockHistory(terms={term.name: term.current_flow(BlockHistory()) for term in plastic_terms(block)})
 
 
 def plastic_terms(block: BodyDiscretization) -> list[PlasticTerm]:
@@ -49,7 +45,7 @@ def plastic_terms(block: BodyDiscretization) -> list[PlasticTerm]:
 
 def has_plastic_flow(block: BodyDiscretization, history: History) -> bool:
     """Return whether a history contains plastic flow of a block, present or past."""
-    return any(f"{block.name}{KEY_SEPARATOR}{term.name}" in history for term in plastic_terms(block))
+    return any(term.name in history.block(block.name).terms for term in plastic_terms(block))
 
 
 def apply_plastic_flow(system: System, state: State, updates: Sequence[PlasticUpdate]) -> State:
@@ -59,13 +55,13 @@ def apply_plastic_flow(system: System, state: State, updates: Sequence[PlasticUp
 
     updates: of the first blocks; other blocks do not flow.
     """
-    history: History = state.history
+    history = state.history
     for block_index, update in enumerate(updates):
         if update.yield_surface is None and not update.reset:
             continue
         block, positions = system.blocks[block_index], state.positions[system.slices[block_index]]
         for term in plastic_terms(block):
-            block_history = history_of_block(history, block.name)
+            block_history = history.block(block.name)
             before = term.current_flow(block_history)
             after = (
                 term.flow.zero_flow() if update.reset else _updated_flow(term, before, positions, update.yield_surface)
@@ -73,10 +69,31 @@ def apply_plastic_flow(system: System, state: State, updates: Sequence[PlasticUp
             if np.abs(after - before).max(initial=0.0) <= _FLOW_TOLERANCE:
                 continue
             force_change = -term.energy_from_history(block_history).value_gradient(positions)[1]
-            history = {**history, f"{block.name}{KEY_SEPARATOR}{term.name}": after}
+            history = history.with_block(
+                block.name, replace(block_history, terms={**block_history.terms, term.name: after})
+            )
             force_change = force_change + term.energy_after(after).value_gradient(positions)[1]
-            history = with_force_change(system, history, block_index, force_change)
+            history = _with_force_change(system, history, block_index, force_change)
     return state if history is state.history else replace(state, history=history)
+
+
+def _with_force_change(system: System, history: History, place: int, change: Array) -> History:
+    """Return the history after a block's elastic force changed by (n, 3) N without motion, over its stiffness factor.
+
+    The rate of the force stays: plastic flow is no motion. Sleeping blocks wake up.
+    """
+    for k, block in enumerate(system.blocks):
+        own = history.block(block.name)
+        if own.deformation is not None:
+            force = own.deformation.elastic_gradient
+            deformation = replace(
+                own.deformation,
+                elastic_gradient=force + change if k == place and force is not None else force,
+                # The second column is the stiffness factor.
+                sleep_counters=own.deformation.sleep_counters * np.array([0.0, 1.0]),
+            )
+            history = history.with_block(block.name, replace(own, deformation=deformation))
+    return history
 
 
 def _updated_flow(term: PlasticTerm, before: Array, positions: Array, yield_surface: YieldSurface | None) -> Array:
@@ -89,20 +106,17 @@ def commit_plastic_rest_shape(system: System, state: State) -> State:
 
     The decision depends on the plastic flow alone, so an interrupted bake resumes identically.
     """
-    history = dict(state.history)
+    history = state.history
     for block in system.blocks:
-        block_history = history_of_block(history, block.name)
-        terms = [term for term in plastic_terms(block) if term.name in block_history]
+        own = history.block(block.name)
+        terms = [term for term in plastic_terms(block) if term.name in own.terms]
         is_stale = False
         for term in terms:
-            reference = block_history.get(term.reference_flow_key)
-            current = term.current_flow(block_history)
-            amounts = term.flow.equivalent_strain(current, term.flow.zero_flow() if reference is None else reference)
+            reference = own.reference_flows.get(term.name, term.flow.zero_flow())
+            amounts = term.flow.equivalent_strain(own.terms[term.name], reference)
             is_stale = is_stale or float(amounts.mean() if len(amounts) else 0.0) > _STIFFNESS_UPDATE_STRAIN
         if is_stale:
-            is_modelled = all(np.array_equal(term.current_flow(block_history), term.flow.zero_flow()) for term in terms)
-            for term in terms:
-                history[f"{block.name}{KEY_SEPARATOR}{term.reference_flow_key}"] = term.current_flow(block_history)
-                if is_modelled:
-                    del history[f"{block.name}{KEY_SEPARATOR}{term.reference_flow_key}"]
+            is_modelled = all(np.array_equal(own.terms[term.name], term.flow.zero_flow()) for term in terms)
+            flows = {} if is_modelled else {term.name: own.terms[term.name] for term in terms}
+            history = history.with_block(block.name, replace(own, reference_flows=flows))
     return replace(state, history=history)

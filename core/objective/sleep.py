@@ -9,10 +9,10 @@ import numpy as np
 from ..base.arrays import Array
 from ..settle.controls import Controls
 from ..settle.law import Coefficients
+from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .deformation_history import CONTACT_DIALS_KEY, DeformationHistory, has_contact_force, system_key
 
 # Number of consecutive still steps before sleep. A single step may move little at the turning point of a swing.
 _REQUIRED_STILL_STEPS = 3
@@ -28,15 +28,15 @@ def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) 
         return False
     has_contact = system.contact is not None and any(one.contact is not None for one in inputs)
     if has_contact:
-        dial_values = state.history.get(system_key(system, CONTACT_DIALS_KEY))
-        if dial_values is None or not np.array_equal(dial_values, contact_dial_values(inputs)):
+        last_contacts = system.last_contacts(state)
+        if last_contacts is None or not np.array_equal(last_contacts.dial_values, contact_dial_values(inputs)):
             return False
     # An unpinned region sleeps only on a contact; without one it keeps flying.
     if any(region.rigid_modes for region in system.regions) and not (has_contact and has_contact_force(system, state)):
         return False
     if not all(law.is_waveform for law in controls.laws):
         return False
-    history = DeformationHistory.from_state(system, state)
+    history = system.deformation_history(state)
     factors = controls.stiffness_per_block(len(system.blocks))
     if history is None or not has_same_accelerations(history.accelerations, tuple(one.acceleration for one in inputs)):
         return False
@@ -44,6 +44,12 @@ def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) 
         (history.sleep_counters[:, 0] >= _REQUIRED_STILL_STEPS).all()
         and (history.sleep_counters[:, 1] == factors).all()
     )
+
+
+def has_contact_force(system: System, state: State) -> bool:
+    """Return whether any contact force acted on a system at the end of its last step."""
+    last_contacts = system.last_contacts(state)
+    return last_contacts is not None and len(last_contacts.contacts.keys) > 0
 
 
 def contact_dial_values(inputs: Inputs) -> Array:

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..base.arrays import Array, take_rows
 from ..settle.law import Coefficients
+from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .deformation_history import DeformationHistory
 from .inertia import RegionInertia
 from .reference_motion import rotate
 from .rigid_prediction import project_onto_momenta

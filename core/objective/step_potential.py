@@ -15,12 +15,12 @@ from ..base.arrays import Array, Index
 from ..contact.penalty_and_friction import ContactPotential
 from ..materials import Energy, Membrane, ShellBending, TetElasticity
 from ..settle.law import Coefficients
+from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.links import Links
 from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from .deformation_history import DeformationHistory
 from .stepper_view import StepperView
 from .tangent import Tangent, TangentBlock
 
@@ -234,7 +234,7 @@ def step_start_forces(
 
     factors: (b,) stiffness factor of each block.
     """
-    x, history = state.positions, DeformationHistory.from_state(system, state)
+    x, history = state.positions, system.deformation_history(state)
     velocity = np.zeros_like(x) if history is None else history.velocity
     previous_positions = x - h * velocity
     # Soft pins and fibres act here as at the start of the step.

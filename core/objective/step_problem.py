@@ -25,7 +25,6 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
-from .deformation_history import without_history
 from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, waveform_inertia
 from .nodal_rotations import NodalRotations
 from .reference_motion import StepContext, rotate
@@ -449,15 +448,15 @@ class StepProblem:
         velocities[stepper.free] = v
         all_history = stepper.system.updated_history(state.history, x)
         if self._step_start is None:
-            return State(state.time + h, x, velocities, self._reference, without_history(all_history))
+            return State(state.time + h, x, velocities, self._reference, all_history.without_deformation())
         history = StepEnd(
             stepper.system, state, self._inputs, h, self._potential, [one for _, one in self._region_inertias],
             self._coefficients, self._stiffness_factors, self._environment.rebounding_regions, truncated_regions,
         ).history_after(x, velocities, self._step_start)  # fmt: skip
         # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
         all_history = (
-            without_history(all_history)
+            all_history.without_deformation()
             if self._use_fallback_coefficients
-            else history.write_into(stepper.system, all_history)
+            else stepper.system.with_deformation(all_history, history)
         )
         return State(state.time + h, x, velocities, self._reference, all_history)

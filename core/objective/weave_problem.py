@@ -17,15 +17,15 @@ from ..materials import Energy
 from ..settle.controls import Controls, YarnDials
 from ..solvers.factorisation import LowRank
 from ..solvers.objective import AcceptedPoint
+from ..system.history import YarnHistory
 from ..system.inputs import Inputs
-from ..system.state import KEY_SEPARATOR, State, history_of_block
+from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from ..system.weave_term import YARN_ANCHORS, YARN_NORMAL_FORCES, YARN_POSITIONS, YARN_SPEEDS, FrozenSliding, WeaveTerm
+from ..system.weave_term import FrozenSliding, WeaveTerm
 from ..yarns.assembly_pattern import AssemblyPattern
 from ..yarns.energy import SlidingFriction, crossing_normal_forces, gravity_energy, sum_gradients
 from .contact_problem import MAX_FRICTION_UPDATES
-from .deformation_history import without_history
 from .inertia import first_mode_inertia
 from .reference_motion import RegionSlice, StepContext
 
@@ -58,14 +58,12 @@ class WeaveProblem:
         self._dials = controls.yarns[0] if controls.yarns else YarnDials()
         factor = float(controls.stiffness_per_block(1)[0])
         self._elastic = term.scaled_elastic(factor)
-        history = history_of_block(state.history, system.blocks[0].name)
-        self._u = history.get(YARN_POSITIONS, cloth.rest_arc_lengths)
-        anchors, normal_forces = (
-            history.get(YARN_ANCHORS, self._u),
-            history.get(YARN_NORMAL_FORCES, np.zeros(len(self._u))),
+        yarns = state.history.block(system.name).yarns or YarnHistory.at_rest(cloth.rest_arc_lengths)
+        self._u = yarns.positions
+        grip_forces = np.where(cloth.can_slide, self._dials.grip + yarns.normal_forces, 0.0)
+        self._friction = SlidingFriction(
+            yarns.anchors, self._dials.friction * grip_forces, factor * cloth.stick_stiffness
         )
-        grip_forces = np.where(cloth.can_slide, self._dials.grip + normal_forces, 0.0)
-        self._friction = SlidingFriction(anchors, self._dials.friction * grip_forces, factor * cloth.stick_stiffness)
         self._other_energies: list[tuple[float, Energy]] = [
             (factor if kind is StiffnessScaling.SCALED else 1.0, energy)
             for _, kind, energy in system.active_energies(state, inputs)
@@ -74,9 +72,7 @@ class WeaveProblem:
         self._accelerations = np.broadcast_to(system.acceleration(inputs, np.arange(cloth.count)), (cloth.count, 3))
         placed = system.with_pins(state.positions, inputs)
         self._pin_velocities = (placed - state.positions) / h
-        self._assemble_inertia(
-            StepContext.create(system, state, inputs, h), region_slices, controls, history.get(YARN_SPEEDS)
-        )
+        self._assemble_inertia(StepContext.create(system, state, inputs, h), region_slices, controls, yarns.speeds)
         self._assemble_damping()
         nothing = np.zeros_like(self._u)
         pinned_velocities = cloth.stack_unknowns(self._pin_velocities, nothing)
@@ -288,15 +284,9 @@ class WeaveProblem:
     def state_after(self, v: Array) -> State:
         """Return the state at the step's end, with velocities v (t, 3) m/s."""
         x, u = self.end_configuration(v)
-        speeds, name = self._cloth.split_unknowns(v)[1], self._system.blocks[0].name
-        forces = self._elastic.tensions(x, u)
-        yarn_history = {
-            YARN_POSITIONS: u, YARN_SPEEDS: speeds, YARN_ANCHORS: self._friction.moved_anchor(u),
-            YARN_NORMAL_FORCES: crossing_normal_forces(self._cloth, forces, x),
-        }  # fmt: skip
-        memory = {
-            **without_history(self._state.history),
-            **{f"{name}{KEY_SEPARATOR}{key}": value for key, value in yarn_history.items()},
-        }
-        velocities = self._cloth.split_unknowns(v)[0].copy()
-        return State(self._state.time + self._h, x, velocities, self.reference, memory)
+        velocities, speeds = self._cloth.split_unknowns(v)
+        normal_forces = crossing_normal_forces(self._cloth, self._elastic.tensions(x, u), x)
+        history, name = self._state.history.without_deformation(), self._system.name
+        yarns = YarnHistory(u, self._friction.moved_anchor(u), normal_forces, speeds)
+        history = history.with_block(name, replace(history.block(name), yarns=yarns))
+        return State(self._state.time + self._h, x, velocities.copy(), self.reference, history)

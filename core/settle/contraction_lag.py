@@ -14,31 +14,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.arrays import Array
+from ..system.history import ContractionLag
 from .waveform import SECOND_ROOT_RATIO, WaveformLaw
-
-LAG_KEY = "contraction lag"
-"""History key of the lag state of a block, (3,): e, e' in 1/s, and r' of the last step in 1/s."""
 
 # A lag below this fraction of the fibre length is set to zero, so that bodies at rest can sleep.
 _LAG_TOLERANCE = 1e-7
 
 
 def advance_lag(
-    law: WaveformLaw, lag_state: Array, contraction_change: float, h: float, follow_through: float
-) -> Array:
+    law: WaveformLaw, last: ContractionLag, contraction_change: float, h: float, follow_through: float
+) -> ContractionLag:
     """Advance the contraction lag by a step of h s.
 
-    Returns the new lag state (3,), see LAG_KEY.
-
-    lag_state: (3,), see LAG_KEY.  contraction_change: change of r in the step.  follow_through: phi.
+    last: at the start of the step.  contraction_change: change of r in the step.  follow_through: phi.
     """
-    e, lag_rate, last_rate = (float(value) for value in lag_state)
     rate = contraction_change / h
-    e, lag_rate = _free_response(law, e, lag_rate - follow_through * (rate - last_rate), h)
+    e, lag_rate = _free_response(law, last.lag, last.lag_rate - follow_through * (rate - last.keyed_rate), h)
     if rate == 0.0 and abs(e) < _LAG_TOLERANCE and abs(lag_rate) * h < _LAG_TOLERANCE:
         e = lag_rate = 0.0
-    return np.array([e, lag_rate, rate])
+    return ContractionLag(e, lag_rate, rate)
 
 
 def _free_response(law: WaveformLaw, e: float, lag_rate: float, h: float) -> tuple[float, float]:

@@ -20,6 +20,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.special import lambertw
 
 from ..base.arrays import Array
+from ..contact.contact_history import SupportModes
 from ..geometry.mesh.rigid_motion import rigid_body_modes
 from ..solvers.factorisation import factorise
 from ..system.region import Region
@@ -37,60 +38,29 @@ _CHANGE_FRACTION = 0.25
 _FIRM_DAMPING_RATIO, _FIRM_LIMIT = 0.59, 1.0 / 8.7
 # Relative rounding error.
 _RELATIVE_ROUNDING = 1e-6
-# Length of packed support modes in cached frames.
-SUPPORT_MODES_SIZE = 80
 # Largest destabilising ratio at which the remembered force of a leaning body stays fixed in space. From 0.25 on its
 # swings would grow.
 _MAX_DESTABILISING_RATIO = 0.2
 
 
-@dataclass(frozen=True)
-class SupportModes:
-    """Rigid modes of a region on its contacts.
+def destabilising_ratio(modes: SupportModes, offset: Array, force: Array) -> float:
+    """Return the largest ratio of a dead load's destabilising stiffness to the contact stiffness.
 
-    pressed_count: number of nodes under contact forces.  sticking_count: number of contacts that do not slide.
-    compliance: (6,) s^2, 1/l_k.
-    shapes: (6, 6), one column per mode, in translations and rotations about the centre of mass; M-orthonormal.
-    contact_stiffness: (6, 6) N/m, N and N m, of the contacts against translations and rotations about that centre.
+    offset: (f, 3) m from the centre of mass.  force: (f, 3) N, a gradient.
     """
-
-    pressed_count: int
-    sticking_count: int
-    compliance: Array
-    shapes: Array
-    contact_stiffness: Array = field(default_factory=lambda: np.zeros((6, 6)))
-
-    def pack(self) -> Array:
-        """Return the modes as an array of SUPPORT_MODES_SIZE numbers."""
-        numbers = [float(self.pressed_count), float(self.sticking_count)]
-        return np.concatenate([numbers, self.compliance, self.shapes.ravel(), self.contact_stiffness.ravel()])
-
-    @staticmethod
-    def unpack(numbers: Array) -> SupportModes | None:
-        """Return the modes in an array of SUPPORT_MODES_SIZE numbers; None for a region without support."""
-        if not numbers[0] > 0.0:
-            return None
-        shapes, resists = numbers[8:44].reshape(6, 6), numbers[44:].reshape(6, 6)
-        return SupportModes(int(numbers[0]), int(numbers[1]), numbers[2:8], shapes, resists)
-
-    def destabilising_ratio(self, offset: Array, force: Array) -> float:
-        """Return the largest ratio of a dead load's destabilising stiffness to the contact stiffness.
-
-        offset: (f, 3) m from the centre of mass.  force: (f, 3) N, a gradient.
-        """
-        product = offset.T @ force
-        H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
-        sizes, axes = np.linalg.eigh(H)
-        # Displacements (6, k) whose squares sum to the destabilising part of the load stiffness.
-        displacements = np.zeros((6, 3))
-        displacements[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
-        values, vectors = np.linalg.eigh(self.contact_stiffness)
-        is_firm = values > _REGULARISATION * max(float(values[-1]), 0.0)
-        projections = vectors.T @ displacements
-        if np.abs(projections[~is_firm]).max(initial=0.0) > _RELATIVE_ROUNDING * np.abs(displacements).max():
-            return np.inf
-        projections = projections[is_firm] / np.sqrt(values[is_firm])[:, None]
-        return float(np.linalg.norm(projections, 2) ** 2)
+    product = offset.T @ force
+    H = 0.5 * (product + product.T) - np.trace(product) * np.eye(3)
+    sizes, axes = np.linalg.eigh(H)
+    # Displacements (6, k) whose squares sum to the destabilising part of the load stiffness.
+    displacements = np.zeros((6, 3))
+    displacements[3:] = axes * np.sqrt(np.maximum(sizes, 0.0))
+    values, vectors = np.linalg.eigh(modes.contact_stiffness)
+    is_firm = values > _REGULARISATION * max(float(values[-1]), 0.0)
+    projections = vectors.T @ displacements
+    if np.abs(projections[~is_firm]).max(initial=0.0) > _RELATIVE_ROUNDING * np.abs(displacements).max():
+        return np.inf
+    projections = projections[is_firm] / np.sqrt(values[is_firm])[:, None]
+    return float(np.linalg.norm(projections, 2) ** 2)
 
 
 @dataclass(frozen=True)
@@ -113,7 +83,7 @@ class Support:
 
         offset: (f, 3) m from the centre of mass.  dead_load: (f, 3) N, the remembered force, as a gradient.
         """
-        return self.is_translating and self.modes.destabilising_ratio(offset, dead_load) < _MAX_DESTABILISING_RATIO
+        return self.is_translating and destabilising_ratio(self.modes, offset, dead_load) < _MAX_DESTABILISING_RATIO
 
     def damping_matrix(self, offset: Array, momenta: Array) -> Array:
         """Return the damping in a basis R of rigid motions, (k, k) 1/s.
@@ -171,9 +141,9 @@ def compute_support_modes(
     root = np.linalg.cholesky(inertia + 1e-12 * np.trace(inertia) * np.eye(6))
     inverse = np.linalg.inv(root)
     softness, vectors = np.linalg.eigh(inverse @ (0.5 * (compliance + compliance.T)) @ inverse.T)
-    return SupportModes(
-        pressed_count, sticking_count, np.maximum(softness, 0.0), inverse.T @ vectors, G.T @ (contact_block @ G)
-    )
+    # Rounding may depend on the memory layout, which must be the same after reading a cached frame.
+    shapes, contact_stiffness = (np.ascontiguousarray(one) for one in (inverse.T @ vectors, G.T @ (contact_block @ G)))
+    return SupportModes(pressed_count, sticking_count, np.maximum(softness, 0.0), shapes, contact_stiffness)
 
 
 def modal_damping(modes: SupportModes, law: DeformationLaw) -> Array:

@@ -17,6 +17,7 @@ from ..bodies.surface_binding import SurfaceBinding
 from ..materials import TetElasticity
 from ..materials.tetrahedra import tet_volumes
 from ..system.discretization import BodyDiscretization
+from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
 from ..system.term import PinSprings, Potential, StiffnessScaling
 
@@ -75,7 +76,7 @@ class _InverseStaticProblem:
         for term, own in zip(block.terms, _tet_energies(block), strict=True):
             if own is None:
                 scale = factor if term.scaling is StiffnessScaling.SCALED else 1.0
-                self._constant_forces += scale * term.energy_for(inputs, {}).value_gradient(positions)[1]
+                self._constant_forces += scale * term.energy_for(inputs, BlockHistory()).value_gradient(positions)[1]
         self._springs = [term for term in block.terms if isinstance(term, PinSprings)]
 
     def with_rest_shape(self, rest: Array) -> Model:

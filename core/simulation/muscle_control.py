@@ -13,12 +13,11 @@ import numpy as np
 from ..base.arrays import Array, Mask
 from ..contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from ..geometry.mesh.surface import weld_vertices
-from ..objective.deformation_history import CONTACTS_KEY, system_key
 from ..scene.body import Body
 from ..scene.muscles import MUSCLE_OVERRIDES, Controller, MuscleOverride, Sensor, SensorInputs, SensorType
 from ..scene.scene import Scene
-from ..system.state import KEY_SEPARATOR, State, history_of_block
-from ..system.switched_springs import MUSCLES_KEY, SENSORS_KEY
+from ..system.history import MuscleHistory
+from ..system.state import State
 from .assembly import Assembly, Island
 from .sampling import SceneSample
 
@@ -63,28 +62,26 @@ class MuscleControllers:
         )
 
     def _switch_island(self, island: Island, state: State, sample: SceneSample) -> State:
-        memory = state.history
+        history = state.history
         for place, k in enumerate(island.bodies):
             controller = self._scene.bodies[k].controller
             if controller is None:
                 continue
             name = island.system.blocks[place].name
-            block_history = history_of_block(memory, name)
-            previous_switches = block_history.get(MUSCLES_KEY, np.zeros((len(controller.muscles), 2)))
+            own = history.block(name)
             watched = sample.sensor_inputs[k] if sample.sensor_inputs else None
-            next_switches = next_switch_state(
-                controller, previous_switches, block_history.get(SENSORS_KEY), watched, self._scene.fps
-            )
-            memory = {**memory, f"{name}{KEY_SEPARATOR}{MUSCLES_KEY}": next_switches}
-        return replace(state, history=memory)
+            muscles = next_switch_state(controller, own.muscles, own.sensors, watched, self._scene.fps)
+            history = history.with_block(name, replace(own, muscles=muscles))
+        return replace(state, history=history)
 
     def measure_sensors(self, islands: Sequence[Island], state: State, sample: SceneSample) -> State:
         """Return the state at a frame's end with the sensor values measured there."""
         if not self._first_coincident_vertex:
             return state
-        memory = dict(state.history)
+        history = state.history
         for island in islands:
-            contacts = ContactHistory.from_array(memory.get(system_key(island.system, CONTACTS_KEY)))
+            last_contacts = island.system.last_contacts(state)
+            contacts = ContactHistory() if last_contacts is None else last_contacts.contacts
             for place, k in enumerate(island.bodies):
                 body = self._scene.bodies[k]
                 if body.controller is None:
@@ -94,8 +91,9 @@ class MuscleControllers:
                 surface = self._assembly.models[k].skin(nodes, sample.bodies[k])
                 forces = self._vertex_forces(island, place, k, contacts)
                 values = [sensor_value(body, sensor, surface, forces, watched) for sensor in body.controller.sensors]
-                memory[f"{island.system.blocks[place].name}{KEY_SEPARATOR}{SENSORS_KEY}"] = np.array(values)
-        return replace(state, history=memory)
+                name = island.system.blocks[place].name
+                history = history.with_block(name, replace(history.block(name), sensors=np.array(values)))
+        return replace(state, history=history)
 
     def _vertex_forces(self, island: Island, block_index: int, body: int, contacts: ContactHistory) -> Array:
         """Return the contact force (v,) in N on each vertex of a body."""
@@ -118,11 +116,15 @@ def _first_coincident_vertices(body: Body) -> Array:
 
 
 def next_switch_state(
-    controller: Controller, muscles: Array, values: Array | None, watched: SensorInputs | None, fps: float
-) -> Array:
-    """Return for each muscle whether it is on and its delay counter after a tick, (m, 2).
+    controller: Controller,
+    muscles: MuscleHistory | None,
+    values: Array | None,
+    watched: SensorInputs | None,
+    fps: float,
+) -> MuscleHistory:
+    """Return the muscles after a tick.
 
-    muscles: (m, 2) before the tick.
+    muscles: before the tick; None at the start of a shot, where all are off.
     values: (s,) sensor values; None if nothing has been measured yet.
     fps: of the scene.
     A forced muscle switches at once. When released, it continues from that state.
@@ -131,9 +133,11 @@ def next_switch_state(
     readings = np.array(
         [one.is_active(float(v)) for one, v in zip(controller.sensors, sensor_values, strict=True)], dtype=float
     )
+    if muscles is None:
+        muscles = MuscleHistory(np.zeros(len(controller.muscles), dtype=bool), np.zeros(len(controller.muscles)))
     thresholds = np.array([one.threshold for one in controller.muscles])
     on, count = step_muscle_switches(
-        muscles[:, 0] > 0.0, muscles[:, 1], controller.weights() @ readings, thresholds, controller.delays(fps)
+        muscles.is_on, muscles.due_ticks, controller.weights() @ readings, thresholds, controller.delays(fps)
     )
     if watched is not None:
         forced = watched.overrides
@@ -143,7 +147,7 @@ def next_switch_state(
             forced == MUSCLE_OVERRIDES.index(MuscleOverride.ON),
         )
         count = np.where(forced == MUSCLE_OVERRIDES.index(MuscleOverride.AUTO), count, 0.0)
-    return np.column_stack([on.astype(float), count])
+    return MuscleHistory(on, count)
 
 
 def sensor_value(body: Body, sensor: Sensor, surface: Array, forces: Array, watched: SensorInputs | None) -> float:

@@ -12,16 +12,16 @@ import numpy as np
 from ..base.arrays import Array
 from ..base.memo import Memo
 from ..materials.plastic_flow import YieldSurface
-from ..objective.plastic_update import PlasticUpdate, plastic_terms
+from ..objective.plastic_update import PlasticUpdate
 from ..scene.parameters import Settings
 from ..scene.scene import Scene
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
+from ..system.history import History
 from ..system.inputs import without_contact
 from ..system.plastic import PlasticTerm
-from ..system.state import State, history_of_block
+from ..system.state import State
 from ..system.system import System, assemble_system
-from ..system.term import History
 from .assembly import Assembly, Island
 from .dials import DialInterpreter
 from .poses import PoseEvaluator
@@ -84,10 +84,8 @@ class PlasticRestShapes:
         found = {}
         for island in self._modelled.statics.islands:
             for block in island.system.blocks[: len(island.bodies)]:
-                own = history_of_block(history, block.name)
-                for term in plastic_terms(block):
-                    if term.reference_flow_key in own:
-                        found[block.name, term.name] = own[term.reference_flow_key]
+                for name, flow in history.block(block.name).reference_flows.items():
+                    found[block.name, name] = flow
         return found
 
     def _build_version(self, flows: dict[tuple[str, str], Array], key: bytes) -> RestShapeVersion:

@@ -12,6 +12,7 @@ from ..bodies.surface_binding import AnimatedReference
 from ..objective.plastic_update import initial_plastic_state
 from ..scene.parameters import ReferenceChoice
 from ..scene.scene import Scene
+from ..system.history import History
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
@@ -107,13 +108,14 @@ class PoseEvaluator:
         """Return the state of an island with its nodes in the animated shape at zero velocity."""
         positions = [_animated_nodes(self._assembly.models[k], sample.bodies[k]) for k in island.bodies]
         positions += [one.binding(sample.anchor_positions[one.anchor]) for one in island.anchors]
-        plastic_history: dict[str, Array] = {}
+        plastic_history = {}
         for place, k in enumerate(island.bodies):
             # Add plastic history from the start to all bodies that may flow, because folds of a flat sheet are computed
             # differently with it.
             if self._scene.bodies[k].settings.plastic_yield > 0.0:
-                plastic_history |= initial_plastic_state(island.system.blocks[place])
-        return State.at_rest(np.concatenate(positions), self._scene.first / self._scene.fps, plastic_history)
+                block = island.system.blocks[place]
+                plastic_history[block.name] = initial_plastic_state(block)
+        return State.at_rest(np.concatenate(positions), self._scene.first / self._scene.fps, History(plastic_history))
 
 
 def _animated_nodes(model: Model, surface: Array) -> Array:

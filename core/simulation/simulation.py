@@ -17,7 +17,7 @@ from ..literature.integrators import IntegratorStepper
 from ..objective.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
 from ..scene.parameters import Settings
 from ..scene.scene import Scene, check_scene
-from ..settle.contraction_lag import LAG_KEY, advance_lag
+from ..settle.contraction_lag import advance_lag
 from ..settle.controls import Controls
 from ..settle.law import Coefficients
 from ..settle.substeps import Substeps
@@ -25,8 +25,9 @@ from ..settle.waveform import WaveformLaw
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
 from ..system.fibres import FibreTerm
+from ..system.history import ContractionLag
 from ..system.inputs import Inputs
-from ..system.state import KEY_SEPARATOR, State
+from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import has_weave
 from . import start
@@ -54,7 +55,7 @@ def fibre_inputs(
     Laws without Settle and Bounce use the keyframed contraction unchanged, because they only define how deformation
     decays.
     """
-    memory, contracted_inputs = state.history, list(inputs)
+    history, contracted_inputs = state.history, list(inputs)
     for place, (body, own) in enumerate(zip(island.bodies, settings, strict=True)):
         block = island.system.blocks[place]
         if not any(isinstance(term, FibreTerm) for term in block.terms):
@@ -62,13 +63,13 @@ def fibre_inputs(
         law = dials.release_law(body, own) if uses_dampsim_stepper(own) and own.is_settle_controlled else None
         if not isinstance(law, WaveformLaw):
             continue
-        name, (begin, end) = f"{block.name}{KEY_SEPARATOR}{LAG_KEY}", inputs[place].contraction
-        lag = memory.get(name, np.zeros(3))
-        next_lag = advance_lag(law, lag, end - begin, h, own.follow_through)
-        memory = {**memory, name: next_lag}
-        contraction = _clamp_contraction(begin + float(lag[0])), _clamp_contraction(end + float(next_lag[0]))
+        begin, end = inputs[place].contraction
+        last_lag = history.block(block.name).contraction_lag or ContractionLag()
+        next_lag = advance_lag(law, last_lag, end - begin, h, own.follow_through)
+        history = history.with_block(block.name, replace(history.block(block.name), contraction_lag=next_lag))
+        contraction = _clamp_contraction(begin + last_lag.lag), _clamp_contraction(end + next_lag.lag)
         contracted_inputs[place] = replace(contracted_inputs[place], contraction=contraction)
-    return (state if memory is state.history else replace(state, history=memory)), tuple(contracted_inputs)
+    return replace(state, history=history), tuple(contracted_inputs)
 
 
 def _clamp_contraction(contraction: float) -> float:

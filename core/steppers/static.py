@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..objective.deformation_history import has_contact_force, without_history
+from ..objective.sleep import has_contact_force
 from ..settle.controls import Controls, YarnDials
 from ..settle.first_mode import FirstModeLaw
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
@@ -17,9 +17,9 @@ from ..solvers.modes import lowest_mode
 from ..solvers.objective import Outcome
 from ..system.inputs import Inputs
 from ..system.region import Region
-from ..system.state import KEY_SEPARATOR, State
+from ..system.state import State
 from ..system.system import System
-from ..system.weave_term import YARN_SLEEP, YARN_SPEEDS, has_weave
+from ..system.weave_term import has_weave
 from .implicit import Stepper
 
 # Growth with a smaller eigenvalue than this fraction of the slowest swing's counts as stable: it takes seconds to show.
@@ -88,12 +88,7 @@ def relax_dynamically(stepper: Stepper, state: State, inputs: Inputs, controls: 
 
 def state_at_rest(state: State) -> State:
     """Return the state at rest, without the history of its motion."""
-    history = {
-        key: value
-        for key, value in without_history(state.history).items()
-        if key.partition(KEY_SEPARATOR)[2] not in (YARN_SPEEDS, YARN_SLEEP)
-    }
-    return State.at_rest(state.positions, state.time, history)
+    return State.at_rest(state.positions, state.time, state.history.at_rest())
 
 
 # Fraction of the first mode that remains after a step. Equilibrium is reached when no node moves by more than one of

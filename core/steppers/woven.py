@@ -11,8 +11,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array
 from ..contact_response.contact_solve import ContactSolve
-from ..objective.deformation_history import CONTACT_DIALS_KEY, has_contact_force
-from ..objective.sleep import contact_dial_values, has_same_accelerations, sleep_step
+from ..objective.sleep import contact_dial_values, has_contact_force, has_same_accelerations, sleep_step
 from ..objective.weave_problem import WeaveProblem
 from ..settle.controls import Controls, StepReport
 from ..settle.support_modes import ContactEnvironment
@@ -20,35 +19,32 @@ from ..solvers.factorisation import Solve, factorise
 from ..solvers.multifrontal import SymbolicFactorisation
 from ..solvers.newton_cg import minimise_newton_cg
 from ..solvers.objective import Minimum, Outcome, Tolerance
+from ..system.history import History, YarnSleep
 from ..system.inputs import Inputs, subinterval_inputs
-from ..system.state import KEY_SEPARATOR, State, history_of_block
+from ..system.state import State
 from ..system.system import System
-from ..system.term import History
-from ..system.weave_term import YARN_POSITIONS, YARN_SLEEP, find_weave_term
+from ..system.weave_term import find_weave_term
 from .implicit import Stepper
 
 # Number of consecutive still steps before sleep, and the largest motion of nodes and yarns in them over the size.
 _REQUIRED_STILL_STEPS, _STILL_TOLERANCE = 3, 1e-7
-_ACCELERATION = "pull on yarns"
 
 
 def is_weave_asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
     """Return whether the next step would change nothing, as cloth and yarns are at rest and inputs are constant."""
-    history = history_of_block(state.history, system.blocks[0].name)
-    counter = history.get(YARN_SLEEP)
+    sleep = state.history.block(system.name).yarn_sleep
     if (
-        counter is None
-        or counter[0] < _REQUIRED_STILL_STEPS
+        sleep is None
+        or sleep.still_steps < _REQUIRED_STILL_STEPS
         or state.reference.any()
         or not all(one.is_still for one in inputs)
     ):
         return False
-    if not np.array_equal(counter[1:], _yarn_dial_values(controls)) or not has_same_accelerations(
-        (history.get(_ACCELERATION),), (inputs[0].acceleration,)
-    ):
+    if not _has_same_inputs(sleep, inputs, controls):
         return False
-    touching = any(one.contact is not None for one in inputs)
-    if touching and not np.array_equal(history.get(CONTACT_DIALS_KEY, np.zeros(0)), contact_dial_values(inputs)):
+    touching, last_contacts = any(one.contact is not None for one in inputs), system.last_contacts(state)
+    last_dials = np.zeros(0) if last_contacts is None else last_contacts.dial_values
+    if touching and not np.array_equal(last_dials, contact_dial_values(inputs)):
         return False
     if any(region.rigid_modes for region in system.regions):
         # An unpinned region sleeps only on a contact; without one it keeps flying.
@@ -59,27 +55,27 @@ def is_weave_asleep(system: System, state: State, inputs: Inputs, controls: Cont
 def with_weave_sleep_counter(
     system: System, before: State, after: State, inputs: Inputs, controls: Controls
 ) -> History:
-    """Return the memory after a step, with its counter of still steps updated."""
-    name, size = system.blocks[0].name, system.blocks[0].size
-    old_history, new_history = (history_of_block(one.history, name) for one in (before, after))
+    """Return the history after a step, with its counter of still steps updated."""
+    name, size = system.name, system.blocks[0].size
+    old, new = before.history.block(name), after.history.block(name)
     displacement = np.abs(after.positions - before.positions).max(initial=0.0)
-    sliding = (
-        np.abs(new_history[YARN_POSITIONS] - old_history[YARN_POSITIONS]).max(initial=0.0)
-        if YARN_POSITIONS in old_history
-        else np.inf
-    )
-    dials, count = _yarn_dial_values(controls), 0.0
+    sliding = np.inf
+    if old.yarns is not None and new.yarns is not None:
+        sliding = np.abs(new.yarns.positions - old.yarns.positions).max(initial=0.0)
+    count = 0.0
     if max(displacement, sliding) <= _STILL_TOLERANCE * size and all(one.is_still for one in inputs):
-        past = old_history.get(YARN_SLEEP)
-        same = past is not None and np.array_equal(past[1:], dials)
-        same = same and has_same_accelerations((old_history.get(_ACCELERATION),), (inputs[0].acceleration,))
-        count = min(float(past[0]) + 1.0, _REQUIRED_STILL_STEPS) if same and past is not None else 1.0
-    memory = {**after.history, f"{name}{KEY_SEPARATOR}{YARN_SLEEP}": np.concatenate([[count], dials])}
-    if inputs[0].acceleration is not None:
-        memory[f"{name}{KEY_SEPARATOR}{_ACCELERATION}"] = inputs[0].acceleration
-    else:
-        memory.pop(f"{name}{KEY_SEPARATOR}{_ACCELERATION}", None)
-    return memory
+        past = old.yarn_sleep
+        is_same = past is not None and _has_same_inputs(past, inputs, controls)
+        count = min(past.still_steps + 1.0, _REQUIRED_STILL_STEPS) if is_same and past is not None else 1.0
+    sleep = YarnSleep(count, _yarn_dial_values(controls), inputs[0].acceleration)
+    return after.history.with_block(name, replace(new, yarn_sleep=sleep))
+
+
+def _has_same_inputs(past: YarnSleep, inputs: Inputs, controls: Controls) -> bool:
+    """Return whether the settings of the yarns and the acceleration are those of the still steps."""
+    return np.array_equal(past.dial_values, _yarn_dial_values(controls)) and has_same_accelerations(
+        (past.acceleration,), (inputs[0].acceleration,)
+    )
 
 
 def _yarn_dial_values(controls: Controls) -> Array:

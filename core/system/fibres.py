@@ -9,8 +9,9 @@ from ..base.arrays import Array, Mask
 from ..materials import ElasticDensity, Energy
 from ..materials.fibres import FibreEnergy, contraction_coefficients
 from .discretization import BodyDiscretization
+from .history import BlockHistory
 from .inputs import BlockInputs, Inputs
-from .term import History, Potential
+from .term import Potential
 
 # Cached energies: the contractions of a step's start and end are requested repeatedly.
 _CACHE_SIZE = 8
@@ -33,7 +34,7 @@ class FibreTerm(Potential):
     is_inside: Mask = field(kw_only=True)
     _cache: dict[float, Energy] = field(init=False, default_factory=dict, compare=False, repr=False)
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return self.energy_at_contraction(inputs.contraction[1])
 
     def energy_at_contraction(self, contraction: float) -> Energy:

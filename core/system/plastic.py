@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,11 +9,9 @@ import numpy as np
 from ..base.arrays import Array
 from ..materials import Energy, TetElasticity
 from ..materials.plastic_flow import PlasticFlow, TensorFlow
+from .history import BlockHistory
 from .inputs import BlockInputs
-from .term import History, Potential
-
-# Suffix of the history key of the flow at which the stiffness at rest is taken.
-_REFERENCE_SUFFIX = ", where its stiffness is found"
+from .term import Potential
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,7 @@ class PlasticTerm(Potential):
     """Elastic energy whose elements can flow. Without flow in the history the block is as it was created.
 
     flow: kind of plastic flow.
-    name: history key of the flow.
+    name: of the flow among the variables of the terms, see BlockHistory.
     reference_flow: flow at which the stiffness at rest is taken; None for the modelled shape.
     """
 
@@ -36,26 +33,17 @@ class PlasticTerm(Potential):
         """Create the term of a flow."""
         return PlasticTerm(flow.energy, flow=flow, name=name)
 
-    @property
-    def reference_flow_key(self) -> str:
-        """History key of the next reference flow."""
-        return self.name + _REFERENCE_SUFFIX
-
-    def current_flow(self, history: History) -> Array:
+    def current_flow(self, history: BlockHistory) -> Array:
         """Return the flow in the history of a block."""
-        found = history.get(self.name, self.reference_flow)
+        found = history.terms.get(self.name, self.reference_flow)
         return self.flow.zero_flow() if found is None else found
 
-    def initial_history(self) -> Mapping[str, Array]:
-        """Return the history at the start of a shot."""
-        return {self.name: self.flow.zero_flow() if self.reference_flow is None else self.reference_flow}
-
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return self.energy_from_history(history)
 
-    def energy_from_history(self, history: History) -> Energy:
+    def energy_from_history(self, history: BlockHistory) -> Energy:
         """Return the energy at the flow in the history of a block."""
-        found = history.get(self.name, self.reference_flow)
+        found = history.terms.get(self.name, self.reference_flow)
         return self.energy if found is None else self.energy_after(found)
 
     def energy_after(self, flow: Array) -> Energy:

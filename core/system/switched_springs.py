@@ -13,11 +13,9 @@ from ..materials.assembly import assemble_matrix
 from ..materials.springs import spring_energy
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
+from .history import BlockHistory
 from .inputs import BlockInputs
-from .term import History, Potential
-
-MUSCLES_KEY, SENSORS_KEY = "muscles", "sensors"
-"""History keys of a block: (m, 2) on state and counter of each muscle; (s,) last measurement of each sensor."""
+from .term import Potential
 
 
 @dataclass(frozen=True)
@@ -43,12 +41,11 @@ class SwitchedSprings(Potential):
         strain = self.energy.strain
         return strain.elements, strain.lengths, self.energy.weights / strain.lengths**2
 
-    def active_muscles(self, history: History) -> Mask:
+    def active_muscles(self, history: BlockHistory) -> Mask:
         """Return which muscles are on, (m,)."""
-        switches = history.get(MUSCLES_KEY)
-        return np.zeros(len(self.length_ratios), dtype=bool) if switches is None else np.asarray(switches[:, 0] > 0.0)
+        return np.zeros(len(self.length_ratios), dtype=bool) if history.muscles is None else history.muscles.is_on
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return self.energy_when_active(self.active_muscles(history))
 
     def energy_when_active(self, active: Mask) -> Energy:
@@ -75,7 +72,7 @@ class SwitchedSprings(Potential):
             ends, rest_lengths, np.asarray(stiffness * stiffness_ratios[self.muscle_indices] * rest_lengths)
         )
 
-    def damping_matrix(self, history: History, positions: Array) -> csr_matrix | None:
+    def damping_matrix(self, history: BlockHistory, positions: Array) -> csr_matrix | None:
         """Return the damping matrix c n n^T of each damper along its spring; rotation is not damped."""
         ends, _, stiffness = self._springs_off
         active = self.active_muscles(history)

@@ -16,11 +16,12 @@ from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..materials import Energy, TetElasticity
 from ..solvers.modes import smallest_eigenvalue
 from .discretization import BodyDiscretization
+from .history import DeformationHistory, History, SystemContacts
 from .inputs import Inputs
 from .links import Links
 from .region import Region, find_regions
-from .state import KEY_SEPARATOR, State, history_of_block
-from .term import ForceTerm, History, Potential, StiffnessScaling, pin_springs
+from .state import State
+from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class System:
         )
 
     @property
+    def name(self) -> str:
+        """Name of the first block, which names the system in a history."""
+        return self.blocks[0].name
+
+    @property
     def is_fixed(self) -> Mask:
         """Mask of the hard-pinned nodes, (n,); these are not unknowns."""
         return np.concatenate([block.is_fixed for block in self.blocks])
@@ -143,7 +149,7 @@ class System:
     def active_energies(self, state: State, inputs: Inputs) -> Iterator[tuple[int, StiffnessScaling, Energy]]:
         """Yield block index, scaling and energy of each force term in a step."""
         for place, (block, block_inputs) in enumerate(zip(self.blocks, inputs, strict=True)):
-            history = history_of_block(state.history, block.name)
+            history = state.history.block(block.name)
             for term in block.terms:
                 yield place, term.scaling, term.energy_for(block_inputs, history)
 
@@ -158,7 +164,7 @@ class System:
             return None
         parts, found = [csr_matrix((3 * len(block.rest),) * 2) for block in self.blocks], False
         for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
-            block_history = history_of_block(history, block.name)
+            block_history = history.block(block.name)
             for term in block.terms:
                 damping = term.damping_matrix(block_history, positions[part])
                 if damping is not None:
@@ -168,14 +174,33 @@ class System:
 
     def updated_history(self, history: History, positions: Array) -> History:
         """Return the history after a step that ends at positions (n, 3)."""
-        changed = {
-            f"{block.name}{KEY_SEPARATOR}{name}": value
-            for block, part in zip(self.blocks, self.slices, strict=True)
-            for term in block.terms
-            if type(term).history_update is not ForceTerm.history_update
-            for name, value in term.history_update(history_of_block(history, block.name), positions[part]).items()
-        }
-        return {**history, **changed} if changed else history
+        for block, part in zip(self.blocks, self.slices, strict=True):
+            own = history.block(block.name)
+            changed = {
+                name: value
+                for term in block.terms
+                if type(term).history_update is not ForceTerm.history_update
+                for name, value in term.history_update(own, positions[part]).items()
+            }
+            if changed:
+                history = history.with_block(block.name, replace(own, terms={**own.terms, **changed}))
+        return history
+
+    def deformation_history(self, state: State) -> DeformationHistory | None:
+        """Return the deformation history of all nodes in a state; None if any block has none."""
+        parts = [one for block in self.blocks if (one := state.history.block(block.name).deformation) is not None]
+        return DeformationHistory.concatenate(parts) if len(parts) == len(self.blocks) else None
+
+    def with_deformation(self, history: History, deformation: DeformationHistory) -> History:
+        """Return a history with the deformation history of all nodes replaced."""
+        for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
+            own = replace(history.block(block.name), deformation=deformation.part(place, part))
+            history = history.with_block(block.name, own)
+        return history
+
+    def last_contacts(self, state: State) -> SystemContacts | None:
+        """Return the contact history of a state; None if no step with contacts preceded it."""
+        return state.history.contacts.get(self.name)
 
     def with_term(self, term: ForceTerm, block: int = 0) -> System:
         """Return the system with an additional term on one of its blocks."""

@@ -12,10 +12,8 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
 from ..materials import Energy, SoftPins
+from .history import BlockHistory
 from .inputs import BlockInputs
-
-History = Mapping[str, Array]
-"""History variables of a block's terms, by the terms' own keys."""
 
 
 class StiffnessScaling(Enum):
@@ -33,7 +31,7 @@ class ForceTerm:
 
     scaling: StiffnessScaling = StiffnessScaling.SCALED
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         """Return the energy for a step that ends with these inputs."""
         raise NotImplementedError
 
@@ -45,7 +43,7 @@ class ForceTerm:
         """Return the energy for the preconditioner at rest; terms that switch use their stiffest configuration."""
         return self.rest_energy(rest)
 
-    def damping_matrix(self, history: History, positions: Array) -> csr_matrix | None:
+    def damping_matrix(self, history: BlockHistory, positions: Array) -> csr_matrix | None:
         """Return C (3n, 3n) N s/m of a damping force -C v at positions (n, 3) m; None if there is none."""
         return None
 
@@ -53,8 +51,8 @@ class ForceTerm:
         """Return the largest admissible fraction, at most 1, of a displacement (n, 3) from positions (n, 3)."""
         return 1.0
 
-    def history_update(self, history: History, positions: Array) -> History:
-        """Return the changed history entries at the end of a step at positions (n, 3)."""
+    def history_update(self, history: BlockHistory, positions: Array) -> Mapping[str, Array]:
+        """Return the term's changed variables at the end of a step at positions (n, 3), see BlockHistory.terms."""
         return {}
 
 
@@ -68,7 +66,7 @@ class Potential(ForceTerm):
     energy: Energy
     scaling: StiffnessScaling = StiffnessScaling.SCALED
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return self.energy
 
     def rest_energy(self, rest: Array) -> Energy | None:
@@ -91,7 +89,7 @@ class PinSprings(ForceTerm):
     pin_indices: Index
     scaling: ClassVar[StiffnessScaling] = StiffnessScaling.SCALED  # type: ignore[misc]
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return SoftPins(self.nodes, self.stiffness, inputs.end[self.pin_indices])
 
     def rest_energy(self, rest: Array) -> Energy | None:

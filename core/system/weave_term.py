@@ -14,19 +14,10 @@ from ..base.arrays import Array
 from ..materials import Energy
 from ..yarns.energy import YarnElasticity
 from ..yarns.woven_cloth import WovenCloth
+from .history import BlockHistory
 from .inputs import BlockInputs
 from .system import System
-from .term import ForceTerm, History
-
-# History keys per crossing: sliding position m, speed m/s, anchor m and normal force N.
-YARN_POSITIONS, YARN_SPEEDS, YARN_ANCHORS, YARN_NORMAL_FORCES = (
-    "yarn places",
-    "yarn speeds",
-    "yarn anchors",
-    "yarn presses",
-)
-# History key per block: number of steps without motion, and the dials in use.
-YARN_SLEEP = "yarns still"
+from .term import ForceTerm
 
 
 @dataclass(frozen=True)
@@ -74,8 +65,9 @@ class WeaveTerm(ForceTerm):
             self._cached_elastic[:] = [(factor, YarnElasticity(self.cloth, factor))]
         return self._cached_elastic[0][1]
 
-    def energy_for(self, inputs: BlockInputs, history: History) -> Energy:
-        return FrozenSliding(self.elastic, history.get(YARN_POSITIONS, self.cloth.rest_arc_lengths))
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
+        u = self.cloth.rest_arc_lengths if history.yarns is None else history.yarns.positions
+        return FrozenSliding(self.elastic, u)
 
     def rest_energy(self, rest: Array) -> Energy | None:
         return FrozenSliding(self.elastic, self.cloth.rest_arc_lengths)

@@ -12,6 +12,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import TARGETS, new_scene, world_vertices
+from stored_history import history_bytes
 from test_drawing import REDRAWS, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
@@ -81,9 +82,7 @@ def test_keyed_contraction_playback_equals_bake(
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
-            assert {k: v.tobytes() for k, v in there.history.items()} == {
-                k: v.tobytes() for k, v in state.history.items()
-            }
+            assert history_bytes(there.history) == history_bytes(state.history)
         for shape, frame in zip(played, (4, 6, LAST), strict=True):
             # The bound of compressed keys is a thousandth of the size; PC2 has single precision.
             np.testing.assert_allclose(

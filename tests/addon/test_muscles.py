@@ -14,12 +14,12 @@ import bpy
 import numpy as np
 import pytest
 from scenes import TARGETS, dump, new_scene, world_vertices
+from stored_history import history_bytes
 from test_drawing import Context, Layout, forbid_disk_and_factorisation, redraw
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
 LAST = 30
-MEMORY_SEPARATOR = "\x1f"
 # A roof over two pairs of feet, m; the muscle pulls the feet together.
 POINTS = [(0, 0, 0), (0, 0.4, 0), (0.8, 0, 0), (0.8, 0.4, 0), (0.4, 0, 0.3), (0.4, 0.4, 0.3)]
 BONES = [(0, 1), (2, 3), (4, 5), *((foot, top) for foot in range(4) for top in (4, 5))]
@@ -150,9 +150,7 @@ def test_new_sensor_controls_active_muscle(load: Load, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
     cache = load("dampsim_addon.model.caches").frame_cache(obj)
-    on = np.array(
-        [cache.read(number).state.history[f"Looper{MEMORY_SEPARATOR}muscles"][:, 0] for number in range(2, LAST + 1)]
-    )
+    on = np.array([cache.read(number).state.history.block("Looper").muscles.is_on for number in range(2, LAST + 1)])
     assert on[:, 0].any()
     assert not on[:, 1].any()
 
@@ -194,13 +192,12 @@ def test_walker_live_equals_all_targets(load: Load, live: ModuleType, tmp_path: 
         for number, state in enumerate(kept, 1):
             there = cache.read(number).state
             assert there.positions.tobytes() == state.positions.tobytes()
-            assert there.history.keys() == state.history.keys()
-            assert all(there.history[key].tobytes() == state.history[key].tobytes() for key in state.history)
+            assert history_bytes(there.history) == history_bytes(state.history)
         for shape, frame in zip(played, (8, 16, LAST), strict=True):
             # The error bound of the compressed target is 1/1000 of the size.
             np.testing.assert_allclose(world_vertices(obj, frame), shape, atol=1.1e-3)
-    states = [state.history[f"Looper{MEMORY_SEPARATOR}muscles"][0, 0] for state in kept[1:]]
-    assert {0.0, 1.0} == set(states)
+    states = [bool(state.history.block("Looper").muscles.is_on[0]) for state in kept[1:]]
+    assert {False, True} == set(states)
 
 
 def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) -> None:
@@ -214,9 +211,7 @@ def test_force_keys_switch_muscle(load: Load, live: ModuleType, tmp_path: Path) 
         scene.frame_set(frame)
         assert bpy.ops.dampsim.muscle_key(force=force) == {"FINISHED"}
     play(16)
-    on = [
-        kept.frame.state.history[f"Looper{MEMORY_SEPARATOR}muscles"][0, 0] for kept in live.find_session(obj).frames[1:]
-    ]
+    on = [kept.frame.state.history.block("Looper").muscles.is_on[0] for kept in live.find_session(obj).frames[1:]]
     # From frame 11 on, the sensor, which never reads 1, releases it after a delay of three frames.
     assert on == [0.0] * 4 + [1.0] * 8 + [0.0] * 3
 
@@ -241,7 +236,7 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
         scene.frame_set(frame.number)
         there = np.array(target.matrix_world.translation)
         feet = frame.shapes["Looper"][:2].mean(axis=0)
-        found = frame.state.history[f"Looper{MEMORY_SEPARATOR}sensors"]
+        found = frame.state.history.block("Looper").sensors
         # Shapes are in single precision.
         assert found[1] == pytest.approx(np.linalg.norm(feet - there), abs=1e-5)
     assert found[2] > 0.0
@@ -253,7 +248,7 @@ def test_distance_sensor_follows_animated_target(load: Load, live: ModuleType, t
     frame = live.find_session(obj).frames[7].frame
     feet = frame.shapes["Looper"][:2].mean(axis=0)
     there = np.linalg.norm(feet - np.array([-5.0, 0.0, 0.0]))
-    assert frame.state.history[f"Looper{MEMORY_SEPARATOR}sensors"][1] == pytest.approx(there, abs=1e-5)
+    assert frame.state.history.block("Looper").sensors[1] == pytest.approx(there, abs=1e-5)
 
 
 def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_path: Path) -> None:
@@ -268,9 +263,9 @@ def test_panel_shows_muscle_and_sensor_values(load: Load, live: ModuleType, tmp_
     for number in (3, 9):
         scene.frame_set(number)
         on, values = panel.displayed_values(obj, context)
-        memory = frames[number - 1].frame.state.history
-        assert on == [bool(row[0]) for row in memory[f"Looper{MEMORY_SEPARATOR}muscles"]]
-        assert values == memory[f"Looper{MEMORY_SEPARATOR}sensors"].tolist()
+        history = frames[number - 1].frame.state.history.block("Looper")
+        assert on == history.muscles.is_on.tolist()
+        assert values == history.sensors.tolist()
     sensor = obj.dampsim.sensors[0]
     assert panel.sensor_text(sensor, 0.789) == "78.9%"
     assert not panel.is_sensor_on(sensor, 0.789)
@@ -393,8 +388,8 @@ def test_random_muscle_edits_invalidate_frames(load: Load, live: ModuleType, tmp
             continue
         for frame in claims:
             assert frame.state.positions.tobytes() == truth[frame.number].positions.tobytes(), (done, frame.number)
-            assert all(frame.state.history[key].tobytes() == truth[frame.number].history[key].tobytes()
-                       for key in truth[frame.number].history), (done, frame.number)  # fmt: skip
+            expected = history_bytes(truth[frame.number].history)
+            assert history_bytes(frame.state.history) == expected, (done, frame.number)
         compared += len(claims)
     # Otherwise the edits led to refusals only.
     assert compared > 40
@@ -425,7 +420,7 @@ def test_variant_with_muscle_keys_equals_bake(load: Load, tmp_path: Path) -> Non
     cache = load("dampsim_addon.model.caches").frame_cache(obj)
     for frame in runs[1]:
         assert cache.read(frame.number).state.positions.tobytes() == frame.state.positions.tobytes()
-    forced = [frame.state.history[f"Looper{MEMORY_SEPARATOR}muscles"][1, 0] for frame in runs[1][1:]]
+    forced = [frame.state.history.block("Looper").muscles.is_on[1] for frame in runs[1][1:]]
     assert forced == [0.0] * 3 + [1.0] * 4 + [0.0] * 4
 
 

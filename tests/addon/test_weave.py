@@ -350,7 +350,7 @@ def test_sample_sacking_yarn_slides(load: Any) -> None:
         made = simulation.Simulation(snapshot.build_scene(sampler))
         frames = list(made.frames())
     cloth = load("core.system.weave_term").find_weave_term(made.islands[0].system.blocks[0].terms).cloth
-    places = [frame.state.history["Sacking\x1fyarn places"] for frame in frames[1:]]
+    places = [frame.state.history.block("Sacking").yarns.positions for frame in frames[1:]]
     slid = np.abs(places[-1] - places[0])
     # The ring moves by 30 cm, and the cloth yields a part of it. Only the 16 crossings of the pulled yarn slide so far.
     assert int((slid > 0.1).sum()) == 16

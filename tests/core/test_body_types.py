@@ -20,6 +20,7 @@ from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.system.history import BlockHistory
 from shapes import sphere
 
 # Sections that panels show for every body type; tests/addon/test_panel.py checks the panels.
@@ -78,7 +79,7 @@ def test_rest_shape_has_no_forces(what: type[BodyKind]) -> None:
     block, vertices = model.block, one.surface.vertices
     inputs = block.stationary_inputs()
     for term in block.terms:
-        value, gradient = term.energy_for(inputs, {}).value_gradient(block.rest)
+        value, gradient = term.energy_for(inputs, BlockHistory()).value_gradient(block.rest)
         # A modulus of 1e5 Pa over a metre gives forces of 1e5 N, and their rounding error.
         assert abs(value) < 1e-8
         assert np.abs(gradient).max() < 1e-8
@@ -111,7 +112,7 @@ def test_forces_and_stiffness_match_differences(what: type[BodyKind]) -> None:
     bent = block.rest @ np.array([[1.1, 0.2, 0.0], [-0.1, 0.95, 0.1], [0.1, 0.0, 1.05]])
     way = rng.standard_normal(bent.shape)
     for term in block.terms:
-        energy = term.energy_for(block.stationary_inputs(), {})
+        energy = term.energy_for(block.stationary_inputs(), BlockHistory())
         (ahead, high), (behind, low) = (energy.value_gradient(bent + sign * step * way) for sign in (1.0, -1.0))
         slope = float(np.vdot(energy.value_gradient(bent)[1], way))
         # Errors of central differences: rounding, eps/step, and the third derivative times step^2.

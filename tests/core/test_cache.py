@@ -8,16 +8,30 @@ import os
 import signal
 import tracemalloc
 from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from stored_history import history_bytes
 
 from dampsim.core.base.errors import CacheError, StaleCacheError
+from dampsim.core.contact.contact_history import ContactHistory, Impact, SupportModes
 from dampsim.core.frames.arrays_file import _MAGIC
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
+from dampsim.core.frames.history_arrays import history_arrays
+from dampsim.core.system.history import (
+    BlockHistory,
+    ContractionLag,
+    DeformationHistory,
+    History,
+    MuscleHistory,
+    SystemContacts,
+    YarnHistory,
+    YarnSleep,
+)
 from dampsim.core.system.state import State
 
 NUMBER = 2
@@ -36,7 +50,8 @@ def cache(tmp_path: Path) -> FrameCache:
     rng = np.random.default_rng(0)
     for number in (1, NUMBER, 3):
         arrays = rng.standard_normal((3, 2, 3))
-        state = State(number / 24.0, *arrays, history={"Cape/stretched": rng.standard_normal(4)})
+        history = History({"Cape": BlockHistory(terms={"stretched": rng.standard_normal(4)})})
+        state = State(number / 24.0, *arrays, history=history)
         shapes = {"Cape": rng.standard_normal((3, 3)), "Tail": rng.standard_normal((2, 3))}
         made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5, 2))
     return made
@@ -107,13 +122,85 @@ def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
         np.testing.assert_array_equal(
             [state.positions, state.velocities, state.reference], rng.standard_normal((3, 2, 3))
         )
-        np.testing.assert_array_equal(state.history["Cape/stretched"], rng.standard_normal(4))
+        np.testing.assert_array_equal(state.history.block("Cape").terms["stretched"], rng.standard_normal(4))
         assert (frame.number, state.time, frame.iterations, frame.fallback_count) == (number, number / 24.0, 5, 2)
         assert frame.inputs == {"Cape": "a", "Tail": "b"}
         for name, count in (("Cape", 3), ("Tail", 2)):
             shape = rng.standard_normal((count, 3)).astype(np.float32)
             np.testing.assert_array_equal(frame.shapes[name], shape)
             np.testing.assert_array_equal(cache.read_shape(number, name), shape)
+
+
+def full_history() -> History:
+    """Return a history of two blocks and their system with all parts."""
+    rng = np.random.default_rng(0)
+    places, counters = rng.standard_normal((4, 5)), np.array([[3.0, 2.5]])
+    force = DeformationHistory(*rng.standard_normal((3, 4, 3)), counters, (rng.standard_normal((4, 3)),))
+    velocity = DeformationHistory(rng.standard_normal((2, 3)), None, None, counters, (None,))
+    cape = BlockHistory(
+        force,
+        {"flow": rng.standard_normal((2, 3, 3)), "flow of folds": rng.standard_normal(6)},
+        {"flow of folds": rng.standard_normal(6)},
+        MuscleHistory(np.array([True, False]), np.array([0.0, 3.0])),
+        rng.standard_normal(3),
+        ContractionLag(0.1, -0.2, 0.3),
+        YarnHistory(*places),
+        YarnSleep(2.0, rng.standard_normal(5), rng.standard_normal(3)),
+    )
+    keys = np.array([[0, 0, 7, 1], [0, 1, 2, 0]])
+    contacts = ContactHistory(keys, rng.standard_normal((2, 3)), *rng.standard_normal((2, 2)))
+    impacts = (Impact(0, -1, 3, 0.5, -1.0, *rng.standard_normal((2, 3))), Impact(0, 1, 1))
+    modes = SupportModes(4, 2, rng.standard_normal(6), *rng.standard_normal((2, 6, 6)))
+    system = SystemContacts(contacts, impacts, (None, modes), rng.standard_normal(4))
+    return History({"Cape": cape, "Tail": BlockHistory(velocity)}, {"Cape": system})
+
+
+def with_history(history: History) -> Frame:
+    return Frame(NUMBER, State.at_rest(np.zeros((6, 3)), history=history), {}, {}, 1)
+
+
+def test_history_round_trip_is_exact(cache: FrameCache) -> None:
+    """All parts of a history are read as they were written, and rounding cannot depend on the memory layout."""
+    history = full_history()
+    cache.append(with_history(history))
+    found = cache.read(NUMBER).state.history
+    assert history_bytes(found) == history_bytes(history)
+    cape, expected = found.block("Cape"), history.block("Cape")
+    for field in fields(BlockHistory):
+        np.testing.assert_equal(
+            flat_fields(getattr(cape, field.name)), flat_fields(getattr(expected, field.name)), field.name
+        )
+    assert found.block("Tail").deformation.elastic_gradient is None
+    np.testing.assert_equal(
+        [flat_fields(one) for one in found.contacts["Cape"].impacts],
+        [flat_fields(one) for one in history.contacts["Cape"].impacts],
+    )
+    assert found.contacts["Cape"].contacts.keys.dtype == np.int64
+    assert found.contacts["Cape"].support_modes[0] is None
+    modes = found.contacts["Cape"].support_modes[1]
+    np.testing.assert_equal(flat_fields(modes), flat_fields(history.contacts["Cape"].support_modes[1]))
+    assert modes.shapes.flags.c_contiguous
+    assert modes.contact_stiffness.flags.c_contiguous
+
+
+def flat_fields(part: object) -> object:
+    """Return the fields of a part of a history, for comparison."""
+    return {one.name: getattr(part, one.name) for one in fields(part)} if is_dataclass(part) else part
+
+
+NAMES = ["contacts", "impacts", "held", "elastic force", "still", "muscles", "contraction lag", "yarn anchors"]
+
+
+@pytest.mark.parametrize("name", [*NAMES, "sensors", "no impacts", "no held", "no still", "no yarn anchors"])
+def test_history_of_wrong_shape_refused(cache: FrameCache, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """An array of another shape is an error, as is one that is missing beside others of its part."""
+    arrays = history_arrays(full_history())
+    value = arrays["Cape"].pop(name.removeprefix("no "))
+    if not name.startswith("no "):
+        arrays["Cape"][name] = value[..., None]
+    monkeypatch.setattr("dampsim.core.frames.cache.history_arrays", lambda history: arrays)
+    cache.append(with_history(History()))
+    assert_frame_refused(cache)
 
 
 def test_shape_of_missing_body_raises(cache: FrameCache) -> None:

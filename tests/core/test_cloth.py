@@ -37,6 +37,7 @@ from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.static import solve_static_equilibrium
 from dampsim.core.system.discretization import BodyDiscretization
+from dampsim.core.system.history import BlockHistory
 from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble_system, build_system
 from dampsim.core.system.term import Potential, StiffnessScaling
@@ -199,7 +200,7 @@ def test_curved_rest_shape_has_no_force() -> None:
     bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
     body = static_body(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
     gradient = sum(
-        term.energy_for(build_block(body).stationary_inputs(), {}).value_gradient(bent)[1]
+        term.energy_for(build_block(body).stationary_inputs(), BlockHistory()).value_gradient(bent)[1]
         for term in build_block(body).terms
     )
     assert np.abs(gradient).max() < 1e-9

@@ -14,10 +14,8 @@ from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import ShotReport
-from dampsim.core.objective.deformation_history import without_history
 from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from dampsim.core.system.state import KEY_SEPARATOR
 from settle_cases import Outcome
 from supports import block, collider, plane, wave_sheet
 
@@ -38,7 +36,7 @@ def drift(simulation: Simulation, frames: list[Frame]) -> np.ndarray:
 
 
 def has_active_contact(frame: Frame) -> bool:
-    return any(key.endswith(f"{KEY_SEPARATOR}contacts") and len(kept) for key, kept in frame.state.history.items())
+    return any(len(one.contacts.keys) for one in frame.state.history.contacts.values())
 
 
 def block_on_slope(friction: float, seconds: float, substeps: int, **more: Any) -> tuple[Simulation, list[Frame]]:
@@ -212,8 +210,8 @@ def test_resting_block_without_history_stays() -> None:
         run.advance(simulation.sample_frame(number, run.substep_count))
     state = run.frame.state
     # As after a step with fallback damping, or an edit.
-    run.frame = replace(run.frame, state=replace(state, history=without_history(state.history)))
-    assert len(run.frame.state.history) < len(state.history)
+    run.frame = replace(run.frame, state=replace(state, history=state.history.without_deformation()))
+    assert state.history.block("Block").deformation is not None
     rest = run.frame.surface
     for number in range(50, 60):
         run.advance(simulation.sample_frame(number, run.substep_count))

@@ -16,7 +16,8 @@ from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, Cont
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import KEY_SEPARATOR, State
+from dampsim.core.system.history import History, SystemContacts
+from dampsim.core.system.state import State
 from detection_cases import DetectionStep, DetectionSurface, R
 
 CRUMPLED = Path(__file__).parent / "crumpled.npz"
@@ -42,7 +43,9 @@ def test_crumpled_sheet_comes_to_rest() -> None:
     body, heap, contacts = crumpled_cloth()
     simulation = Simulation(scene(body, last=40, colliders=(plane(0.0),)))
     first = simulation.first_frame()
-    state = State.at_rest(heap, first.state.time, {f"Cloth{KEY_SEPARATOR}contacts": contacts})
+    history = ContactHistory(contacts[:, :4].astype(np.int64), contacts[:, 4:7], contacts[:, 7], contacts[:, 8])
+    last = SystemContacts(history, (), (None,) * len(simulation.islands[0].system.regions), np.zeros(0))
+    state = State.at_rest(heap, first.state.time, History(contacts={"Cloth": last}))
     places = [frame.state.positions for frame in simulation.frames(replace(first, state=state))]
     moved = [float(np.linalg.norm(b - a, axis=1).max()) for a, b in pairwise(places)]
     # Three Settle times after the release.

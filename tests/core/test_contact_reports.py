@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from builders import DOWN, gridded_box, scene, static_body
-from dampsim.core.contact.contact_history import POINT
+from dampsim.core.contact.contact_history import POINT, ContactHistory
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.contact_results import body_contact_forces, contact_summary
 from dampsim.core.measure.report import BodyContactSummary, Penetration, ShotReport
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import KEY_SEPARATOR, State
+from dampsim.core.system.state import State
 
 # Mass of a block of 0.2 m of 1000 kg/m^3, kg.
 MASS = 8.0
@@ -89,8 +89,14 @@ def with_contacts(
 ) -> State:
     """Return a state with contacts of given keys, depths and pressures."""
     areas = simulation.system_of("Block").contact.surfaces[0].areas
-    rows = [[*key, 0.0, 0.0, 0.0, pressure * areas[key[2]], depth] for key, depth, pressure in contacts]
-    return replace(state, history={**state.history, f"Block{KEY_SEPARATOR}contacts": np.array(rows).reshape(-1, 9)})
+    history = ContactHistory(
+        np.array([key for key, _, _ in contacts], dtype=np.int64).reshape(-1, 4),
+        np.zeros((len(contacts), 3)),
+        np.array([pressure * areas[key[2]] for key, _, pressure in contacts]),
+        np.array([depth for _, depth, _ in contacts]),
+    )
+    last = state.history.contacts["Block"]
+    return replace(state, history=replace(state.history, contacts={"Block": replace(last, contacts=history)}))
 
 
 def test_reported_penetration_count_and_depth() -> None:

@@ -14,6 +14,7 @@ from killed_bakes import frame_bytes_of_bake, kill_bake
 from builders import scene, static_body, wire
 from dampsim.core.base.errors import DampSimError
 from dampsim.core.frames.cache import FrameCache
+from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary
@@ -32,8 +33,8 @@ from dampsim.core.scene.muscles import (
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.muscle_control import next_switch_state
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.system.state import KEY_SEPARATOR
-from dampsim.core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY, SwitchedSprings
+from dampsim.core.system.history import BlockHistory, History, MuscleHistory
+from dampsim.core.system.switched_springs import SwitchedSprings
 from references.muscles import ReferenceController, damped_spring
 
 ZERO_GRAVITY = np.zeros(3)
@@ -63,13 +64,14 @@ def test_random_controllers_match_reference() -> None:
             ),
         )
         reference = [ReferenceController(tuple(weights[k]), thresholds[k], int(delays[k])) for k in range(muscles)]
-        kept = np.zeros((muscles, 2))
+        kept = MuscleHistory(np.zeros(muscles, dtype=bool), np.zeros(muscles))
         for frame in range(40):
             values = rng.uniform(0.4, 1.6, sensors) * (rng.random(sensors) < 0.8)
             forced = rng.choice(3, muscles, p=[0.9, 0.05, 0.05])
             if frame == 20:
                 # Restore the state as from a cache.
-                kept = np.frombuffer(kept.tobytes()).reshape(kept.shape)
+                stored = history_arrays(History({"Looper": BlockHistory(muscles=kept)}))
+                kept = history_from_arrays(stored).block("Looper").muscles
             after = next_switch_state(controller, kept, values, SensorInputs(forced), 24.0)
             reads = [
                 bool(value > 0.0) if sense == "CONTACT" else bool(low <= value <= high)
@@ -77,10 +79,10 @@ def test_random_controllers_match_reference() -> None:
             ]
             for one, how in zip(reference, forced, strict=True):
                 one.frame(reads, MUSCLE_OVERRIDES[how])
-            switched += int((after[:, 0] != kept[:, 0]).sum())
+            switched += int((after.is_on != kept.is_on).sum())
             kept = after
-            assert kept[:, 0].tolist() == [float(one.on) for one in reference]
-            assert kept[:, 1].tolist() == [float(one.wished) for one in reference]
+            assert kept.is_on.tolist() == [one.on for one in reference]
+            assert kept.due_ticks.tolist() == [float(one.wished) for one in reference]
     # Make sure that switching was compared.
     assert switched > 5000
 
@@ -163,7 +165,7 @@ def test_muscle_damper_ignores_rigid_motion() -> None:
     (term,) = (one for one in block.terms if isinstance(one, SwitchedSprings))
     rng = np.random.default_rng(1)
     x = block.rest + 0.05 * rng.standard_normal(block.rest.shape)
-    drag = term.damping_matrix({}, x)
+    drag = term.damping_matrix(BlockHistory(), x)
     assert drag is not None
     spin = np.cross(rng.standard_normal(3), x) + rng.standard_normal(3)
     size = np.abs(drag).max()
@@ -216,7 +218,7 @@ def test_sensors_measure_displayed_frame() -> None:
     found = frames(walk_scene(body, 1.5))
     stood = False
     for one in found[1:]:
-        values, x = one.state.history[f"Looper{KEY_SEPARATOR}{SENSORS_KEY}"], one.surface
+        values, x = one.state.history.block("Looper").sensors, one.surface
         rest = body.surface.vertices
         long, before = (np.linalg.norm(p[0] - p[2]) + np.linalg.norm(p[1] - p[3]) for p in (x, rest))
         # Stored shapes are in single precision.
@@ -241,8 +243,9 @@ def test_delay_scales_with_frame_rate() -> None:
 def test_preroll_switches_no_muscle() -> None:
     body = creatures.with_settings(looper(delay=0), preroll=12)
     first = Simulation(walk_scene(body, 0.5)).first_frame()
-    assert f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}" not in first.state.history
-    assert f"Looper{KEY_SEPARATOR}{SENSORS_KEY}" in first.state.history
+    history = first.state.history.block("Looper")
+    assert history.muscles is None
+    assert history.sensors is not None
 
 
 def short_walk() -> Scene:
@@ -259,12 +262,9 @@ def test_killed_muscle_bake_resumes_identically(shot: str, tmp_path: Path) -> No
     folder, made = tmp_path / "killed", globals()[shot]
     assert 15 <= kill_bake(folder, "test_muscles", shot, 15) < 36
     whole = frame_bytes_of_bake(tmp_path / "whole", made())
-    on = [
-        FrameCache(tmp_path / "whole", "Looper").read(k).state.history[f"Looper{KEY_SEPARATOR}{MUSCLES_KEY}"]
-        for k in range(2, 36)
-    ]
+    on = [FrameCache(tmp_path / "whole", "Looper").read(k).state.history.block("Looper").muscles for k in range(2, 36)]
     # Muscles switch both before and after the kill.
-    assert all(len({one.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
+    assert all(len({one.is_on.tobytes() for one in part}) > 1 for part in (on[:14], on[15:]))
     assert frame_bytes_of_bake(folder, made()) == whole
 
 

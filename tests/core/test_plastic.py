@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from killed_bakes import frame_bytes_of_bake, kill_bake
+from stored_history import history_bytes
 
 import plastic_cases
 from builders import scene, static_body
@@ -17,7 +18,6 @@ from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
 from dampsim.core.measure.flow import plastic_strain
 from dampsim.core.objective import plastic_update
-from dampsim.core.objective.deformation_history import DeformationHistory
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
@@ -26,15 +26,21 @@ from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.plastic_rest_shapes import PlasticRestShapes
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.plastic import PlasticTerm
-from dampsim.core.system.state import KEY_SEPARATOR
 from plastic_cases import FRAME_RATES, KEYS_ON_FRAMES, PressedBall, last_frame, relative_spread, volume
 from settle_cases import Outcome
 from shapes import box
 
 pytestmark = pytest.mark.kernel
 
-FLOW = f"Ball{KEY_SEPARATOR}flow"
-REST_FLOW = f"Ball{KEY_SEPARATOR}flow, where its stiffness is found"
+
+def ball_flow(frame: Frame) -> np.ndarray:
+    """Return the plastic flow of the ball."""
+    return frame.state.history.block("Ball").terms["flow"]
+
+
+def has_rest_flow(frame: Frame) -> bool:
+    """Return whether the ball's stiffness is that of a flowed shape."""
+    return bool(frame.state.history.block("Ball").reference_flows)
 
 
 def frames(given: Scene) -> list[Frame]:
@@ -81,7 +87,7 @@ def test_zero_yield_disables_flow() -> None:
     case = PressedBall(settle=0.25)
     _, frame = last_frame(case.scene(calm=6.0, plastic_yield=0.0))
     assert case.depth(frame.surface) < 1e-6
-    assert not any("flow" in name for name in frame.state.history)
+    assert not any("flow" in name for _, name in history_bytes(frame.state.history))
 
 
 def test_strain_below_yield_is_elastic() -> None:
@@ -104,7 +110,7 @@ def test_maximum_limits_plastic_flow() -> None:
 
 def test_plastic_flow_conserves_element_volume() -> None:
     _, frame = last_frame(PressedBall(relative_depth=0.7).scene())
-    assert np.abs(np.linalg.det(frame.state.history[FLOW]) - 1.0).max() < 1e-13
+    assert np.abs(np.linalg.det(ball_flow(frame)) - 1.0).max() < 1e-13
 
 
 @pytest.mark.slow
@@ -174,7 +180,7 @@ def test_dials_hold_for_flowed_shape(settle: float, bounce: float) -> None:
 def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
     """After a large flow, stiffness and eigenvalues are computed anew, which saves more than half of the iterations."""
     fresh, simulation, frame = outcome_of_stop(5.0, 24.0, 30.0)
-    assert REST_FLOW in frame.state.history
+    assert has_rest_flow(frame)
     before = simulation.system_of("Ball").regions[0].eigenvalue
     stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
@@ -193,9 +199,9 @@ def test_stiffness_update_at_strain_threshold() -> None:
     (term,) = [one for one in simulation.system_of("Ball").blocks[0].terms if isinstance(one, PlasticTerm)]
     last, changed = term.flow.zero_flow(), 0
     for frame in simulation.frames():
-        flow = frame.state.history[FLOW]
+        flow = ball_flow(frame)
         mean = float(term.flow.equivalent_strain(flow, last).mean())
-        now = frame.state.history.get(REST_FLOW)
+        now = frame.state.history.block("Ball").reference_flows.get("flow")
         if mean > 0.2:
             assert now is not None
             assert np.array_equal(now, flow)
@@ -247,7 +253,7 @@ def test_reset_returns_within_settle() -> None:
     assert dent[when + round(0.3 * settle)] > 0.1 * dent[when - 1]
     assert dent[when + settle] < 0.012 * dent[when - 1]
     assert dent[seen[-1].number] < 1e-6
-    assert np.array_equal(seen[-1].state.history[FLOW], np.tile(np.eye(3), (len(seen[-1].state.history[FLOW]), 1, 1)))
+    assert np.array_equal(ball_flow(seen[-1]), np.tile(np.eye(3), (len(ball_flow(seen[-1])), 1, 1)))
 
 
 @pytest.mark.slow
@@ -258,8 +264,8 @@ def test_reset_after_stiffness_update() -> None:
     simulation = Simulation(with_keyed_dials(case, lambda frame: {"plastic_reset": when <= frame < when + 12}))
     seen = list(simulation.frames())
     before = next(one for one in seen if one.number == when - 1)
-    assert REST_FLOW in before.state.history
-    assert REST_FLOW not in seen[-1].state.history
+    assert has_rest_flow(before)
+    assert not has_rest_flow(seen[-1])
     assert simulation._plastic_rest_shapes.version_for(seen[-1].state.history).statics is simulation.statics
     assert case.depth(seen[-1].surface) < 1e-6
 
@@ -269,7 +275,7 @@ def test_creep_keyed_to_zero_keeps_flow() -> None:
     case = PressedBall()
     # The key is set while the tool still presses.
     seen = frames(with_keyed_dials(case, lambda frame: {"plastic_creep": 20.0 if frame < 10.0 else 0.0}))
-    flows = [frame.state.history[FLOW] for frame in seen]
+    flows = [ball_flow(frame) for frame in seen]
     assert not np.array_equal(flows[8], flows[0])
     assert all(np.array_equal(one, flows[9]) for one in flows[10:])
 
@@ -291,13 +297,13 @@ def test_force_history_matches_flowed_shape() -> None:
     )
     for frame in simulation.frames():
         state, system = frame.state, simulation.islands[0].system
-        past = DeformationHistory.from_state(system, state)
+        past = system.deformation_history(state)
         if past is None or past.elastic_gradient is None:
             continue
         force = sum(one.value_gradient(state.positions)[1] for _, _, one in system.active_energies(state, inputs_now))
         loose = ~system.is_fixed
         assert np.abs(past.elastic_gradient - force)[loose].max() < 1e-9 * np.abs(force).max() + 1e-9
-    assert np.abs(state.history[FLOW] - np.eye(3)).max() > 0.1
+    assert np.abs(ball_flow(frame) - np.eye(3)).max() > 0.1
 
 
 def creeping_bar(**dials: Any) -> Scene:
@@ -366,7 +372,7 @@ def test_bake_resumes_around_stiffness_update(
     """A bake interrupted before, at or after the stiffness update ends in the same bytes."""
     whole = frame_bytes_of_bake(tmp_path / "whole", deep())
     cache = FrameCache(tmp_path / "whole", "Ball")
-    anew = next(number for number in cache.frame_numbers() if REST_FLOW in cache.read(number).state.history)
+    anew = next(number for number in cache.frame_numbers() if has_rest_flow(cache.read(number)))
     assert 2 < anew < cache.frame_numbers()[-1] - 4
     for stop in (anew - 1, anew, anew + 3):
         steps = bake(Simulation(deep()), FrameCache(tmp_path / str(stop), "Ball"))
@@ -384,12 +390,13 @@ def test_killed_plastic_bake_resumes_identically(shot: str, tmp_path: Path) -> N
     assert 15 <= kill_bake(tmp_path / "killed", "test_plastic", shot, 15) < 25
     whole = frame_bytes_of_bake(tmp_path / "whole", made())
     kept = FrameCache(tmp_path / "whole", made().name)
-    then, end = kept.read(15).state.history, kept.read(made().last).state.history
+    then, end, began = (
+        [one.terms for one in kept.read(number).state.history.blocks.values()] for number in (15, made().last, 1)
+    )
     # The body has flowed before the kill, and flows on after it.
-    flows = [name for name in end if name.partition(KEY_SEPARATOR)[2] in ("flow", "flow of folds")]
-    began = kept.read(1).state.history
-    assert max(np.abs(then[name] - began[name]).max() for name in flows) > 1e-3
-    assert max(np.abs(then[name] - end[name]).max() for name in flows) > 1e-3
+    for before, after in ((began, then), (then, end)):
+        changes = [np.abs(b[name] - a[name]).max() for a, b in zip(before, after, strict=True) for name in b]
+        assert max(changes) > 1e-3
     assert frame_bytes_of_bake(tmp_path / "killed", made()) == whole
 
 
@@ -402,7 +409,7 @@ def test_flow_is_independent_of_neighbour() -> None:
     other = replace(other, settings=replace(other.settings, resolution=300, plastic_yield=5.0, collide=False))
     both = replace(alone, bodies=(*alone.bodies, other))
     one, two = frames(alone)[-1], frames(both)[-1]
-    assert REST_FLOW in one.state.history
+    assert has_rest_flow(one)
     assert np.array_equal(one.shapes["Ball"], two.shapes["Ball"])
 
 

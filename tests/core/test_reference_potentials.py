@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix
 from damping_cases import assert_close, spring_chain
 from dampsim.core.materials import DeadLoad
 from dampsim.core.materials.springs import spring_energy
-from dampsim.core.objective.deformation_history import DeformationHistory
 from dampsim.core.objective.step_potential import StepPotential, ThetaWeights, step_start_forces
 from dampsim.core.system.discretization import BodyDiscretization
+from dampsim.core.system.history import DeformationHistory, History
 from dampsim.core.system.links import Links
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, assemble_system
@@ -104,7 +104,7 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
     kept = DeformationHistory(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
     later = step_start_forces(
-        system, State(0.0, x, 0 * x, 0 * x, kept.write_into(system, {})), inputs, FACTORS, h, share
+        system, State(0.0, x, 0 * x, 0 * x, system.with_deformation(History(), kept)), inputs, FACTORS, h, share
     )  # fmt: skip
     back = x - h * before_v
     if painted:

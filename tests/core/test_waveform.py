@@ -17,7 +17,6 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.papers.compare import bar as clamped_bar
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
-from dampsim.core.objective.deformation_history import DeformationHistory
 from dampsim.core.scene.parameters import TOLERANCES
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.substeps import choose_substeps
@@ -26,6 +25,7 @@ from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.objective import Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.static import solve_static_equilibrium
+from dampsim.core.system.history import DeformationHistory, History
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
@@ -340,9 +340,9 @@ def step_spectral_radius(system: System, dials: Controls, h: float) -> float:
         x[f] += dx
         velocity[f] = u
         past = DeformationHistory(velocity, None, None, np.array([[0.0, 1.0]]))
-        state = State(0.0, x, velocity, np.zeros_like(x), past.write_into(system, {}))
+        state = State(0.0, x, velocity, np.zeros_like(x), system.with_deformation(History(), past))
         after = advance(stepper, state, inputs, h, dials)
-        kept = DeformationHistory.from_state(system, after)
+        kept = system.deformation_history(after)
         assert kept is not None
         return np.concatenate([(after.positions - system.rest)[f].ravel(), kept.velocity[f].ravel()])
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from stored_history import history_bytes
 from woven_scenes import SwatchStepper, swatch, woven_body
 
 from builders import fixed_anchor, scene, static_body
@@ -29,6 +30,7 @@ from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLa
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.static import relax_dynamically
+from dampsim.core.system.history import BlockHistory, History, YarnHistory
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.yarns.over_under import over_under_pattern
@@ -121,7 +123,7 @@ def pull_out(
     for _ in range(round(way / speed / h)):
         places[pinned == end, 0] += speed * h
         iterations.append(loom.step(h, dials, places, 1e-6))
-    u, cloth = loom.yarn_history("yarn places"), loom.cloth
+    u, cloth = loom.yarns.positions, loom.cloth
     forces = loom.term.scaled_elastic(loom.factor).tensions(loom.state.positions, u)
     slid = np.abs(u - cloth.rest_arc_lengths)
     return float(np.linalg.norm(forces[(cloth.ends == end).any(axis=1)])), slid[slid > 1e-4], float(np.mean(iterations))
@@ -171,7 +173,12 @@ def test_free_fall_along_yarns(law: DeformationLaw) -> None:
     # The prediction of a step includes gravity, so that only rounding remains.
     fallen_by = pull * h**2 * 24 * 25 / 2.0
     np.testing.assert_allclose(loom.state.positions, loom.system.rest + fallen_by, atol=1e-12)
-    np.testing.assert_allclose(loom.yarn_history("yarn places"), loom.cloth.rest_arc_lengths, atol=1e-12)
+    np.testing.assert_allclose(loom.yarns.positions, loom.cloth.rest_arc_lengths, atol=1e-12)
+
+
+def state_with_yarns(positions: np.ndarray, yarns: YarnHistory) -> State:
+    """Return the state of a swatch at rest at positions (n, 3) m, with yarns."""
+    return State.at_rest(positions, history=History({"Swatch": BlockHistory(yarns=yarns)}))
 
 
 @pytest.mark.parametrize("law", [BackwardEulerLaw(), TauKappaLaw(0.8, 4e-5), TauKappaLaw(0.8, 2e-4)], ids=str)
@@ -181,7 +188,7 @@ def test_sliding_yarns_conserve_momentum(law: DeformationLaw) -> None:
     cloth, rng = loom.cloth, np.random.default_rng(0)
     speeds = np.where(cloth.can_slide, 0.1 * rng.standard_normal(len(cloth.node)), 0.0)
     x = loom.system.rest + 2e-4 * rng.standard_normal(loom.system.rest.shape)
-    loom.state = replace(State.at_rest(x), history={"Swatch\x1fyarn speeds": speeds})
+    loom.state = state_with_yarns(x, replace(YarnHistory.at_rest(cloth.rest_arc_lengths), speeds=speeds))
     masses, w = cloth.masses(cloth.rest_arc_lengths), cloth.directions(x, cloth.rest_arc_lengths)
 
     def momentum(v: np.ndarray, du: np.ndarray) -> np.ndarray:
@@ -189,8 +196,8 @@ def test_sliding_yarns_conserve_momentum(law: DeformationLaw) -> None:
 
     before = momentum(loom.state.velocities, speeds)
     loom.step(1e-4, YarnDials(0.3, 1e-3, 1e-3, 3e-3, 0.016), tolerance=1e-5, law=law)
-    after = momentum(loom.state.velocities, loom.yarn_history("yarn speeds"))
-    assert np.abs(loom.yarn_history("yarn speeds") - speeds).max() > 0.01
+    after = momentum(loom.state.velocities, loom.yarns.speeds)
+    assert np.abs(loom.yarns.speeds - speeds).max() > 0.01
     # The error is the tolerance of the step. In longer steps the neglected rotation of yarns would matter.
     np.testing.assert_allclose(after, before, atol=1e-5 * np.linalg.norm(before))
 
@@ -205,7 +212,7 @@ def slid_loom() -> SwatchStepper:
     places = loom.cloth.rest_arc_lengths + np.where(
         loom.cloth.can_slide, rng.uniform(-2e-3, 2e-3, len(loom.cloth.node)), 0.0
     )
-    loom.state = replace(State.at_rest(x), history={"Swatch\x1fyarn places": places})
+    loom.state = state_with_yarns(x, YarnHistory.at_rest(places))
     return loom
 
 
@@ -218,8 +225,8 @@ def test_backward_euler_ignores_reference_motion() -> None:
         loom.step(2e-3, YarnDials(0.3, 1e-5, 1e-4), tolerance=1e-10)
     # The error is the tolerance; the yarns slide by a thousand times as much.
     np.testing.assert_allclose(other.state.positions, one.state.positions, atol=1e-10)
-    np.testing.assert_allclose(other.yarn_history("yarn places"), one.yarn_history("yarn places"), atol=1e-10)
-    assert np.abs(one.yarn_history("yarn speeds")).max() * 2e-3 > 1e-7
+    np.testing.assert_allclose(other.yarns.positions, one.yarns.positions, atol=1e-10)
+    assert np.abs(one.yarns.speeds).max() * 2e-3 > 1e-7
 
 
 def test_yarn_sliding_by_pin_acceleration() -> None:
@@ -235,7 +242,7 @@ def test_yarn_sliding_by_pin_acceleration() -> None:
         for step in range(1, 61):
             way = way if heavy else -pull * h**2 * step * (step + 1) / 2.0
             loom.step(h, dials, pins + way)
-        found.append((loom.state.positions - way, loom.yarn_history("yarn places") - loom.cloth.rest_arc_lengths))
+        found.append((loom.state.positions - way, loom.yarns.positions - loom.cloth.rest_arc_lengths))
     (x, slid), (carried, along) = found
     # Halfway through, the crosswise yarns have slid by three pitches.
     far = np.abs(slid).max()
@@ -292,7 +299,7 @@ def test_normal_force_of_taut_yarns() -> None:
     x[centre, 2] = 0.005
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
-    cloth, pressed = loom.cloth, loom.yarn_history("yarn presses")
+    cloth, pressed = loom.cloth, loom.yarns.normal_forces
     # Equal tensions of both yarns cause no normal force; opposite bends do.
     mine = cloth.node == centre
     assert pressed[mine] == pytest.approx(0.0, abs=1e-9 * cloth.material.stretch)
@@ -300,12 +307,12 @@ def test_normal_force_of_taut_yarns() -> None:
     x[along, 2] = 0.01
     loom.state = State.at_rest(x)
     loom.step(1e-3, YarnDials(0.0, 0.0))
-    tension = loom.term.scaled_elastic(loom.factor).tensions(x, loom.yarn_history("yarn places"))
+    tension = loom.term.scaled_elastic(loom.factor).tensions(x, loom.yarns.positions)
     sides = [
         tension[cloth.outgoing_segment[k]][2] - tension[cloth.incoming_segment[k]][2] for k in np.flatnonzero(mine)
     ]
-    assert loom.yarn_history("yarn presses")[mine] == pytest.approx(0.5 * abs(sides[0] - sides[1]), rel=1e-9)
-    assert loom.yarn_history("yarn presses")[mine].min() > 0.0
+    assert loom.yarns.normal_forces[mine] == pytest.approx(0.5 * abs(sides[0] - sides[1]), rel=1e-9)
+    assert loom.yarns.normal_forces[mine].min() > 0.0
 
 
 # Duration that shows the effect of damping: a hanging or flapping patch has completed a swing.
@@ -327,7 +334,7 @@ def mean_kinetic_energy(motion: str, dials: YarnDials) -> float:
         speed = np.zeros_like(rest)
         if motion == "flapping":
             speed[:, 2] = 2.0 * np.sin(3.0 * np.pi * rest[:, 0] / rest[:, 0].max()) * (pins == 0.0)
-        loom.state = State(0.0, rest, speed, np.zeros_like(rest), {})
+        loom.state = State(0.0, rest, speed, np.zeros_like(rest))
     total = []
     for _ in range(round(SECONDS[motion] / 2.5e-3)):
         loom.step(2.5e-3, dials, tolerance=1e-4)
@@ -428,9 +435,9 @@ def scene_with_pulled_yarn(last: int = 20) -> Scene:
 @pytest.mark.slow
 def test_yarn_history_is_in_every_frame() -> None:
     frames = list(Simulation(scene_with_pulled_yarn(14)).frames())
-    names = {name.partition("\x1f")[2] for name in frames[-1].state.history}
+    names = {name for _, name in history_bytes(frames[-1].state.history)}
     assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
-    places = [frame.state.history["Swatch\x1fyarn places"] for frame in frames[1:]]
+    places = [frame.state.history.block("Swatch").yarns.positions for frame in frames[1:]]
     # The pulled yarn keeps sliding.
     assert np.abs(places[-1] - places[0]).max() > 0.05
 
@@ -460,9 +467,7 @@ def test_killed_bake_resumes_bit_identically(what: str, tmp_path: Path) -> None:
         for at in (tmp_path / "whole", folder):
             kept = FrameCache(at, "Swatch").read(frame.number)
             assert kept.state.positions.tobytes() == frame.state.positions.tobytes()
-            assert {k: v.tobytes() for k, v in kept.state.history.items()} == {
-                k: v.tobytes() for k, v in frame.state.history.items()
-            }
+            assert history_bytes(kept.state.history) == history_bytes(frame.state.history)
 
 
 @pytest.mark.slow
@@ -473,7 +478,8 @@ def test_crossings_keep_order_when_shaken() -> None:
     one = replace(body, motion=lambda frame: points + np.array([0.0, 0.0, 0.3 * np.sin(1.1 * (frame - 1.0))]))
     for frame in Simulation(scene(one, last=24)).frames():
         frames.append(frame)
-        u = frame.state.history.get("Swatch\x1fyarn places", loom_.cloth.rest_arc_lengths)
+        yarns = frame.state.history.block("Swatch").yarns
+        u = loom_.cloth.rest_arc_lengths if yarns is None else yarns.positions
         assert (loom_.cloth.lengths(u) > loom_.cloth.min_lengths).all()
     assert np.isfinite(frames[-1].surface).all()
 
@@ -511,5 +517,4 @@ def test_resumed_frames_of_large_weave() -> None:
     whole = list(made().frames())
     for frame, again in zip(whole[4:], made().frames(whole[3]), strict=True):
         assert frame.state.positions.tobytes() == again.state.positions.tobytes()
-        for name, value in frame.state.history.items():
-            assert value.tobytes() == again.state.history[name].tobytes()
+        assert history_bytes(frame.state.history) == history_bytes(again.state.history)

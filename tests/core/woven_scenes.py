@@ -13,6 +13,7 @@ from dampsim.core.scene.body import Body
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw
 from dampsim.core.steppers.woven import WeaveStepper
+from dampsim.core.system.history import YarnHistory
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, assemble_system
@@ -80,9 +81,12 @@ class SwatchStepper:
         assert report.outcome.name == "CONVERGED"
         return report.iterations
 
-    def yarn_history(self, name: str) -> np.ndarray:
-        """Return a yarn history of the state by name."""
-        return self.state.history[f"{self.system.blocks[0].name}\x1f{name}"]
+    @property
+    def yarns(self) -> YarnHistory:
+        """Yarns of the state after a step."""
+        yarns = self.state.history.block(self.system.name).yarns
+        assert yarns is not None
+        return yarns
 
     @property
     def kinetic(self) -> float:

@@ -66,13 +66,12 @@ class DampedSystem:
         """Return the state at the end of a step, with the hard pins at their targets."""
         pinned_positions = self.system.with_pins(positions, inputs)
         pin_velocities = tuple(BlockInputs(one.start, (one.end - one.start) / h) for one in inputs)
-        memory = self.system.updated_history(state.history, pinned_positions)
         return State(
             state.time + h,
             pinned_positions,
             self.system.with_pins(velocities, pin_velocities),
             np.zeros_like(pinned_positions),
-            memory,
+            self.system.updated_history(state.history, pinned_positions),
         )
 
 

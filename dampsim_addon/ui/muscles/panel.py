@@ -9,8 +9,6 @@ from bpy.types import Context, Panel, UILayout, UIList
 
 from ....core.bodies.registry import kind_by_name
 from ....core.scene.muscles import MuscleOverride, SensorType
-from ....core.system.state import history_of_block
-from ....core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column
@@ -31,9 +29,9 @@ def displayed_values(obj: bpy.types.Object, context: Context) -> tuple[list[bool
     view = body_view(obj, context.scene)
     if view is None:
         return [], []
-    history = history_of_block(view.state.history, view.block.name)
-    on = [bool(row[0]) for row in history[MUSCLES_KEY]] if MUSCLES_KEY in history else []
-    return on, [float(one) for one in history.get(SENSORS_KEY, ())]
+    history = view.state.history.block(view.block.name)
+    on = [] if history.muscles is None else history.muscles.is_on.tolist()
+    return on, [] if history.sensors is None else history.sensors.tolist()
 
 
 def sensor_text(sensor: bpy.types.PropertyGroup, value: float) -> str:

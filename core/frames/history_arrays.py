@@ -1,0 +1,162 @@
+"""Serialisation of a history as named arrays, for frame files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..contact.contact_history import ContactHistory, Impact, SupportModes
+from ..system.history import (
+    BlockHistory,
+    ContractionLag,
+    DeformationHistory,
+    History,
+    MuscleHistory,
+    SystemContacts,
+    YarnHistory,
+    YarnSleep,
+)
+
+# Suffix of the name of a term's reference flow.
+_REFERENCE_SUFFIX = ", where its stiffness is found"
+
+
+def history_arrays(history: History) -> dict[str, dict[str, Array]]:
+    """Return the arrays of a history, by block and by name; those of a system are among its first block's."""
+    found = {}
+    for name in sorted({*history.blocks, *history.contacts}):
+        found[name] = _block_arrays(history.block(name))
+        if name in history.contacts:
+            found[name] |= _contact_arrays(history.contacts[name])
+    return found
+
+
+def history_from_arrays(arrays: Mapping[str, Mapping[str, Array]]) -> History:
+    """Return the history in arrays; the inverse of history_arrays(). Raises ValueError for wrong shapes."""
+    blocks, contacts = {}, {}
+    for name, own in arrays.items():
+        reader = _ArrayReader(own)
+        if "contacts" in own:
+            contacts[name] = _read_contacts(reader)
+        blocks[name] = _read_block(reader)
+    return History(blocks, contacts)
+
+
+class _ArrayReader:
+    """Arrays of a block. Each one can be taken once; `rest` holds the others."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.rest = dict(arrays)
+
+    def take(self, name: str, *shape: int) -> Array:
+        """Return an array, where -1 stands for any size. Raises ValueError if it is missing or has another shape."""
+        found = self.rest.pop(name, None)
+        sides = () if found is None else found.shape
+        if (
+            found is None
+            or len(sides) != len(shape)
+            or any(k not in (-1, n) for k, n in zip(shape, sides, strict=True))
+        ):
+            raise ValueError(f"its {name} is missing or has another shape")
+        return found
+
+    def take_optional(self, name: str, *shape: int) -> Array | None:
+        """Return an array as take() does; None if it is missing."""
+        return self.take(name, *shape) if name in self.rest else None
+
+    def take_acceleration(self, name: str) -> Array | None:
+        """Return an acceleration (3,) or (n, 3) m/s^2, if any."""
+        return self.take(name, *(-1,) * (self.rest[name].ndim - 1), 3) if name in self.rest else None
+
+
+def _block_arrays(one: BlockHistory) -> dict[str, Array]:
+    deformation, muscles, lag = one.deformation, one.muscles, one.contraction_lag
+    yarns, sleep = one.yarns, one.yarn_sleep
+    found: dict[str, Any] = {
+        **one.terms,
+        **{f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
+        "deformation velocity": deformation and deformation.velocity,
+        "elastic force": deformation and deformation.elastic_gradient,
+        "elastic force rate": deformation and deformation.force_rate,
+        "still": deformation and deformation.sleep_counters[0],
+        "pull from outside": deformation and next(iter(deformation.accelerations), None),
+        "muscles": muscles and np.column_stack([muscles.is_on, muscles.due_ticks]),
+        "sensors": one.sensors,
+        "contraction lag": lag and np.array([lag.lag, lag.lag_rate, lag.keyed_rate]),
+        "yarn places": yarns and yarns.positions,
+        "yarn speeds": yarns and yarns.speeds,
+        "yarn anchors": yarns and yarns.anchors,
+        "yarn presses": yarns and yarns.normal_forces,
+        "yarns still": sleep and np.array([sleep.still_steps, *sleep.dial_values]),
+        "pull on yarns": sleep and sleep.acceleration,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _read_block(reader: _ArrayReader) -> BlockHistory:
+    deformation = yarns = yarn_sleep = None
+    if (velocity := reader.take_optional("deformation velocity", -1, 3)) is not None:
+        deformation = DeformationHistory(
+            velocity,
+            reader.take_optional("elastic force", *velocity.shape),
+            reader.take_optional("elastic force rate", *velocity.shape),
+            reader.take("still", 2)[None],
+            (reader.take_acceleration("pull from outside"),),
+        )
+    if (places := reader.take_optional("yarn places", -1)) is not None:
+        anchors, normal_forces = (reader.take(name, len(places)) for name in ("yarn anchors", "yarn presses"))
+        yarns = YarnHistory(places, anchors, normal_forces, reader.take_optional("yarn speeds", len(places)))
+    acceleration = reader.take_acceleration("pull on yarns")
+    if (still := reader.take_optional("yarns still", -1)) is not None:
+        yarn_sleep = YarnSleep(float(still[0]), still[1:].copy(), acceleration)
+    switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
+    sensors = reader.take_optional("sensors", -1)
+    reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
+    reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
+    return BlockHistory(
+        deformation,
+        reader.rest,
+        reference_flows,
+        None if switches is None else MuscleHistory(switches[:, 0] > 0.0, switches[:, 1].copy()),
+        sensors,
+        None if lag is None else ContractionLag(*lag.tolist()),
+        yarns,
+        yarn_sleep,
+    )
+
+
+def _contact_arrays(one: SystemContacts) -> dict[str, Array]:
+    contacts, supports = one.contacts, np.zeros((len(one.support_modes), 80))
+    for row, modes in zip(supports, one.support_modes, strict=True):
+        if modes is not None:
+            counts = modes.pressed_count, modes.sticking_count
+            row[:] = [*counts, *modes.compliance, *modes.shapes.ravel(), *modes.contact_stiffness.ravel()]
+    impacts = [
+        [k.region, k.other, k.contact_steps, k.approach_speed, k.rebound_speed, *k.normal, *k.support_velocity]
+        for k in one.impacts
+    ]
+    return {
+        "contacts": np.column_stack([contacts.keys, contacts.slips, contacts.forces, contacts.depths]),
+        "impacts": np.array(impacts, dtype=float).reshape(-1, 11),
+        "held": supports,
+        "contact dials": one.dial_values,
+    }
+
+
+def _read_contacts(reader: _ArrayReader) -> SystemContacts:
+    numbers = reader.take("contacts", -1, 9)
+    slips, forces, depths = (numbers[:, part].copy() for part in (slice(4, 7), 7, 8))
+    impacts = tuple(
+        Impact(int(n[0]), int(n[1]), int(n[2]), float(n[3]), float(n[4]), n[5:8].copy(), n[8:].copy())
+        for n in reader.take("impacts", -1, 11)
+    )
+    # Rows of regions without a support are zero.
+    supports = tuple(
+        SupportModes(int(n[0]), int(n[1]), n[2:8].copy(), *n[8:].reshape(2, 6, 6).copy()) if n[0] > 0.0 else None
+        for n in reader.take("held", -1, 80)
+    )
+    contacts = ContactHistory(numbers[:, :4].astype(np.int64), slips, forces, depths)
+    return SystemContacts(contacts, impacts, supports, reader.take("contact dials", -1))

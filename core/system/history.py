@@ -1,0 +1,198 @@
+"""History of a state: what the next step needs to know of earlier ones, besides positions and velocities.
+
+Frame files store it as named arrays, see frames/history_arrays.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ..base.arrays import Array, Mask
+from ..contact.contact_history import ContactHistory, Impact, SupportModes
+
+
+@dataclass(frozen=True)
+class DeformationHistory:
+    """Deformation history of the waveform law at the end of a step, of one block or of all b blocks of a system.
+
+    See docs/explanation/physics/02-settle-law.md.
+
+    velocity: (n, 3) m/s, of the deformation alone.
+    elastic_gradient: (n, 3) N, gradient of the elastic energy over each block's stiffness factor; None if it has to be
+        recomputed.
+    force_rate: (n, 3) N/s, its rate of change during the step; None likewise.
+    sleep_counters: (b, 2), for each block the number of still steps, and its stiffness factor in them.
+    accelerations: external acceleration of each block in the step, see BlockInputs; empty if not recorded.
+    """
+
+    velocity: Array
+    elastic_gradient: Array | None
+    force_rate: Array | None
+    sleep_counters: Array
+    accelerations: tuple[Array | None, ...] = ()
+
+    @staticmethod
+    def concatenate(parts: Sequence[DeformationHistory]) -> DeformationHistory:
+        """Concatenate the histories of consecutive blocks."""
+        forces = [one.elastic_gradient for one in parts if one.elastic_gradient is not None]
+        rates = [one.force_rate for one in parts if one.force_rate is not None]
+        return DeformationHistory(
+            np.concatenate([one.velocity for one in parts]),
+            np.concatenate(forces) if len(forces) == len(parts) else None,
+            np.concatenate(rates) if len(rates) == len(parts) else None,
+            np.concatenate([one.sleep_counters for one in parts]),
+            tuple(acceleration for one in parts for acceleration in one.accelerations),
+        )
+
+    def part(self, block: int, nodes: slice) -> DeformationHistory:
+        """Return the history of a block, given by its index and its nodes."""
+        return DeformationHistory(
+            self.velocity[nodes],
+            None if self.elastic_gradient is None else self.elastic_gradient[nodes],
+            None if self.force_rate is None else self.force_rate[nodes],
+            self.sleep_counters[block : block + 1],
+            self.accelerations[block : block + 1],
+        )
+
+
+@dataclass(frozen=True)
+class YarnHistory:
+    """Yarns of woven cloth at the end of a step, two at each crossing.
+
+    positions: (p,) m, sliding positions.
+    anchors: (p,) m, of friction.
+    normal_forces: (p,) N.
+    speeds: (p,) m/s, of sliding; None at rest.
+    """
+
+    positions: Array
+    anchors: Array
+    normal_forces: Array
+    speeds: Array | None = None
+
+    @staticmethod
+    def at_rest(positions: Array) -> YarnHistory:
+        """Return yarns at rest without friction at positions (p,) m."""
+        return YarnHistory(positions, positions, np.zeros(len(positions)))
+
+
+@dataclass(frozen=True)
+class YarnSleep:
+    """Sleep counter of woven cloth.
+
+    still_steps: number of steps without motion.
+    dial_values: (k,) settings of the yarns in them.
+    acceleration: external acceleration in them, see BlockInputs.
+    """
+
+    still_steps: float
+    dial_values: Array
+    acceleration: Array | None
+
+
+@dataclass(frozen=True)
+class MuscleHistory:
+    """Switches of the muscles of a block. is_on: (m,).  due_ticks: (m,) ticks for which each was due to switch."""
+
+    is_on: Mask
+    due_ticks: Array
+
+
+@dataclass(frozen=True)
+class ContractionLag:
+    """Lag of fibres behind their keyed contraction, see settle/contraction_lag.py.
+
+    lag: e.  lag_rate: e' in 1/s.  keyed_rate: r' of the last step in 1/s.
+    """
+
+    lag: float = 0.0
+    lag_rate: float = 0.0
+    keyed_rate: float = 0.0
+
+
+@dataclass(frozen=True)
+class BlockHistory:
+    """History of one block. A part is None where the block has no such history.
+
+    terms: variables of force terms, such as the plastic flow, by the terms' own names.
+    reference_flows: plastic flow at which the stiffness at rest is taken, by term; missing for the modelled shape.
+    sensors: (s,) last value of each sensor.
+    """
+
+    deformation: DeformationHistory | None = None
+    terms: Mapping[str, Array] = field(default_factory=dict)
+    reference_flows: Mapping[str, Array] = field(default_factory=dict)
+    muscles: MuscleHistory | None = None
+    sensors: Array | None = None
+    contraction_lag: ContractionLag | None = None
+    yarns: YarnHistory | None = None
+    yarn_sleep: YarnSleep | None = None
+
+
+@dataclass(frozen=True)
+class SystemContacts:
+    """Contact history of a system at the end of a step.
+
+    contacts: contacts that were closed.
+    impacts: one for each pair of regions, or of a region and a kinematic surface, in contact.
+    support_modes: of each region; None without a support.
+    dial_values: (k,) contact settings in the step.
+    """
+
+    contacts: ContactHistory
+    impacts: tuple[Impact, ...]
+    support_modes: tuple[SupportModes | None, ...]
+    dial_values: Array
+
+
+_NO_HISTORY = BlockHistory()
+
+
+@dataclass(frozen=True)
+class History:
+    """History of a state.
+
+    blocks: by block name; blocks without history may be missing.
+    contacts: of each system that has had contacts, by its name (System.name).
+    """
+
+    blocks: Mapping[str, BlockHistory] = field(default_factory=dict)
+    contacts: Mapping[str, SystemContacts] = field(default_factory=dict)
+
+    def block(self, name: str) -> BlockHistory:
+        """Return the history of a block; an empty one if it has none."""
+        return self.blocks.get(name, _NO_HISTORY)
+
+    def with_block(self, name: str, block: BlockHistory) -> History:
+        """Return the history with that of one block replaced."""
+        return replace(self, blocks={**self.blocks, name: block})
+
+    def subset(self, names: Sequence[str]) -> History:
+        """Return the history of the blocks and systems with given names."""
+        return History(
+            {name: self.blocks[name] for name in names if name in self.blocks},
+            {name: self.contacts[name] for name in names if name in self.contacts},
+        )
+
+    @staticmethod
+    def merge(parts: Sequence[History]) -> History:
+        """Return the common history of different blocks."""
+        return History(
+            {name: one for part in parts for name, one in part.blocks.items()},
+            {name: one for part in parts for name, one in part.contacts.items()},
+        )
+
+    def without_deformation(self) -> History:
+        """Return the history without that of the waveform law."""
+        return replace(self, blocks={name: replace(one, deformation=None) for name, one in self.blocks.items()})
+
+    def at_rest(self) -> History:
+        """Return the history without that of any motion."""
+        resting = {
+            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), yarn_sleep=None)
+            for name, one in self.without_deformation().blocks.items()
+        }
+        return replace(self, blocks=resting)
