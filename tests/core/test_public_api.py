@@ -62,6 +62,20 @@ def test_exports_match_typed_imports() -> None:
     assert set(core.__all__) <= set(dir(core))
 
 
+def test_addon_imports_exports_from_core() -> None:
+    modules = {(module.removeprefix("dampsim."), name) for name, module in typed_imports().items()}
+    # A package that offers the same names.
+    modules |= {
+        ("core.scene.parameters", name) for module, name in modules if module.startswith("core.scene.parameters")
+    }
+    found = []
+    for path in sorted((ROOT / "dampsim_addon").rglob("*.py")):
+        imports = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.ImportFrom)]
+        names = [(node.module, alias.name) for node in imports if node.level for alias in node.names]
+        found += [(path.name, *name) for name in names if name in modules]
+    assert found == []
+
+
 def test_unknown_export_raises() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Unknown'"):
         _ = core.Unknown

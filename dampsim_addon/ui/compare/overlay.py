@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from bpy.types import Context
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index
 from ...status.results import Ghosts
 
 # Distinguishable with any colour vision, after Okabe and Ito. Orange is left out: Blender outlines selections in it.

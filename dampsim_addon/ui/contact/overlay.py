@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....core.base.arrays import Array
-from ....core.frames.frame import Frame
+from ....core import Array, Frame, Simulation
 from ....core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
-from ....core.simulation.simulation import Simulation
 
 # Length of the line of the largest force, relative to the body's size: lines compare forces, and labels quantify them.
 _MAX_LINE_LENGTH = 0.2

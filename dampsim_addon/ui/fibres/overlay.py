@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....core.base.arrays import Array
-from ....core.frames.frame import Frame
+from ....core import Array, Frame, Simulation
 from ....core.measure.fibres import fibre_state
-from ....core.simulation.simulation import Simulation
 
 _STRETCHED_COLOR, _REST_COLOR, _CONTRACTED_COLOR = (
     np.array([0.3, 0.6, 1.0]),

@@ -7,8 +7,7 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.muscles import MuscleOverride, SensorType
+from ....core import MuscleOverride, SensorType, kind_by_name
 from ....core.system.state import history_of_block
 from ....core.system.switched_springs import MUSCLES_KEY, SENSORS_KEY
 from ...blender.sampler import frame_rate

@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....core.base.arrays import Array, Index
-from ....core.frames.frame import Frame
+from ....core import Array, Frame, Index, Simulation
 from ....core.measure.flow import plastic_strain
-from ....core.simulation.simulation import Simulation
 from ..compare.overlay import vertex_normals
 
 # Offset in front of the surface, relative to the size, so that the surface does not hide the colours.

@@ -14,12 +14,9 @@ from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
 from mathutils import Vector
 
-from ....core.base.arrays import Array, Index
-from ....core.base.errors import DampSimError
-from ....core.frames.frame import Frame
+from ....core import Array, DampSimError, Frame, Index, Simulation
 from ....core.geometry.mesh.rigid_motion import fit_rigid_motion
 from ....core.materials.assembly import element_edges
-from ....core.simulation.simulation import Simulation
 from ....core.system.state import State
 from ... import live
 from ...model.objects import visible_simulated
