@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 
-from ..core.base.errors import ParameterError
+from ..core import ParameterError
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing

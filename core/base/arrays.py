@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+"""Array of floating-point numbers, in double precision."""
 Index = NDArray[np.int64]
+"""Array of indices, from 0."""
 # Blender's precision: half the memory, for long motions of many vertices.
 SinglePrecisionArray = NDArray[np.float32]
 Mask = NDArray[np.bool_]

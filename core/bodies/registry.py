@@ -11,6 +11,7 @@ from .springs import SpringsKind
 from .weave import WeaveKind
 
 KINDS: tuple[type[BodyKind], ...] = (SolidKind, SpringsKind, ClothKind, RopeKind, WeaveKind)
+"""All kinds of bodies. Body.kind is the `name` of one of them."""
 
 
 def kind_by_name(name: str) -> type[BodyKind]:

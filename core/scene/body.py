@@ -30,6 +30,7 @@ def _no_edges() -> Index:
 class Body:
     """Geometry, settings and animation of one simulated object.
 
+    Arrays are in world space. Simulation checks them, and raises one of the user errors if they are not valid.
     A map (v,) holds the painted weight of each vertex, and is None if it is not painted.
 
     surface: the surface at rest.

@@ -12,11 +12,11 @@ from .parameters import ColliderSettings
 
 @dataclass(frozen=True)
 class Collider:
-    """Surface that bodies collide with.
+    """Surface that bodies collide with. Simulation raises MeshError or SceneError if it is not valid.
 
     name: unique among the colliders of the scene.
     vertices: (v, 3) m at the first frame.
-    triangles: (t, 3); empty for an infinite plane.
+    triangles: (t, 3), in any orientation; empty for an infinite plane.
     motion: animated positions of the vertices, whose number is constant.
     settings_by_frame: its settings at a frame, which must be that of the last call of motion; None for the defaults.
     is_plane: whether it is an infinite plane. Its three vertices are then a point of the plane, and that point moved

@@ -36,7 +36,7 @@ class LinkPoint:
 
 @dataclass(frozen=True)
 class Link:
-    """Connection between two points.
+    """Connection between two points. Simulation raises SceneError if an owner is not part of the scene.
 
     name: name used in messages.
     first, second: the points. They have different owners, at least one of which is a body.

@@ -17,6 +17,8 @@ from .link import Anchor, Link
 class Scene:
     """Bodies that are simulated together, with their links and colliders.
 
+    Simulation raises SceneError if the scene is not valid.
+
     bodies: one or more.
     fps: frames per second.
     gravity: (3,) m/s^2; if keyframed, at the first frame.

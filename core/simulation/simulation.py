@@ -81,7 +81,7 @@ _CACHED_INTEGRATIONS = 2
 
 
 class Simulation:
-    """Scene that is ready to run.
+    """Scene that is ready to run. frames() yields the simulated frames; bake() also stores them in a FrameCache.
 
     scene: the simulated scene.
     assembly: the systems built from it; reusable for a scene with the same model fingerprint.

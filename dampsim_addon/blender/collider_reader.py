@@ -7,8 +7,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
-from ...core.base.errors import MeshError, SceneError
+from ...core import Array, Index, MeshError, SceneError
 from .animation import animated_paths
 from .modifiers import can_change_topology
 from .sampler import check_scale, world_matrix, world_vertices

@@ -10,7 +10,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
+from ...core import Array, Index
 
 _HANDLES = ("co", "handle_left", "handle_right")
 # Weight of the rest positions in the least-squares fit of control points, relative to that of the samples.

@@ -6,7 +6,8 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Index, Mask
+from ...core import Index
+from ...core.base.arrays import Mask
 
 
 def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:

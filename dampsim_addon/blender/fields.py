@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
-from ...core.fields.field import (
-    ExternalForces,
-    Falloff,
-    FalloffType,
-    ForceField,
-    ForceFieldShape,
-    ForceFieldSide,
-    ForceFieldType,
-)
+from ...core import ExternalForces, Falloff, FalloffType, ForceField, ForceFieldShape, ForceFieldSide, ForceFieldType
 from .animation import animated_paths
 from .sampler import gravity
 

@@ -12,7 +12,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
+from ...core import Array, Index
 
 HAIR_MODIFIER = "DampSim Hair"
 # Attributes of the points: rest position (wires), guide point and weight (hair).

@@ -8,7 +8,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.errors import SceneError
+from ...core import SceneError
 from .modifiers import DEFORMING, can_change_topology, deform_stack
 
 

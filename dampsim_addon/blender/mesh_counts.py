@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 
-from ...core.base.errors import MeshError
+from ...core import MeshError
 from .animation import animated_paths
 from .modifiers import DEFORMING, deform_stack, topology_modifiers
 

@@ -9,8 +9,8 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Index, SinglePrecisionArray
-from ...core.base.errors import SceneError
+from ...core import Index, SceneError
+from ...core.base.arrays import SinglePrecisionArray
 from .animation import animated_paths
 from .dampsim_names import PREFIX, is_dampsim_name
 from .sampler import mesh_positions

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core.base.errors import SceneError
+from ...core import SceneError
 
 
 def call_operator(operator: Callable[..., Any], failure: str, fix: str, **arguments: Any) -> None:

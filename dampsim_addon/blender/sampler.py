@@ -11,8 +11,8 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, SinglePrecisionArray
-from ...core.base.errors import MeshError
+from ...core import Array, MeshError
+from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
 from .dampsim_names import LIVE_MODIFIER, is_dampsim_name
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements

@@ -8,7 +8,7 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
+from ...core import Array
 
 
 def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:

@@ -11,7 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
+from ...core import Array, Index
 
 YARN_MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"

@@ -13,7 +13,7 @@ from typing import Any
 
 import bpy
 
-from ...core.base.errors import DampSimError, ParameterError
+from ...core import DampSimError, ParameterError
 from ..farm import report_file
 from ..work.cancellation import Cancelled
 from . import bake_commands, cache_commands, compare_commands, farm_commands, walk_commands, work_unit

@@ -10,8 +10,7 @@ from typing import Any
 
 import bpy
 
-from ...core.base.errors import CacheError, DampSimError, StaleCacheError
-from ...core.scene.parameters import PARAMETERS
+from ...core import PARAMETERS, CacheError, DampSimError, StaleCacheError
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
 from ..compare import picture_strip

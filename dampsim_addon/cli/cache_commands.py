@@ -8,7 +8,7 @@ import time
 from dataclasses import asdict
 from typing import Any
 
-from ...core.base.errors import CacheError
+from ...core import CacheError
 from ..jobs.cache_cleanup import remove_unused_cache, unused_caches
 from .bake_commands import Report
 

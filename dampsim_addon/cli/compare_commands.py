@@ -8,9 +8,8 @@ from typing import Any
 
 import bpy
 
-from ...core.base.errors import SceneError
+from ...core import PARAMETERS, SceneError
 from ...core.literature.papers import compare
-from ...core.scene.parameters import PARAMETERS
 from ..compare import sweep
 from ..compare.checkpoint import SweepCheckpoint
 from ..work.steps import run_steps

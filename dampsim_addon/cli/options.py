@@ -9,7 +9,7 @@ from typing import Any
 
 import bpy
 
-from ...core.scene.parameters import PARAMETERS
+from ...core import PARAMETERS
 from ..model.objects import simulated_in_scene
 from ..work.cancellation import Cancelled
 from ..work.steps import Step

@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 
-from ...core.base.errors import DampSimError
+from ...core import DampSimError
 from ...core.gait.gait_search import WalkSearch
 from ..jobs.walk import apply_walk, search_walks
 from ..work.steps import run_steps

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import SceneError
+from ...core import Array, SceneError, SettleCurve
 from ...core.frames.arrays_file import ArraysFile, open_regular_file, pack_arrays
 from ...core.frames.partial_file import open_new_file
-from ...core.measure.curve import SettleCurve
 
 _ARRAYS = ("frames", "measured", "predicted", "envelope")
 # Exceptions that reading a damaged file raises.

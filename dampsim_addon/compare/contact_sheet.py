@@ -9,8 +9,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import SceneError
+from ...core import Array, SceneError
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.operator_calls import call_operator
 from ..blender.sampler import Sampler

@@ -7,10 +7,8 @@ from collections.abc import Generator
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Index
+from ...core import PARAMETERS, Body, Index, StiffnessBy
 from ...core.materials.assembly import element_edges
-from ...core.scene.body import Body
-from ...core.scene.parameters import PARAMETERS, StiffnessBy
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
 from ..model.properties import VARIANT_DIALS

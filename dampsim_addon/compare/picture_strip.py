@@ -9,7 +9,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
+from ...core import Array
 from ..model.caches import frame_cache
 from ..work.steps import Step
 from . import contact_sheet

@@ -14,14 +14,9 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import DampSimError, SceneError
-from ...core.frames.frame import Frame
+from ...core import PARAMETERS, Array, DampSimError, Frame, SceneError, SettleCurve, Simulation, simulation_curve
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
-from ...core.measure.curve import SettleCurve, simulation_curve
-from ...core.scene.parameters import PARAMETERS
-from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler, Sampler
 from ..farm import report_file
 from ..live.liveness import check_displayable

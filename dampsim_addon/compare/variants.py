@@ -6,13 +6,9 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from ...core.frames.frame import Frame
-from ...core.scene.body import Body
+from ...core import PARAMETERS, Body, Frame, Scene, Simulation
 from ...core.scene.fingerprint import model_fingerprint
-from ...core.scene.parameters import PARAMETERS
-from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
-from ...core.simulation.simulation import Simulation
 from ..jobs.prepare import prepare_simulation
 from ..work.steps import Step
 

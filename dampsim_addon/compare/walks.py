@@ -8,8 +8,7 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import SceneError
+from ...core import Array, SceneError
 from ...core.simulation.assembly import Assembly
 from ..blender.sampler import GroupSampler
 from ..jobs.prepare import prepare_simulation

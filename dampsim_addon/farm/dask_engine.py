@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ...core.base.errors import DampSimError
+from ...core import DampSimError
 from . import child
 from .job_queue import JobQueue
 from .local_engine import unit_command

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...core.base.errors import DampSimError
+from ...core import DampSimError
 from . import report_file
 from .job_queue import problem_text
 from .shots import LOG, NO_WEDGE, REPORT, UNITS

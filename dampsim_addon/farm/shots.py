@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...core.base.errors import DampSimError, ParameterError
-from ...core.scene.parameters import PARAMETERS
+from ...core import PARAMETERS, DampSimError, ParameterError
 from . import report_file
 
 UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"

@@ -10,14 +10,9 @@ from dataclasses import dataclass, replace
 import bpy
 import numpy as np
 
-from ...core.base.errors import DampSimError, SceneError
-from ...core.frames.cache import FrameCache
+from ...core import DampSimError, FrameCache, Scene, SceneError, SettleCurve, Simulation, bake, simulation_curve
 from ...core.measure.contact_results import contact_summary, has_contact_findings
-from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.measure.report import BodyContactSummary, ShotReport
-from ...core.scene.scene import Scene
-from ...core.simulation.bake import bake
-from ...core.simulation.simulation import Simulation
 from .. import live
 from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields

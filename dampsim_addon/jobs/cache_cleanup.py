@@ -10,8 +10,7 @@ from pathlib import Path
 
 import bpy
 
-from ...core.base.errors import CacheError
-from ...core.frames.cache import FrameCache
+from ...core import CacheError, FrameCache
 from ..model.caches import default_cache_folder, is_cache_name
 from ..targets import TARGETS
 

@@ -6,10 +6,9 @@ from collections.abc import Generator
 
 import bpy
 
-from ...core.base.errors import PinError
+from ...core import PinError, Simulation
 from ...core.measure.calibrate import Calibration
 from ...core.measure.calibrate import calibrate as core_calibrate
-from ...core.simulation.simulation import Simulation
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
 from ..scene_reader.scene_builder import build_scene, check_object

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 
-from ...core.frames.cache import FrameCache
+from ...core import FrameCache
 from .. import live, targets
 from ..model.cache_status import locked_cache, refresh_status
 from ..model.caches import frame_cache, is_cache_owner, other_cache_ids, target_folder

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 import numpy as np
 
-from ...core.base.errors import SceneError
+from ...core import SceneError
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
 from ..blender.dampsim_names import BASIS, frame_name, is_dampsim_name

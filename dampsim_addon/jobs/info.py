@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core.base.errors import CacheError, DampSimError
+from ...core import CacheError, DampSimError
 from ...core.scene.fingerprint import cache_inputs, describe_changes
 from ..blender.sampler import GroupSampler
 from ..model.caches import frame_cache

@@ -6,11 +6,8 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import Generic, TypeVar
 
-from ...core.scene.body import Body
-from ...core.scene.collider import Collider
-from ...core.scene.scene import Scene
+from ...core import Body, Collider, Scene, Simulation
 from ...core.simulation.assembly import Assembly
-from ...core.simulation.simulation import Simulation
 from ..work.background_thread import run_in_thread
 from ..work.steps import Step, map_steps
 

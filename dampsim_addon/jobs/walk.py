@@ -9,9 +9,8 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...core.base.errors import DampSimError
+from ...core import Controller, DampSimError
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
-from ...core.scene.muscles import Controller
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
 from ..scene_reader.scene_builder import build_scene, check_object

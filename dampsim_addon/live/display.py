@@ -10,8 +10,7 @@ from pathlib import Path
 
 import bpy
 
-from ...core.base.arrays import Array
-from ...core.base.errors import CacheError, DampSimError
+from ...core import Array, CacheError, DampSimError
 from ..blender.dampsim_names import LIVE_MODIFIER
 from ..blender.mesh_cache import add_cache_modifier, pc2_header, place_modifier, play_file, remove_modifier
 from ..model.groups import Group, group_key, groups_of

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import bpy
 
+from ...core import KINDS, Scene
 from ...core.bodies.draft import coarsen_body, resolution_parameter
-from ...core.bodies.registry import KINDS
-from ...core.scene.scene import Scene
 from ..model.groups import Group
 
 

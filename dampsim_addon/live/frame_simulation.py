@@ -8,7 +8,7 @@ from functools import partial
 
 import bpy
 
-from ...core.base.errors import DampSimError
+from ...core import DampSimError
 from ..blender.sampler import GroupSampler
 from ..model.groups import Group
 from . import display

@@ -8,12 +8,8 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core.base.arrays import Array
-from ...core.fields.field import ExternalForces
-from ...core.frames.frame import Frame
+from ...core import Array, ColliderSettings, ExternalForces, Frame, SensorInputs, Settings
 from ...core.measure.report import BodyContactSummary
-from ...core.scene.muscles import SensorInputs
-from ...core.scene.parameters import ColliderSettings, Settings
 from ..blender.modifiers import modifier_settings, simulated_topology_modifiers
 
 

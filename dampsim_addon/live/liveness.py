@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 import bpy
 
-from ...core.base.errors import SceneError
-from ...core.scene.parameters import PARAMETERS
+from ...core import PARAMETERS, SceneError
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import deform_stack, simulated_topology_modifiers, topology_modifiers

@@ -9,23 +9,29 @@ from typing import TypeVar
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import DampSimError
-from ...core.fields.field import ExternalForces
-from ...core.frames.frame import Frame
+from ...core import (
+    Array,
+    Body,
+    Collider,
+    ColliderSettings,
+    DampSimError,
+    ExternalForces,
+    Frame,
+    Motion,
+    Scene,
+    SensorInputs,
+    Settings,
+    SettleCurve,
+    Simulation,
+    simulation_curve,
+)
 from ...core.geometry.mesh.affine import transform_points
 from ...core.measure.contact_results import contact_summary
-from ...core.measure.curve import SettleCurve, simulation_curve
 from ...core.measure.report import BodyContactSummary, ShotReport
-from ...core.scene.body import Body, Motion
-from ...core.scene.collider import Collider
 from ...core.scene.fingerprint import array_digest, model_fingerprint, scene_fingerprint
-from ...core.scene.muscles import SensorInputs
-from ...core.scene.parameters import ColliderSettings, Settings
-from ...core.scene.scene import Scene
 from ...core.simulation.assembly import Assembly
 from ...core.simulation.sampling import FrameInputs
-from ...core.simulation.simulation import Simulation, SimulationRun
+from ...core.simulation.simulation import SimulationRun
 from ..blender.collider_reader import ColliderReader
 from ..blender.mesh_counts import MeshCounts
 from ..blender.sampler import GroupSampler

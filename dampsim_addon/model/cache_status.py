@@ -15,7 +15,7 @@ from typing import Any
 import bpy
 from bpy.app.handlers import persistent
 
-from ...core.frames.cache import FrameCache
+from ...core import FrameCache
 from ..blender.dampsim_names import CACHE_MODIFIER
 from ..blender.handlers import add_handlers, remove_handlers
 from ..blender.viewports import redraw_viewports

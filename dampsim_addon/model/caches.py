@@ -11,8 +11,7 @@ from pathlib import Path
 
 import bpy
 
-from ...core.base.errors import CacheError
-from ...core.frames.cache import FrameCache
+from ...core import CacheError, FrameCache
 from .groups import Group, cache_ids, group_of
 
 # Pattern of the cache names that ensure_own_cache() assigns.

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import bpy
 
-from ...core.base.errors import ParameterError
-from ...core.scene.parameters import COLLIDER_PARAMETERS, ColliderSettings
+from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError
 from ..blender.animation import animated_paths
 from ..blender.modifiers import can_change_topology
 from .groups import Group, group_of

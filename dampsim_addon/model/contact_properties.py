@@ -8,7 +8,7 @@ import bpy
 from bpy.props import BoolProperty, PointerProperty, StringProperty
 from bpy.types import Collection, Object, PropertyGroup
 
-from ...core.scene.parameters import COLLIDER_PARAMETERS
+from ...core import COLLIDER_PARAMETERS
 from . import colliders
 from .parameter_properties import blender_property
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
+from ...core import StiffnessBy
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
-from ...core.scene.parameters import StiffnessBy
 from ..blender.sampler import gravity, mesh_positions
 
 # Default Young's modulus of thin kinds, relative to the pressure below a column of the object's height. They stretch by

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import SceneError
+from ...core import Anchor, Array, Link, LinkPoint, SceneError
 from ...core.geometry.mesh.affine import transform_points
-from ...core.scene.link import Anchor, Link, LinkPoint
 from .groups import group_of
 from .objects import is_simulated
 

@@ -14,7 +14,7 @@ from bpy.props import (
 )
 from bpy.types import Object, PropertyGroup
 
-from ...core.scene.muscles import MuscleOverride, SensorType
+from ...core import MuscleOverride, SensorType
 from ..blender.sampler import frame_rate
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
 
-from ...core.scene.parameters import Parameter
+from ...core import Parameter
 
 
 class HasNumber(Protocol):

@@ -19,10 +19,8 @@ from bpy.props import (
 )
 from bpy.types import Collection, Object, PropertyGroup, WindowManager
 
-from ...core.base.errors import ParameterError
-from ...core.bodies.registry import KINDS
+from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy
 from ...core.geometry.mesh.affine import transform_points
-from ...core.scene.parameters import PARAMETERS, Settings, StiffnessBy
 from ..targets import TARGETS, HasTarget
 from . import default_settings
 from .cache_status import refresh_status

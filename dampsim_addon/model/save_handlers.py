@@ -8,7 +8,7 @@ from pathlib import Path
 import bpy
 from bpy.app.handlers import persistent
 
-from ...core.base.errors import CacheError
+from ...core import CacheError
 from ..blender.handlers import add_handlers, remove_handlers
 from .caches import frame_cache
 from .objects import all_simulated

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
+from ...core import Array
 from ..blender.sampler import GroupSampler
 from ..model.colliders import add_collider, all_colliders
 

@@ -7,10 +7,18 @@ import math
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Index
-from ...core.base.errors import SceneError
-from ...core.bodies.registry import kind_by_name
-from ...core.scene.muscles import MUSCLE_OVERRIDES, Controller, Muscle, MuscleOverride, Sensor, SensorInputs, SensorType
+from ...core import (
+    Controller,
+    Index,
+    Muscle,
+    MuscleOverride,
+    SceneError,
+    Sensor,
+    SensorInputs,
+    SensorType,
+    kind_by_name,
+)
+from ...core.scene.muscles import MUSCLE_OVERRIDES
 from ..blender.animation import animated_paths
 from ..blender.edge_attributes import marked_edges
 from ..blender.sampler import frame_rate

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
+from ...core import Array
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights

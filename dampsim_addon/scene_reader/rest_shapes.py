@@ -11,8 +11,7 @@ from mathutils import Vector
 from mathutils.bvhtree import BVHTree
 from mathutils.kdtree import KDTree
 
-from ...core.base.arrays import Array
-from ...core.bodies.registry import kind_by_name
+from ...core import Array, kind_by_name
 from ..blender.sampler import Sampler
 from ..model.links import anchor_matrix
 from ..model.objects import is_simulated

@@ -8,15 +8,20 @@ from dataclasses import replace
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
-from ...core.base.errors import MeshError, PinError, SceneError
-from ...core.bodies.registry import kind_by_name
-from ...core.fields.field import ExternalForces
-from ...core.geometry.mesh.surface import Surface
-from ...core.scene.body import Body
-from ...core.scene.collider import Collider
-from ...core.scene.parameters import ColliderSettings
-from ...core.scene.scene import Scene
+from ...core import (
+    Array,
+    Body,
+    Collider,
+    ColliderSettings,
+    ExternalForces,
+    Index,
+    MeshError,
+    PinError,
+    Scene,
+    SceneError,
+    Surface,
+    kind_by_name,
+)
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces

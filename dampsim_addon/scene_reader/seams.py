@@ -5,10 +5,8 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, Index
-from ...core.base.errors import MeshError
+from ...core import Array, Index, MeshError, Surface
 from ...core.geometry.mesh.seams import SeamError, pair_border_vertices
-from ...core.geometry.mesh.surface import Surface
 from ..blender.vertex_groups import read_weights
 
 # Prefix of the names of seam groups, in lower case.

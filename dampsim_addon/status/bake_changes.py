@@ -11,7 +11,7 @@ import json
 import bpy
 from bpy.app.handlers import persistent
 
-from ...core.scene.parameters import PARAMETERS, Parameter
+from ...core import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.handlers import add_handlers, remove_handlers

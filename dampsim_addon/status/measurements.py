@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import bpy
 import numpy as np
 
-from ...core.scene.parameters import PARAMETERS, AffectedPart
+from ...core import PARAMETERS, Simulation
+from ...core.scene.parameters import AffectedPart
 from ...core.settle.substeps import Substeps
 from ...core.simulation.dials import effective_substeps
-from ...core.simulation.simulation import Simulation
 from ..blender.animation import user_fcurves
 from ..blender.dampsim_names import is_dampsim_name
 from ..blender.modifiers import DEFORMING, modifier_settings, simulated_topology_modifiers

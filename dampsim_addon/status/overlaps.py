@@ -9,11 +9,8 @@ import bpy
 import numpy as np
 from bpy.app.handlers import persistent
 
-from ...core.base.arrays import Array, Index
+from ...core import Array, Body, Collider, Index, Scene
 from ...core.geometry.tetmesh.winding_number import WindingNumber
-from ...core.scene.body import Body
-from ...core.scene.collider import Collider
-from ...core.scene.scene import Scene
 from ..blender.handlers import add_handlers, remove_handlers
 from .measurements import first_pose
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import bpy
 
-from ...core.scene.parameters import PARAMETERS
+from ...core import PARAMETERS
 from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, PARENT_PREFIX, influencing_objects
 
 # Force Field Weight is a dial.

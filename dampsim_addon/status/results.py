@@ -10,9 +10,8 @@ import bpy.utils.previews
 import numpy as np
 from bpy.app.handlers import persistent
 
-from ...core.base.arrays import Array, Index
+from ...core import Array, Index, SettleCurve
 from ...core.measure import picture
-from ...core.measure.curve import SettleCurve
 
 
 @dataclass

@@ -6,7 +6,7 @@ import math
 
 import bpy
 
-from ...core.bodies.registry import kind_by_name
+from ...core import kind_by_name
 from ...core.measure.report import Penetration, ShotReport
 from ..blender.sampler import frame_rate
 from ..model.properties import read_settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bpy
 
-from ...core.base.errors import SceneError
+from ...core import SceneError
 from .absolute_keys import AbsoluteKeys
 from .alembic import Alembic
 from .compressed_keys import CompressedKeys

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 import bpy
 
+from ...core import SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from ...core.base.errors import SceneError
 from ..blender.dampsim_names import frame_name, is_dampsim_name
 from . import keys
 from .target import Cost, Shot

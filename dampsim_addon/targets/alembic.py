@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import bpy
 
-from ...core.base.errors import CacheError, SceneError
+from ...core import CacheError, SceneError
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
 from ..blender.mesh_cache import add_cache_modifier, pc2_header, play_file
 from ..blender.operator_calls import call_operator

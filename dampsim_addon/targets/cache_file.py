@@ -13,7 +13,7 @@ from typing import ClassVar
 import bpy
 import numpy as np
 
-from ...core.base.errors import CacheError
+from ...core import CacheError
 from ...core.frames.partial_file import open_new_file
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_dampsim_name
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier

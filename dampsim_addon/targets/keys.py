@@ -9,8 +9,8 @@ from typing import ClassVar
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array, SinglePrecisionArray
-from ...core.base.errors import SceneError
+from ...core import Array, SceneError
+from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASIS,

@@ -8,9 +8,7 @@ from types import TracebackType
 import bpy
 import numpy as np
 
-from ...core.base.arrays import Array
-from ...core.base.errors import SceneError
-from ...core.frames.cache import FrameCache
+from ...core import Array, FrameCache, SceneError
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
 from ..blender.sampler import Sampler

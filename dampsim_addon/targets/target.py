@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import bpy
 
-from ...core.frames.cache import FrameCache
+from ...core import FrameCache
 
 if TYPE_CHECKING:
     from ..blender.sampler import Sampler

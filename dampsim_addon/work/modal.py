@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 from bpy.types import Context, Event
 
-from ...core.base.errors import DampSimError
+from ...core import DampSimError
 from ..blender.viewports import redraw_sidebars, redraw_viewports
 from .steps import Step
 

@@ -20,7 +20,7 @@ SHELL_AREA_RATIO, MAX_SOLID_AREA_RATIO = 300.0, 6700.0
 
 @dataclass(frozen=True)
 class Surface:
-    """Triangulated rest surface of an object.
+    """Triangulated rest surface of an object. Simulation raises MeshError if it does not suit the kind of the body.
 
     name: of the object, for messages.  vertices: (v, 3) m, at rest.  triangles: (t, 3).
     thickness_modifier: modifier after the simulation that gives an open surface its thickness; for messages.

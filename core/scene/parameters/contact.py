@@ -73,7 +73,7 @@ class ContactSettings:
 
 @dataclass(frozen=True)
 class ColliderSettings:
-    """Settings of a collider, in the units of the panel."""
+    """Settings of a collider, in the units of the panel. Raises ParameterError if a value is not valid."""
 
     roughness: float = parameter(
         1.0, "Roughness", "Multiply the friction of objects that slide on this collider: 0 is ice",
@@ -94,3 +94,4 @@ COLLIDER_PARAMETERS: dict[str, Parameter] = {
     f.name: Parameter(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
     for f in fields(ColliderSettings)
 }
+"""Descriptions of the parameters of ColliderSettings by name."""

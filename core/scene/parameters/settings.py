@@ -33,7 +33,10 @@ class Settings(
     DampingSettings,
     DialSettings,
 ):
-    """All parameters of one simulated object, in the units of the panel."""
+    """All parameters of one simulated object, in the units of the panel, see docs/reference/parameters.md.
+
+    Raises ParameterError if a value is not valid.
+    """
 
     def __post_init__(self) -> None:
         for parameter in PARAMETERS.values():
@@ -100,3 +103,4 @@ PARAMETERS: dict[str, Parameter] = {
     f.name: Parameter(name=f.name, default=f.default, **f.metadata)  # type: ignore[arg-type]
     for f in fields(Settings)
 }
+"""Descriptions of the parameters of Settings by name."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import bpy
 import numpy as np
 
-from ....core.base.arrays import Array
+from ....core import Array
 from ....core.frames.matching import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step

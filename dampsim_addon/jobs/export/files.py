@@ -7,7 +7,7 @@ from pathlib import Path
 
 import bpy
 
-from ....core.base.errors import SceneError
+from ....core import SceneError
 from ...targets import get_target
 from ...work.steps import Step
 from .check import compare_export, object_motions

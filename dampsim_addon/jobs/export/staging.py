@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import bpy
 
-from ....core.base.errors import SceneError
+from ....core import SceneError
 from ...blender.modifiers import DEFORMING
 
 

@@ -15,7 +15,7 @@ from bl_operators.presets import AddPresetBase
 from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, UILayout
 
-from ....core.scene.parameters import PARAMETERS
+from ....core import PARAMETERS
 from ..objects import is_simulated
 
 _FOLDER = "dampsim"

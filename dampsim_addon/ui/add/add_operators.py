@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Operator
 
-from ....core.base.errors import SceneError
+from ....core import SceneError
 from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator

@@ -8,8 +8,8 @@ import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
 
+from ....core import StiffnessBy
 from ....core.bodies.cloth import FABRICS
-from ....core.scene.parameters import StiffnessBy
 from ...model.objects import active_simulated, can_start_job, filter_simulated
 
 # Blender stores properties in single precision.

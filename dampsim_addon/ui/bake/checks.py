@@ -9,8 +9,7 @@ import numpy as np
 from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ....core.base.errors import DampSimError
-from ....core.bodies.registry import kind_by_name
+from ....core import DampSimError, kind_by_name
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status

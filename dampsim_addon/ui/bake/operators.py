@@ -10,7 +10,7 @@ import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
-from ....core.base.errors import SceneError
+from ....core import SceneError
 from ...jobs import bake as job
 from ...jobs import export
 from ...model.groups import groups_of

@@ -12,7 +12,7 @@ from bpy_extras.view3d_utils import location_3d_to_region_2d
 from gpu_extras.batch import batch_for_shader
 from mathutils import Vector
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index
 
 Color = tuple[float, float, float, float]
 TEXT_COLOR: Color = (1.0, 1.0, 1.0, 1.0)

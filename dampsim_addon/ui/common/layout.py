@@ -12,9 +12,7 @@ import blf
 import bpy
 from bpy.types import Context, UILayout
 
-from ....core.base.errors import ParameterError
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.parameters import PARAMETERS, Parameter
+from ....core import PARAMETERS, Parameter, ParameterError, kind_by_name
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...model.registry import reuse_last_scan

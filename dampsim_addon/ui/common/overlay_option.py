@@ -7,8 +7,7 @@ from typing import Any, ClassVar, TypeVar
 
 import bpy
 
-from ....core.frames.frame import Frame
-from ....core.simulation.simulation import Simulation
+from ....core import Frame, Simulation
 from ....core.system.state import State
 from ... import live
 

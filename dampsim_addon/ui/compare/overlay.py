@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from bpy.types import Context, Object
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index
 from ...status.results import Ghosts, ghosts_of
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from ....core.bodies.registry import kind_by_name
+from ....core import kind_by_name
 from ...blender.animation import animated_paths
 from ...blender.collider_reader import topology_changing_modifier
 from ...model.colliders import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import bpy
 from bpy.types import Context, Operator
 
-from ....core.base.errors import DampSimError
+from ....core import DampSimError
 from ...model.colliders import add_collider, has_collision, is_collider
 from ...model.groups import format_names, group_of
 from ...model.links import is_linked

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ....core.base.arrays import Array
-from ....core.base.errors import DampSimError
+from ....core import Array, DampSimError
 from ....core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption

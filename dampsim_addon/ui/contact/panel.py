@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ....core.scene.parameters import COLLIDER_PARAMETERS, FrontDirection
+from ....core import COLLIDER_PARAMETERS, FrontDirection
 from ...blender.collider_reader import topology_changing_modifier
 from ...blender.modifiers import can_change_topology
 from ...model.colliders import candidate_colliders, has_collision, is_collider

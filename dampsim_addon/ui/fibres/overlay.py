@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ....core.base.arrays import Array
+from ....core import Array
 from ....core.measure.fibres import fibre_state
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption

@@ -6,7 +6,7 @@ import bpy
 import numpy as np
 from bpy.types import Context, Operator, Panel
 
-from ....core.scene.parameters import PARAMETERS, FibreDirection
+from ....core import PARAMETERS, FibreDirection
 from ...blender.animation import animated_paths
 from ...blender.vertex_groups import write_weights
 from ...model.objects import active_simulated, is_job_running

@@ -10,8 +10,7 @@ from bpy.props import FloatProperty
 from bpy.types import Context, Operator
 from mathutils import Vector
 
-from ....core.base.arrays import Array
-from ....core.base.errors import DampSimError
+from ....core import Array, DampSimError
 from ...model.groups import group_of
 from ...model.links import add_link_points, anchor_name, find_or_add_link, link_points
 from ...model.objects import active_simulated, filter_simulated, is_job_running, is_simulated

@@ -10,7 +10,7 @@ import numpy as np
 from mathutils import Vector
 from mathutils.kdtree import KDTree
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index
 from ....core.geometry.mesh.affine import transform_points
 from ... import live
 from ...blender.modifiers import DEFORMING, simulated_topology_modifiers

@@ -7,8 +7,8 @@ from dataclasses import replace
 import bpy
 from bpy.types import Context, Panel
 
+from ....core import DampingBy, ReferenceChoice
 from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
-from ....core.scene.parameters import DampingBy, ReferenceChoice
 from ....core.simulation.dials import law_for_settings
 from ....core.simulation.method_selection import (
     has_reference_effect,

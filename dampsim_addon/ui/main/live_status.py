@@ -6,8 +6,7 @@ import bpy
 import numpy as np
 from bpy.types import Context, UILayout
 
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.parameters import PARAMETERS
+from ....core import PARAMETERS, kind_by_name
 from ... import live
 from ...model.objects import is_job_running
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES

@@ -5,8 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.parameters import PARAMETERS, StiffnessBy
+from ....core import PARAMETERS, StiffnessBy, kind_by_name
 from ... import live
 from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...compare.ghosts import GHOST_LETTERS

@@ -8,8 +8,7 @@ import bpy
 from bpy.props import EnumProperty
 from bpy.types import Context, Operator
 
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.muscles import MuscleOverride, SensorType
+from ....core import MuscleOverride, SensorType, kind_by_name
 from ...blender.edge_attributes import mark_edges, remove_edge_attribute, selected_edges
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running

@@ -7,8 +7,7 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
-from ....core.bodies.registry import kind_by_name
-from ....core.scene.muscles import MuscleOverride, SensorType
+from ....core import MuscleOverride, SensorType, kind_by_name
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column

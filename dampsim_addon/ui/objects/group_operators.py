@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import bpy
 from bpy.types import Context, Operator
 
-from ....core.bodies.registry import kind_by_name
+from ....core import kind_by_name
 from ... import live
 from ...model.cache_status import refresh_status
 from ...model.groups import Group, group_of, join_group, leave_group

@@ -7,7 +7,7 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core.base.errors import DampSimError, ParameterError
+from ....core import DampSimError, ParameterError
 from ... import live
 from ...jobs.calibrate import calibrate_settle, measure_sag
 from ...jobs.clear import clear_bake

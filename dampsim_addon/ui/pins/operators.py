@@ -7,7 +7,7 @@ import numpy as np
 from bpy.props import EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
-from ....core.base.arrays import Array
+from ....core import Array
 from ...blender.vertex_groups import read_weights, write_weights
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.pin_proposals import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index
 from ....core.measure.flow import plastic_strain
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption

@@ -5,10 +5,9 @@ from __future__ import annotations
 import bpy
 import numpy as np
 
-from ....core.base.arrays import Array, Index
+from ....core import Array, Index, Simulation
 from ....core.geometry.mesh.rigid_motion import fit_rigid_motion
 from ....core.materials.assembly import element_edges
-from ....core.simulation.simulation import Simulation
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
 

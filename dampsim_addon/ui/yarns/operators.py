@@ -7,13 +7,9 @@ import numpy as np
 from bpy.props import BoolProperty, FloatProperty, IntProperty
 from bpy.types import Context, Operator, UILayout
 
-from ....core.base.arrays import Array, Index
-from ....core.base.errors import DampSimError
+from ....core import Array, Body, DampSimError, Index, Settings, Surface
 from ....core.bodies.vertex_nodes import VertexSkin
 from ....core.bodies.weave import WeaveKind
-from ....core.geometry.mesh.surface import Surface
-from ....core.scene.body import Body
-from ....core.scene.parameters import Settings
 from ....core.system.weave_term import find_weave_term
 from ....core.yarns.over_under import over_under_pattern
 from ....core.yarns.woven_cloth import WovenCloth
