@@ -508,7 +508,7 @@ def test_links_drawn_at_simulated_shapes(load: Load, live: ModuleType, tmp_path:
     surface = world_vertices(owner, LAST)
     assert np.linalg.norm(surface[:, None] - found.points[None], axis=2).min(axis=0).max() < 1e-3
     owner.dampsim.show_links = False
-    assert not list(drawing.link_overlays(owner, bpy.context.view_layer))
+    assert not drawing.LinkOption().is_enabled(owner)
 
 
 @pytest.mark.slow
