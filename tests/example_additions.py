@@ -1,7 +1,8 @@
 """Copy of the project with one addition of each sort, made as "How to add" in CONTRIBUTING.md describes.
 
 Additions: the parameters Ballast (of the model) and Calm (of the steps, can be keyed), the energy Mooney, the body
-type Cloud with a parameter Neighbours, the damping Half, and the targets Increments (keys) and Shot File.
+type Cloud with a parameter Neighbours, the damping Half, the targets Increments (keys) and Shot File, and the overlay
+Centre.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Addition:
 _HALF = '''
 """Point damping of equal masses at half its strength."""
 
-from ..arrays import Array
+from ...base.arrays import Array
 from .damping import Damping
 from .frame_rate import retained_fraction
 
@@ -63,7 +64,7 @@ _MOONEY = '''
 
 import numpy as np
 
-from ..arrays import Array
+from ..base.arrays import Array
 from .elastic_density import ElasticMaterial, cofactor
 from .stable_neo_hookean import determinant_hessian
 
@@ -99,9 +100,9 @@ _CLOUD = '''
 import numpy as np
 from scipy.spatial import cKDTree
 
-from ..energies.springs import spring_energy
-from ..errors import MeshError
-from ..geometry.surface import check_vertices
+from ..base.errors import MeshError
+from ..geometry.mesh.surface import check_vertices
+from ..materials.springs import spring_energy
 from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
@@ -201,6 +202,22 @@ class ShotFile(PointCache):
     file = "shot.pc2"
 '''
 
+_CENTRE_OVERLAY = '''
+"""Overlay of a body's centre."""
+
+from __future__ import annotations
+
+from ..common import drawing
+from ..common.overlay_option import BodyView, OverlayOption
+
+
+class CentreOption(OverlayOption):
+    property_name, label, description = "show_centre", "Centre", "Mark the mean position of the nodes"
+
+    def draw_body(self, view: BodyView) -> None:
+        drawing.draw_points(view.nodes.mean(axis=0)[None], (1.0, 1.0, 1.0, 1.0))
+'''
+
 ADDITIONS = {
     "a parameter": Addition(
         {},
@@ -262,6 +279,15 @@ ADDITIONS = {
             "docs/reference/bake-targets.md": (
                 ("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),
             ),
+        },
+    ),
+    "a viewport overlay": Addition(
+        {"dampsim_addon/ui/viewport/centre_overlay.py": _CENTRE_OVERLAY},
+        {
+            "dampsim_addon/ui/viewport/overlay.py": (
+                ("from .shape_overlays", "from .centre_overlay import CentreOption\nfrom .shape_overlays"),
+                ("    LinkOption(),\n", "    CentreOption(),\n    LinkOption(),\n"),
+            )
         },
     ),
 }

@@ -132,6 +132,13 @@ for frame in range(1, 8):
     bpy.context.scene.frame_set(frame)
 shape = load("ui.viewport.shape_overlays")
 found = overlay.body_view(obj, bpy.context.scene)
+obj.dampsim.show_centre = True
+(centre,) = (option for option in overlay.OVERLAYS if option.property_name == "show_centre")
+assert centre.is_enabled(obj) and centre.is_available(obj)
+drawn = []
+load("ui.common.drawing").draw_points = lambda points, color: drawn.append(points)
+centre.draw(bpy.context, obj, found)
+assert len(drawn) == 1 and np.allclose(drawn[0][0], found.nodes.mean(axis=0))
 assert len(found.data(shape.cage_edges)) and found.data(shape.worst_element)[1] > 1.0
 live.uninstall()
 bpy.context.scene.frame_set(1)
