@@ -128,10 +128,53 @@ NAMED = (
         "core/settle/substeps.py", "TARGET_PHASE = math.pi / 6.0", "TARGET_PHASE = math.pi / 5.0",
         "coarser substeps",
     ),
+    Fault(
+        "core/contact/penalty_and_friction.py", "), self.contacts.friction * self.lagged_normal_force",
+        "), 0.5 * self.contacts.friction * self.lagged_normal_force", "friction halved",
+    ),
+    Fault(
+        "core/geometry/collision/ccd.py", "weights[0] = 1.0 - weights[1] - weights[2]", "weights[0] = 1.0 - weights[1]",
+        "wrong barycentric weights in CCD",
+    ),
+    Fault(
+        "core/system/links.py", "self.stiffness * 0.5 * (abs", "self.stiffness * (abs", "painted links twice as stiff",
+    ),
+    Fault(
+        "core/system/links.py", "np.where(self.is_rigid, self.stiffness * factors",
+        "np.where(~self.is_rigid, self.stiffness * factors", "rigid and elastic links swapped",
+    ),
+    Fault(
+        "core/settle/waveform.py", "np.cos(w * times) + a / w", "np.cos(w * times) - a / w",
+        "settle curve out of phase",
+    ),
+    Fault(
+        "core/materials/pressure.py", "factors[self.triangles].mean(axis=1)", "factors[self.triangles].max(axis=1)",
+        "painted pressure by the largest corner",
+    ),
+    Fault(
+        "core/materials/pressure.py", "blocks[:, j, :, i, :] -=", "blocks[:, j, :, i, :] +=",
+        "pressure Hessian not symmetric",
+    ),
+    Fault(
+        "core/frames/compression.py", "np.asarray(self.offset + np.tensordot", "np.asarray(np.tensordot",
+        "compressed frames without their mean",
+    ),
+    Fault(
+        "core/settle/law.py", "bool(np.all(self.kappa == 1.0) and", "bool(np.all(self.kappa == 1.0) or",
+        "backward Euler assumed too often",
+    ),
+    Fault(
+        "core/materials/fibres.py", "        return 1.0, max_compression", "        return 0.9, max_compression",
+        "relaxed fibres shortened",
+    ),
 )  # fmt: skip
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
 DRAWN: dict[str, tuple[int, str]] = {
+    "core/contact/penalty_and_friction.py": (0, "contact_energy"),
+    "core/geometry/collision/ccd.py": (0, "ccd"),
+    "core/materials/pressure.py": (0, "reference_elastic energies"),
+    "core/settle/law.py": (0, "reference_laws"),
     "core/literature/damping/torque.py": (8, "damping reference_velocities"),
     "core/literature/damping/clusters.py": (3, "reference_velocities damping"),
     "core/literature/damping/damping.py": (1, "reference_rates reference_velocities damping"),

@@ -17,6 +17,7 @@ from dampsim.core.materials import (
     ElasticMaterial,
     Energy,
     Fabric,
+    Pressure,
     RodBending,
     ShellBending,
     SoftPins,
@@ -122,6 +123,11 @@ def test_nodal_scale_is_averaged_per_element() -> None:
     assert_close(DeadLoad(x).with_nodal_scale(parts).value_gradient(x)[1], -parts[:, None] * x)
     pins = SoftPins(np.array([1, 4]), np.array([3.0, 7.0]), x[[0, 2]]).with_nodal_scale(parts)
     assert_close(pins.value_gradient(x)[1][[1, 4]], np.stack([3.0 * (x[1] - x[0]), 0.7 * (x[4] - x[2])]))
+    # Pressure on one triangle: a third of pressure times area on each node, along the normal.
+    pressure = Pressure(np.array([[0, 2, 4]]), 30.0).with_nodal_scale(parts)
+    corners = x - x.mean(axis=0)
+    by_hand = -30.0 * parts[[0, 2, 4]].mean() / 6.0 * np.cross(corners[2], corners[4])
+    assert_close(pressure.value_gradient(x)[1][0], by_hand)
     rows, gaps, k = np.array([[0.3, 0.7, -1.0, 0.0, 0.0]]), np.array([0.5]), np.array([10.0])
     links = Links(csr_matrix(rows), k, gaps, np.array([False]), np.array([[0, 0]])).with_nodal_scale(parts)
     # The mean of both points.

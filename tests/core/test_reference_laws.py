@@ -232,6 +232,16 @@ def test_constant_laws_return_their_coefficients() -> None:
     assert not found.is_backward_euler(0.01)
 
 
+def test_backward_euler_needs_both_coefficients() -> None:
+    """Only kappa = 1 with s = h, at all nodes, is backward Euler."""
+    h = 0.01
+    assert Coefficients(1.0, h).is_backward_euler(h)
+    assert not Coefficients(1.0, 2.0 * h).is_backward_euler(h)
+    assert not Coefficients(0.5, h).is_backward_euler(h)
+    assert not Coefficients(np.array([1.0, 0.5]), h).is_backward_euler(h)
+    assert not Coefficients(1.0, h, is_waveform=True).is_backward_euler(h)
+
+
 def test_net_eigenvalue_has_chain_minimum() -> None:
     """The eigenvalue of a net is at least that of a hanging chain, (2.22): (j/2)^2 g/L with the first zero j of J_0."""
     x, edges, lengths, W = spring_chain()
