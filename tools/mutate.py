@@ -472,10 +472,10 @@ def page(verdicts: list[Verdict]) -> str:
         "| faults | planted | detected | undetected |",
         "|---|---|---|---|",
     ]
-    for title, some in (("previously undetected", by_hand), (f"drawn with seed {SEED}", rest)):
+    for title, some in (("written by hand", by_hand), (f"drawn with seed {SEED}", rest)):
         seen = sum(one.seen for one in some)
         lines.append(f"| {title} | {len(some)} | {seen} | {len(some) - seen} |")
-    lines += ["", "## Previously undetected", "", "| fault | file | detected by |", "|---|---|---|"]
+    lines += ["", "## Written by hand", "", "| fault | file | detected by |", "|---|---|---|"]
     for one in by_hand:
         lines.append(f"| {one.fault.name} | `{one.fault.file}` | {_test(one)} |")
     lines += ["", "## Undetected", "", "| fault | reason |", "|---|---|"]
