@@ -16,7 +16,7 @@ from .model import (
 )
 from .status import bake_changes, overlaps, results, woven_yarns
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
-from .ui.bake import checks as doctor
+from .ui.bake import checks as bake_checks
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
 from .ui.contact import operators as contact_operators
@@ -40,7 +40,7 @@ MODULES = (
     overlaps, save_handlers, cache_status, bake_changes, results, live, object_operators, add_operators,
     curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
-    link_operators, link_panel, contact_operators, doctor, presets, idle_resimulation, main_panel, overlay, cli,
+    link_operators, link_panel, contact_operators, bake_checks, presets, idle_resimulation, main_panel, overlay, cli,
 )  # fmt: skip
 
 

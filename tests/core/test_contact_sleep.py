@@ -15,7 +15,7 @@ from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.steppers import implicit as stepping
+from dampsim.core.steppers import implicit
 from supports import block, plane
 
 SIZE = 0.2 * 3**0.5
@@ -68,7 +68,7 @@ def frames(wanted: Scene) -> list[Frame]:
 def test_resting_block_sleeps_and_wakes(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A resting block sleeps, wakes when its support changes, and moves as without sleep."""
     asleep = frames(CHANGES[way]())
-    monkeypatch.setattr(stepping, "is_asleep", lambda *args: False)
+    monkeypatch.setattr(implicit, "is_asleep", lambda *args: False)
     awake = frames(CHANGES[way]())
     slept = {frame.number for frame in asleep if frame.iterations == 0}
     assert set(range(WOKEN - 10, WOKEN)) <= slept

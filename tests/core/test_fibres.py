@@ -23,7 +23,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.materials import ELASTIC_MODELS, ElasticMaterial
 from dampsim.core.materials.fibres import FibreEnergy, contraction_coefficients
 from dampsim.core.measure.fibres import fibre_state
-from dampsim.core.objective import step_problem as preconditioner_refresh
+from dampsim.core.objective import step_problem
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.scene.scene import Scene
@@ -282,7 +282,7 @@ def test_refreshed_preconditioner_saves_iterations(
         return sum(counts), shape
 
     few, shape = solved()
-    monkeypatch.setattr(preconditioner_refresh, "_FACTORISATION_ITERATIONS", (10**6,))
+    monkeypatch.setattr(step_problem, "_FACTORISATION_ITERATIONS", (10**6,))
     many, known = solved()
     assert 3 * few < 2 * many
     # Each step is solved to 10^-5 of its motion; the error of ten steps is invisible.

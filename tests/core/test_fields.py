@@ -28,7 +28,7 @@ from dampsim.core.literature.integrators import INTEGRATORS
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs, describe_changes
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.steppers import implicit as stepping
+from dampsim.core.steppers import implicit
 from dampsim.core.system.inputs import BlockInputs
 from references.fields import acceleration
 
@@ -312,8 +312,8 @@ def test_drag_of_body_moved_by_pins() -> None:
 
 def test_sleep_in_wind_until_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     slept: list[bool] = []
-    ask = stepping.is_asleep
-    monkeypatch.setattr(stepping, "is_asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
+    ask = implicit.is_asleep
+    monkeypatch.setattr(implicit, "is_asleep", lambda *args: slept.append(ask(*args)) or slept[-1])
 
     def outside(frame: float) -> ExternalForces:
         return ExternalForces(DOWN, (wind(2.0 if frame < 15 else 2.001, np.array([0.0, 1.0, 0.0]), flow=1.0),))
