@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from . import cli, live
+from .live import background_render, main_thread
+from .live import handlers as live_handlers
 from .model import (
     cache_status,
-    colliders,
     contact_properties,
-    force_fields,
     muscle_properties,
+    object_index,
     presets,
     properties,
     registry,
     save_handlers,
 )
-from .status import bake_changes, overlaps, results, woven_yarns
+from .session import Dispatcher
+from .status import bake_changes
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
 from .ui.bake import checks as bake_checks
 from .ui.bake import operators as bake_operators
@@ -35,9 +37,14 @@ from .ui.plastic import panel as plastic_panel
 from .ui.viewport import overlay
 from .ui.yarns import operators as weave_operators
 
+# In the order in which an event reaches them.
+SUBSCRIBERS = (
+    registry, object_index, save_handlers, cache_status, bake_changes, background_render, live_handlers, main_thread,
+    idle_resimulation,
+)  # fmt: skip
+DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    contact_properties, muscle_properties, properties, registry, force_fields, colliders, woven_yarns,
-    overlaps, save_handlers, cache_status, bake_changes, results, live, object_operators, add_operators,
+    DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, add_operators,
     curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
     link_operators, link_panel, contact_operators, bake_checks, presets, idle_resimulation, main_panel, overlay, cli,

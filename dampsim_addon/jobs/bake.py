@@ -164,8 +164,8 @@ def bake_group(
     """
     began = time.monotonic()
     # Edits by scripts may not have triggered a depsgraph update yet.
-    force_fields.clear_field_index()
-    colliders.clear_collider_index()
+    force_fields.ForceFieldIndex.current().clear()
+    colliders.ColliderIndex.current().clear()
     for obj in group.members:
         live.drop_session(obj)
         check_object(obj, view_layer)

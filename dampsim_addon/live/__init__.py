@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import bpy
 
-from . import background_render
 from .display import displayed_vertices, drop_session, is_displayed_in_draft
 from .draft import is_in_draft, resolutions
 from .handlers import install, is_installed, uninstall
 from .live_frame import FrameStatus
 from .liveness import blocking_reason, is_live, static_inputs
-from .session import SESSIONS, Session, find_session, has_session
+from .session import LiveSessions, Session, find_session, has_session
 
 __all__ = [
-    "SESSIONS",
     "FrameStatus",
+    "LiveSessions",
     "Session",
     "blocking_reason",
     "displayed_vertices",
@@ -38,12 +37,8 @@ __all__ = [
 
 def register() -> None:
     # There is no playback without a window. Only renders are handled, so that bakes and farms are not slowed down.
-    if bpy.app.background:
-        background_render.register()
-    else:
+    if not bpy.app.background:
         install()
 
 
-def unregister() -> None:
-    background_render.unregister()
-    uninstall()
+unregister = uninstall

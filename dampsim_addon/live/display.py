@@ -18,7 +18,7 @@ from ..model.objects import simulated_in_scene
 from .draft import is_in_draft
 from .live_frame import FrameStatus
 from .liveness import is_live
-from .session import SESSIONS, Session, find_session
+from .session import LiveSessions, Session, find_session
 
 
 def frame_file(obj: bpy.types.Object, draft: bool = False) -> str:
@@ -169,5 +169,5 @@ def local_meshes() -> list[bpy.types.Object]:
 def drop_session(obj: bpy.types.Object) -> None:
     """Discard the live frames of the object's group and remove the display from the object."""
     for draft in (False, True):
-        SESSIONS.pop((group_key(obj), draft), None)
+        LiveSessions.current().pop((group_key(obj), draft), None)
     remove_display(obj)

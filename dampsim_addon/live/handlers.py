@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import bpy
-from bpy.app.handlers import persistent
 
-from ..blender.handlers import add_handlers, remove_handlers
 from ..blender.sampler import ACTIVE_SAMPLERS, GroupSampler
 from ..blender.viewports import redraw_viewports
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import all_simulated, simulated_in_scene
 from ..model.registry import frozen_scene, reuse_last_scan
+from ..session import SessionState, Subscriber
 from ..status import results
 from . import display, main_thread
 from .draft import is_in_draft
 from .frame_simulation import PendingGroup, run_reporting_errors, simulate_before_frame, simulate_to_frame
 from .live_frame import FrameStatus
 from .liveness import is_live
-from .session import SESSIONS, Session, find_session
+from .session import LiveSessions, Session, find_session
 
 # Types of datablocks whose changes never move a vertex.
 _NON_GEOMETRY_TYPES = (
@@ -34,39 +36,46 @@ _NON_GEOMETRY_TYPES = (
     bpy.types.WorkSpace,
 )
 
-_is_updating = False
-# True from the first frame of a render to its end.
-_is_rendering = False
-# Groups that need the evaluated scene; filled between the pre and post handlers of a frame change.
-_pending: list[PendingGroup] = []
-# Groups whose display is hidden meanwhile, so that objects which depend on their meshes are read as animated.
-_hidden_groups: list[Group] = []
+
+@dataclass
+class _Updates(SessionState):
+    """Progress of updates between handlers.
+
+    is_updating: whether changes to the scene are our own.  is_rendering: True from the first frame of a render to its
+    end.  pending: groups that need the evaluated scene; filled between the pre and post handlers of a frame change.
+    hidden_groups: groups whose display is hidden meanwhile, so that objects which depend on their meshes are read as
+    animated.
+    """
+
+    is_updating: bool = False
+    is_rendering: bool = False
+    pending: list[PendingGroup] = field(default_factory=list)
+    hidden_groups: list[Group] = field(default_factory=list)
 
 
 def _session_of(group: Group, rendering: bool) -> Session:
     draft = is_in_draft(group) and not rendering
-    return SESSIONS.setdefault((group.key, draft), Session(draft))
+    return LiveSessions.current().setdefault((group.key, draft), Session(draft))
 
 
-@persistent
 def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Display valid frames. For the other groups, simulate up to this frame and take the samples that precede it."""
-    global _is_updating
-    if _is_updating or ACTIVE_SAMPLERS:
+    updates = _Updates.current()
+    if updates.is_updating or ACTIVE_SAMPLERS:
         return
     # A render started in the window runs in its own thread and waits for the main thread; a script's render runs here.
-    rendering = _is_rendering or bpy.app.is_job_running("RENDER")
-    _is_updating = True
+    rendering = updates.is_rendering or bpy.app.is_job_running("RENDER")
+    updates.is_updating = True
     try:
-        for _, _, sampler in _pending:
+        for _, _, sampler in updates.pending:
             sampler.unmute()
-        _pending.clear()
+        updates.pending.clear()
         view_layer = bpy.context.view_layer
         if not rendering and bpy.context.scene == scene:
             # Edits by scripts trigger depsgraph_update_post only at the next update.
-            _is_updating = False
+            updates.is_updating = False
             view_layer.update()
-            _is_updating = True
+            updates.is_updating = True
         scheduled = []
         with frozen_scene():
             groups = groups_of(simulated_in_scene(scene))
@@ -76,17 +85,17 @@ def on_frame_change_pre(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
                     continue
                 if any(obj.visible_get(view_layer=view_layer) for obj in group.members):
                     scheduled.append((group, session, GroupSampler(scene, view_layer, group.members)))
-        _hidden_groups[:] = display.hide_displayed(groups) if scheduled else []
+        updates.hidden_groups[:] = display.hide_displayed(groups) if scheduled else []
         if scheduled and rendering and not main_thread.is_main_thread():
             main_thread.run_on_main_thread(lambda alive: simulate_to_frame(scene, scheduled, alive))
         elif scheduled and rendering:
             simulate_to_frame(scene, scheduled)
         elif scheduled:
-            _pending.extend(simulate_before_frame(scene, scheduled))
-        if not _pending:
-            display.show_hidden(_hidden_groups)
+            updates.pending.extend(simulate_before_frame(scene, scheduled))
+        if not updates.pending:
+            display.show_hidden(updates.hidden_groups)
     finally:
-        _is_updating = False
+        updates.is_updating = False
 
 
 def _show_or_schedule(group: Group, scene: bpy.types.Scene, rendering: bool) -> Session | None:
@@ -106,15 +115,14 @@ def _show_or_schedule(group: Group, scene: bpy.types.Scene, rendering: bool) -> 
     return session if number >= scene.frame_start and not session.problem else None
 
 
-@persistent
 def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Take the sample of the evaluated frame, simulate the frame and display it."""
-    global _is_updating
-    if _is_updating or not _pending:
+    updates = _Updates.current()
+    if updates.is_updating or not updates.pending:
         return
-    _is_updating = True
-    pending = list(_pending)
-    _pending.clear()
+    updates.is_updating = True
+    pending = list(updates.pending)
+    updates.pending.clear()
     number = scene.frame_current
     try:
         # Sample all groups first: a group with keyed substeps visits subframes when it advances.
@@ -131,8 +139,8 @@ def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     finally:
         for _, _, sampler in pending:
             sampler.unmute()
-        display.show_hidden(_hidden_groups)
-        _is_updating = False
+        display.show_hidden(updates.hidden_groups)
+        updates.is_updating = False
     with frozen_scene():
         for group, session in simulated:
             display.display_frame(group, session, scene, number)
@@ -142,17 +150,17 @@ def on_frame_change_post(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
                     results.store_curve(obj, session.settle_curve(obj), source)
 
 
-@persistent
 def on_depsgraph_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """Invalidate the live frames after an edit."""
-    if _is_updating or ACTIVE_SAMPLERS:
+    if _Updates.current().is_updating or ACTIVE_SAMPLERS:
         return
     if all(isinstance(update.id, _NON_GEOMETRY_TYPES) for update in depsgraph.updates):
         return
     with reuse_last_scan():
         group_keys = {group_key(obj) for obj in all_simulated()}
-        for key in [key for key in SESSIONS if key[0] not in group_keys]:
-            del SESSIONS[key]
+        sessions = LiveSessions.current()
+        for key in [key for key in sessions if key[0] not in group_keys]:
+            del sessions[key]
         _invalidate_sessions()
         for obj in simulated_in_scene(scene):
             if (display.is_displayed(obj) and display.is_duplicate(obj)) or not is_live(obj):
@@ -160,36 +168,34 @@ def on_depsgraph_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) 
         display.sync_display(scene)
 
 
-@persistent
 def on_undo(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Display the stored current frame after an undo, which may change the frame without a frame change handler."""
     _invalidate_sessions()
-    with _SuppressEditTracking(), frozen_scene():
+    with _suppress_edit_tracking(), frozen_scene():
         for group in groups_of(simulated_in_scene(scene)):
             display.display_stored_frame_or_hide(group, scene)
 
 
 def _invalidate_sessions() -> None:
-    if any(session.verified for session in SESSIONS.values()):
+    sessions = LiveSessions.current().values()
+    if any(session.verified for session in sessions):
         # The sidebar shows the status of live frames.
         redraw_viewports()
-    for session in SESSIONS.values():
+    for session in sessions:
         session.invalidate()
     results.mark_ghosts_stale()
 
 
-@persistent
 def on_save_pre(*_: object) -> None:
     """Remove the display before the file is written."""
-    with _SuppressEditTracking():
+    with _suppress_edit_tracking():
         display.remove_all_displays()
 
 
-@persistent
 def on_save_post(*_: object) -> None:
     """Display valid frames again after the file was written."""
     scene = bpy.context.scene
-    with _SuppressEditTracking(), frozen_scene():
+    with _suppress_edit_tracking(), frozen_scene():
         for group in groups_of(all_simulated()):
             session, live = find_session(group.members[0]), is_live(group.members[0])
             if (
@@ -200,14 +206,12 @@ def on_save_post(*_: object) -> None:
                 display.display_frame(group, session, scene, scene.frame_current)
 
 
-@persistent
 def on_render_init(*_: object) -> None:
     """Simulate the first frame of a render, and notify the user of groups that cannot be simulated."""
-    global _is_rendering
     if main_thread.is_main_thread():
         # Edits by scripts trigger depsgraph_update_post only at the next update.
         bpy.context.view_layer.update()
-    _is_rendering = True
+    _Updates.current().is_rendering = True
     scene = bpy.context.scene
     # A still render triggers no frame change.
     on_frame_change_pre(scene)
@@ -217,54 +221,41 @@ def on_render_init(*_: object) -> None:
         main_thread.notify(f"Rendered without simulation: {problem}")
 
 
-@persistent
 def on_render_end(*_: object) -> None:
     """Return to playback, which may use Draft."""
-    global _is_rendering
-    _is_rendering = False
+    _Updates.current().is_rendering = False
     main_thread.post_to_main_thread(_sync_display_after_render)
 
 
 def _sync_display_after_render() -> None:
-    global _is_updating
+    updates = _Updates.current()
     # Switching the display is not an edit.
-    _is_updating = True
+    updates.is_updating = True
     display.sync_display(bpy.context.scene)
     bpy.context.view_layer.update()
-    _is_updating = False
+    updates.is_updating = False
 
 
-class _SuppressEditTracking:
+@contextlib.contextmanager
+def _suppress_edit_tracking() -> Iterator[None]:
     """Context in which changes to the scene are not treated as user edits."""
-
-    def __enter__(self) -> None:
-        global _is_updating
+    updates = _Updates.current()
+    bpy.context.view_layer.update()
+    updates.is_updating = True
+    try:
+        yield
+    finally:
         bpy.context.view_layer.update()
-        _is_updating = True
-
-    def __exit__(self, *_: object) -> None:
-        global _is_updating
-        bpy.context.view_layer.update()
-        _is_updating = False
+        updates.is_updating = False
 
 
-@persistent
-def on_load_pre(*_: object) -> None:
-    """Discard all live frames before another file is loaded."""
-    SESSIONS.clear()
-    _pending.clear()
-    _hidden_groups.clear()
-
-
-@persistent
 def on_load_post(*_: object) -> None:
     """Remove display modifiers that a file contains if it was saved without our handlers, as after a crash."""
-    SESSIONS.clear()
+    LiveSessions.current().clear()
     for obj in display.local_meshes():
         display.remove_display(obj)
 
 
-@persistent
 def on_blend_import(*_: object) -> None:
     """Remove display modifiers of appended objects: writing a library triggers no save handler."""
     for obj in display.local_meshes():
@@ -272,46 +263,44 @@ def on_blend_import(*_: object) -> None:
             display.remove_display(obj)
 
 
-_HANDLERS = {
-    "frame_change_pre": on_frame_change_pre,
-    "frame_change_post": on_frame_change_post,
-    "depsgraph_update_post": on_depsgraph_update,
-    "undo_post": on_undo,
-    "redo_post": on_undo,
-    "save_pre": on_save_pre,
-    "save_post": on_save_post,
-    "save_post_fail": on_save_post,
-    "render_init": on_render_init,
-    "render_complete": on_render_end,
-    "render_cancel": on_render_end,
-    "load_pre": on_load_pre,
-    "load_post": on_load_post,
-    "blend_import_post": on_blend_import,
-}
+SUBSCRIBER = Subscriber(
+    "live",
+    {
+        "frame_change_pre": on_frame_change_pre,
+        "frame_change_post": on_frame_change_post,
+        "depsgraph_update_post": on_depsgraph_update,
+        "save_pre": on_save_pre,
+        "render_init": on_render_init,
+        "load_post": on_load_post,
+        "blend_import_post": on_blend_import,
+        **dict.fromkeys(("undo_post", "redo_post"), on_undo),
+        **dict.fromkeys(("save_post", "save_post_fail"), on_save_post),
+        **dict.fromkeys(("render_complete", "render_cancel"), on_render_end),
+    },
+    is_active=False,
+)
 
 
 def install() -> None:
-    """Register all handlers of live simulation."""
-    main_thread.register()
-    add_handlers(_HANDLERS)
+    """Activate all handlers of live simulation."""
+    SUBSCRIBER.is_active = True
 
 
 def is_installed() -> bool:
-    return on_frame_change_pre in bpy.app.handlers.frame_change_pre
+    return SUBSCRIBER.is_active
 
 
 def suspend() -> None:
-    """Unregister the handlers and remove the display. Frames are kept, but have to be verified again."""
-    main_thread.unregister()
-    remove_handlers(_HANDLERS)
+    """Deactivate the handlers and remove the display. Frames are kept, but have to be verified again."""
+    SUBSCRIBER.is_active = False
     display.remove_all_displays()
-    for session in SESSIONS.values():
+    for session in LiveSessions.current().values():
         session.invalidate()
-    _pending.clear()
-    _hidden_groups.clear()
+    updates = _Updates.current()
+    updates.pending, updates.hidden_groups = [], []
 
 
 def uninstall() -> None:
-    """Unregister the handlers and discard all live frames."""
+    """Deactivate the handlers and discard all live frames."""
     suspend()
-    SESSIONS.clear()
+    LiveSessions.current().clear()

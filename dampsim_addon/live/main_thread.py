@@ -11,6 +11,8 @@ from queue import Empty, SimpleQueue
 
 import bpy
 
+from ..session import Subscriber
+
 # Interval at which the main thread checks for requests during a render, s; four times as long otherwise.
 _POLL_INTERVAL = 0.05
 # Longest time for which a render waits for the start of the work, or for the next simulated frame, s.
@@ -65,11 +67,11 @@ def _pop_up(text: str) -> None:
     bpy.context.window_manager.popup_menu(draw, title="DampSim", icon="ERROR")
 
 
-def _handle_request() -> float:
+def _handle_request() -> float | None:
     try:
         request = _requests.get_nowait()
     except Empty:
-        return _POLL_INTERVAL if bpy.app.is_job_running("RENDER") else 4.0 * _POLL_INTERVAL
+        return _POLL_INTERVAL if bpy.app.is_job_running("RENDER") else None
     try:
         request.work(request.heartbeat.set)
     finally:
@@ -78,10 +80,4 @@ def _handle_request() -> float:
     return _POLL_INTERVAL
 
 
-def register() -> None:
-    bpy.app.timers.register(_handle_request, persistent=True)
-
-
-def unregister() -> None:
-    if bpy.app.timers.is_registered(_handle_request):
-        bpy.app.timers.unregister(_handle_request)
+SUBSCRIBER = Subscriber("main_thread", timer=_handle_request, interval=4.0 * _POLL_INTERVAL)

@@ -41,6 +41,7 @@ from ..model.links import anchor_matrix, axis_points, link_anchors
 from ..model.properties import read_settings
 from ..scene_reader.muscles import has_muscles, read_controller_inputs
 from ..scene_reader.scene_builder import build_scene, check_object, has_animated_dials
+from ..session import SessionState
 from ..status import overlaps
 from .draft import draft_scene, is_in_draft
 from .live_frame import FrameStatus, LiveFrame, ModifierStack, Sample, modifier_stack
@@ -373,8 +374,8 @@ class Session:
         return self._samples[time][name]
 
 
-# Sessions by group key and Draft. Group keys survive undo and renaming.
-SESSIONS: dict[tuple[str, bool], Session] = {}
+class LiveSessions(SessionState, dict[tuple[str, bool], Session]):
+    """Sessions by group key and Draft. Group keys survive undo and renaming."""
 
 
 def find_session(obj: bpy.types.Object, render: bool = False) -> Session | None:
@@ -382,9 +383,9 @@ def find_session(obj: bpy.types.Object, render: bool = False) -> Session | None:
 
     render: whether to return the session that is rendered instead, which is never in Draft.
     """
-    return SESSIONS.get((group_key(obj), not render and is_in_draft(group_of(obj))))
+    return LiveSessions.current().get((group_key(obj), not render and is_in_draft(group_of(obj))))
 
 
 def has_session(obj: bpy.types.Object) -> bool:
     """Return whether an object has a session, in Draft or not."""
-    return any((group_key(obj), draft) in SESSIONS for draft in (False, True))
+    return any((group_key(obj), draft) in LiveSessions.current() for draft in (False, True))

@@ -9,24 +9,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bpy
-from bpy.app.handlers import persistent
 
 from ...core import FrameCache
 from ..blender.dampsim_names import CACHE_MODIFIER
-from ..blender.handlers import add_handlers, remove_handlers
-from ..blender.viewports import redraw_viewports
+from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file
 from .caches import cache_folder, cached_frame_count, frame_cache
 from .groups import group_of
-from .objects import all_simulated, is_job_running, is_simulated
+from .objects import all_simulated, refresh_active
 from .registry import frozen_scene, reuse_last_scan
-
-# Interval of the timer, s.
-_TIMER_INTERVAL = 2.0
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,8 @@ class CacheStatus:
     folder_mtime: int = 0
 
 
-_statuses: dict[tuple[str, ...], CacheStatus] = {}
+class _Statuses(SessionState, dict[tuple[str, ...], CacheStatus]):
+    """Statuses by the properties that determine the locations of the files."""
 
 
 def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
@@ -55,7 +52,7 @@ def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
 
 def known_status(obj: bpy.types.Object) -> CacheStatus:
     """Return the last known status; an empty one where it was never read."""
-    return _statuses.get(_status_key(obj), CacheStatus())
+    return _Statuses.current().get(_status_key(obj), CacheStatus())
 
 
 def refresh_status(obj: bpy.types.Object) -> CacheStatus:
@@ -65,7 +62,7 @@ def refresh_status(obj: bpy.types.Object) -> CacheStatus:
     frame_count = (
         previous.frame_count if previous.is_known and folder_mtime == previous.folder_mtime else cached_frame_count(obj)
     )
-    _statuses[_status_key(obj)] = CacheStatus(
+    _Statuses.current()[_status_key(obj)] = CacheStatus(
         True, frame_count, str(path) if path is not None and not _is_file(path) else "", folder_mtime
     )
     return known_status(obj)
@@ -95,11 +92,10 @@ def locked_cache(obj: bpy.types.Object) -> Iterator[FrameCache]:
     finally:
         for member in group_of(obj).members:
             # Two writes within the resolution of the file system's clock give the same modification time.
-            _statuses.pop(_status_key(member), None)
+            _Statuses.current().pop(_status_key(member), None)
             refresh_status(member)
 
 
-@persistent
 def refresh_all_statuses(*_: object) -> None:
     """Refresh all statuses, which may be of another undo step or file."""
     with frozen_scene():
@@ -107,7 +103,6 @@ def refresh_all_statuses(*_: object) -> None:
             refresh_status(obj)
 
 
-@persistent
 def refresh_new_statuses(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     """Read the status of objects whose cache location has changed."""
     with reuse_last_scan():
@@ -116,39 +111,17 @@ def refresh_new_statuses(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
                 refresh_status(obj)
 
 
-@persistent
-def clear_statuses(*_: object) -> None:
-    """Discard all statuses."""
-    _statuses.clear()
+def _refresh_if_changed(obj: bpy.types.Object) -> bool:
+    before = known_status(obj)
+    return refresh_status(obj) != before
 
 
-def _on_timer() -> float:
-    obj = bpy.context.view_layer.objects.active if bpy.context.view_layer else None
-    if obj is not None and is_simulated(obj) and not is_job_running(bpy.context):
-        before = known_status(obj)
-        if refresh_status(obj) != before:
-            redraw_viewports()
-    return _TIMER_INTERVAL
-
-
-_HANDLERS = {
-    "load_pre": clear_statuses,
-    "load_post": refresh_all_statuses,
-    "save_post": refresh_all_statuses,
-    "undo_post": refresh_all_statuses,
-    "redo_post": refresh_all_statuses,
-    "depsgraph_update_post": refresh_new_statuses,
-}
-
-
-def register() -> None:
-    add_handlers(_HANDLERS)
-    if not bpy.app.background:
-        bpy.app.timers.register(_on_timer, first_interval=_TIMER_INTERVAL, persistent=True)
-
-
-def unregister() -> None:
-    if bpy.app.timers.is_registered(_on_timer):
-        bpy.app.timers.unregister(_on_timer)
-    remove_handlers(_HANDLERS)
-    clear_statuses()
+SUBSCRIBER = Subscriber(
+    "cache_status",
+    {
+        **dict.fromkeys(("load_post", "save_post", "undo_post", "redo_post"), refresh_all_statuses),
+        "depsgraph_update_post": refresh_new_statuses,
+    },
+    partial(refresh_active, _refresh_if_changed),
+    2.0,
+)

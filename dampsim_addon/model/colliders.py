@@ -39,17 +39,20 @@ def _is_visibility_animated(obj: bpy.types.Object, modifier: bpy.types.Modifier)
     return f'modifiers["{modifier.name}"].show_viewport' in animated_paths(obj)
 
 
-_index = ObjectIndex(is_collider)
+class ColliderIndex(ObjectIndex):
+    """Index of the colliders."""
+
+    is_match = staticmethod(is_collider)
 
 
 def all_colliders() -> list[bpy.types.Object]:
     """Return all colliders of the file, sorted by name."""
-    return sorted(_index.current(), key=lambda obj: obj.name_full)
+    return sorted(ColliderIndex.current().objects(), key=lambda obj: obj.name_full)
 
 
 def add_collider(obj: bpy.types.Object) -> None:
     """Add an object that may have become a collider."""
-    _index.add(obj)
+    ColliderIndex.current().add(obj)
 
 
 def candidate_colliders(
@@ -146,9 +149,3 @@ def simulation_view_layer(scene: bpy.types.Scene) -> bpy.types.ViewLayer:
     """Return the view layer in which a scene is simulated, as far as it is known."""
     here = bpy.context.view_layer
     return here if here is not None and bpy.context.scene == scene else scene.view_layers[0]
-
-
-# For edits by scripts, which have not triggered handlers yet.
-clear_collider_index = _index.clear
-register = _index.start_tracking
-unregister = _index.stop_tracking

@@ -20,12 +20,17 @@ _SETTINGS = {
     "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
 }  # fmt: skip
 _DIGITS = 4
-_index = ObjectIndex(has_field)
+
+
+class ForceFieldIndex(ObjectIndex):
+    """Index of the force fields."""
+
+    is_match = staticmethod(has_field)
 
 
 def all_force_fields() -> list[bpy.types.Object]:
     """Return all objects of the file that are force fields, or have particles that are force fields."""
-    return _index.current()
+    return ForceFieldIndex.current().objects()
 
 
 def fields_acting_on(obj: bpy.types.Object, scope: bpy.types.Scene | bpy.types.ViewLayer) -> list[bpy.types.Object]:
@@ -78,9 +83,3 @@ def _settings(other: bpy.types.Object) -> str:
         place, turn = np.array(other.matrix_world)[:3, 3], np.array(other.matrix_world)[:3, 2]
         found += [f"{what} {np.round(part, _DIGITS) + 0.0}" for what, part in (("at", place), ("along", turn))]
     return ", ".join(found)
-
-
-# For edits by scripts, which have not triggered handlers yet.
-clear_field_index = _index.clear
-register = _index.start_tracking
-unregister = _index.stop_tracking

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import bpy
 from bpy.types import Context
 
+from ..blender.viewports import redraw_viewports
 from .registry import scan_objects
 
 
@@ -52,6 +53,13 @@ def visible_simulated(context: Context) -> list[bpy.types.Object]:
 def is_job_running(context: Context) -> bool:
     """Return whether a job is running."""
     return bool(context.window_manager.dampsim_progress.object_name)
+
+
+def refresh_active(refresh: Callable[[bpy.types.Object], bool]) -> None:
+    """Refresh the active object if it is simulated and no job is running. refresh returns whether to redraw it."""
+    obj = bpy.context.view_layer.objects.active if bpy.context.view_layer else None
+    if is_simulated(obj) and not is_job_running(bpy.context) and refresh(obj):
+        redraw_viewports()
 
 
 def can_start_job(cls: Any, context: Context) -> bool:

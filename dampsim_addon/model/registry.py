@@ -13,10 +13,9 @@ from typing import Any
 
 import bpy
 import numpy as np
-from bpy.app.handlers import persistent
 from numpy.typing import NDArray
 
-from ..blender.handlers import add_handlers, remove_handlers
+from ..session import SessionState, Subscriber
 
 Uids = NDArray[np.int32]
 
@@ -50,47 +49,62 @@ class SimulatedObjects:
             return False
 
 
-# Session uids of all objects at the last scan, in Blender's order; None where all must be read again.
-_scanned_uids: Uids | None = None
-# Uids of those that are enabled, of any type.
-_enabled_uids: set[int] = set()
-# Last scan, while no change was notified, and nesting depth of the contexts that rely on it.
-_last_scan: SimulatedObjects | None = None
-_freeze_depth = 0
+class Scans(SessionState):
+    """Last scans of the objects of the file."""
+
+    survives_undo = False
+
+    def __init__(self) -> None:
+        # Session uids of all objects at the last scan, in Blender's order; None where all must be read again.
+        self.uids: Uids | None = None
+        # Uids of those that are enabled, of any type.
+        self.enabled_uids: set[int] = set()
+        # Last scan, while no change was notified, and nesting depth of the contexts that rely on it.
+        self.last: SimulatedObjects | None = None
+        self.freeze_depth = 0
+
+    def record_enabled(self, objects: Iterable[bpy.types.Object]) -> None:
+        """Record those of some objects that are enabled."""
+        self.enabled_uids.update(obj.session_uid for obj in objects if _is_enabled(obj))
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Rely on the last scan within this context."""
+        self.freeze_depth += 1
+        try:
+            yield
+        finally:
+            self.freeze_depth -= 1
 
 
 def scan_objects() -> SimulatedObjects:
     """Return the objects that are simulated now."""
-    global _scanned_uids, _last_scan
-    if _last_scan is not None and _freeze_depth:
-        return _last_scan
+    scans = Scans.current()
+    if scans.last is not None and scans.freeze_depth:
+        return scans.last
     # bpy.data is restricted while Blender starts.
     objects = bpy.data.objects[:] if isinstance(bpy.data, bpy.types.BlendData) else []
     uids = _read_uids(bpy.data.objects if objects else [], len(objects))
-    if _scanned_uids is None:
-        _enabled_uids.clear()
-        _record_enabled(objects)
-    elif not np.array_equal(uids, _scanned_uids):
-        _enabled_uids.intersection_update(uids.tolist())
-        _record_enabled([objects[place] for place in np.flatnonzero(~np.isin(uids, _scanned_uids))])
-    _scanned_uids = uids
-    enabled = [objects[place] for place in np.flatnonzero(np.isin(uids, list(_enabled_uids)))] if _enabled_uids else []
-    _last_scan = SimulatedObjects(
-        tuple(obj for obj in enabled if obj.type == "MESH" and _is_enabled(obj)), len(objects)
-    )
-    return _last_scan
+    if scans.uids is None:
+        scans.enabled_uids.clear()
+        scans.record_enabled(objects)
+    elif not np.array_equal(uids, scans.uids):
+        scans.enabled_uids.intersection_update(uids.tolist())
+        scans.record_enabled([objects[place] for place in np.flatnonzero(~np.isin(uids, scans.uids))])
+    scans.uids = uids
+    known = np.flatnonzero(np.isin(uids, list(scans.enabled_uids))) if scans.enabled_uids else ()
+    enabled = [obj for place in known if (obj := objects[place]).type == "MESH" and _is_enabled(obj)]
+    scans.last = SimulatedObjects(tuple(enabled), len(objects))
+    return scans.last
 
 
 def session_uids() -> Uids:
     """Return the session uids of all objects of the file, in Blender's order; read once within frozen_scene()."""
-    if _last_scan is None or not _freeze_depth or _scanned_uids is None:
+    scans = Scans.current()
+    if scans.last is None or not scans.freeze_depth or scans.uids is None:
         scan_objects()
-    assert _scanned_uids is not None
-    return _scanned_uids
-
-
-def _record_enabled(objects: Iterable[bpy.types.Object]) -> None:
-    _enabled_uids.update(obj.session_uid for obj in objects if _is_enabled(obj))
+    assert scans.uids is not None
+    return scans.uids
 
 
 def _is_enabled(obj: bpy.types.Object) -> bool:
@@ -110,64 +124,34 @@ def _read_uids(objects: Any, max_count: int | None) -> Uids:
 @contextlib.contextmanager
 def frozen_scene() -> Iterator[None]:
     """Scan only once within this context, in which no object may be added or deleted."""
-    global _freeze_depth, _last_scan
-    if not _freeze_depth:
-        _last_scan = None
-    _freeze_depth += 1
-    try:
+    scans = Scans.current()
+    if not scans.freeze_depth:
+        scans.last = None
+    with scans.frozen():
         yield
-    finally:
-        _freeze_depth -= 1
 
 
 @contextlib.contextmanager
 def reuse_last_scan() -> Iterator[None]:
     """Like frozen_scene(), but reuse a valid last scan. For handlers called after all changes were notified."""
-    global _freeze_depth, _last_scan
-    if _last_scan is not None:
-        _last_scan.total = None
-        _last_scan = _last_scan if _last_scan.is_valid else None
-    _freeze_depth += 1
-    try:
+    scans = Scans.current()
+    if scans.last is not None:
+        scans.last.total = None
+        scans.last = scans.last if scans.last.is_valid else None
+    with scans.frozen():
         yield
-    finally:
-        _freeze_depth -= 1
 
 
 def mark_enabled(obj: bpy.types.Object) -> None:
     """Notify the registry that an object may have been enabled."""
-    global _last_scan
-    _last_scan = None
-    _enabled_uids.add(obj.session_uid)
+    scans = Scans.current()
+    scans.last = None
+    scans.enabled_uids.add(obj.session_uid)
 
 
-@persistent
-def clear_registry(*_: object) -> None:
-    """Discard all scans, whose objects may be of another undo step or file."""
-    global _scanned_uids, _last_scan
-    _scanned_uids = _last_scan = None
-
-
-@persistent
-def discard_last_scan(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+def discard_last_scan(*_: object) -> None:
     """Discard the last scan. Edits before a change of frame are only notified by the change of frame."""
-    global _last_scan
-    _last_scan = None
+    Scans.current().last = None
 
 
-# Discard before, to hold no deleted objects, and after, since other handlers may have scanned in between.
-_HANDLERS = {
-    "load_pre": clear_registry, "load_post": clear_registry, "undo_pre": clear_registry, "undo_post": clear_registry,
-    "redo_pre": clear_registry, "redo_post": clear_registry, "blend_import_post": clear_registry,
-    "depsgraph_update_post": discard_last_scan, "frame_change_pre": discard_last_scan,
-}  # fmt: skip
-
-
-def register() -> None:
-    clear_registry()
-    add_handlers(_HANDLERS, prepend=True)
-
-
-def unregister() -> None:
-    remove_handlers(_HANDLERS)
-    clear_registry()
+SUBSCRIBER = Subscriber("registry", dict.fromkeys(("depsgraph_update_post", "frame_change_pre"), discard_last_scan))

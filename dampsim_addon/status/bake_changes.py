@@ -7,22 +7,22 @@ the active object after edits.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, field
+from functools import partial
 
 import bpy
-from bpy.app.handlers import persistent
 
 from ...core import PARAMETERS, Parameter
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
-from ..blender.handlers import add_handlers, remove_handlers
 from ..blender.modifiers import topology_modifiers
 from ..blender.sampler import frame_rate, gravity
-from ..blender.viewports import redraw_viewports
 from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
 from ..model.groups import group_of
-from ..model.objects import is_job_running, is_simulated
+from ..model.objects import refresh_active
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
 from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, input_digests
 from .renames import previous_names, rename_colliders, rename_shared_settings, with_current_name
@@ -30,21 +30,25 @@ from .renames import previous_names, rename_colliders, rename_shared_settings, w
 _KEYFRAMED = "keyframes"
 # Messages list at most this many changes.
 _MAX_LISTED = 4
-# Interval of the timer, s.
-_TIMER_INTERVAL = 0.5
 
 
-# By session uid of an object: its latest input digests, and current names by the names at the time of the bake. And
-# whether there was an edit since they were computed.
-_latest_digests: dict[int, tuple[dict[str, str], dict[str, str]]] = {}
-_has_new_edit = True
+@dataclass
+class _Digests(SessionState):
+    """Digests of the inputs of bakes.
+
+    latest: by session uid of an object, its latest input digests, and current names by the names at the time of the
+    bake.  has_new_edit: whether there was an edit since they were computed.
+    """
+
+    latest: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
+    has_new_edit: bool = True
 
 
 def record_bake_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """Store the current dials, settings and digests as the inputs of the object's bake."""
     obj.dampsim.baked_of = json.dumps({**_dial_values(obj), **_shot_settings(obj, scene)})
     now = input_digests(obj, scene)
-    _latest_digests[obj.session_uid] = now, {}
+    _Digests.current().latest[obj.session_uid] = now, {}
     obj.dampsim.baked_from = json.dumps(now)
 
 
@@ -58,7 +62,8 @@ def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[st
     for member in members:
         prefix = f"{member.name}: " if len(members) > 1 else ""
         found += [prefix + what for what in _differences(member, _dial_values(member))]
-        before, latest = json.loads(member.dampsim.baked_from or "{}"), _latest_digests.get(member.session_uid)
+        before = json.loads(member.dampsim.baked_from or "{}")
+        latest = _Digests.current().latest.get(member.session_uid)
         if before and latest is not None:
             now, names = latest
             before = rename_colliders(before, now)
@@ -83,7 +88,7 @@ def refresh_digests(obj: bpy.types.Object) -> None:
         if member.dampsim.baked and member.dampsim.baked_from:
             previous = previous_names(member, json.loads(member.dampsim.baked_from))
             names = {earlier: str(one.name) for one, earlier in previous.items()}
-            _latest_digests[member.session_uid] = input_digests(member, bpy.context.scene, previous), names
+            _Digests.current().latest[member.session_uid] = input_digests(member, bpy.context.scene, previous), names
 
 
 def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
@@ -143,47 +148,23 @@ def _format_missing(value: str) -> str:
     return value or "none"
 
 
-@persistent
 def _on_edit(*_: object) -> None:
-    global _has_new_edit
-    _has_new_edit = True
+    _Digests.current().has_new_edit = True
 
 
-@persistent
-def _on_load(*_: object) -> None:
-    global _has_new_edit
-    _has_new_edit = True
-    _latest_digests.clear()
-
-
-def _on_timer() -> float:
-    global _has_new_edit
-    obj = bpy.context.view_layer.objects.active if bpy.context.view_layer else None
+def _refresh_if_edited(obj: bpy.types.Object) -> bool:
+    digests = _Digests.current()
     is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
-    if _has_new_edit and obj is not None and is_simulated(obj) and not is_playing and not is_job_running(bpy.context):
-        _has_new_edit, before = False, _latest_digests.get(obj.session_uid)
-        refresh_digests(obj)
-        if _latest_digests.get(obj.session_uid) != before:
-            redraw_viewports()
-    return _TIMER_INTERVAL
+    if not digests.has_new_edit or is_playing:
+        return False
+    digests.has_new_edit, before = False, digests.latest.get(obj.session_uid)
+    refresh_digests(obj)
+    return digests.latest.get(obj.session_uid) != before
 
 
-_HANDLERS = {
-    "depsgraph_update_post": _on_edit,
-    "undo_post": _on_edit,
-    "redo_post": _on_edit,
-    "load_pre": _on_load,
-}
-
-
-def register() -> None:
-    add_handlers(_HANDLERS)
-    if not bpy.app.background:
-        bpy.app.timers.register(_on_timer, first_interval=_TIMER_INTERVAL, persistent=True)
-
-
-def unregister() -> None:
-    if bpy.app.timers.is_registered(_on_timer):
-        bpy.app.timers.unregister(_on_timer)
-    remove_handlers(_HANDLERS)
-    _latest_digests.clear()
+SUBSCRIBER = Subscriber(
+    "bake_changes",
+    dict.fromkeys(("depsgraph_update_post", "undo_post", "redo_post"), _on_edit),
+    partial(refresh_active, _refresh_if_edited),
+    0.5,
+)

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
-from bpy.app.handlers import persistent
 
 from ...core import Array, Body, Collider, Index, Scene
 from ...core.geometry.tetmesh.winding_number import WindingNumber
-from ..blender.handlers import add_handlers, remove_handlers
+from ..session import SessionState
 from .measurements import first_pose
 
 # Winding number above which a point is inside; on a surface it is 0.5.
@@ -35,13 +34,13 @@ class Overlap:
     pose_key: str
 
 
-# By session uid of the object.
-_overlaps: dict[int, list[Overlap]] = {}
+class KnownOverlaps(SessionState, dict[int, list[Overlap]]):
+    """Overlaps by session uid of the object."""
 
 
 def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
     """Find and store the overlaps of a scene at its first frame. members: in the order of its bodies."""
-    first = float(scene.first)
+    first, overlaps = float(scene.first), KnownOverlaps.current()
     for obj, body in zip(members, scene.bodies, strict=True):
         body_colliders = [scene.colliders[k] for k in scene.collider_indices(body)]
         surface = body.vertices_at(first) if body_colliders else body.surface.vertices
@@ -49,19 +48,13 @@ def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
             _measure_overlap(body, surface, one, one.vertices_at(first), _pose_key(obj, one.name, scene.first))
             for one in body_colliders
         ]
-        _overlaps[obj.session_uid] = [one for one in measured if one.object_vertices or one.collider_vertices]
+        overlaps[obj.session_uid] = [one for one in measured if one.object_vertices or one.collider_vertices]
 
 
 def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
     """Return the known overlaps of an object that are valid for the current poses."""
-    known = _overlaps.get(obj.session_uid, [])
+    known = KnownOverlaps.current().get(obj.session_uid, [])
     return [one for one in known if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
-
-
-@persistent
-def clear_overlaps(*_: object) -> None:
-    """Discard all overlaps, since objects of another file may have the same session uids."""
-    _overlaps.clear()
 
 
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
@@ -95,15 +88,3 @@ def _is_closed(triangles: Index) -> bool:
     edges = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
     _, count = np.unique(edges, axis=0, return_counts=True)
     return bool((count == 2).all())
-
-
-_HANDLERS = {"load_pre": clear_overlaps}
-
-
-def register() -> None:
-    add_handlers(_HANDLERS)
-
-
-def unregister() -> None:
-    remove_handlers(_HANDLERS)
-    clear_overlaps()

@@ -23,12 +23,15 @@ class YarnStatus(enum.Enum):
     OUTDATED = "Its yarns are outdated: mesh or thickness has changed"
 
 
-_index = ObjectIndex(shows_yarns)
+class YarnIndex(ObjectIndex):
+    """Index of the displayed yarns."""
+
+    is_match = staticmethod(shows_yarns)
 
 
 def yarn_status(obj: bpy.types.Object, scene: bpy.types.Scene) -> YarnStatus:
     """Return the status of a woven object's yarns in a scene."""
-    found = [one for one in _index.current() if yarn_source(one) == obj and one.name in scene.objects]
+    found = [one for one in YarnIndex.current().objects() if yarn_source(one) == obj and one.name in scene.objects]
     if not found:
         return YarnStatus.MISSING
     # Yarns without a stored digest count as current.
@@ -55,7 +58,3 @@ def _checksum(collection: Any, width: int) -> int:
     values = np.empty(width * len(collection), dtype=np.int32)
     collection.foreach_get("vertices" if width > 1 else "vertex_index", values)
     return zlib.crc32(values.tobytes())
-
-
-register = _index.start_tracking
-unregister = _index.stop_tracking

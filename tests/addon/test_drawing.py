@@ -260,8 +260,9 @@ def test_results_end_with_file(load: Load, tmp_path: Path) -> None:
     results.store_curve(obj, results.displayed_curve(obj) or object(), "test")
     assert results.ghosts_of(obj) is not None
     new_scene()
-    assert not results._ghosts
-    assert not results._curves
+    shown = results._Results.current()
+    assert not shown.ghosts
+    assert not shown.curves
 
 
 @pytest.mark.parametrize("width", [40.0, 120.0, 400.0])

@@ -128,7 +128,7 @@ def test_shrinkwrap_target_is_read_unsimulated(load: Load, live: ModuleType, tmp
         play(last=5)
     if how == "rendered":
         scene.frame_set(5)
-        live.SESSIONS.clear()
+        live.LiveSessions.current().clear()
         handlers = load("dampsim_addon.live.handlers")
         handlers.on_render_init()
         handlers.on_render_end()

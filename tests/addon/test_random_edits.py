@@ -178,8 +178,12 @@ class EditSequence:
             self.load("core.simulation.simulation"),
         )
         sorts = [
-            self.load(f"dampsim_addon.{name}")._index
-            for name in ("model.force_fields", "model.colliders", "status.woven_yarns")
+            getattr(self.load(f"dampsim_addon.{module}"), name).current()
+            for module, name in (
+                ("model.force_fields", "ForceFieldIndex"),
+                ("model.colliders", "ColliderIndex"),
+                ("status.woven_yarns", "YarnIndex"),
+            )
         ]
         affine, errors = self.load("core.geometry.mesh.affine"), self.load("core.base.errors")
         known = [(one._known_uids, dict(one._matches)) for one in sorts]

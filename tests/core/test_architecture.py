@@ -22,6 +22,18 @@ REGISTRIES = {
     "core/literature/damping", "core/literature/integrators", "core/materials", "core/bodies", "core/scene/parameters",
     "core/native", "dampsim_addon/targets", "dampsim_addon/cli", "dampsim_addon/jobs/export",
 }  # fmt: skip
+# Variables of the add-on's modules that do not belong to the open file.
+MODULE_VARIABLES = {
+    "blender/sampler.py:ACTIVE_SAMPLERS": "stack of entered contexts",
+    "cli/__init__.py:_command_handle": "registered command",
+    "live/main_thread.py:_requests": "queue between threads",
+    "model/caches.py:_blend_path_overrides": "stack of entered contexts",
+    "model/presets/__init__.py:_icons": "icons of the add-on",
+    "session.py:_SESSION": "session itself",
+    "ui/links/overlay.py:_bindings": "memo of the overlay",
+    "ui/viewport/overlay.py:_handles": "registered draw handlers",
+    "ui/viewport/overlay.py:_overlay_cache": "memo of the overlay",
+}
 
 
 def imported_packages(path: Path) -> set[str]:
@@ -51,6 +63,34 @@ def test_addon_imports_blender_and_numpy_only(path: Path) -> None:
         assert "distributed" not in [*named, *(node.module for node in top if isinstance(node, ast.ImportFrom))]
         return
     assert imported_packages(path) <= STANDARD | {".", "numpy"} | blender
+
+
+def module_variables(tree: ast.Module) -> set[str]:
+    """Return the names of globals that functions replace, and of those that begin as an empty container."""
+    names = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            is_empty = ast.unparse(node.value) in {"[]", "{}"}
+            is_empty |= isinstance(node.value, ast.Call) and not node.value.args and not node.value.keywords
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names |= {ast.unparse(target) for target in targets if is_empty}
+    return names
+
+
+def test_addon_keeps_state_in_its_session() -> None:
+    """Other modules have neither variables nor handlers and timers of their own."""
+    variables, touching = set(), set()
+    for path in ADDON:
+        tree, name = ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT / "dampsim_addon").as_posix()
+        variables |= {f"{name}:{variable}" for variable in module_variables(tree)}
+        used = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                used |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        if used & {"bpy.app.handlers", "bpy.app.timers"}:
+            touching.add(name)
+    assert variables == MODULE_VARIABLES.keys()
+    assert touching == {"session.py"}
 
 
 def test_core_imports_without_blender() -> None:

@@ -84,11 +84,9 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     simulation, stepping = addon_module("core.simulation.simulation"), addon_module("core.steppers.implicit")
     inner = {(simulation.Simulation, "step"): CallTimer(), (stepping.Stepper, "step"): CallTimer()}
     plain = {place: getattr(*place) for place in inner}
-    before, after = handlers.on_frame_change_pre, handlers.on_frame_change_post
-    lists = {before: bpy.app.handlers.frame_change_pre, after: bpy.app.handlers.frame_change_post}
-    for handler, listed in lists.items():
-        listed.remove(handler)
-        listed.append(total.wrap(handler))
+    untimed = handlers.SUBSCRIBER.handlers
+    timed = {event: total.wrap(untimed[event]) for event in ("frame_change_pre", "frame_change_post")}
+    handlers.SUBSCRIBER.handlers = {**untimed, **timed}
     for place, clock in inner.items():
         setattr(*place, clock.wrap(plain[place]))
     point_at_viewport()
@@ -106,9 +104,7 @@ def play_live(creature: bpy.types.Object) -> Iterator[float]:
     yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
     for place, function in plain.items():
         setattr(*place, function)
-    for handler, listed in lists.items():
-        del listed[-1]
-        listed.append(handler)
+    handlers.SUBSCRIBER.handlers = untimed
     whole, solver, steps, worked = 1000.0 * (np.array(paces)[-1] - np.array(paces)[0]) / (FRAMES - 2)
     count = len(session.find_session(creature).simulation.model_of(creature.name).block.groups[0])
     print(

@@ -7,9 +7,9 @@ ESC stops it until the next edit.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 
 import bpy
-from bpy.app.handlers import persistent
 from bpy.types import Context, Event, Operator
 
 from ... import live
@@ -17,6 +17,7 @@ from ...blender.sampler import ACTIVE_SAMPLERS
 from ...live.unkeyed_changes import object_with_unkeyed_change
 from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
+from ...session import SessionState, Subscriber
 
 # Delay (s) after an edit, click or key press; delay (s) between two slices.
 _IDLE_DELAY, _TIMER_INTERVAL = 0.6, 0.02
@@ -24,12 +25,23 @@ _CHECK_INTERVAL = 0.3
 # Events that are no user input.
 _IDLE_EVENTS = {"TIMER", "MOUSEMOVE", "INBETWEEN_MOUSEMOVE", "NONE", "WINDOW_DEACTIVATE", "TIMER_REPORT", "TIMERREGION"}
 
-_last_input_time = 0.0
-# Stopped by ESC until the next edit.
-_cancelled = False
-_running = False
-# Inputs of the outdated groups at the last check: while the user drags a slider, they change from check to check.
-_last_inputs: list[object] = []
+
+@dataclass
+class _Activity(SessionState):
+    """Activity of the user and of the operator.
+
+    input_time: s, of the last input.  is_cancelled: stopped by ESC until the next edit.  is_running: of the operator.
+    inputs: of the outdated groups at the last check; while the user drags a slider, they change from check to check.
+    """
+
+    input_time: float = 0.0
+    is_cancelled: bool = False
+    is_running: bool = False
+    inputs: list[object] = field(default_factory=list)
+
+    def record_edit(self) -> None:
+        """Record the time of an edit, which ends the effect of ESC."""
+        self.input_time, self.is_cancelled = time.monotonic(), False
 
 
 def outdated_groups(context: Context) -> list[Group]:
@@ -55,7 +67,7 @@ def outdated_groups(context: Context) -> list[Group]:
 def is_idle(context: Context) -> bool:
     """Return whether Blender and the user are idle, so that a frame change disturbs nothing."""
     windows = context.window_manager.windows
-    other_operators = sum(len(window.modal_operators) for window in windows) - int(_running)
+    other_operators = sum(len(window.modal_operators) for window in windows) - int(_Activity.current().is_running)
     playing = any(window.screen.is_animation_playing for window in windows)
     busy = (
         playing
@@ -65,18 +77,19 @@ def is_idle(context: Context) -> bool:
         or bpy.app.is_job_running("RENDER")
     )
     scene = context.scene
-    if time.monotonic() - _last_input_time < _IDLE_DELAY or busy or scene.frame_subframe:
+    if time.monotonic() - _Activity.current().input_time < _IDLE_DELAY or busy or scene.frame_subframe:
         return False
     return not object_with_unkeyed_change(scene.objects, scene.frame_current)
 
 
 def _inputs_changed(groups: list[Group], scene: bpy.types.Scene) -> bool:
     """Return whether an input of the groups changed since the last call."""
-    global _last_inputs, _last_input_time, _cancelled
+    activity = _Activity.current()
     inputs: list[object] = [live.static_inputs(group, scene, live.is_in_draft(group)) for group in groups]
-    if inputs == _last_inputs:
+    if inputs == activity.inputs:
         return False
-    _last_inputs, _last_input_time, _cancelled = inputs, time.monotonic(), False
+    activity.inputs = inputs
+    activity.record_edit()
     return True
 
 
@@ -90,20 +103,19 @@ class DAMPSIM_OT_go_on(Operator):
     _timer: bpy.types.Timer
 
     def invoke(self, context: Context, event: Event) -> set[str]:
-        global _running
         self._timer = context.window_manager.event_timer_add(_TIMER_INTERVAL, window=context.window)
         context.window_manager.modal_handler_add(self)
-        _running = True
+        _Activity.current().is_running = True
         return {"RUNNING_MODAL"}
 
     def modal(self, context: Context, event: Event) -> set[str]:
-        global _last_input_time, _cancelled
+        activity = _Activity.current()
         if event.type == "ESC" and event.value == "PRESS":
-            _cancelled = True
+            activity.is_cancelled = True
             self._end(context)
             return {"CANCELLED"}
         if event.type not in _IDLE_EVENTS:
-            _last_input_time = time.monotonic()
+            activity.input_time = time.monotonic()
         if event.type != "TIMER" or not is_idle(context):
             return {"PASS_THROUGH"}
         outdated = outdated_groups(context)
@@ -117,9 +129,9 @@ class DAMPSIM_OT_go_on(Operator):
         sessions = [session for group in outdated if (session := live.find_session(group.members[0]))]
         if [session.verified for session in sessions] == frames_before:
             # No progress: the error is reported at the next playback.
-            _cancelled = True
+            activity.is_cancelled = True
         context.workspace.status_text_set(resimulation_text(sessions, context.scene))
-        if _cancelled:
+        if activity.is_cancelled:
             self._end(context)
             return {"CANCELLED"}
         return {"PASS_THROUGH"}
@@ -128,8 +140,7 @@ class DAMPSIM_OT_go_on(Operator):
         self._end(context)
 
     def _end(self, context: Context) -> None:
-        global _running
-        _running = False
+        _Activity.current().is_running = False
         context.window_manager.event_timer_remove(self._timer)
         context.workspace.status_text_set(None)
 
@@ -146,36 +157,31 @@ def simulate_slice(scene: bpy.types.Scene) -> None:
     scene.frame_set(scene.frame_current)
 
 
-@persistent
 def _on_depsgraph_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
     """Record the time of an edit. Edits that no frame depends on do not touch a session."""
-    global _last_input_time, _cancelled
-    if any(session.needs_inputs for session in live.SESSIONS.values()):
-        _last_input_time, _cancelled = time.monotonic(), False
+    if any(session.needs_inputs for session in live.LiveSessions.current().values()):
+        _Activity.current().record_edit()
 
 
-def _start_if_idle() -> float:
-    context = bpy.context
+def _start_if_idle() -> None:
+    context, activity = bpy.context, _Activity.current()
     windows = context.window_manager.windows
-    if not windows or _running or not live.is_installed():
-        return _CHECK_INTERVAL
+    if not windows or activity.is_running or not live.is_installed():
+        return
     groups = outdated_groups(context)
-    if not groups or _inputs_changed(groups, context.scene) or _cancelled or not is_idle(context):
-        return _CHECK_INTERVAL
-    with context.temp_override(window=windows[0]):
-        bpy.ops.dampsim.go_on("INVOKE_DEFAULT")
-    return _CHECK_INTERVAL
+    if groups and not _inputs_changed(groups, context.scene) and not activity.is_cancelled and is_idle(context):
+        with context.temp_override(window=windows[0]):
+            bpy.ops.dampsim.go_on("INVOKE_DEFAULT")
+
+
+SUBSCRIBER = Subscriber(
+    "idle_resimulation", {"depsgraph_update_post": _on_depsgraph_update}, _start_if_idle, _CHECK_INTERVAL
+)
 
 
 def register() -> None:
     bpy.utils.register_class(DAMPSIM_OT_go_on)
-    bpy.app.handlers.depsgraph_update_post.append(_on_depsgraph_update)
-    if not bpy.app.background:
-        bpy.app.timers.register(_start_if_idle, first_interval=_CHECK_INTERVAL, persistent=True)
 
 
 def unregister() -> None:
-    if bpy.app.timers.is_registered(_start_if_idle):
-        bpy.app.timers.unregister(_start_if_idle)
-    bpy.app.handlers.depsgraph_update_post.remove(_on_depsgraph_update)
     bpy.utils.unregister_class(DAMPSIM_OT_go_on)

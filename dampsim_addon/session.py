@@ -1,0 +1,133 @@
+"""State that lasts while a file is open, and the add-on's handlers and timers in Blender."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self, TypeVar, cast
+
+import bpy
+from bpy.app.handlers import persistent
+
+State = TypeVar("State", bound="SessionState")
+
+
+class SessionState:
+    """Base class of all state that lasts until another file is opened.
+
+    survives_undo: False for references to objects, which undo, redo and import make invalid.
+    """
+
+    survives_undo: ClassVar[bool] = True
+
+    @classmethod
+    def current(cls) -> Self:
+        """Return the state of the open file; a new one on first use."""
+        return _SESSION.state(cls)
+
+    @classmethod
+    def in_use(cls) -> list[Self]:
+        """Return the states of this class and its subclasses that the open file has."""
+        return _SESSION.states(cls)
+
+    def close(self) -> None:
+        """Release resources of Blender."""
+
+
+class AddonSession:
+    """All states of the open file, by class."""
+
+    def __init__(self) -> None:
+        self._states: dict[type[SessionState], SessionState] = {}
+
+    def state(self, kind: type[State]) -> State:
+        """Return the state of a class; a new one on first use."""
+        if kind not in self._states:
+            self._states[kind] = kind()
+        return cast(State, self._states[kind])
+
+    def states(self, kind: type[State]) -> list[State]:
+        """Return the states of a class and its subclasses that are in use."""
+        return [state for state in self._states.values() if isinstance(state, kind)]
+
+    def discard_all(self, *_: object) -> None:
+        """Discard all states."""
+        self._discard(self.states(SessionState))
+
+    def discard_objects(self, *_: object) -> None:
+        """Discard the states that do not survive undo."""
+        self._discard([state for state in self.states(SessionState) if not state.survives_undo])
+
+    def _discard(self, states: list[SessionState]) -> None:
+        for state in states:
+            del self._states[type(state)]
+            state.close()
+
+
+_SESSION = AddonSession()
+
+
+@dataclass
+class Subscriber:
+    """Callbacks of a module.
+
+    handlers: by the names of the lists of `bpy.app.handlers`.  timer: called every interval (s) if there is a window;
+    it may return the next interval.  is_active: whether the handlers are called.
+    """
+
+    name: str
+    handlers: Mapping[str, Callable[..., None]] = field(default_factory=dict)
+    timer: Callable[[], float | None] | None = None
+    interval: float = 0.0
+    is_active: bool = True
+
+    def handle(self, event: str, *args: Any) -> None:
+        """Call the handler of an event."""
+        if self.is_active:
+            self.handlers[event](*args)
+
+
+class Dispatcher:
+    """Owner of all handlers and timers. They notify subscribers of an event in the given order."""
+
+    def __init__(self, *subscribers: Subscriber) -> None:
+        # Objects are discarded before an event, and after it, since other handlers may have read some in between.
+        events = ("load_post", "undo_pre", "undo_post", "redo_pre", "redo_post", "blend_import_post")
+        discard = {"load_pre": _SESSION.discard_all, **dict.fromkeys(events, _SESSION.discard_objects)}
+        self.subscribers = (Subscriber("session", discard), *subscribers)
+        self._handlers: dict[str, Callable[..., None]] = {}
+        self._timers: list[Callable[[], float]] = []
+
+    def register(self) -> None:
+        """Add the handlers and timers."""
+        for event in dict.fromkeys(event for one in self.subscribers for event in one.handlers):
+            self._handlers[event] = self._make_handler(event)
+            getattr(bpy.app.handlers, event).append(self._handlers[event])
+        for one in self.subscribers:
+            if one.timer is not None and not bpy.app.background:
+                self._timers.append(lambda call=one.timer, interval=one.interval: call() or interval)
+                bpy.app.timers.register(self._timers[-1], first_interval=one.interval, persistent=True)
+
+    def unregister(self) -> None:
+        """Remove the handlers and timers, and discard all state."""
+        while self._timers:
+            timer = self._timers.pop()
+            if bpy.app.timers.is_registered(timer):
+                bpy.app.timers.unregister(timer)
+        while self._handlers:
+            event, handler = self._handlers.popitem()
+            if handler in getattr(bpy.app.handlers, event):
+                getattr(bpy.app.handlers, event).remove(handler)
+        _SESSION.discard_all()
+
+    def _make_handler(self, event: str) -> Callable[..., None]:
+        interested = [one for one in self.subscribers if event in one.handlers]
+
+        def handler(*args: Any) -> None:
+            # The stack calls all of them, last in first out, even if some fail.
+            with contextlib.ExitStack() as stack:
+                for one in reversed(interested):
+                    stack.callback(one.handle, event, *args)
+
+        return cast("Callable[..., None]", persistent(handler))
