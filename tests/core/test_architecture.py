@@ -30,9 +30,7 @@ MODULE_VARIABLES = {
     "model/caches.py:_blend_path_overrides": "stack of entered contexts",
     "model/presets/__init__.py:_icons": "icons of the add-on",
     "session.py:_SESSION": "session itself",
-    "ui/links/overlay.py:_bindings": "memo of the overlay",
     "ui/viewport/overlay.py:_handles": "registered draw handlers",
-    "ui/viewport/overlay.py:_overlay_cache": "memo of the overlay",
 }
 
 

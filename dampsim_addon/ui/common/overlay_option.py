@@ -10,6 +10,7 @@ import bpy
 from ....core import Frame, Simulation
 from ....core.system.state import State
 from ... import live
+from ...session import SessionState
 
 Data = TypeVar("Data")
 
@@ -71,8 +72,8 @@ class OverlayOption:
         """Draw the labels of a body at a live frame in region pixels."""
 
 
-# Views that were drawn last, by the session UID of the object.
-_views: dict[int, BodyView] = {}
+class _Views(SessionState, dict[int, BodyView]):
+    """Views that were drawn last, by the session UID of the object."""
 
 
 def body_view(obj: bpy.types.Object, scene: bpy.types.Scene) -> BodyView | None:
@@ -80,18 +81,20 @@ def body_view(obj: bpy.types.Object, scene: bpy.types.Scene) -> BodyView | None:
     session = live.find_session(obj)
     frame_number = min(scene.frame_current, scene.frame_end)
     if session is None or session.simulation is None:
-        _views.pop(obj.session_uid, None)
+        _Views.current().pop(obj.session_uid, None)
         return None
     if session.frame_status(obj, scene, frame_number) is not live.FrameStatus.VALID:
         return None
     frame = session.frames[frame_number - scene.frame_start].frame
-    last = _views.get(obj.session_uid)
+    views = _Views.current()
+    last = views.get(obj.session_uid)
     if last is None or last.state is not frame.state or last.simulation is not session.simulation:
-        last = _views[obj.session_uid] = BodyView(session, session.simulation, session.body_name(obj), frame)
+        last = views[obj.session_uid] = BodyView(session, session.simulation, session.body_name(obj), frame)
     return last
 
 
 def keep_views(uids: set[int]) -> None:
     """Drop the views of all objects except those with these session UIDs."""
-    for uid in _views.keys() - uids:
-        del _views[uid]
+    views = _Views.current()
+    for uid in views.keys() - uids:
+        del views[uid]

@@ -16,6 +16,7 @@ from ... import live
 from ...blender.modifiers import DEFORMING, simulated_topology_modifiers
 from ...blender.sampler import mesh_positions
 from ...model.links import anchor_matrix, has_bone, is_target_deleted
+from ...session import SessionState
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
 
@@ -54,9 +55,11 @@ class LinkOverlay:
     is_active: bool
 
 
-# Nearest vertices and offsets of a link's points. Key: session UID of the object, index of the link, and whether the
-# points are the object's own. The first value identifies the inputs.
-_bindings: dict[tuple[int, int, bool], tuple[bytes, Index, Array]] = {}
+class _Bindings(SessionState, dict[tuple[int, int, bool], tuple[bytes, Index, Array]]):
+    """Inputs as bytes, nearest vertices and offsets of a link's points.
+
+    Key: session UID of the object, index of the link, and whether the points are the object's own.
+    """
 
 
 def link_overlays(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Iterator[LinkOverlay]:
@@ -111,11 +114,12 @@ def _displayed_points(
         return transform_points(matrix, points)
     count = len(obj.data.vertices) if rest_vertices is None else len(rest_vertices)
     inputs = flat.tobytes() + repr((obj.session_uid, count, is_generated)).encode()
-    if key not in _bindings or _bindings[key][0] != inputs:
+    bindings = _Bindings.current()
+    if key not in bindings or bindings[key][0] != inputs:
         rest = mesh_positions(obj.data).astype(float) if rest_vertices is None else rest_vertices
         nearest = _nearest_vertices(points, rest)
-        _bindings[key] = (inputs, nearest, points - rest[nearest])
-    _, nearest, offsets = _bindings[key]
+        bindings[key] = (inputs, nearest, points - rest[nearest])
+    _, nearest, offsets = bindings[key]
     vertices = (
         live_vertices[nearest].astype(float)
         if is_generated and live_vertices is not None
@@ -159,10 +163,6 @@ def _nearest_vertices(points: Array, vertices: Array) -> Index:
         tree.insert(vertex, number)
     tree.balance()
     return np.array([tree.find(Vector(point))[1] for point in points.tolist()], dtype=np.int64)
-
-
-def clear_bindings() -> None:
-    _bindings.clear()
 
 
 class LinkOption(OverlayOption):

@@ -14,7 +14,7 @@ from ..common.overlay_option import OverlayOption, body_view, keep_views
 from ..compare.overlay import GhostOption
 from ..contact.overlay import ContactOption
 from ..fibres.overlay import FibreOption
-from ..links.overlay import LinkOption, clear_bindings
+from ..links.overlay import LinkOption
 from ..pins.overlay import PinOption
 from ..plastic.overlay import FlowOption
 from .shape_overlays import CageOption, MostStretchedOption, RestShapeOption
@@ -76,5 +76,3 @@ def register() -> None:
 def unregister() -> None:
     while _handles:
         bpy.types.SpaceView3D.draw_handler_remove(_handles.pop(), "WINDOW")
-    keep_views(set())
-    clear_bindings()
