@@ -17,6 +17,7 @@ from .model import (
 )
 from .session import Dispatcher
 from .status import bake_changes
+from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
 from .ui.bake import checks as bake_checks
 from .ui.bake import operators as bake_operators
@@ -26,7 +27,6 @@ from .ui.fibres import panel as fibre_panel
 from .ui.links import operators as link_operators
 from .ui.links import panel as link_panel
 from .ui.main import idle_resimulation
-from .ui.main import panel as main_panel
 from .ui.muscles import operators as muscle_operators
 from .ui.muscles import panel as muscle_panel
 from .ui.muscles import walk_operators
@@ -47,7 +47,7 @@ MODULES = (
     DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, add_operators,
     curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
-    link_operators, link_panel, contact_operators, bake_checks, presets, idle_resimulation, main_panel, overlay, cli,
+    link_operators, link_panel, contact_operators, bake_checks, presets, idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 
 

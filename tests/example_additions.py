@@ -287,7 +287,10 @@ ADDITIONS = {
             "dampsim_addon/ui/viewport/overlay.py": (
                 ("from .shape_overlays", "from .centre_overlay import CentreOption\nfrom .shape_overlays"),
                 ("    LinkOption(),\n", "    CentreOption(),\n    LinkOption(),\n"),
-            )
+            ),
+            "docs/reference/panels.md": (
+                ("| *Links* |", "| *Centre* | the mean position of the nodes |\n| *Links* |"),
+            ),
         },
     ),
 }
@@ -297,7 +300,7 @@ def copy_with_additions(folder: Path) -> None:
     """Copy the project with all additions. tools/parameters_page.py writes docs/reference/parameters.md."""
     for name in ("core", "dampsim_addon", "tests", "tools"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    pages = ("docs/explanation/solids-cloth-ropes.md", "docs/reference/bake-targets.md")
+    pages = ["docs/explanation/solids-cloth-ropes.md", *(f"docs/reference/{n}.md" for n in ("bake-targets", "panels"))]
     for name in ("__init__.py", "pyproject.toml", "CONTRIBUTING.md", *pages):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, folder / name)

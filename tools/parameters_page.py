@@ -20,6 +20,9 @@ def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any])
         "",
         *_table(parameters),
         "",
+        "## Values",
+        *_values(parameters),
+        "",
         "## Colliders",
         "",
         "Properties of a collider. In Python, they belong to `obj.dampsim_collider`, for example `roughness`.",
@@ -41,6 +44,16 @@ def _table(parameters: Mapping[str, Any]) -> list[str]:
             "yes, no" if isinstance(p.default, bool) else f"{_number(p.min)} to {_number(p.max)}{unit}"
         )
         lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.description} |")
+    return lines
+
+
+def _values(parameters: Mapping[str, Any]) -> list[str]:
+    """Return a table of the values of each parameter with choices."""
+    lines: list[str] = []
+    for p in parameters.values():
+        if p.choices:
+            lines += ["", f"### {p.label}", "", "| Label | Value | Effect |", "|---|---|---|"]
+            lines += [f"| {choice.label} | `{choice.name}` | {choice.description} |" for choice in p.choices]
     return lines
 
 

@@ -80,7 +80,7 @@ def forbid_disk_and_factorisation() -> Iterator[None]:
 
 
 def panels(load: Load) -> list[Any]:
-    return list(load("dampsim_addon.ui.main.panel").CLASSES)
+    return list(load("dampsim_addon.ui.panels").PANELS)
 
 
 def operators(load: Load) -> list[Any]:

@@ -132,7 +132,7 @@ def test_rope_muscles_without_gait_search(load: Load, tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="only Springs can search for a walk"):
         bpy.ops.dampsim.find_walk()
     # Its own panel and the main panel keep the message after the report.
-    panels = load("dampsim_addon.ui.main.panel")
+    panels = load("dampsim_addon.ui.panels")
     for panel in (panels.DAMPSIM_PT_main, panels.DAMPSIM_PT_muscles):
         assert "only Springs can search for a walk" in " ".join(panel_texts(panel))
 
@@ -446,7 +446,7 @@ def test_found_walk_covers_reported_distance(load: Load, tmp_path: Path) -> None
     assert [one.distance for one in found] == pytest.approx([one.way for one in group.walks])
     assert [muscle.weights[0].weight for muscle in group.muscles] == before
     # The main panel shows it while the panel Muscles is closed.
-    main = load("dampsim_addon.ui.main.panel").DAMPSIM_PT_main
+    main = load("dampsim_addon.ui.panels").DAMPSIM_PT_main
     assert f"The best walks {group.walks[0].name}. Choose one under Muscles" in " ".join(panel_texts(main))
     assert bpy.ops.dampsim.use_walk() == {"FINISHED"}
     assert "The best walks" not in " ".join(panel_texts(main))

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scenes import KINDS, new_scene, wobbler
+from scenes import new_scene, wobbler
 from test_drawing import Context, Layout, panels
+from test_registries import PAGES, SAVED
 
 from example_additions import copy_with_additions
 
@@ -65,12 +66,6 @@ def test_panels_show_all_parameters(load: Load, tmp_path: Path) -> None:
             for other in (name, *(condition[0] for condition in conditions)):
                 setattr(obj.dampsim, other, parameters[other].default)
     assert set(parameters) <= found
-
-
-def test_docs_table_lists_all_targets() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "reference" / "bake-targets.md").read_text(encoding="utf-8")
-    first = " ".join(line.split("|")[1] for line in page.splitlines() if line.startswith("|"))
-    assert [target.label for target in KINDS.values() if target.label not in first] == []
 
 
 def test_element_stretch_uses_worst_pair(load: Load) -> None:
@@ -161,7 +156,11 @@ print("found")
 TESTS_OF_COPY = {
     "test_newcomer.py": [
         "test_panels_show_all_parameters",
-        "test_docs_table_lists_all_targets",
+    ],
+    "test_registries.py": [
+        *(f"test_entries_are_documented[{name}]" for name in PAGES),
+        *(f"test_entries_have_their_own_numbers[{name}]" for name in SAVED),
+        "test_every_option_is_read",
     ],
     "test_baking.py": [
         f"test_bake_and_clear_restore_user_data[{case}]"
@@ -191,11 +190,12 @@ def test_additions_work_throughout_the_addon(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
+    call("tools/parameters_page.py")
     files = [f"tests/addon/{name}" for name in TESTS_OF_COPY]
     tests = {name for names in TESTS_OF_COPY.values() for name in names}
     said = call(
         "-m", "pytest", "-v", "-p", "no:cacheprovider", *files, "-m", "not slow",
-        "-k", "(SHOT_FILE or INCREMENTS or panel or table) and not export",
+        "-k", "(SHOT_FILE or INCREMENTS or panel or test_registries) and not export",
     )  # fmt: skip
     assert tests <= set(re.findall(r"::(\S+) PASSED", said))
     # The conftest of the add-on tests would shadow that of all tests.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -57,12 +56,6 @@ def sections(what: type[BodyKind]) -> set[str]:
     lists = {name: values for name, values in lists.items() if values}
     every = (Settings(**dict(zip(lists, values, strict=True))) for values in product(*lists.values()))
     return {section for settings in every for section in what.sections(settings)}
-
-
-def test_body_types_listed_in_docs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "solids-cloth-ropes.md").read_text(encoding="utf-8")
-    for one in KINDS:
-        assert f"\n| **{one.label}** |" in page
 
 
 def test_parameter_sections_match_body_types() -> None:

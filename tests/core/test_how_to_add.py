@@ -40,7 +40,6 @@ DISCOVERED_TESTS = {
         "test_projected_hessian_is_positive_semidefinite[Mooney]",
     ],
     "test_body_types.py": [
-        "test_body_types_listed_in_docs",
         "test_parameter_sections_match_body_types",
         "test_forces_and_stiffness_match_differences[CLOUD]",
         "test_type_follows_pins_and_sags[CLOUD]",

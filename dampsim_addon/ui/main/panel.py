@@ -5,10 +5,9 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ....core import PARAMETERS, StiffnessBy, kind_by_name
+from ....core import PARAMETERS, kind_by_name
 from ... import live
 from ...blender.yarns import is_orphaned_yarn, yarn_source
-from ...compare.ghosts import GHOST_LETTERS
 from ...model.force_fields import fields_acting_on
 from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, is_job_running, selected_simulated
@@ -20,7 +19,6 @@ from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_co
 from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
 from ..add.fabric_operators import draw_fabrics
 from ..add.hair_operators import DAMPSIM_OT_hair, has_guides
-from ..bake.panel import DAMPSIM_PT_bake
 from ..common.layout import (
     UNIT_X,
     ChildPanel,
@@ -32,11 +30,6 @@ from ..common.layout import (
     draw_wrapped,
     parameter_sections,
 )
-from ..compare.operators import DAMPSIM_OT_compare, DAMPSIM_OT_ghost_add, DAMPSIM_OT_ghost_pick, DAMPSIM_OT_ghost_remove
-from ..contact.panel import DAMPSIM_PT_collider, DAMPSIM_PT_contact
-from ..fibres.panel import DAMPSIM_PT_fibres
-from ..links.panel import DAMPSIM_PT_links
-from ..muscles.panel import DAMPSIM_PT_muscles
 from ..objects.group_operators import (
     DAMPSIM_OT_alone,
     DAMPSIM_OT_select_group,
@@ -45,8 +38,6 @@ from ..objects.group_operators import (
 )
 from ..objects.operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
 from ..pins import panel as pin_panel
-from ..plastic.panel import DAMPSIM_PT_plastic
-from ..viewport.overlay import OVERLAYS
 from ..yarns.operators import (
     DAMPSIM_OT_drop_yarns,
     DAMPSIM_OT_select_woven,
@@ -54,7 +45,6 @@ from ..yarns.operators import (
     draw_yarn_status,
     simulated_source,
 )
-from .advanced_panel import DAMPSIM_PT_advanced
 from .live_status import contact_texts, draw_draft, live_status_text, reserved_texts
 
 
@@ -266,49 +256,6 @@ class DAMPSIM_PT_curve(ChildPanel, Panel):
         layout.operator(DAMPSIM_OT_calibrate.bl_idname, icon="FCURVE")
 
 
-class DAMPSIM_PT_compare(ChildPanel, Panel):
-    bl_label = "Compare"
-    bl_idname = "DAMPSIM_PT_compare"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    def draw(self, context: Context) -> None:
-        layout, obj = self.layout, active_simulated(context)
-        layout.enabled = not is_job_running(context)
-        for number, variant in enumerate(obj.dampsim.variants):
-            box = layout.box()
-            row = box.row(align=True)
-            row.label(text=GHOST_LETTERS[number])
-            row.operator(DAMPSIM_OT_ghost_pick.bl_idname, icon="CHECKMARK").number = number
-            row.operator(DAMPSIM_OT_ghost_remove.bl_idname, text="", icon="X").number = number
-            grid = box.grid_flow(columns=2, align=True, row_major=True)
-            for name in (
-                "settle",
-                "bounce",
-                "follow_through",
-                "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness",
-            ):
-                grid.prop(variant, name)
-        row = layout.row(align=True)
-        row.operator(DAMPSIM_OT_ghost_add.bl_idname, icon="ADD")
-        row.operator(DAMPSIM_OT_compare.bl_idname, icon="GHOST_ENABLED")
-        ghosts = results.ghosts_of(obj)
-        if ghosts is not None and ghosts.is_stale:
-            layout.label(text="The ghosts are out of date. Compare again", icon="TIME")
-
-
-class DAMPSIM_PT_show(ChildPanel, Panel):
-    bl_label = "Show in Viewport"
-    bl_idname = "DAMPSIM_PT_show"
-    bl_options = {"DEFAULT_CLOSED"}
-
-    def draw(self, context: Context) -> None:
-        column, obj = self.layout.column(), active_simulated(context)
-        for option in OVERLAYS:
-            if option.property_name and option.is_available(obj):
-                column.prop(obj.dampsim, option.property_name)
-        draw_wrapped(column, "Overlays are shown on live frames only", "INFO", context)
-
-
 class DAMPSIM_PT_shot(ChildPanel, Panel):
     bl_label = "Start and Loop"
     bl_idname = "DAMPSIM_PT_shot"
@@ -325,24 +272,3 @@ class DAMPSIM_PT_shot(ChildPanel, Panel):
             draw_wrapped(
                 self.layout, f"The loop closes within {error:.2g}% of the object's size", "FILE_REFRESH", context
             )
-
-
-CLASSES = (
-    DAMPSIM_PT_main,
-    DAMPSIM_PT_bake,
-    DAMPSIM_PT_material,
-    DAMPSIM_PT_plastic,
-    DAMPSIM_PT_fibres,
-    DAMPSIM_PT_muscles,
-    DAMPSIM_PT_contact,
-    DAMPSIM_PT_collider,
-    DAMPSIM_PT_links,
-    DAMPSIM_PT_curve,
-    DAMPSIM_PT_compare,
-    DAMPSIM_PT_show,
-    DAMPSIM_PT_shot,
-    DAMPSIM_PT_fields,
-    DAMPSIM_PT_advanced,
-)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)
