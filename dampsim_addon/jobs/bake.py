@@ -6,11 +6,12 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 import bpy
 import numpy as np
 
-from ...core import DampSimError, FrameCache, Scene, SceneError, SettleCurve, Simulation, bake, simulation_curve
+from ...core import DampSimError, FrameCache, SceneError, SettleCurve, Simulation, bake, simulation_curve
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from .. import live
@@ -25,69 +26,12 @@ from ..status.bake_changes import record_bake_inputs
 from ..status.measurements import store_measurements
 from ..status.results import store_curve
 from ..status.shot_messages import report_messages
-from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target, get_target
+from ..targets import Shot, get_target
 from ..targets.keys import check_shared_mesh
-from ..work.steps import Step, counted_steps, map_steps
+from ..work.steps import Step, map_steps
 from . import curve_bake
 from .prepare import prepare_simulation
-
-# Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
-_ATTEMPTS = 5
-# Safety factor by which the bound is reduced further than the measured error requires.
-_BOUND_SAFETY = 0.9
-# Largest error of an exact bake, as a fraction of the object's size.
-_MAX_EXACT_ERROR = 1e-3
-
-
-def write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
-    """Write the target, play it, and reduce the bound until the measured error is small enough.
-
-    Returns the cost and the error, m. Raises SceneError if the error stays too large; the bake is removed then.
-    """
-    obj, total, requested_bound = shot.sampler.obj, len(shot.numbers), shot.bound
-    collected = yield from counted_steps(kind.collect(shot), total, "Writing")
-    # A bake in another storage stays until this one has been checked.
-    other_storages = [storage for storage in Storage if storage is not kind.storage]
-    previous_target = obj.dampsim.baked
-    made_by = find_target(previous_target)
-    if made_by is not None and made_by.storage is kind.storage:
-        previous_target = ""
-    limit = (
-        _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
-        if kind.exact
-        else requested_bound
-    )
-    is_written, error = False, 0.0
-    try:
-        for _ in range(1 if kind.exact else _ATTEMPTS):
-            compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
-            obj.dampsim.baked, is_written = previous_target, True
-            cost = kind.write(shot, compressed)
-            error = yield from counted_steps(max_error(shot), total, "Measuring")
-            if error <= limit:
-                for storage in other_storages:
-                    clear_storage(obj, storage)
-                return cost, error
-            shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
-        raise SceneError(
-            f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
-            f"solo NLA tracks that override it{'' if kind.exact else ', or allow a larger error'}."
-        )
-    except BaseException:
-        if is_written:
-            kind.clear(obj)
-        raise
-
-
-def max_error(shot: Shot) -> Generator[int, None, float]:
-    """Play the bake and return its largest distance from the simulation over all vertices and frames, m."""
-    worst = 0.0
-    for done, number in enumerate(shot.numbers, 1):
-        shot.sampler.set_frame(number)
-        offset = shot.sampler.world_positions() - shot.cache.read_shape(number, shot.sampler.obj.name)
-        worst = max(worst, float(np.linalg.norm(offset, axis=1).max()))
-        yield done
-    return worst
+from .write import error_bound, write_bake
 
 
 @dataclass(frozen=True)
@@ -163,6 +107,27 @@ def bake_group(
     restart, start: see core.simulation.bake.bake().
     """
     began = time.monotonic()
+    _check_group(scene, view_layer, group)
+    with GroupSampler(scene, view_layer, group.members) as sampler:
+        simulation = yield from _prepare(sampler, group)
+        for done, total in ensure_own_cache(group):
+            yield Step(done, total, "Copying")
+        with locked_cache(group.members[0]) as cache:
+            shot = yield from _simulate(simulation, cache, restart, start)
+            sampler.invalidate_frame()
+            elapsed, results = time.monotonic() - began, []
+            for obj in group.members:
+                try:
+                    results.append((yield from _write(sampler.member_for(obj), shot, elapsed)))
+                except DampSimError as error:
+                    if group.is_single:
+                        raise
+                    results.append(Result(obj.name, obj.dampsim.target, problem=str(error)))
+    return results
+
+
+def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group) -> None:
+    """Raise DampSimError if a member cannot be baked."""
     # Edits by scripts may not have triggered a depsgraph update yet.
     force_fields.ForceFieldIndex.current().clear()
     colliders.ColliderIndex.current().clear()
@@ -173,89 +138,94 @@ def bake_group(
         check_shared_mesh(obj)
         get_target(obj.dampsim.target).check(obj)
         curve_bake.check_following_curve(obj)
-    with GroupSampler(scene, view_layer, group.members) as sampler:
-        core_scene = build_scene(sampler)
-        overlaps.record_overlaps(core_scene, group.members)
-        simulation = yield from prepare_simulation(core_scene)
-        for obj in group.members:
-            store_measurements(obj, scene, simulation)
-        for done, total in ensure_own_cache(group):
-            yield Step(done, total, "Copying")
-        fallback_steps = 0
-        with locked_cache(group.members[0]) as cache:
-            # Close the generator before the lock is released, so that nothing is written afterwards.
-            with closing(bake(simulation, cache, restart, start)) as steps:
-                for progress in steps:
-                    fallback_steps = max(fallback_steps, progress.fallback_count)
-                    yield Step(progress.done, progress.total, progress.stage)
-            cache.take_ownership()
-            sampler.invalidate_frame()
-            results, reports = [], (yield from _contact_reports(simulation, cache))
-            for obj in group.members:
-                before, report = time.monotonic() - began, reports[obj.name]
-                try:
-                    result = yield from _write_member(
-                        sampler.member_for(obj), simulation, cache, fallback_steps, before, report
-                    )
-                except DampSimError as error:
-                    if group.is_single:
-                        raise
-                    result = Result(obj.name, obj.dampsim.target, problem=str(error))
-                results.append(result)
-        for obj in group.members:
-            if obj.dampsim.loop and simulation.loop_error:
-                obj.dampsim.loop_error = 100.0 * simulation.loop_error
-    return results
 
 
-def _write_member(
-    sampler: Sampler, simulation: Simulation, cache: FrameCache, fallback_steps: int, elapsed: float, report: ShotReport
-) -> Generator[Step, None, Result]:
-    """Write the target of one member.
+def _prepare(sampler: GroupSampler, group: Group) -> Generator[Step, None, Simulation]:
+    """Return the group's simulation at its first frame."""
+    core_scene = build_scene(sampler)
+    overlaps.record_overlaps(core_scene, group.members)
+    simulation = yield from prepare_simulation(core_scene)
+    for obj in group.members:
+        store_measurements(obj, sampler.scene, simulation)
+    return simulation
 
-    fallback_steps: see Result.helped.  elapsed: time already spent, s.  report: contact report.
+
+@dataclass(frozen=True)
+class _SimulatedShot:
+    """All frames of a group.
+
+    fallback_steps: see Result.helped.  reports: contact reports by name of the body.
+    """
+
+    simulation: Simulation
+    cache: FrameCache
+    fallback_steps: int
+    reports: dict[str, ShotReport]
+
+    @property
+    def numbers(self) -> list[int]:
+        return list(range(self.simulation.scene.first, self.simulation.scene.last + 1))
+
+
+def _simulate(
+    simulation: Simulation, cache: FrameCache, restart: bool, start: int | None
+) -> Generator[Step, None, _SimulatedShot]:
+    """Simulate the frames that the cache lacks."""
+    fallback_steps = 0
+    # Close the generator before the lock is released, so that nothing is written afterwards.
+    with closing(bake(simulation, cache, restart, start)) as steps:
+        for progress in steps:
+            fallback_steps = max(fallback_steps, progress.fallback_count)
+            yield Step(progress.done, progress.total, progress.stage)
+    cache.take_ownership()
+    reports = yield from _contact_reports(simulation, cache)
+    return _SimulatedShot(simulation, cache, fallback_steps, reports)
+
+
+def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
+    """Write the target of a member.
+
+    elapsed: time already spent, s.
     """
     began = time.monotonic()
-    obj, core_scene = sampler.obj, simulation.scene
-    target = get_target(obj.dampsim.target)
-    folder = target_folder(obj)
-    numbers = list(range(core_scene.first, core_scene.last + 1))
-    body = core_scene.body(obj.name)
-    shot = Shot(sampler, cache, numbers, folder, error_bound(sampler.scene, obj, body.surface.size))
-    cost, error = yield from write_target(shot, target)
-    yield from curve_bake.bake_following_curve(shot)
-    for other in TARGETS:
-        if other is not target:
-            other.remove_files(folder)
-    curve = _shot_curve(simulation, obj.name, cache, numbers)
-    store_curve(obj, curve, "bake")
-    bound = None if target.exact else shot.bound
-    seconds = elapsed + time.monotonic() - began
-    messages = tuple(report_messages(report, obj, sampler.scene))
+    obj, core_scene, target = sampler.obj, simulated.simulation.scene, get_target(sampler.obj.dampsim.target)
+    folder, size = target_folder(obj), core_scene.body(obj.name).surface.size
+    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, error_bound(sampler.scene, obj, size))
+    cost, error = yield from write_bake(shot, target)
     result = Result(
-        obj.name,
-        target.name,
-        core_scene.first,
-        core_scene.last,
-        cost.keys,
-        cost.size,
-        error,
-        bound,
-        seconds,
-        fallback_steps,
-        messages,
+        name=obj.name,
+        target=target.name,
+        first=core_scene.first,
+        last=core_scene.last,
+        keys=cost.keys,
+        size=cost.size,
+        error=error,
+        bound=None if target.exact else shot.bound,
+        seconds=elapsed + time.monotonic() - began,
+        helped=simulated.fallback_steps,
+        touched=tuple(report_messages(simulated.reports[obj.name], obj, sampler.scene)),
+        **_settling(obj, simulated),
     )
-    # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
-    curve = curve or _shot_curve(simulation, obj.name, cache, numbers, after_last_motion=True)
-    if curve is not None:
-        result = replace(
-            result,
-            rest=float(curve.rest) if np.isfinite(curve.rest) else None, dialled_rest=float(curve.dial),
-            overshoot=float(curve.overshoot), dialled_overshoot=float(curve.bounce), settling=curve.summary,
-        )  # fmt: skip
-    _store_result(obj, result, core_scene)
+    _store_result(obj, result, simulated.simulation)
     record_bake_inputs(obj, sampler.scene)
     return result
+
+
+def _settling(obj: bpy.types.Object, shot: _SimulatedShot) -> dict[str, Any]:
+    """Store the settle curve of an object, and return the fields of its Result."""
+    curve = _shot_curve(shot.simulation, obj.name, shot.cache, shot.numbers)
+    store_curve(obj, curve, "bake")
+    # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
+    curve = curve or _shot_curve(shot.simulation, obj.name, shot.cache, shot.numbers, after_last_motion=True)
+    if curve is None:
+        return {}
+    return {
+        "rest": float(curve.rest) if np.isfinite(curve.rest) else None,
+        "dialled_rest": float(curve.dial),
+        "overshoot": float(curve.overshoot),
+        "dialled_overshoot": float(curve.bounce),
+        "settling": curve.summary,
+    }
 
 
 def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, ShotReport]]:
@@ -291,17 +261,9 @@ def bake_all(
     return results
 
 
-def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
-    """Return the largest allowed error of a compressed bake, in the unit of size. size: of the object."""
-    group = obj.dampsim
-    if group.bound_by == "PERCENT":
-        return 0.01 * float(group.bound_percent) * size
-    return 0.001 * float(group.bound_length) / float(scene.unit_settings.scale_length)
-
-
-def _store_result(obj: bpy.types.Object, result: Result, core_scene: Scene) -> None:
+def _store_result(obj: bpy.types.Object, result: Result, simulation: Simulation) -> None:
     """Store the result in the object's properties, which the panel shows."""
-    properties = obj.dampsim
+    properties, core_scene = obj.dampsim, simulation.scene
     properties.baked, properties.baked_fps = result.target, core_scene.fps
     properties.baked_keys, properties.baked_size, properties.baked_seconds = (
         result.keys,
@@ -311,6 +273,8 @@ def _store_result(obj: bpy.types.Object, result: Result, core_scene: Scene) -> N
     properties.baked_error, properties.baked_helped, properties.exported = result.error, result.helped, ""
     properties.baked_touched = "\n".join(result.touched)
     properties.baked_part = 100.0 * result.error / core_scene.body(obj.name).surface.size
+    if properties.loop and simulation.loop_error:
+        properties.loop_error = 100.0 * simulation.loop_error
 
 
 def _shot_curve(
@@ -318,7 +282,7 @@ def _shot_curve(
 ) -> SettleCurve | None:
     """Return the settle curve at the end of the shot, or None.
 
-    earlier: measure after the last motion of the animation instead, even if it stopped long before the end.
+    after_last_motion: measure after the last motion of the animation instead, even if it stopped long before the end.
     """
     settings = simulation.scene.body(body).settings_at(float(numbers[-1]))
     # Number of frames that the measurement of Settle needs, including those before the stop.

@@ -41,7 +41,7 @@ def measure(name: str, vertices: int, frames: int) -> None:
     from dampsim.core.frames.frame import Frame
     from dampsim.core.system.state import State
     from dampsim.dampsim_addon.blender.sampler import Sampler
-    from dampsim.dampsim_addon.jobs.bake import max_error
+    from dampsim.dampsim_addon.jobs.write import max_error
     from dampsim.dampsim_addon.targets import Shot, get_target
 
     dampsim.register()

@@ -1,0 +1,93 @@
+"""Writing of a bake, and the check that it plays as simulated."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import bpy
+import numpy as np
+
+from ...core import SceneError
+from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
+from ..work.steps import Step, counted_steps
+from .curve_bake import bake_following_curve
+
+# Most attempts to write a compressed bake. Modifiers can enlarge its error, so that it needs a smaller bound.
+_ATTEMPTS = 5
+# Safety factor by which the bound is reduced further than the measured error requires.
+_BOUND_SAFETY = 0.9
+# Largest error of an exact bake, as a fraction of the object's size.
+_MAX_EXACT_ERROR = 1e-3
+
+
+def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
+    """Write the target of an object and the curve that follows it, and remove the files of earlier bakes.
+
+    Returns the cost and the error, m. Raises SceneError if the bake does not play as simulated.
+    """
+    cost, error = yield from _write_target(shot, kind)
+    yield from bake_following_curve(shot)
+    for other in TARGETS:
+        if other is not kind:
+            other.remove_files(shot.folder)
+    return cost, error
+
+
+def _write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
+    """Write the target, play it, and reduce the bound until the measured error is small enough.
+
+    Returns the cost and the error, m. Raises SceneError if the error stays too large; the bake is removed then.
+    """
+    obj, total, requested_bound = shot.sampler.obj, len(shot.numbers), shot.bound
+    collected = yield from counted_steps(kind.collect(shot), total, "Writing")
+    # A bake in another storage stays until this one has been checked.
+    other_storages = [storage for storage in Storage if storage is not kind.storage]
+    previous_target = obj.dampsim.baked
+    made_by = find_target(previous_target)
+    if made_by is not None and made_by.storage is kind.storage:
+        previous_target = ""
+    limit = (
+        _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
+        if kind.exact
+        else requested_bound
+    )
+    is_written, error = False, 0.0
+    try:
+        for _ in range(1 if kind.exact else _ATTEMPTS):
+            compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
+            obj.dampsim.baked, is_written = previous_target, True
+            cost = kind.write(shot, compressed)
+            error = yield from counted_steps(max_error(shot), total, "Measuring")
+            if error <= limit:
+                for storage in other_storages:
+                    clear_storage(obj, storage)
+                return cost, error
+            shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
+        raise SceneError(
+            f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
+            f"solo NLA tracks that override it{'' if kind.exact else ', or allow a larger error'}."
+        )
+    except BaseException:
+        if is_written:
+            kind.clear(obj)
+        raise
+
+
+def max_error(shot: Shot) -> Generator[int, None, float]:
+    """Play the bake and return its largest distance from the simulation over all vertices and frames, m."""
+    worst = 0.0
+    for done, number in enumerate(shot.numbers, 1):
+        shot.sampler.set_frame(number)
+        offset = shot.sampler.world_positions() - shot.cache.read_shape(number, shot.sampler.obj.name)
+        worst = max(worst, float(np.linalg.norm(offset, axis=1).max()))
+        yield done
+    return worst
+
+
+def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> float:
+    """Return the largest allowed error of a compressed bake, in the unit of size. size: of the object."""
+    group = obj.dampsim
+    if group.bound_by == "PERCENT":
+        return 0.01 * float(group.bound_percent) * size
+    return 0.001 * float(group.bound_length) / float(scene.unit_settings.scale_length)
