@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .frames.frame import Frame
     from .geometry.mesh.surface import Surface
     from .measure.curve import SettleCurve, simulation_curve
-    from .scene.body import Body, Motion
+    from .scene.body import Body
     from .scene.collider import Collider
     from .scene.link import Anchor, Link, LinkPoint
     from .scene.muscles import Controller, Muscle, MuscleOverride, Sensor, SensorInputs, SensorType
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .scene.parameters.contact import COLLIDER_PARAMETERS, ColliderSettings
     from .scene.parameters.parameter import Parameter
     from .scene.parameters.settings import PARAMETERS, Settings
+    from .scene.sample import BodySample, ColliderSample, SceneSample
     from .scene.scene import Scene
     from .simulation.bake import Progress, bake
     from .simulation.simulation import Simulation
@@ -73,7 +74,7 @@ _EXPORTS = {
     "frames.frame": ("Frame",),
     "geometry.mesh.surface": ("Surface",),
     "measure.curve": ("SettleCurve", "simulation_curve"),
-    "scene.body": ("Body", "Motion"),
+    "scene.body": ("Body",),
     "scene.collider": ("Collider",),
     "scene.link": ("Anchor", "Link", "LinkPoint"),
     "scene.muscles": ("Controller", "Muscle", "MuscleOverride", "Sensor", "SensorInputs", "SensorType"),
@@ -84,6 +85,7 @@ _EXPORTS = {
     "scene.parameters.contact": ("COLLIDER_PARAMETERS", "ColliderSettings"),
     "scene.parameters.parameter": ("Parameter",),
     "scene.parameters.settings": ("PARAMETERS", "Settings"),
+    "scene.sample": ("BodySample", "ColliderSample", "SceneSample"),
     "scene.scene": ("Scene",),
     "simulation.bake": ("Progress", "bake"),
     "simulation.simulation": ("Simulation",),
@@ -99,9 +101,11 @@ __all__ = [
     "Array",
     "Body",
     "BodyKind",
+    "BodySample",
     "BounceBy",
     "CacheError",
     "Collider",
+    "ColliderSample",
     "ColliderSettings",
     "Controller",
     "DampSimError",
@@ -122,7 +126,6 @@ __all__ = [
     "Link",
     "LinkPoint",
     "MeshError",
-    "Motion",
     "Muscle",
     "MuscleOverride",
     "Parameter",
@@ -132,6 +135,7 @@ __all__ = [
     "ReferenceChoice",
     "Scene",
     "SceneError",
+    "SceneSample",
     "Sensor",
     "SensorInputs",
     "SensorType",

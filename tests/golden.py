@@ -88,11 +88,10 @@ def deviation(found: dict[str, Any], known: dict[str, Any], same: bool) -> str:
 
 def damping_runs() -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield runs of a rod on a shaking foot, with every damping and with every implicit integrator."""
+    from animated import AnimatedBody, AnimatedScene
     from dampsim.core.literature.damping.registry import DAMPINGS
     from dampsim.core.literature.integrators import INTEGRATORS
-    from dampsim.core.scene.body import Body
     from dampsim.core.scene.parameters import PARAMETERS, Settings
-    from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
     from shapes import tube
 
@@ -106,7 +105,9 @@ def damping_runs() -> Iterator[tuple[str, dict[str, Any]]]:
         settings = Settings(
             stiffness=2500.0, settle=16.0, bounce=40.0, resolution=300, poisson=0.35, accuracy="TIGHT", **dials
         )
-        scene = Scene((Body(surface, pins, settings, motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 24)
+        scene = AnimatedScene(
+            (AnimatedBody(surface, pins, settings, motion=motion),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 24
+        )
         return summary(Simulation(scene).frames(), surface.size)
 
     for choice in PARAMETERS["damping_by"].choices:

@@ -16,7 +16,7 @@ import numpy as np  # noqa: E402
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 import settle_cases  # noqa: E402
-from dampsim.core.scene.body import Body  # noqa: E402
+from animated import AnimatedBody  # noqa: E402
 from dampsim.dampsim_addon.scene_reader import scene_builder  # noqa: E402
 from test_stop_and_release import violated_dials  # noqa: E402
 
@@ -29,20 +29,15 @@ PARTS = (0.01, 0.05)
 DRAWS = 4
 
 
-def sample(name: str) -> Body:
+def sample(name: str) -> AnimatedBody:
     """Return the simulated object of a sample at its first pose, with its pins, maps and dials."""
     bpy.ops.wm.open_mainfile(filepath=str(ROOT / "sample_blends" / f"{name}.blend"))
     with scene_builder.GroupSampler(bpy.context.scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
-        (body,) = scene_builder.build_scene(sampler).bodies
-        pose = body.motion(float(bpy.context.scene.frame_start))
+        core_scene = scene_builder.build_scene(sampler)
+        (body,), (pose,) = core_scene.bodies, core_scene.sample(float(core_scene.first)).bodies
     settings = replace(body.settings, resolution=min(body.settings.resolution, RESOLUTION), follow_through=1.0)
-    return replace(
-        body,
-        settings=settings,
-        surface=replace(body.surface, vertices=pose),
-        motion=lambda _: pose,
-        settings_by_frame=None,
-    )
+    fields = {**vars(body), "settings": settings, "surface": replace(body.surface, vertices=pose.vertices)}
+    return AnimatedBody(**fields, external_forces=lambda frame: pose.external_forces)
 
 
 def measured(name: str, rng: np.random.Generator) -> list[tuple[float, str, list[str]]]:

@@ -124,7 +124,7 @@ def accelerated() -> tuple[float, float]:
         body = settle_cases.pinned_body(surface, 0.05, **dials)
         moving = replace(body, motion=lambda frame: surface.vertices + 0.5 * ((frame - 1.0) / 24.0) ** 2 * along)
         *_, last = settle_cases.make_simulation(moving, 24.0, 97).frames()
-        found.append(last.surface - moving.motion(97.0))
+        found.append(last.surface - moving.vertices_at(97.0))
     law = simulation_law(body)
     # The inertial load is the acceleration times the ratio of the first mode's inertia to the law's (physics/02-settle-law.md).
     hung = settle_cases.make_simulation(body, 24.0, 2, -along * law)

@@ -66,7 +66,7 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
     Return only walks that cover more than half of the creature's length in the full solver. Raises SceneError if the
     body cannot walk or no walk is found.
     """
-    simulation = Simulation(scene)
+    simulation, body_index = Simulation(scene), scene.body_index(name)
     body, batch = scene.body(name), RolloutBatch.from_simulation(simulation, name)
     rng, distances = np.random.default_rng(search.seed), np.zeros(search.count)
     shape = (search.count, len(batch.controller.muscles), len(batch.controller.sensors))
@@ -90,9 +90,17 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
     total = frames * (rounds + len(winners))
     for number, place in enumerate(winners):
         controller = _with_genes(batch.controller, genes[0][place], genes[1][place], genes[2][place], scene.fps)
-        candidate = replace(body, controller=controller, sensor_inputs=None)
+        candidate = replace(body, controller=controller)
         bodies = tuple(candidate if one.name == name else one for one in scene.bodies)
-        confirmation = Simulation(replace(scene, bodies=bodies, last=scene.first + frames), simulation.assembly)
+        confirmation = Simulation(
+            replace(
+                scene,
+                bodies=bodies,
+                last=scene.first + frames,
+                sampler=lambda frame: scene.sample(frame).with_body(body_index, sensor_inputs=None),
+            ),
+            simulation.assembly,
+        )
         shapes: list[Array] = []
         for frame in confirmation.frames():
             shapes = [*shapes[:1], frame.shapes[name]]

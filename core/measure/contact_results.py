@@ -120,7 +120,7 @@ def body_contact_forces(
 ) -> BodyContactForces:
     """Return the contact forces on a body at a frame.
 
-    obstacles: (v, 3) m by name, at that frame; None to sample them from the scene, which sets the host to that frame.
+    obstacles: (v, 3) m by name, at that frame; None to sample them from the scene.
     """
     number, block = simulation.island_and_block(body)
     model = simulation.islands[number].system.contact
@@ -132,7 +132,9 @@ def body_contact_forces(
     is_own_contact = (model.visible_surface[history.keys[:, [0, 3]]] == block).any(axis=1)
     found: list[tuple[Array, Array, Array, Array, Index]] = []
     if is_own_contact.any() and obstacles is None:
-        obstacles = {one.name: one.vertices_at(float(frame.number)) for one in simulation.scene.colliders}
+        sample = simulation.scene.sample(float(frame.number))
+        pairs = zip(simulation.scene.colliders, sample.colliders, strict=True)
+        obstacles = {one.name: found.vertices for one, found in pairs}
     surface_vertices = {**(obstacles or {}), **frame.shapes}
     for first, kind, second in np.unique(history.keys[is_own_contact][:, [0, 1, 3]], axis=0):
         rows = np.flatnonzero(is_own_contact & (history.keys[:, [0, 1, 3]] == (first, kind, second)).all(axis=1))

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..base.arrays import Array, Index
-from ..base.errors import PinError, SceneError
-from ..fields.field import ExternalForces
+from ..base.errors import PinError
 from ..geometry.mesh.surface import Surface
-from .muscles import Controller, SensorInputsByFrame, check_controller
+from .muscles import Controller, check_controller
 from .parameters import ReferenceChoice, Settings
 
-Motion = Callable[[float], Array]
-"""Function from a frame, which may be fractional, to the animated vertex positions (v, 3) m."""
-# Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
-_MAX_COORDINATE = 1e9
 # Pin weight from which a pin is hard.
 HARD_PIN_WEIGHT = 0.999
 
@@ -28,7 +22,7 @@ def _no_edges() -> Index:
 
 @dataclass(frozen=True)
 class Body:
-    """Geometry, settings and animation of one simulated object.
+    """Geometry and settings of one simulated object. Scene.sampler gives its animation.
 
     Arrays are in world space. Simulation checks them, and raises one of the user errors if they are not valid.
     A map (v,) holds the painted weight of each vertex, and is None if it is not painted.
@@ -36,16 +30,13 @@ class Body:
     surface: the surface at rest.
     pins: (v,) weights 0 to 1 with which the vertices follow the animation.
     settings: the parameters; if keyframed, at the first frame.
-    motion: animated positions of the vertices.
     kind: name of one of bodies.registry.KINDS.
     edges: (e, 2) edges of the mesh, for kinds that use them.
     settle_map: (v,) factors on the settle time.
     stiffness_map: (v,) 0 to 1, see bodies.solid.
     length_map: (v,) 0 to 1, see bodies.vertex_nodes.
     centre_map: (v,) 0 to 1, weights that define the centre of damping forces along rays.
-    external_forces: gravity and the force fields at a frame; None if there is only constant gravity. Call it only
-        for the frame of the last call of motion.
-    settings_by_frame: the settings at a frame, of which only animatable ones are used; None if nothing is keyframed.
+    has_animated_settings: whether the settings of its samples are used; if not, they are constant.
     is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
     cache_id: identifier of the object in caches, independent of its name; '' to use the name.
     friction_map: (v,) factors on the friction.
@@ -56,23 +47,20 @@ class Body:
     colliders: names of the scene's colliders that it collides with; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
     controller: switches the muscles; None without muscles.
-    sensor_inputs: animated inputs of the controller; None if it has none.
     """
 
     surface: Surface
     pins: Array
     settings: Settings
-    motion: Motion
     kind: str = "SOLID"
     edges: Index = field(default_factory=_no_edges)
     settle_map: Array | None = None
     stiffness_map: Array | None = None
     length_map: Array | None = None
-    settings_by_frame: Callable[[float], Settings] | None = None
+    has_animated_settings: bool = False
     is_deforming: bool = False
     cache_id: str = ""
     centre_map: Array | None = None
-    external_forces: Callable[[float], ExternalForces] | None = None
     friction_map: Array | None = None
     front_map: Array | None = None
     axes: Array = field(default_factory=lambda: np.eye(3))
@@ -81,7 +69,6 @@ class Body:
     controller: Controller | None = None
     fibre_map: Array | None = None
     fibre_direction: Array | None = None
-    sensor_inputs: SensorInputsByFrame | None = None
 
     @property
     def identity(self) -> str:
@@ -119,32 +106,6 @@ class Body:
         if chosen != ReferenceChoice.AUTO:
             return chosen
         return ReferenceChoice.MESH if self.is_deforming else ReferenceChoice.PINS
-
-    def settings_at(self, frame: float) -> Settings:
-        """Return the settings at a frame, which must be that of the last call of motion."""
-        return self.settings if self.settings_by_frame is None else self.settings_by_frame(frame)
-
-    def vertices_at(self, frame: float) -> Array:
-        """Return the animated vertices (v, 3) m at a frame. Raises SceneError, see animated_vertices()."""
-        return animated_vertices(self.name, self.motion, len(self.surface.vertices), frame)
-
-
-def animated_vertices(name: str, motion: Motion, count: int, frame: float) -> Array:
-    """Return the animated vertices (count, 3) m at a frame.
-
-    Raises SceneError if their number differs from count, or a coordinate is not finite or too large.
-    """
-    positions = motion(frame)
-    if positions.shape != (count, 3):
-        raise SceneError(
-            f"{name}: the mesh has {len(positions)} vertices at frame {frame:g} instead of {count}; "
-            "move the modifier that changes them below the deforming ones."
-        )
-    if not float(np.abs(positions).max(initial=0.0)) < _MAX_COORDINATE:
-        raise SceneError(
-            f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
-        )
-    return positions
 
 
 def unpinned_size(vertices: Array, pins: Array, *parts: Index) -> float:

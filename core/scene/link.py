@@ -5,21 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..base.arrays import Array
-from .body import Motion
 
 
 @dataclass(frozen=True)
 class Anchor:
-    """Object that only its animation moves, and to which bodies can be linked.
+    """Object that only its animation moves, and to which bodies can be linked. Scene.sampler gives its motion.
 
     name: unique among the bodies and anchors of the scene.
     vertices: (v, 3) m at rest.
-    motion: animated positions of the vertices.
     """
 
     name: str
     vertices: Array
-    motion: Motion
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -126,10 +125,6 @@ class SensorInputs:
 
     overrides: Array
     targets: Array = field(default_factory=lambda: np.zeros((0, 3)))
-
-
-SensorInputsByFrame = Callable[[float], SensorInputs]
-"""Function from a frame, which must be that of the last call of the body's motion, to its sensor inputs."""
 
 
 def check_controller(name: str, controller: Controller) -> None:

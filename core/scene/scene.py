@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
@@ -11,6 +13,10 @@ from ..geometry.mesh.surface import Surface, check_vertices
 from .body import Body, check_body
 from .collider import Collider
 from .link import Anchor, Link
+from .sample import BodySample, ColliderSample, Sampler, SceneSample
+
+# Largest valid coordinate, m. Larger ones are mistakes, and too large for accurate floating-point arithmetic.
+_MAX_COORDINATE = 1e9
 
 
 @dataclass(frozen=True)
@@ -26,6 +32,7 @@ class Scene:
     links: links between bodies, or of bodies to anchors.
     anchors: animated objects that links are attached to.
     colliders: animated surfaces that bodies collide with.
+    sampler: function from a frame to the animation of all objects; None if they stay at rest. Use sample() to call it.
     """
 
     bodies: tuple[Body, ...]
@@ -36,6 +43,7 @@ class Scene:
     links: tuple[Link, ...] = ()
     anchors: tuple[Anchor, ...] = ()
     colliders: tuple[Collider, ...] = ()
+    sampler: Sampler | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +73,39 @@ class Scene:
     def body(self, name: str) -> Body:
         return self.bodies[self.body_index(name)]
 
+    def sample(self, frame: float) -> SceneSample:
+        """Return the animation of all objects at a frame, with the settings of each body.
+
+        Samples do not depend on the order in which frames are sampled. Raises SceneError if the sampler returns other
+        numbers of objects or vertices, or a coordinate that is not finite or too large.
+        """
+        found = self.rest_sample(frame) if self.sampler is None else self.sampler(frame)
+        for what, samples, objects in (
+            ("bodies", found.bodies, self.bodies),
+            ("anchors", found.anchors, self.anchors),
+            ("colliders", found.colliders, self.colliders),
+        ):
+            if len(samples) != len(objects):
+                raise SceneError(f"{self.name}: the sampler returns {len(samples)} {what} instead of {len(objects)}.")
+        for body, body_sample in zip(self.bodies, found.bodies, strict=True):
+            _check_sampled_vertices(body.name, body_sample.vertices, len(body.surface.vertices), frame)
+        for collider, collider_sample in zip(self.colliders, found.colliders, strict=True):
+            _check_sampled_vertices(collider.name, collider_sample.vertices, len(collider.vertices), frame)
+        bodies = (
+            one if body.has_animated_settings and one.settings else replace(one, settings=body.settings)
+            for body, one in zip(self.bodies, found.bodies, strict=True)
+        )
+        return replace(found, bodies=tuple(bodies))
+
+    def rest_sample(self, frame: float) -> SceneSample:
+        """Return the sample at a frame if no object moves."""
+        return SceneSample(
+            frame,
+            tuple(BodySample(body.surface.vertices, body.settings) for body in self.bodies),
+            tuple(anchor.vertices for anchor in self.anchors),
+            tuple(ColliderSample(collider.vertices) for collider in self.colliders),
+        )
+
 
 def check_scene(scene: Scene) -> None:
     """Raise one of the user errors (core/base/errors.py) if the scene cannot be simulated."""
@@ -75,13 +116,25 @@ def check_scene(scene: Scene) -> None:
         raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
     for body in scene.bodies:
         check_body(body)
-        body.vertices_at(float(scene.first))
     _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.anchors])
     _check_names([obstacle.name for obstacle in scene.colliders])
     for obstacle in scene.colliders:
         check_vertices(Surface(obstacle.name, obstacle.vertices, obstacle.triangles))
     for link in scene.links:
         _check_link(scene, link)
+
+
+def _check_sampled_vertices(name: str, vertices: Array, count: int, frame: float) -> None:
+    """Raise SceneError unless vertices are (count, 3) valid coordinates. name: of the object."""
+    if vertices.shape != (count, 3):
+        raise SceneError(
+            f"{name}: the mesh has {len(vertices)} vertices at frame {frame:g} instead of {count}; "
+            "move the modifier that changes them below the deforming ones."
+        )
+    if not float(np.abs(vertices).max(initial=0.0)) < _MAX_COORDINATE:
+        raise SceneError(
+            f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
+        )
 
 
 def _check_names(names: Iterable[str]) -> None:

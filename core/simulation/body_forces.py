@@ -15,11 +15,11 @@ from ..fields.field import ExternalForces
 from ..fields.forces import field_accelerations
 from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..scene.parameters import Settings
+from ..scene.sample import SceneSample
 from ..system.inputs import Inputs
 from ..system.state import State
 from .assembly import Island
 from .method_selection import uses_dampsim_stepper
-from .sampling import SceneSample
 
 
 def with_gravity(island: Island, settings: Sequence[Settings]) -> Island:
@@ -110,4 +110,4 @@ def velocities_without_deformation(island: Island, state: State) -> Array:
 
 def external_forces_of(island: Island, sample: SceneSample) -> list[ExternalForces | None]:
     """Return the external forces on each of an island's bodies."""
-    return [sample.external_forces[k] if sample.external_forces else None for k in island.bodies]
+    return [sample.bodies[k].external_forces for k in island.bodies]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, vstack
@@ -19,10 +19,10 @@ from ..geometry.mesh.orientation import orient_outward
 from ..geometry.mesh.subdivision import subdivide_to_length
 from ..geometry.mesh.surface import weld_vertices
 from ..scene.body import Body
-from ..scene.parameters import ColliderSettings, ExitDirection, FrontDirection, Settings
+from ..scene.parameters import ExitDirection, FrontDirection
+from ..scene.sample import BodySample, ColliderSample
 from ..scene.scene import Scene
 from ..system.system import System
-from .sampling import SceneSample
 
 
 def build_contact_model(
@@ -200,39 +200,26 @@ def _gradient_directions(vertices: Array, triangles: Index, values: Array) -> Ar
     return np.where(length > 0.0, total / np.maximum(length, 1e-300), 0.0)
 
 
-@dataclass(frozen=True)
-class ContactPose:
-    """Contact data of a body at one time.
-
-    surface: (v, 3) m, animated.
-    settings: the body's dials.
-    obstacles: animated vertices and dials of the scene's colliders.
-    """
-
-    surface: Array
-    settings: Settings
-    obstacles: tuple[tuple[Array, ColliderSettings], ...]
-
-    @staticmethod
-    def from_scene(scene: Scene, body: int, sample: SceneSample) -> ContactPose:
-        """Return the contact data of a body in a sample of the scene."""
-        settings = sample.settings[body] if sample.settings else scene.bodies[body].settings
-        return ContactPose(sample.bodies[body], settings, sample.collider_samples)
+ContactSample = tuple[BodySample, tuple[ColliderSample, ...]]
+"""Sample of a body and of all colliders at one time."""
 
 
-def contact_inputs(start: ContactPose | None, end: ContactPose | None) -> ContactInputs | None:
+def contact_inputs(start: ContactSample | None, end: ContactSample | None) -> ContactInputs | None:
     """Return the contact inputs from one time to another, with the dials at the end; None if contact is impossible."""
     if start is None or end is None:
         return None
+    (first_body, first_colliders), (last_body, last_colliders), dials = start, end, end[0].settings
+    assert dials is not None
     obstacle_motions = tuple(
-        ColliderMotion(KinematicMotion(before, after), dials.roughness, dials.thickness)
-        for (before, _), (after, dials) in zip(start.obstacles, end.obstacles, strict=True)
+        ColliderMotion(
+            KinematicMotion(before.vertices, after.vertices), after.settings.roughness, after.settings.thickness
+        )
+        for before, after in zip(first_colliders, last_colliders, strict=True)
     )
-    dials = end.settings
     backward_friction = dials.friction if dials.front == FrontDirection.NONE else dials.friction_back
     is_consistent = dials.depth == ExitDirection.CONSISTENT
     return ContactInputs(
-        KinematicMotion(start.surface, end.surface),
+        KinematicMotion(first_body.vertices, last_body.vertices),
         dials.contact_distance,
         dials.friction,
         backward_friction,

@@ -15,11 +15,11 @@ from ..contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from ..geometry.mesh.surface import weld_vertices
 from ..scene.body import Body
 from ..scene.muscles import MUSCLE_OVERRIDES, Controller, MuscleOverride, Sensor, SensorInputs, SensorType
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.history import MuscleHistory
 from ..system.state import State
 from .assembly import Assembly, Island
-from .sampling import SceneSample
 
 
 def step_muscle_switches(
@@ -69,7 +69,7 @@ class MuscleControllers:
                 continue
             name = island.system.blocks[place].name
             own = history.block(name)
-            watched = sample.sensor_inputs[k] if sample.sensor_inputs else None
+            watched = sample.bodies[k].sensor_inputs
             muscles = next_switch_state(controller, own.muscles, own.sensors, watched, self._scene.fps)
             history = history.with_block(name, replace(own, muscles=muscles))
         return replace(state, history=history)
@@ -86,9 +86,9 @@ class MuscleControllers:
                 body = self._scene.bodies[k]
                 if body.controller is None:
                     continue
-                watched = sample.sensor_inputs[k] if sample.sensor_inputs else None
+                watched = sample.bodies[k].sensor_inputs
                 nodes = state.positions[self._assembly.node_slice_of(k)]
-                surface = self._assembly.models[k].skin(nodes, sample.bodies[k])
+                surface = self._assembly.models[k].skin(nodes, sample.bodies[k].vertices)
                 forces = self._vertex_forces(island, place, k, contacts)
                 values = [sensor_value(body, sensor, surface, forces, watched) for sensor in body.controller.sensors]
                 name = island.system.blocks[place].name

@@ -14,6 +14,7 @@ from ..base.memo import Memo
 from ..materials.plastic_flow import YieldSurface
 from ..objective.plastic_update import PlasticUpdate
 from ..scene.parameters import Settings
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
@@ -25,7 +26,6 @@ from ..system.system import System, assemble_system
 from .assembly import Assembly, Island
 from .dials import DialInterpreter
 from .poses import PoseEvaluator
-from .sampling import SceneSample
 from .statics import StaticSolver
 from .stepper_choice import make_stepper
 

@@ -11,13 +11,13 @@ from ..bodies.model import Model
 from ..bodies.surface_binding import AnimatedReference
 from ..objective.plastic_update import initial_plastic_state
 from ..scene.parameters import ReferenceChoice
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.history import History
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
-from .contact_setup import ContactPose, contact_inputs
-from .sampling import SceneSample
+from .contact_setup import ContactSample, contact_inputs
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class BlockPose:
 
     targets: (p, 3) m of its pins.
     rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
-    contact: contact data; None if contact is impossible.
+    contact: samples of the body and the colliders; None if contact is impossible.
     contraction: of its fibres, relative to their length.
     """
 
     targets: Array
     rotations: Array | None = None
     positions: Array | None = None
-    contact: ContactPose | None = None
+    contact: ContactSample | None = None
     contraction: float = 0.0
 
 
@@ -54,15 +54,14 @@ class PoseEvaluator:
 
     def _island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
         bodies = [self._body_pose(k, sample) for k in island.bodies]
-        anchors = [BlockPose(one.binding(sample.anchor_positions[one.anchor])) for one in island.anchors]
+        anchors = [BlockPose(one.binding(sample.anchors[one.anchor])) for one in island.anchors]
         return (*bodies, *anchors)
 
     def _body_pose(self, body: int, sample: SceneSample) -> BlockPose:
-        model, surface = self._assembly.models[body], sample.bodies[body]
+        model, surface = self._assembly.models[body], sample.bodies[body].vertices
         targets = model.pins(surface)
-        contact = ContactPose.from_scene(self._scene, body, sample) if self._scene.has_contact else None
-        # The solves for Sag and the first eigenvalues run without settings, so their fibres are not contracted.
-        contraction = sample.settings[body].contraction_fraction if sample.settings else 0.0
+        contact = (sample.bodies[body], sample.colliders) if self._scene.has_contact else None
+        contraction = sample.settings[body].contraction_fraction
         return (
             BlockPose(targets, *model.nodes.local_frames(surface), contact, contraction)
             if self._references[body] == ReferenceChoice.MESH
@@ -106,8 +105,8 @@ class PoseEvaluator:
 
     def animated_state(self, island: Island, sample: SceneSample) -> State:
         """Return the state of an island with its nodes in the animated shape at zero velocity."""
-        positions = [_animated_nodes(self._assembly.models[k], sample.bodies[k]) for k in island.bodies]
-        positions += [one.binding(sample.anchor_positions[one.anchor]) for one in island.anchors]
+        positions = [_animated_nodes(self._assembly.models[k], sample.bodies[k].vertices) for k in island.bodies]
+        positions += [one.binding(sample.anchors[one.anchor]) for one in island.anchors]
         plastic_history = {}
         for place, k in enumerate(island.bodies):
             # Add plastic history from the start to all bodies that may flow, because folds of a flat sheet are computed

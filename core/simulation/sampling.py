@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
 
 import numpy as np
 
 from ..base.arrays import Array
-from ..fields.field import ExternalForces
 from ..scene.fingerprint import array_digest
-from ..scene.muscles import SensorInputs
-from ..scene.parameters import ColliderSettings, Settings
+from ..scene.parameters import Settings
+from ..scene.sample import BodySample, SceneSample
 from ..scene.scene import Scene
 
-
-@dataclass(frozen=True)
-class SceneSample:
-    """Scene at one time, in world space.
-
-    bodies: (v, 3) m of each body.  anchor_positions: (v, 3) m of each anchor of links. Both in the scene's order.
-    external_forces: on each body, see Body; empty if not sampled.
-    frame: may be fractional.
-    collider_samples: (v, 3) m of each collider, with its dials, in the scene's order.
-    settings: of each body; empty for those at the first frame.
-    sensor_inputs: of each body's muscle controller; empty if not sampled.
-    """
-
-    bodies: tuple[Array, ...]
-    anchor_positions: tuple[Array, ...] = ()
-    external_forces: tuple[ExternalForces | None, ...] = ()
-    frame: float = 0.0
-    collider_samples: tuple[tuple[Array, ColliderSettings], ...] = ()
-    settings: tuple[Settings, ...] = ()
-    sensor_inputs: tuple[SensorInputs | None, ...] = ()
+SubstepCounter = Callable[[tuple[Settings, ...]], int]
+"""Function from the settings of all bodies to the substep count of a frame."""
 
 
 @dataclass(frozen=True)
@@ -42,94 +23,71 @@ class FrameInputs:
 
     number: of the frame.
     samples: the scene at the end of each substep.
-    settings: of each body at those times.
     substep_count: substeps that the dials at the frame's end require.
     digests: of all these inputs, by body and collider.
     """
 
     number: int
     samples: tuple[SceneSample, ...]
-    settings: tuple[tuple[Settings, ...], ...]
     substep_count: int
     digests: Mapping[str, str]
 
 
-class SceneSampler:
-    """Sampler of a scene's frames."""
+def sample_times(scene: Scene, number: int, previous_substeps: int) -> list[float]:
+    """Return the times, in frames, at which the inputs of a frame are sampled.
 
-    def __init__(self, scene: Scene, substeps: Callable[[tuple[Settings, ...]], int]) -> None:
-        """Store the scene and a function that returns the substep count for the settings of all bodies."""
-        self._scene, self._substeps = scene, substeps
+    previous_substeps: substep count of the previous frame, see FrameInputs.
+    """
+    if number == scene.first:
+        return [float(number)]
+    return [number - 1 + part / previous_substeps for part in range(1, previous_substeps)] + [float(number)]
 
-    def sample_times(self, number: int, previous_substeps: int) -> list[float]:
-        """Return the times, in frames, at which the inputs of a frame are sampled.
 
-        previous_substeps: substep count of the previous frame, see FrameInputs.
-        """
-        if number == self._scene.first:
-            return [float(number)]
-        return [number - 1 + part / previous_substeps for part in range(1, previous_substeps)] + [float(number)]
+def sample_frame(scene: Scene, substeps: SubstepCounter, number: int, previous_substeps: int) -> FrameInputs:
+    """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
+    settings, end = tuple(body.settings for body in scene.bodies), None
+    if any(body.has_animated_settings for body in scene.bodies):
+        # The substeps, whose times come first, depend on the settings at the frame's end.
+        end = scene.sample(float(number))
+        settings = end.settings
+    substep_count = substeps(settings)
+    times = sample_times(scene, number, max(previous_substeps, substep_count))
+    samples = (*(scene.sample(time) for time in times[:-1]), end or scene.sample(times[-1]))
+    return FrameInputs(number, samples, substep_count, input_digests(scene, samples))
 
-    def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs:
-        """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
-        bodies = self._scene.bodies
-        if any(body.settings_by_frame is not None for body in bodies):
-            # The host can read dials only at the time at which motion was last sampled.
-            self.sample(float(number))
-        substep_count = self._substeps(self._settings(float(number)))
-        samples, settings = [], []
-        for frame in self.sample_times(number, max(previous_substeps, substep_count)):
-            sample = self.sample(frame)
-            settings.append(self._settings(frame))
-            samples.append(replace(sample, settings=settings[-1]))
-        digests = {}
-        for k, body in enumerate(bodies):
-            dials = np.array([one[k].animatable_values for one in settings])
-            surfaces = [one.bodies[k] for one in samples]
-            extra_arrays = self._external_force_arrays(k, samples, settings)
-            if self._scene.has_contact:
-                extra_arrays.append(np.array([one[k].contact_values for one in settings]))
-            flows = [one[k].plasticity_values for one in settings]
-            if any(flows):
-                extra_arrays += [np.array(one) for one in flows]
-            if body.fibre_map is not None:
-                extra_arrays.append(np.array([one[k].contraction_fraction for one in settings]))
-            sensor_inputs = samples[-1].sensor_inputs[k] if samples[-1].sensor_inputs else None
-            if sensor_inputs is not None:
-                extra_arrays += [sensor_inputs.overrides, sensor_inputs.targets]
-            digests[body.name] = array_digest(dials, *surfaces, *extra_arrays)
-        for k, anchor in enumerate(self._scene.anchors):
-            digests[anchor.name] = array_digest(*(one.anchor_positions[k] for one in samples))
-        for k, collider in enumerate(self._scene.colliders):
-            collider_samples = [one.collider_samples[k] for one in samples]
-            numbers = np.array([astuple(dials) for _, dials in collider_samples])
-            # The same object may also be an anchor of links.
-            digest_name = f"{collider.name} as a collider"
-            digests[digest_name] = array_digest(numbers, *(vertices for vertices, _ in collider_samples))
-        return FrameInputs(number, tuple(samples), tuple(settings), substep_count, digests)
 
-    def sample(self, frame: float) -> SceneSample:
-        """Return the scene at a frame. All of one frame is sampled before the next one."""
-        bodies = tuple(body.vertices_at(frame) for body in self._scene.bodies)
-        # Like dials, these can be read only at the time at which motion was last sampled.
-        external_forces = tuple(
-            None if body.external_forces is None else body.external_forces(frame) for body in self._scene.bodies
-        )
-        sensor_inputs = tuple(
-            None if body.sensor_inputs is None else body.sensor_inputs(frame) for body in self._scene.bodies
-        )
-        anchors = tuple(one.motion(frame) for one in self._scene.anchors)
-        colliders = tuple((one.vertices_at(frame), one.settings_at(frame)) for one in self._scene.colliders)
-        return SceneSample(bodies, anchors, external_forces, frame, colliders, sensor_inputs=sensor_inputs)
+def input_digests(scene: Scene, samples: Sequence[SceneSample]) -> dict[str, str]:
+    """Return digests of the samples of a frame, by body, anchor and collider."""
+    digests = {}
+    for k, body in enumerate(scene.bodies):
+        digests[body.name] = array_digest(*_body_arrays(scene, k, [one.bodies[k] for one in samples]))
+    for k, anchor in enumerate(scene.anchors):
+        digests[anchor.name] = array_digest(*(one.anchors[k] for one in samples))
+    for k, collider in enumerate(scene.colliders):
+        collider_samples = [one.colliders[k] for one in samples]
+        numbers = np.array([astuple(one.settings) for one in collider_samples])
+        # The same object may also be an anchor of links.
+        digests[f"{collider.name} as a collider"] = array_digest(numbers, *(one.vertices for one in collider_samples))
+    return digests
 
-    def _external_force_arrays(
-        self, body: int, samples: list[SceneSample], settings: list[tuple[Settings, ...]]
-    ) -> list[Array]:
-        """Return the arrays that describe a body's external forces in a frame; empty for constant gravity alone."""
-        body_forces = [one.external_forces[body] for one in samples]
-        weights = np.array([one[body].force_weights for one in settings])
-        found = [one.numbers() for one in body_forces if one is not None]
-        return [weights, *found] if found or (weights != 1.0).any() else []
 
-    def _settings(self, frame: float) -> tuple[Settings, ...]:
-        return tuple(body.settings_at(frame) for body in self._scene.bodies)
+def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list[Array]:
+    """Return the arrays that describe the samples of a body in a frame."""
+    settings = [one.settings for one in samples if one.settings is not None]
+    found = [np.array([one.animatable_values for one in settings]), *(one.vertices for one in samples)]
+    weights = np.array([one.force_weights for one in settings])
+    forces = [one.external_forces.numbers() for one in samples if one.external_forces is not None]
+    if forces or (weights != 1.0).any():
+        found += [weights, *forces]
+    if scene.has_contact:
+        found.append(np.array([one.contact_values for one in settings]))
+    flows = [one.plasticity_values for one in settings]
+    if any(flows):
+        found += [np.array(one) for one in flows]
+    if scene.bodies[body].fibre_map is not None:
+        found.append(np.array([one.contraction_fraction for one in settings]))
+    # Muscles are switched once per frame.
+    sensor_inputs = samples[-1].sensor_inputs
+    if sensor_inputs is not None:
+        found += [sensor_inputs.overrides, sensor_inputs.targets]
+    return found

@@ -16,6 +16,7 @@ from ..frames.frame import Frame
 from ..literature.integrators import IntegratorStepper
 from ..objective.plastic_update import apply_plastic_flow, commit_plastic_rest_shape
 from ..scene.parameters import Settings
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene, check_scene
 from ..settle.contraction_lag import advance_lag
 from ..settle.controls import Controls
@@ -33,12 +34,12 @@ from ..system.weave_term import has_weave
 from . import start
 from .assembly import Assembly, Island, ProgressCallback, build_assembly, no_progress
 from .body_forces import FieldAccelerations, external_forces_of, with_accelerations
-from .dials import DialInterpreter
+from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
 from .poses import Pose, PoseEvaluator
-from .sampling import FrameInputs, SceneSample, SceneSampler
+from .sampling import FrameInputs, sample_frame
 from .statics import StaticSolver, is_constrained
 
 # Limits of contraction and stretch, because Bounce overshoots the keyframed value.
@@ -94,22 +95,27 @@ class Simulation:
         known_assembly: Assembly | None = None,
         models: Mapping[str, Model] | None = None,
         report_progress: ProgressCallback = no_progress,
+        first_sample: SceneSample | None = None,
     ) -> None:
         """Check the scene, build its systems and solve its hanging shapes. Raises DampSimError.
 
         known_assembly: assembly of a scene with the same model fingerprint, for reuse.
         models: reusable models by body fingerprint.
         report_progress: called with the name of each preparation step.
+        first_sample: of the scene at its first frame, so that this function need not call the scene's sampler.
         """
         check_scene(scene)
+        if first_sample is None:
+            first_sample = scene.sample(float(scene.first))
+        for k, settings in enumerate(first_sample.settings):
+            # The stiffness for Sag and the first eigenvalues are those of relaxed fibres.
+            first_sample = first_sample.with_body(k, settings=without_contraction(settings))
         self.scene = scene
         self.assembly = known_assembly or build_assembly(scene, models, report_progress)
         for island in self.assembly.islands:
             check_same_method(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
-        # The number of substeps per frame is unknown until the dials are interpreted.
-        first_sample = SceneSampler(scene, lambda settings: 1).sample(float(scene.first))
         assembly = self.assembly
         self.pose_evaluator = PoseEvaluator(scene, assembly)
         report_progress("the hanging shape")
@@ -126,7 +132,6 @@ class Simulation:
             scene, assembly, self.pose_evaluator, first_sample, RestShapeVersion(self.statics, self.dials)
         )
         self._muscle_controllers = MuscleControllers(scene, assembly)
-        self.sampler = SceneSampler(scene, self.dials.max_substeps)
         self.loop_error = 0.0
         self._integrations: Memo[IntegratorStepper] = Memo(_CACHED_INTEGRATIONS)
         self._first_frame: Frame | None = None
@@ -137,7 +142,7 @@ class Simulation:
         return self.statics.islands
 
     def precompute(self) -> None:
-        """Precompute the hanging shapes, which depend only on the inputs of the first frame."""
+        """Precompute the hanging shapes, which depend only on the first sample. Does not call the scene's sampler."""
         for island_index, island in enumerate(self.islands):
             if is_constrained(island):
                 settings = [self.scene.bodies[k].settings for k in island.bodies]
@@ -206,8 +211,8 @@ class Simulation:
     # Frame loop.
 
     def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs:
-        """Return the inputs of a frame, see SceneSampler.sample_frame."""
-        return self.sampler.sample_frame(number, previous_substeps)
+        """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
+        return sample_frame(self.scene, self.dials.max_substeps, number, previous_substeps)
 
     def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, int]:
         """Advance the state and the pose by one frame.
@@ -220,7 +225,8 @@ class Simulation:
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
-        for sample, settings in zip(frame_inputs.samples, frame_inputs.settings, strict=True):
+        for sample in frame_inputs.samples:
+            settings = sample.settings
             next_pose = self.pose_evaluator.pose(sample)
             next_states = []
             for k, island in enumerate(version.statics.islands):
@@ -295,7 +301,7 @@ class Simulation:
         surfaces = {}
         for k, body in enumerate(self.scene.bodies):
             nodes = state.positions[self.assembly.node_slice_of(k)]
-            surface = self.assembly.models[k].skin(nodes, sample.bodies[k])
+            surface = self.assembly.models[k].skin(nodes, sample.bodies[k].vertices)
             surfaces[body.name] = surface.astype(np.float32).astype(float)
         return surfaces
 

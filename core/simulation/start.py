@@ -12,12 +12,13 @@ from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..frames.frame import Frame
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.state import State
 from ..system.weave_term import has_weave
 from .dials import DialInterpreter
 from .poses import Pose, PoseEvaluator
-from .sampling import FrameInputs, SceneSample
+from .sampling import FrameInputs
 from .statics import StaticSolver, is_constrained
 
 # Fraction of the preroll during which the pose changes; the motion decays in the rest.
@@ -129,19 +130,20 @@ def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Ge
     scene, goal = context.scene, first_inputs.samples[-1]
     start_surfaces = []
     for body, there in zip(scene.bodies, goal.bodies, strict=True):
-        turn, shift = fit_rigid_motion(body.surface.vertices, there)
+        turn, shift = fit_rigid_motion(body.surface.vertices, there.vertices)
         start_surfaces.append(body.surface.vertices @ turn.T + shift)
-
-    settings = first_inputs.settings[-1]
 
     def blend(progress: float) -> SceneSample:
         t = min(progress / _RAMP, 1.0)
         ramp = t * t * (3.0 - 2.0 * t)
-        surfaces = tuple(np.asarray(a + ramp * (b - a)) for a, b in zip(start_surfaces, goal.bodies, strict=True))
-        blended_settings = tuple(replace(one, contraction=ramp * one.contraction) for one in settings)
-        return replace(goal, bodies=surfaces, settings=blended_settings)
+        blended = goal
+        for k, (start, end, settings) in enumerate(zip(start_surfaces, goal.bodies, goal.settings, strict=True)):
+            vertices = start + ramp * (end.vertices - start)
+            contracted = replace(settings, contraction=ramp * settings.contraction)
+            blended = blended.with_body(k, vertices=vertices, settings=contracted)
+        return blended
 
-    substep_count = context.dials.max_substeps(settings)
+    substep_count = context.dials.max_substeps(goal.settings)
     sample = blend(0.0)
     state = State.concatenate(
         [context.pose_evaluator.animated_state(island, sample) for island in context.statics.islands]
@@ -151,9 +153,7 @@ def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Ge
         substep_samples = tuple(
             blend((frame - 1 + part / substep_count) / count) for part in range(1, substep_count + 1)
         )
-        frame_inputs = FrameInputs(
-            first_inputs.number - count + frame, substep_samples, (settings,) * substep_count, substep_count, {}
-        )
+        frame_inputs = FrameInputs(first_inputs.number - count + frame, substep_samples, substep_count, {})
         state, pose, *_ = context.step(state, pose, frame_inputs)
         yield frame, count
     return _join_states(context, [state])
@@ -194,7 +194,7 @@ def _cycle_end(context: StartContext, first_sample: SceneSample) -> int:
         if number > scene.first:
             sample = context.sample_frame(number).samples[-1]
             is_same_pose = [
-                float(np.abs(a - b).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
+                float(np.abs(a.vertices - b.vertices).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
                 for a, b, body in zip(sample.bodies, first_sample.bodies, scene.bodies, strict=True)
             ]
             if all(is_same_pose):

@@ -15,6 +15,7 @@ from ..contact.collision_state import CollisionState
 from ..contact.penalty_and_friction import ContactPotential
 from ..contact.penalty_scaling import TOLERATED_DEPTH
 from ..scene.parameters import Settings, StiffnessBy
+from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..settle.geometric_stiffness import with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.static import solve_static_equilibrium
@@ -26,7 +27,6 @@ from .assembly import Assembly, Island, rebuild_islands
 from .body_forces import FieldAccelerations, external_forces_of, with_accelerations, with_gravity
 from .inverse_statics import can_change_rest_shape, solve_rest_shape
 from .poses import PoseEvaluator
-from .sampling import SceneSample
 from .stepper_choice import has_net, make_stepper, yarn_dials
 
 # Relative tolerance of the sag, and the maximum number of static solves.
@@ -153,7 +153,7 @@ class StaticSolver:
                     weight = model.block.mass[:, None] * self._gravity_of(k)
                     nodes = state.positions[island.system.slices[place]]
                     models[k] = solve_rest_shape(
-                        model, self._first_sample.bodies[k], nodes, weight, float(factors[place])
+                        model, self._first_sample.bodies[k].vertices, nodes, weight, float(factors[place])
                     )
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
@@ -297,7 +297,7 @@ class StaticSolver:
                 (island, block, value), lambda: self._solve_young_for_sag(island, block, value)
             )
 
-        if body.settings_by_frame is None:
+        if not body.has_animated_settings:
             return young_at(sag)
         knot = np.log2(sag) * _KNOTS_PER_DOUBLING
         low = float(np.floor(knot))
@@ -364,7 +364,7 @@ class StaticSolver:
 
     def _sag_depth(self, island: Island, block: int, state: State) -> float:
         body = island.bodies[block]
-        animated_surface = self._first_sample.bodies[body]
+        animated_surface = self._first_sample.bodies[body].vertices
         surface = self.models[body].skin(state.positions[island.system.slices[block]], animated_surface)
         return float(np.linalg.norm(surface - animated_surface, axis=1).max()) / self._scene.bodies[body].unpinned_size
 

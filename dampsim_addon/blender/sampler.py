@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from types import TracebackType
-from typing import Any
 
 import bpy
 import numpy as np
@@ -210,17 +209,13 @@ class Sampler:
 
 
 class GroupSampler:
-    """Reader of several objects that visits each frame once for all of them. Use it as a context manager.
-
-    collider_readers: readers of their colliders by name, once known; see ColliderReader.
-    """
+    """Reader of several objects that visits each frame once for all of them. Use it as a context manager."""
 
     def __init__(
         self, scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
     ) -> None:
         self.scene, self.view_layer = scene, view_layer
         self.members = [Sampler(scene, view_layer, obj) for obj in objects]
-        self.collider_readers: dict[str, Any] = {}
         self._exit_stack = ExitStack()
         self._current_frame: float | None = None
 

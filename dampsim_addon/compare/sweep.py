@@ -178,9 +178,8 @@ def _measure_variant(
     frames = yield from simulate_all_frames(simulation, index, count)
     pace = (time.perf_counter() - start) / len(frames)
     scene = simulation.scene
-    name, last = variants.name, float(scene.last)
-    settings = scene.body(name).settings_at(last)
-    dials = tuple(body.settings_at(last) for body in scene.bodies)
+    name, dials = variants.name, scene.sample(float(scene.last)).settings
+    settings = dials[scene.body_index(name)]
     shot = simulation_curve(simulation, name, frames, settings)
     curve, is_pinned = shot, simulation.is_constrained(name)
     if is_pinned and settings.is_settle_controlled:
@@ -197,9 +196,13 @@ def _measure_release(simulation: Simulation, name: str, swing: float) -> Generat
 
 
 def _max_offset(simulation: Simulation, name: str, frames: Sequence[Frame]) -> float:
-    body = simulation.scene.body(name)
-    far = [np.linalg.norm(frame.shapes[name] - body.motion(float(frame.number)), axis=1).max() for frame in frames]
-    return float(max(far)) / body.surface.size
+    scene, index = simulation.scene, simulation.scene.body_index(name)
+    animated = (scene.sample(float(frame.number)).bodies[index].vertices for frame in frames)
+    far = [
+        np.linalg.norm(frame.shapes[name] - surface, axis=1).max()
+        for frame, surface in zip(frames, animated, strict=True)
+    ]
+    return float(max(far)) / scene.bodies[index].surface.size
 
 
 def _value_text(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core import DampSimError, FrameCache, SceneError, SettleCurve, Simulation, bake, simulation_curve
+from ...core import DampSimError, FrameCache, SceneError, Settings, SettleCurve, Simulation, bake, simulation_curve
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from .. import live
@@ -154,11 +154,13 @@ def _prepare(sampler: GroupSampler, group: Group) -> Generator[Step, None, Simul
 class _SimulatedShot:
     """All frames of a group.
 
-    fallback_steps: see Result.helped.  reports: contact reports by name of the body.
+    settings: of each body at the last frame.  fallback_steps: see Result.helped.
+    reports: contact reports by name of the body.
     """
 
     simulation: Simulation
     cache: FrameCache
+    settings: tuple[Settings, ...]
     fallback_steps: int
     reports: dict[str, ShotReport]
 
@@ -178,8 +180,9 @@ def _simulate(
             fallback_steps = max(fallback_steps, progress.fallback_count)
             yield Step(progress.done, progress.total, progress.stage)
     cache.take_ownership()
+    settings = simulation.scene.sample(float(simulation.scene.last)).settings
     reports = yield from _contact_reports(simulation, cache)
-    return _SimulatedShot(simulation, cache, fallback_steps, reports)
+    return _SimulatedShot(simulation, cache, settings, fallback_steps, reports)
 
 
 def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
@@ -213,10 +216,10 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
 
 def _settling(obj: bpy.types.Object, shot: _SimulatedShot) -> dict[str, Any]:
     """Store the settle curve of an object, and return the fields of its Result."""
-    curve = _shot_curve(shot.simulation, obj.name, shot.cache, shot.numbers)
+    curve = _shot_curve(shot, obj.name)
     store_curve(obj, curve, "bake")
     # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
-    curve = curve or _shot_curve(shot.simulation, obj.name, shot.cache, shot.numbers, after_last_motion=True)
+    curve = curve or _shot_curve(shot, obj.name, after_last_motion=True)
     if curve is None:
         return {}
     return {
@@ -277,14 +280,12 @@ def _store_result(obj: bpy.types.Object, result: Result, simulation: Simulation)
         properties.loop_error = 100.0 * simulation.loop_error
 
 
-def _shot_curve(
-    simulation: Simulation, body: str, cache: FrameCache, numbers: list[int], after_last_motion: bool = False
-) -> SettleCurve | None:
+def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False) -> SettleCurve | None:
     """Return the settle curve at the end of the shot, or None.
 
     after_last_motion: measure after the last motion of the animation instead, even if it stopped long before the end.
     """
-    settings = simulation.scene.body(body).settings_at(float(numbers[-1]))
+    cache, numbers, settings = shot.cache, shot.numbers, shot.settings[shot.simulation.scene.body_index(body)]
     # Number of frames that the measurement of Settle needs, including those before the stop.
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]
@@ -293,7 +294,7 @@ def _shot_curve(
         while stop > 0 and cache.read(numbers[stop - 1]).inputs[body] == last:
             stop -= 1
         shown = numbers[max(stop - 2, 0) : stop + length]
-    return simulation_curve(simulation, body, [cache.read(number) for number in shown], settings)
+    return simulation_curve(shot.simulation, body, [cache.read(number) for number in shown], settings)
 
 
 def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import bpy
 
-from ...core import Array, ColliderSettings, ExternalForces, Frame, SensorInputs, Settings
+from ...core import Array, Frame, SceneSample
 from ...core.measure.report import BodyContactSummary
 from ..blender.modifiers import modifier_settings, simulated_topology_modifiers
 
@@ -38,18 +38,11 @@ class LiveFrame:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """Sample of a member, of the anchor of a link, or of a collider at one time.
+class LiveSample:
+    """Sample of the core scene. matrices: (4, 4) from object to world space of each member, by session_uid."""
 
-    positions: (v, 3) in world space.  matrix: (4, 4) object to world. The other fields are None unless they are keyed.
-    """
-
-    positions: Array
-    matrix: Array
-    settings: Settings | None = None
-    outside: ExternalForces | None = None
-    collider: ColliderSettings | None = None
-    watched: SensorInputs | None = None
+    scene: SceneSample
+    matrices: Mapping[int, Array]
 
 
 # Vertex count of a mesh, and the properties of the modifiers that create simulated vertices.

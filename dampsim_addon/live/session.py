@@ -2,106 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
 
 import bpy
 import numpy as np
 
-from ...core import (
-    Array,
-    Body,
-    Collider,
-    ColliderSettings,
-    DampSimError,
-    ExternalForces,
-    Frame,
-    Motion,
-    Scene,
-    SensorInputs,
-    Settings,
-    SettleCurve,
-    Simulation,
-    simulation_curve,
-)
+from ...core import Array, DampSimError, Frame, SceneSample, SettleCurve, Simulation, simulation_curve
 from ...core.geometry.mesh.affine import transform_points
 from ...core.measure.contact_results import contact_summary
 from ...core.measure.report import BodyContactSummary, ShotReport
-from ...core.scene.fingerprint import array_digest, model_fingerprint, scene_fingerprint
+from ...core.scene.fingerprint import model_fingerprint, scene_fingerprint
 from ...core.simulation.assembly import Assembly
-from ...core.simulation.sampling import FrameInputs
+from ...core.simulation.sampling import FrameInputs, input_digests, sample_times
 from ...core.simulation.simulation import SimulationRun
-from ..blender.collider_reader import ColliderReader
 from ..blender.mesh_counts import MeshCounts
 from ..blender.sampler import GroupSampler
-from ..model.colliders import read_collider_dials
 from ..model.groups import Group, cache_ids, group_key, group_of
-from ..model.links import anchor_matrix, axis_points, link_anchors
-from ..model.properties import read_settings
-from ..scene_reader.muscles import has_muscles, read_controller_inputs
-from ..scene_reader.scene_builder import build_scene, check_object, has_animated_dials
+from ..scene_reader.sample_reader import SampleReader
+from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState
 from ..status import overlaps
 from .draft import draft_scene, is_in_draft
-from .live_frame import FrameStatus, LiveFrame, ModifierStack, Sample, modifier_stack
+from .live_frame import FrameStatus, LiveFrame, LiveSample, ModifierStack, modifier_stack
 from .liveness import check_displayable, static_inputs
-
-# Returns the sample at a time (frames) of the input with a key.
-ReadSample = Callable[[float, str], Sample]
-Value = TypeVar("Value")
-
-
-def collider_sample_key(obstacle: str) -> str:
-    """Return the sample key of a collider. Links may use the plain name of the same object."""
-    return f"{obstacle} as a collider"
-
-
-def scene_from_samples(core_scene: Scene, read: ReadSample) -> Scene:
-    """Return the scene with all motions, keyed parameters, external forces and sensors taken from samples."""
-
-    def motion(name: str) -> Motion:
-        return lambda time: read(time, name).positions
-
-    def body(one: Body) -> Body:
-        name = one.identity
-
-        def settings(time: float) -> Settings:
-            return _required(read(time, name).settings)
-
-        def outside(time: float) -> ExternalForces:
-            return _required(read(time, name).outside)
-
-        def watched(time: float) -> SensorInputs:
-            return _required(read(time, name).watched)
-
-        return replace(
-            one,
-            motion=motion(name),
-            settings_by_frame=settings if one.settings_by_frame else None,
-            external_forces=outside if one.external_forces else None,
-            sensor_inputs=watched if one.sensor_inputs else None,
-        )
-
-    def collider(one: Collider) -> Collider:
-        name = collider_sample_key(one.name)
-
-        def dials(time: float) -> ColliderSettings:
-            return _required(read(time, name).collider)
-
-        return replace(one, motion=motion(name), settings_by_frame=dials)
-
-    return replace(
-        core_scene,
-        bodies=tuple(body(one) for one in core_scene.bodies),
-        anchors=tuple(replace(one, motion=motion(one.name)) for one in core_scene.anchors),
-        colliders=tuple(collider(one) for one in core_scene.colliders),
-    )
-
-
-def _required(value: Value | None) -> Value:
-    assert value is not None
-    return value
 
 
 class Session:
@@ -127,15 +51,11 @@ class Session:
         self._scene_fingerprint = self._model_fingerprint = ""
         self._assembly: Assembly | None = None
         self._static_inputs: tuple[object, ...] = ()
-        self._samples: dict[float, dict[str, Sample]] = {}
+        self._samples: dict[float, LiveSample] = {}
         self._sampler: GroupSampler | None = None
         self._counts: dict[int, MeshCounts | None] = {}
         self._modifier_stacks: dict[int, ModifierStack] = {}
-        self._anchors: Mapping[str, tuple[bpy.types.Object, str]] = {}
-        # External forces by identity of the body.
-        self._external_forces: Mapping[str, Callable[[float], ExternalForces]] = {}
-        # Readers of the colliders by name.
-        self._collider_readers: Mapping[str, ColliderReader] = {}
+        self._reader: SampleReader | None = None
         self._last_sampled: FrameInputs | None = None
         self._run: SimulationRun | None = None
 
@@ -190,7 +110,7 @@ class Session:
         assert self._last_sampled is not None
         frames, name = [kept.frame for kept in self.frames[: self.verified]], self.body_name(obj)
         place = [body.name for body in self.simulation.scene.bodies].index(name)
-        return simulation_curve(self.simulation, name, frames, self._last_sampled.settings[-1][place])
+        return simulation_curve(self.simulation, name, frames, self._last_sampled.samples[-1].settings[place])
 
     def contact_report(self, obj: bpy.types.Object) -> ShotReport:
         """Return the contact report of a member over the verified frames."""
@@ -201,7 +121,7 @@ class Session:
 
     def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
         """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
-        return {name: reader.world_positions(view_layer, frame) for name, reader in self._collider_readers.items()}
+        return {} if self._reader is None else self._reader.collider_vertices(view_layer, frame)
 
     def read_inputs(self, sampler: GroupSampler) -> None:
         """Read the inputs that are constant over the shot, if needed. This changes the frame. Raises DampSimError."""
@@ -214,7 +134,7 @@ class Session:
             for member in sampler.members:
                 check_object(member.obj, sampler.view_layer)
                 check_displayable(member.obj, member.muted)
-            core_scene = build_scene(sampler)
+            core_scene, self._reader = read_scene(sampler)
             self._counts = {member.obj.session_uid: member.counts for member in sampler.members}
             # The scene is still at the first frame.
             self.rest_vertices = {
@@ -223,34 +143,20 @@ class Session:
                 if member.changes_topology
             }
             self._modifier_stacks = {member.obj.session_uid: modifier_stack(member.obj) for member in sampler.members}
-            self._anchors = link_anchors([member.obj for member in sampler.members])
-            self._external_forces = {
-                body.identity: body.external_forces for body in core_scene.bodies if body.external_forces is not None
-            }
-            self._collider_readers = sampler.collider_readers
-            core_scene = scene_from_samples(core_scene, self._sample_at)
+            core_scene = replace(core_scene, sampler=self._sample_at)
             if self.draft:
                 core_scene = draft_scene(core_scene, Group(tuple(member.obj for member in sampler.members)))
-            # The hanging shape and the stiffness depend on the first pose and the external forces there.
-            first_inputs = [body.motion(float(core_scene.first)) for body in core_scene.bodies]
-            first_inputs += [
-                body.external_forces(float(core_scene.first)).numbers()
-                for body in core_scene.bodies
-                if body.external_forces is not None
-            ]
-            first_inputs += [obstacle.motion(float(core_scene.first)) for obstacle in core_scene.colliders]
-            first_inputs += [
-                np.array(astuple(obstacle.settings_at(float(core_scene.first)))) for obstacle in core_scene.colliders
-            ]
-            # Adding or removing keyframes may leave the first frame unchanged.
-            first_inputs.append(np.array([body.settings_by_frame is not None for body in core_scene.bodies]))
+            # The hanging shape and the stiffness depend on the first sample. Keyframes may leave it unchanged.
+            first_sample = core_scene.sample(float(core_scene.first))
+            keyed = [body.has_animated_settings for body in core_scene.bodies]
+            first_inputs = repr([*input_digests(core_scene, [first_sample]).values(), keyed])
             model = model_fingerprint(core_scene)
-            scene_key = scene_fingerprint(core_scene) + model + array_digest(*first_inputs)
+            scene_key = scene_fingerprint(core_scene) + model + first_inputs
             if self.simulation is None or scene_key != self._scene_fingerprint:
                 self.frames, self.verified, self._run = [], 0, None
                 overlaps.record_overlaps(core_scene, [member.obj for member in sampler.members])
                 assembly = self._assembly if model == self._model_fingerprint else None
-                self.simulation = Simulation(core_scene, assembly)
+                self.simulation = Simulation(core_scene, assembly, first_sample=first_sample)
                 self._assembly, self._model_fingerprint, self._scene_fingerprint = (
                     self.simulation.assembly,
                     model,
@@ -268,29 +174,15 @@ class Session:
     def required_times(self) -> list[float]:
         """Return the times (frames) at which the next frame needs samples."""
         assert self.simulation is not None
-        return self.simulation.sampler.sample_times(
-            self.next_frame, self._last_sampled.substep_count if self.verified and self._last_sampled else 1
-        )
+        previous_substeps = self._last_sampled.substep_count if self.verified and self._last_sampled else 1
+        return sample_times(self.simulation.scene, self.next_frame, previous_substeps)
 
     def sample(self, time: float) -> None:
         """Store a sample of the animation. time: the current frame, including the subframe."""
         assert self._sampler is not None
-        samples = {}
-        sample_keys = cache_ids(Group(tuple(member.obj for member in self._sampler.members)))
-        for member in self._sampler.members:
-            obj = member.obj
-            sample_key = sample_keys[obj.name]
-            settings = read_settings(obj) if has_animated_dials(obj) else None
-            outside = self._external_forces[sample_key](time) if sample_key in self._external_forces else None
-            sensors = read_controller_inputs(obj, self._sampler.view_layer) if has_muscles(obj) else None
-            samples[sample_key] = Sample(member.world_positions(), member.matrix(), settings, outside, watched=sensors)
-        for name, (other, bone) in self._anchors.items():
-            matrix = anchor_matrix(self._sampler.view_layer, other, bone)
-            samples[name] = Sample(axis_points(matrix), matrix)
-        for name, reader in self._collider_readers.items():
-            positions = reader.world_positions(self._sampler.view_layer, time)
-            samples[collider_sample_key(name)] = Sample(positions, np.eye(4), collider=read_collider_dials(reader.obj))
-        self._samples[time] = samples
+        assert self._reader is not None
+        matrices = {member.obj.session_uid: member.matrix() for member in self._sampler.members}
+        self._samples[time] = LiveSample(self._reader.read(self._sampler, time), matrices)
 
     def advance(self) -> LiveFrame:
         """Verify or simulate the next frame, and return it. Missing samples are taken first. Raises DampSimError."""
@@ -330,8 +222,8 @@ class Session:
         """Return the contacts of a frame, see LiveFrame.contacts."""
         assert self._sampler is not None
         assert self.simulation is not None
-        bodies = self._sample_keys_and_bodies([member.obj for member in self._sampler.members])
-        contacts = {obj: contact_summary(self.simulation, frame.state, name) for obj, (_, name) in bodies.items()}
+        names = self._body_names([member.obj for member in self._sampler.members])
+        contacts = {obj: contact_summary(self.simulation, frame.state, name) for obj, name in names.items()}
         return {obj.session_uid: one for obj, one in contacts.items() if one != BodyContactSummary()}
 
     def _refresh_local_vertices(self, index: int) -> None:
@@ -344,34 +236,32 @@ class Session:
     def _local_vertices(self, frame: Frame) -> dict[int, Array]:
         """Return the vertices of a frame in object space, see LiveFrame.local_vertices."""
         assert self._sampler is not None
-        reads, bodies = (
-            self._samples[float(frame.number)],
-            self._sample_keys_and_bodies([m.obj for m in self._sampler.members]),
-        )
+        matrices = self._samples[float(frame.number)].matrices
+        names = self._body_names([member.obj for member in self._sampler.members])
         return {
             obj.session_uid: transform_points(
-                np.linalg.inv(reads[mark].matrix), frame.shapes[name].astype(float)
+                np.linalg.inv(matrices[obj.session_uid]), frame.shapes[name].astype(float)
             ).astype("<f4")
-            for obj, (mark, name) in bodies.items()
+            for obj, name in names.items()
         }
 
-    def _sample_keys_and_bodies(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, tuple[str, str]]:
-        """Return the sample key and the body name of each member; a renamed object keeps its body name."""
+    def _body_names(self, members: Sequence[bpy.types.Object]) -> dict[bpy.types.Object, str]:
+        """Return the body name of each member; a renamed object keeps it."""
         assert self.simulation is not None
         names = {body.identity: body.name for body in self.simulation.scene.bodies}
         known = cache_ids(Group(tuple(members)))
-        return {obj: (known[obj.name], names[known[obj.name]]) for obj in members}
+        return {obj: names[known[obj.name]] for obj in members}
 
     def body_name(self, obj: bpy.types.Object) -> str:
         """Return the name of an object's body in the simulation."""
-        return self._sample_keys_and_bodies(group_of(obj).members)[obj][1]
+        return self._body_names(group_of(obj).members)[obj]
 
-    def _sample_at(self, time: float, name: str) -> Sample:
+    def _sample_at(self, time: float) -> SceneSample:
         if time not in self._samples:
             assert self._sampler is not None
             self._sampler.members[0].set_frame(time)
             self.sample(time)
-        return self._samples[time][name]
+        return self._samples[time].scene
 
 
 class LiveSessions(SessionState, dict[tuple[str, bool], Session]):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import bpy
 import numpy as np
 
-from ...core import Anchor, Array, Link, LinkPoint, SceneError
+from ...core import Array, Link, LinkPoint, SceneError
 from ...core.geometry.mesh.affine import transform_points
 from .groups import group_of
 from .objects import is_simulated
@@ -96,37 +96,17 @@ def scene_links(members: Sequence[bpy.types.Object], matrices: Mapping[str, Arra
         for place in transform_points(matrices[obj.name], points):
             ends = LinkPoint(obj.name, place), LinkPoint(other, place)
             links.append(Link(f"{obj.name} – {other}", *ends, None if link.rigid else float(link.stiffness)))
-    return SceneLinks(tuple(links), link_anchors(members))
-
-
-def link_anchors(members: Sequence[bpy.types.Object]) -> dict[str, tuple[bpy.types.Object, str]]:
-    """Return the linked objects and bones outside the group, by anchor name."""
-    return {
+    anchors = {
         anchor_name(link.other, link.bone): (link.other, str(link.bone))
         for _, link in _object_links(members)
         if link.other is not None and link.other not in members
     }
+    return SceneLinks(tuple(links), anchors)
 
 
-def axis_points(matrix: Array) -> Array:
-    """Return four points (4, 3) that determine a matrix (4, 4): its origin and axis tips."""
-    return transform_points(matrix, _AXIS_POINTS)
-
-
-def scene_anchors(
-    anchors: Mapping[str, tuple[bpy.types.Object, str]], view_layer: bpy.types.ViewLayer,
-    set_frame: Callable[[float], None], first_frame: float,
-) -> tuple[Anchor, ...]:  # fmt: skip
-    """Return the core's anchors. set_frame: sets the scene to a frame.  first_frame: at which they are at rest."""
-    found = []
-    for name, (obj, bone) in anchors.items():
-
-        def motion(frame: float, obj: bpy.types.Object = obj, bone: str = bone) -> Array:
-            set_frame(frame)
-            return axis_points(anchor_matrix(view_layer, obj, bone))
-
-        found.append(Anchor(name, motion(first_frame), motion))
-    return tuple(found)
+def anchor_points(view_layer: bpy.types.ViewLayer, obj: bpy.types.Object, bone: str) -> Array:
+    """Return four points (4, 3) that determine the matrix of an object or bone: its origin and axis tips."""
+    return transform_points(anchor_matrix(view_layer, obj, bone), _AXIS_POINTS)
 
 
 def find_or_add_link(obj: bpy.types.Object, other: bpy.types.Object) -> bpy.types.PropertyGroup:

@@ -9,55 +9,38 @@ import bpy
 import numpy as np
 
 from ...core import (
+    Anchor,
     Array,
     Body,
     Collider,
-    ColliderSettings,
-    ExternalForces,
     Index,
     MeshError,
     PinError,
     Scene,
     SceneError,
+    SceneSample,
     Surface,
     kind_by_name,
 )
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
-from ..blender.fields import is_gravity_animated, read_external_forces
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import active_colliders, active_colliders_by_member, read_collider_dials
-from ..model.force_fields import fields_acting_on
+from ..model.colliders import active_colliders, active_colliders_by_member
 from ..model.groups import Group, cache_ids
-from ..model.links import check_links, scene_anchors, scene_links
+from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import read_settings
-from .muscles import build_controller, read_controller_inputs
+from .muscles import build_controller
+from .sample_reader import SampleReader
 from .seams import seam_pairs
 
 
-def read_colliders(sampler: GroupSampler, first_frame: float) -> tuple[tuple[Collider, ...], dict[str, ColliderReader]]:
-    """Return the colliders of all members, read through their sampler, and their readers by name."""
+def find_colliders(sampler: GroupSampler) -> list[ColliderReader]:
+    """Return readers of the colliders of all members, sorted by name."""
     by_member = active_colliders_by_member([member.obj for member in sampler.members], sampler.view_layer)
     collider_objects = sorted({other for stops in by_member for other in stops}, key=lambda other: str(other.name_full))
-    readers = [ColliderReader(obj, obj.dampsim_collider.plane) for obj in collider_objects]
-    if readers:
-        sampler.set_frame(first_frame)
-    return tuple(_read_collider(sampler, reader, first_frame) for reader in readers), {one.name: one for one in readers}
-
-
-def _read_collider(sampler: GroupSampler, reader: ColliderReader, first_frame: float) -> Collider:
-    vertices, triangles = reader.read_first_frame(sampler.view_layer, first_frame)
-
-    def motion(frame: float) -> Array:
-        sampler.set_frame(frame)
-        return reader.world_positions(sampler.view_layer, frame)
-
-    def dials(frame: float) -> ColliderSettings:
-        return read_collider_dials(reader.obj)
-
-    return Collider(reader.name, vertices, triangles, motion, dials, reader.plane)
+    return [ColliderReader(obj, obj.dampsim_collider.plane) for obj in collider_objects]
 
 
 def collider_names(
@@ -130,38 +113,51 @@ def mesh_edges(mesh: bpy.types.Mesh) -> Index:
 
 def build_scene(sampler: GroupSampler) -> Scene:
     """Build the core scene of a group. Raises a DampSimError before anything is changed."""
-    scene, members = sampler.scene, [member.obj for member in sampler.members]
+    return read_scene(sampler)[0]
+
+
+def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
+    """Build the core scene of a group, and the reader of its samples. Raises a DampSimError before changes."""
+    scene, layer, members = sampler.scene, sampler.view_layer, [member.obj for member in sampler.members]
     for obj in members:
-        check_object(obj, sampler.view_layer)
+        check_object(obj, layer)
     check_links(members)
     first_frame = float(scene.frame_start)
     bodies, matrices = [], {}
     identifiers = cache_ids(Group(tuple(members)))
     for member in sampler.members:
-        bodies.append(_build_body(sampler, member, identifiers[member.obj.name]))
+        bodies.append(_build_body(member, identifiers[member.obj.name]))
         # rest_pose() has set the scene to the first frame.
         matrices[member.obj.name] = member.matrix()
     sampler.invalidate_frame()
-    links_and_anchors = scene_links(members, matrices)
-    anchors = scene_anchors(links_and_anchors.anchors, sampler.view_layer, sampler.set_frame, first_frame)
-    scene_colliders, sampler.collider_readers = read_colliders(sampler, first_frame)
-    bodies = [
-        replace(body, colliders=collider_names(obj, sampler.view_layer, sampler.collider_readers))
-        for body, obj in zip(bodies, members, strict=True)
-    ]
-    return Scene(
-        tuple(bodies),
+    links, collider_readers = scene_links(members, matrices), find_colliders(sampler)
+    if links.anchors or collider_readers:
+        sampler.set_frame(first_frame)
+    reader = SampleReader(sampler, bodies, links.anchors, collider_readers)
+
+    def sample(frame: float) -> SceneSample:
+        sampler.set_frame(frame)
+        return reader.read(sampler, frame)
+
+    names = [one.name for one in collider_readers]
+    core_scene = Scene(
+        tuple(
+            replace(body, colliders=collider_names(obj, layer, names))
+            for body, obj in zip(bodies, members, strict=True)
+        ),
         frame_rate(scene),
         np.array(gravity(scene)),
         scene.frame_start,
         scene.frame_end,
-        links_and_anchors.links,
-        anchors,
-        scene_colliders,
+        links.links,
+        tuple(Anchor(name, anchor_points(layer, *place)) for name, place in links.anchors.items()),
+        tuple(Collider(one.name, *one.read_first_frame(layer, first_frame), one.plane) for one in collider_readers),
+        sample,
     )
+    return core_scene, reader
 
 
-def _build_body(sampler: GroupSampler, member: Sampler, cache_id: str) -> Body:
+def _build_body(member: Sampler, cache_id: str) -> Body:
     obj = member.obj
     body_kind = kind_by_name(obj.dampsim.kind)
     solidify = member.trailing_solidify
@@ -169,44 +165,32 @@ def _build_body(sampler: GroupSampler, member: Sampler, cache_id: str) -> Body:
         surface = Surface(obj.name, rest, mesh_triangles(mesh), solidify)
         edge_pairs = mesh_edges(mesh) if body_kind.uses_edges else np.zeros((0, 2), dtype=np.int64)
         seam_edges = seam_pairs(obj, mesh, surface) if body_kind.supports_seams else np.zeros((0, 2), dtype=np.int64)
-        controller = build_controller(obj, mesh, sampler.scene, sampler.view_layer)
+        controller = build_controller(obj, mesh, member.scene, member.view_layer)
         # The scene is at the first frame, so keyframed dials have their initial values.
         settings = read_settings(obj)
         weight_maps = group_weights(obj, mesh)
         columns = member.matrix()[:3, :3]
         axes = (columns / np.linalg.norm(columns, axis=0)).T
 
-    def motion(frame: float) -> Array:
-        sampler.set_frame(frame)
-        return member.world_positions()
-
-    field_objects = fields_acting_on(obj, sampler.view_layer)
-
-    def external_forces(frame: float) -> ExternalForces:
-        return read_external_forces(sampler.scene, sampler.view_layer, field_objects)
-
     has_fibres = "fibres" in body_kind.sections(settings)
     body = Body(
         surface,
         weight_maps.get("pin_group", np.zeros(len(surface.vertices))),
         settings,
-        motion,
         body_kind.name,
         edge_pairs,
-        weight_maps.get("settle_group"),
-        weight_maps.get("stiffness_group"),
-        weight_maps.get("length_group"),
-        (lambda frame: read_settings(obj)) if has_animated_dials(obj) else None,
-        is_deformed(obj),
-        cache_id,
-        weight_maps.get("centre_group"),
-        external_forces if field_objects or is_gravity_animated(sampler.scene) else None,
-        weight_maps.get("friction_group"),
-        weight_maps.get("front_group"),
-        axes,
+        settle_map=weight_maps.get("settle_group"),
+        stiffness_map=weight_maps.get("stiffness_group"),
+        length_map=weight_maps.get("length_group"),
+        has_animated_settings=has_animated_dials(obj),
+        is_deforming=is_deformed(obj),
+        cache_id=cache_id,
+        centre_map=weight_maps.get("centre_group"),
+        friction_map=weight_maps.get("friction_group"),
+        front_map=weight_maps.get("front_group"),
+        axes=axes,
         seams=seam_edges,
         controller=controller,
-        sensor_inputs=None if controller is None else lambda frame: read_controller_inputs(obj, sampler.view_layer),
         fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
         fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
     )

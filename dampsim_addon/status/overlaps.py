@@ -40,13 +40,13 @@ class KnownOverlaps(SessionState, dict[int, list[Overlap]]):
 
 def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
     """Find and store the overlaps of a scene at its first frame. members: in the order of its bodies."""
-    first, overlaps = float(scene.first), KnownOverlaps.current()
-    for obj, body in zip(members, scene.bodies, strict=True):
-        body_colliders = [scene.colliders[k] for k in scene.collider_indices(body)]
-        surface = body.vertices_at(first) if body_colliders else body.surface.vertices
+    overlaps = KnownOverlaps.current()
+    sample = scene.sample(float(scene.first)) if scene.colliders else scene.rest_sample(float(scene.first))
+    for obj, body, body_sample in zip(members, scene.bodies, sample.bodies, strict=True):
+        pairs = [(scene.colliders[k], sample.colliders[k].vertices) for k in scene.collider_indices(body)]
         measured = [
-            _measure_overlap(body, surface, one, one.vertices_at(first), _pose_key(obj, one.name, scene.first))
-            for one in body_colliders
+            _measure_overlap(body, body_sample.vertices, one, vertices, _pose_key(obj, one.name, scene.first))
+            for one, vertices in pairs
         ]
         overlaps[obj.session_uid] = [one for one in measured if one.object_vertices or one.collider_vertices]
 

@@ -36,9 +36,9 @@ def ball_hull() -> ConvexHull:
 def simulate() -> tuple[float, float]:
     """Return the height of the lowest point and the smallest distance from the ball in all frames, both in m."""
     sheet, hull = sheet_surface(), ball_hull()
-    ball = Collider("Ball", hull.points, hull.simplices.astype(np.int64), lambda frame: hull.points)
+    ball = Collider("Ball", hull.points, hull.simplices.astype(np.int64))
     pins = np.zeros(len(sheet.vertices))
-    cloth = Body(sheet, pins, Settings(), lambda frame: sheet.vertices, kind="CLOTH")
+    cloth = Body(sheet, pins, Settings(), kind="CLOTH")
     scene = Scene((cloth,), fps=24.0, gravity=GRAVITY, first=FIRST, last=LAST, colliders=(ball,))
     with tempfile.TemporaryDirectory() as folder:
         cache = FrameCache(Path(folder) / "cache", scene.name)

@@ -3,7 +3,17 @@
 import numpy as np
 
 import checkout  # noqa: F401
-from dampsim.core import Array, Body, Scene, Settings, SettleCurve, Simulation, Surface, simulation_curve
+from dampsim.core import (
+    Body,
+    BodySample,
+    Scene,
+    SceneSample,
+    Settings,
+    SettleCurve,
+    Simulation,
+    Surface,
+    simulation_curve,
+)
 
 LENGTH, WIDTH, SECTIONS = 1.0, 0.12, 10
 FIRST, STOP, LAST = 1, 10, 60
@@ -27,12 +37,13 @@ def simulate(settle: float = 24.0, bounce: float = 30.0) -> SettleCurve:
     surface = bar_surface()
     pins = (surface.vertices[:, 0] == 0.0).astype(float)
 
-    def motion(frame: float) -> Array:
-        """Return the animated vertices (v, 3) m. Only the pinned ones follow them."""
-        return surface.vertices + min((frame - FIRST) / (STOP - FIRST), 1.0) * OFFSET
+    def sample(frame: float) -> SceneSample:
+        """Return the animation at a frame. Only the pinned vertices follow it."""
+        vertices = surface.vertices + min((frame - FIRST) / (STOP - FIRST), 1.0) * OFFSET
+        return SceneSample(frame, (BodySample(vertices),))
 
-    body = Body(surface, pins, Settings(settle=settle, bounce=bounce, stiffness=300.0), motion)
-    scene = Scene((body,), fps=24.0, gravity=GRAVITY, first=FIRST, last=LAST)
+    body = Body(surface, pins, Settings(settle=settle, bounce=bounce, stiffness=300.0))
+    scene = Scene((body,), fps=24.0, gravity=GRAVITY, first=FIRST, last=LAST, sampler=sample)
     simulation = Simulation(scene)
     curve = simulation_curve(simulation, "Bar", list(simulation.frames()), body.settings)
     assert curve is not None  # The motion stops, and the bar swings.

@@ -32,11 +32,10 @@ def test_bridge_hangs_without_drift(load: Load, ropes: list[bpy.types.Object]) -
     assert len(group.members) == MEMBERS
     with sampling.GroupSampler(scene, bpy.context.view_layer, group.members) as sampler:
         taken = load("dampsim_addon.scene_reader.scene_builder").build_scene(sampler)
-        pose = {body.name: body.motion(float(taken.first)) for body in taken.bodies}
-    bodies = tuple(replace(body, motion=lambda frame, name=body.name: pose[name]) for body in taken.bodies)
+        pose = taken.sample(float(taken.first))
     seconds = 20
     simulation = load("core.simulation.simulation").Simulation(
-        replace(taken, bodies=bodies, last=taken.first + round(seconds * taken.fps))
+        replace(taken, last=taken.first + round(seconds * taken.fps), sampler=lambda frame: replace(pose, frame=frame))
     )
     frames = simulation.frames()
     begin = next(frames)

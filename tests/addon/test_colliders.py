@@ -175,9 +175,8 @@ def test_simulated_objects_as_colliders(load: Load, tmp_path: Path) -> None:
     with core_scene(load, obj) as taken:
         for frame in (1.0, 3.0):
             # The collider follows its bake.
-            np.testing.assert_allclose(
-                taken.colliders[0].vertices_at(frame), world_vertices(other, frame, True), atol=EXACT
-            )
+            (sample,) = taken.sample(frame).colliders
+            np.testing.assert_allclose(sample.vertices, world_vertices(other, frame, True), atol=EXACT)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     load("dampsim_addon.model.groups").join_group([obj, other])
     assert obstacle_names(load, obj, other) == []
@@ -256,9 +255,7 @@ def test_collider_modifiers_and_frame_visits(load: Load, tmp_path: Path) -> None
             obstacle = taken.colliders[0]
             went.clear()
             for frame, surface in expected.items():
-                taken.bodies[0].vertices_at(frame)
-                np.testing.assert_allclose(obstacle.vertices_at(frame), surface, atol=EXACT)
-                obstacle.settings_at(frame)
+                np.testing.assert_allclose(taken.sample(frame).colliders[0].vertices, surface, atol=EXACT)
             assert went == [1, 3, 8] if went[0] == 1 else [3, 8]
     finally:
         bpy.app.handlers.frame_change_post.remove(count)
@@ -299,18 +296,16 @@ def test_variants_visit_collider_frames_once(load: Load, tmp_path: Path) -> None
     went: list[object] = []
     with core_scene(load, obj) as taken:
         scene = load("dampsim_addon.compare.variants").Variants(taken, obj.name).core_scene
-        obstacle = scene.colliders[0]
-        first = [(obstacle.vertices_at(frame), obstacle.settings_at(frame)) for frame in (1.0, 2.5, 4.0)]
+        first = [scene.sample(frame).colliders[0] for frame in (1.0, 2.5, 4.0)]
         bpy.app.handlers.frame_change_post.append(lambda *_: went.append(1))
         try:
-            again = [(obstacle.vertices_at(frame), obstacle.settings_at(frame)) for frame in (4.0, 1.0, 2.5)]
+            again = [scene.sample(frame).colliders[0] for frame in (4.0, 1.0, 2.5)]
         finally:
             bpy.app.handlers.frame_change_post.pop()
     assert went == []
-    assert [dials.roughness for _, dials in first] == pytest.approx([0.0, 0.75, 1.5], abs=1e-3)
-    for (surface, dials), (other_surface, other_dials) in zip(first, [again[1], again[2], again[0]], strict=True):
-        assert surface is other_surface
-        assert dials == other_dials
+    assert [one.settings.roughness for one in first] == pytest.approx([0.0, 0.75, 1.5], abs=1e-3)
+    for one, same in zip(first, [again[1], again[2], again[0]], strict=True):
+        assert one is same
 
 
 def _add_build_modifier(other: bpy.types.Object) -> str:
@@ -383,12 +378,12 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
     obj.dampsim.friction_group, obj.dampsim.front_group = "Rough", "Front"
     obj.scale = (2.0, 0.5, 1.0)
     with core_scene(load, obj) as taken:
-        body, (moving, plain) = taken.bodies[0], taken.colliders
-        moving.vertices_at(1.0)
-        assert moving.settings_at(1.0).roughness == 0.5
-        moving.vertices_at(5.0)
-        assert moving.settings_at(5.0).roughness == 1.5
-        dials = plain.settings_at(5.0)
+        body = taken.bodies[0]
+        moving, _ = taken.sample(1.0).colliders
+        assert moving.settings.roughness == 0.5
+        moving, plain = taken.sample(5.0).colliders
+        assert moving.settings.roughness == 1.5
+        dials = plain.settings
         assert (dials.roughness, dials.thickness) == (still.dampsim_collider.roughness, pytest.approx(0.01))
         np.testing.assert_allclose(body.friction_map[:11], [0.5] * 10 + [0.0])
         assert np.flatnonzero(body.front_map).tolist() == [3]

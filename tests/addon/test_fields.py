@@ -348,9 +348,10 @@ def test_variants_use_wind_from_main_thread(load: Load, tmp_path: Path, monkeypa
     made = frames(load, obj)
     obj.dampsim.baked = ""
     snapshot, threads = load("dampsim_addon.scene_reader.scene_builder"), set()
-    ask = snapshot.read_external_forces
+    reader = load("dampsim_addon.scene_reader.sample_reader")
+    ask = reader.read_external_forces
     monkeypatch.setattr(
-        snapshot, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args)
+        reader, "read_external_forces", lambda *args: threads.add(threading.current_thread()) or ask(*args)
     )
     sampling, variants = load("dampsim_addon.blender.sampler"), load("dampsim_addon.compare.variants")
     with sampling.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:

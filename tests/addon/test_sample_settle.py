@@ -38,7 +38,7 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     with snapshot.GroupSampler(scene, bpy.context.view_layer, [bpy.context.object]) as sampler:
         taken = snapshot.build_scene(sampler)
         (body,) = taken.bodies
-        pose = body.motion(float(scene.frame_start))
+        still = taken.sample(float(scene.frame_start))
     settings = body.settings
     if resolution:
         settings = replace(settings, resolution=resolution)
@@ -47,11 +47,12 @@ def test_settle_and_bounce_after_sudden_stop(load: Load, name: str, resolution: 
     last = stop + int(1.4 * settings.settle) + 8
     speed = 0.0
 
-    def motion(frame: float) -> np.ndarray:
-        return pose + DIRECTION * speed * min(frame, stop) / fps
+    def sample(frame: float) -> Any:
+        moved = still.bodies[0].vertices + DIRECTION * speed * min(frame, stop) / fps
+        return replace(still.with_body(0, vertices=moved), frame=frame)
 
-    body = replace(body, settings=settings, motion=motion, settings_by_frame=None)
-    simulation = simulate.Simulation(replace(taken, bodies=(body,), fps=float(fps), first=0, last=last))
+    body = replace(body, settings=settings, has_animated_settings=False)
+    simulation = simulate.Simulation(replace(taken, bodies=(body,), fps=float(fps), first=0, last=last, sampler=sample))
     system, (controls,) = simulation.islands[0].system, simulation.controls()
     laws, factors = controls.laws, np.array(controls.stiffness)
     first = simulation.first_frame()

@@ -61,9 +61,9 @@ BODIES: dict[str, tuple[tuple[float, float, float], float, float, float]] = {
 
 
 def measure_body(name: str, tets: int, frames: int, bounce: float, exact: bool) -> None:
+    from animated import AnimatedScene
     from builders import static_body
     from dampsim.core.geometry.mesh.surface import Surface
-    from dampsim.core.scene.scene import Scene
     from dampsim.core.simulation.simulation import Simulation
 
     vertices, triangles = ball()
@@ -79,7 +79,7 @@ def measure_body(name: str, tets: int, frames: int, bounce: float, exact: bool) 
     if name == "painted":
         # The stiffness at the top is 1/100 of that at the pins.
         body = replace(body, stiffness_map=np.clip(0.75 - 0.75 * vertices[:, 2], 0.0, 1.0))
-    scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, frames)
+    scene = AnimatedScene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, frames)
     began = time.process_time()
     simulation = Simulation(scene)
     steps = simulation.frames()

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from animated import AnimatedBody, AnimatedScene, Motion
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.scene.body import Body, Motion
-from dampsim.core.scene.link import Anchor, Link, LinkPoint
+from dampsim.core.scene.body import Body
+from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.scene import Scene
 from shapes import sheet, tube
 
 DOWN = np.array([0.0, 0.0, -9.81])
@@ -38,11 +38,13 @@ def gridded_box(name: str, low: Iterable[float], high: Iterable[float], spacing:
     return Surface(name, np.concatenate(vertices), np.concatenate(triangles).astype(np.int64))
 
 
-def static_body(surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any) -> Body:
-    """Return a body whose animation does not move it. more: settings, and fields of Body."""
-    fields = {name: more.pop(name) for name in list(more) if name in Body.__dataclass_fields__}
+def static_body(
+    surface: Surface, pins: np.ndarray | None = None, motion: Motion | None = None, **more: Any
+) -> AnimatedBody:
+    """Return a body that stays at rest unless a motion is given. more: settings, and fields of AnimatedBody."""
+    fields = {name: more.pop(name) for name in list(more) if name in AnimatedBody.__dataclass_fields__}
     weights = np.zeros(len(surface.vertices)) if pins is None else pins
-    return Body(surface, weights, Settings(**more), motion or (lambda frame: surface.vertices), **fields)
+    return AnimatedBody(surface, weights, Settings(**more), motion=motion, **fields)
 
 
 def bar(name: str, low: float, high: float, pinned: bool, **more: Any) -> Body:
@@ -99,10 +101,5 @@ def wire(name: str, points: np.ndarray, pinned: Iterable[int] = (0,), **more: An
     return static_body(surface, pins, kind="SPRINGS", edges=np.stack([k[:-1], k[1:]], 1), **{"stiffness": 1e5, **more})
 
 
-def scene(*bodies: Body, fps: float = 24.0, last: int = 12, gravity: np.ndarray = DOWN, **more: Any) -> Scene:
-    return Scene(bodies, fps, gravity, 1, last, **more)
-
-
-def fixed_anchor(name: str, vertices: np.ndarray) -> Anchor:
-    """Return an anchor that does not move."""
-    return Anchor(name, vertices, lambda frame: vertices)
+def scene(*bodies: Body, fps: float = 24.0, last: int = 12, gravity: np.ndarray = DOWN, **more: Any) -> AnimatedScene:
+    return AnimatedScene(bodies, fps, gravity, 1, last, **more)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from animated import AnimatedScene
 from builders import DOWN, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
@@ -74,7 +75,7 @@ def looper(
 
 
 def walk_scene(body: Body, seconds: float = 12.0, fps: float = 24.0, floor: Collider | None = None) -> Scene:
-    return Scene((body,), fps, DOWN, 1, 1 + round(seconds * fps), colliders=(floor or plane(),))
+    return AnimatedScene((body,), fps, DOWN, 1, 1 + round(seconds * fps), colliders=(floor or plane(),))
 
 
 def frames(scene: Scene) -> list[Frame]:

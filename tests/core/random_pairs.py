@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from animated import AnimatedCollider
 from builders import scene, static_body
 from dampsim.core.geometry.collision.intersections import intersecting_edges, penetration_depth
 from dampsim.core.geometry.mesh.surface import Surface
@@ -21,7 +22,7 @@ def floor(height: float = 0.0, name: str = "Floor", **dials: float) -> Collider:
     """Return an infinite horizontal plane as a collider. height: m."""
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
     kept = ColliderSettings(**dials)
-    return Collider(name, there, np.zeros((0, 3), dtype=np.int64), lambda frame: there, lambda frame: kept, True)
+    return AnimatedCollider(name, there, np.zeros((0, 3), dtype=np.int64), True, settings_by_frame=lambda frame: kept)
 
 
 def _triangulate_polygon(outline: np.ndarray) -> list[tuple[int, int, int]]:

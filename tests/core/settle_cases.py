@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from animated import AnimatedScene
 from builders import static_body
 from dampsim.core.base.memo import Memo
 from dampsim.core.frames.frame import Frame
@@ -21,7 +22,6 @@ from dampsim.core.materials import DeadLoad
 from dampsim.core.measure.release import region_first_mode, without_gravity
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import model_fingerprint
-from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.waveform import REST_FRACTION
 from dampsim.core.simulation.assembly import Assembly, build_assembly
 from dampsim.core.simulation.simulation import Simulation
@@ -80,7 +80,7 @@ def pins_at_end(surface: Surface, part: float, axis: int = 0) -> np.ndarray:
 
 
 def make_simulation(body: Body, fps: float, last: int, gravity: np.ndarray = ZERO_GRAVITY) -> Simulation:
-    scene = Scene((body,), fps, gravity, 1, last)
+    scene = AnimatedScene((body,), fps, gravity, 1, last)
     return Simulation(scene, _ASSEMBLIES.get(model_fingerprint(scene), lambda: build_assembly(scene)))
 
 
@@ -126,7 +126,7 @@ def _moving_state(simulation: Simulation, first: Frame, way: Callable[[float], n
 
 
 def _hanging_state(simulation: Simulation, surface: np.ndarray) -> State:
-    animated = replace(simulation.sample_frame(1).samples[-1], bodies=(surface,))
+    animated = simulation.sample_frame(1).samples[-1].with_body(0, vertices=surface)
     return simulation.statics.solve_equilibrium(0, animated, simulation.stiffness_factors(0))
 
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from scipy.spatial.transform import Rotation
 
+from animated import AnimatedCollider
 from builders import gridded_box, static_body
 from dampsim.core.geometry.collision.intersections import depth_inside
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.parameters import ColliderSettings
 from dampsim.core.simulation.contact_setup import weld_coincident
 
@@ -25,16 +25,26 @@ def zero_path(frame: float) -> np.ndarray:
     return np.zeros(3)
 
 
-def plane(height: float = 0.0, path: Path = zero_path, **dials: float) -> Collider:
+def plane(height: float = 0.0, path: Path = zero_path, **dials: float) -> AnimatedCollider:
     there = np.array([[0.0, 0.0, height], [1.0, 0.0, height], [0.0, 1.0, height]])
     kept, none = ColliderSettings(**dials), np.zeros((0, 3), dtype=np.int64)
-    return Collider("Floor", there + path(1.0), none, lambda frame: there + path(frame), lambda frame: kept, True)
+    return AnimatedCollider(
+        "Floor",
+        there + path(1.0),
+        none,
+        True,
+        motion=lambda frame: there + path(frame),
+        settings_by_frame=lambda frame: kept,
+    )
 
 
-def collider(surface: Surface, path: Path = zero_path) -> Collider:
+def collider(surface: Surface, path: Path = zero_path) -> AnimatedCollider:
     """Return a mesh collider that moves without rotation."""
-    return Collider(
-        surface.name, surface.vertices + path(1.0), surface.triangles, lambda frame: surface.vertices + path(frame)
+    return AnimatedCollider(
+        surface.name,
+        surface.vertices + path(1.0),
+        surface.triangles,
+        motion=lambda frame: surface.vertices + path(frame),
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from animated import AnimatedBody, AnimatedScene
 from dampsim.core.base.errors import CacheError, DampSimError, SceneError, StaleCacheError
 from dampsim.core.bodies.solid import SolidKind
 from dampsim.core.bodies.surface_binding import SurfaceBinding
@@ -47,7 +48,7 @@ def swaying_bar(last: int = LAST, **dials: float | str | bool) -> Scene:
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.0, 0.2 * np.sin(0.7 * frame), 0.0])
 
-    return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
+    return AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion),), 24.0, DOWN, 1, last)
 
 
 def run_bake(scene: Scene, folder: Path, **options: bool) -> list[bytes]:
@@ -89,7 +90,7 @@ def test_pinned_vertices_follow_animation_exactly() -> None:
     pinned = body.pins == 1.0
     way = []
     for frame in Simulation(scene).frames():
-        animated = body.motion(frame.number)
+        animated = body.vertices_at(frame.number)
         np.testing.assert_allclose(frame.surface[pinned], animated[pinned], atol=1e-12)
         way.append(np.abs(frame.surface - animated).max())
     assert max(way) > 0.02
@@ -111,7 +112,7 @@ def test_sag_of_soft_pins_across_resolutions() -> None:
         for weight in (0.3, 0.9):
             surface = sphere()
             pins, settings = np.full(len(surface.vertices), weight), Settings(resolution=resolution, stiffness=100.0)
-            body = Body(surface, pins, settings, lambda frame, still=surface.vertices: still)
+            body = Body(surface, pins, settings)
             simulation = Simulation(Scene((body,), 24.0, DOWN, 1, 1))
             nodes = simulation.first_frame().state.positions
             sags[resolution, weight] = float((simulation.islands[0].system.rest - nodes)[:, 2].mean())
@@ -154,12 +155,12 @@ def test_pinned_middle_separates_regions() -> None:
     """Two ears on a pinned head are two regions, each with its own first eigenvalue."""
     surface = box((3.0, 0.25, 0.25))
     settings = Settings(resolution=1500)
-    rest = SolidKind.build(Body(surface, np.zeros(8), settings, lambda frame: surface.vertices)).block.rest
+    rest = SolidKind.build(Body(surface, np.zeros(8), settings)).block.rest
     # Long on the left, short on the right; separate vertices pin the middle.
     middle = np.array([(x, y, z) for x in (1.7, 2.2) for y in (0.0, 0.25) for z in (0.0, 0.25)])
     vertices = np.concatenate([surface.vertices, np.repeat(middle, 1, axis=0)])
     hull = replace(surface, vertices=vertices)
-    model = SolidKind.build(Body(hull, np.array([0.0] * 8 + [1.0] * 8), settings, lambda frame: vertices))
+    model = SolidKind.build(Body(hull, np.array([0.0] * 8 + [1.0] * 8), settings))
     system = assemble_system((model.block,), DOWN, None)
     assert len(system.rest) == len(rest)
     regions = [r for r in system.regions if len(r.free) > 20]
@@ -489,7 +490,7 @@ def test_measured_sag_matches_setting(sag: float) -> None:
     scene = swaying_bar(last=1, stiffness_by="SAG", sag=sag)
     frame = next(Simulation(scene).frames())
     (body,) = scene.bodies
-    measured = np.linalg.norm(frame.surface - body.motion(1.0), axis=1).max() / body.surface.size
+    measured = np.linalg.norm(frame.surface - body.vertices_at(1.0), axis=1).max() / body.surface.size
     assert 100.0 * measured == pytest.approx(sag, rel=0.02)
 
 
@@ -510,7 +511,7 @@ def test_preparation_reports_its_stages() -> None:
 def test_fully_pinned_body_follows_animation() -> None:
     scene = with_body(swaying_bar(last=5), pins=np.ones(8))
     for frame in Simulation(scene).frames():
-        np.testing.assert_allclose(frame.surface, scene.bodies[0].motion(frame.number), atol=1e-12)
+        np.testing.assert_allclose(frame.surface, scene.bodies[0].vertices_at(frame.number), atol=1e-12)
 
 
 @pytest.mark.slow
@@ -519,4 +520,4 @@ def test_extreme_settings_stay_bounded(settle: float) -> None:
     """With the shortest Settle times and 90% Bounce, the body stays within 1 m of its animation."""
     scene = swaying_bar(settle=settle, bounce=90.0)
     frames = list(Simulation(scene).frames())
-    assert max(np.abs(f.surface - scene.bodies[0].motion(f.number)).max() for f in frames) < 1.0
+    assert max(np.abs(f.surface - scene.bodies[0].vertices_at(f.number)).max() for f in frames) < 1.0

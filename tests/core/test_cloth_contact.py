@@ -9,6 +9,7 @@ import pytest
 from hanging_bodies import rope_through
 from test_contact_reports import last_frame, plane, table
 
+from animated import AnimatedCollider
 from builders import gridded_box, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.geometry.mesh.surface import Surface
@@ -40,7 +41,7 @@ def ball(radius: float) -> Collider:
     """Return a ball whose top is at the origin."""
     round_ = sphere(300)
     points = radius * (round_.vertices - [0.0, 0.0, 1.0])
-    return Collider("Ball", points, round_.triangles, lambda frame: points)
+    return Collider("Ball", points, round_.triangles)
 
 
 @pytest.mark.parametrize("body", [cloth(9, 0.05), cord(21, 0.05), cord(21, 0.05, "SPRINGS")], ids=lambda one: one.kind)
@@ -103,7 +104,7 @@ def curtain_stretch(substeps: int, count: int) -> float:
         # 0.6 m in six frames: 0.1 m in each, twice the side of a triangle.
         return np.asarray(0.15 * round_.vertices + [0.0, -0.3 + 0.1 * np.clip(frame - 3.0, 0.0, 6.0), -0.1])
 
-    thrown = Collider("Ball", moved(1.0), round_.triangles, moved)
+    thrown = AnimatedCollider("Ball", moved(1.0), round_.triangles, motion=moved)
     edges = np.unique(np.sort(flat.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
     lengths = np.linalg.norm(points[edges[:, 0]] - points[edges[:, 1]], axis=1)
     longest = 0.0
@@ -135,7 +136,7 @@ def test_cloth_over_sharp_edges_both_sides(up: bool) -> None:
     surface = Surface("Cloth", points, flat.triangles if up else flat.triangles[:, ::-1])
     body = static_body(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
     crate = gridded_box("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
-    obstacle = Collider("Crate", crate.vertices, crate.triangles, lambda frame: crate.vertices)
+    obstacle = Collider("Crate", crate.vertices, crate.triangles)
     inner = np.array([(i, j, 8 - i - j) for i in range(9) for j in range(9 - i)]) / 8.0
     for frame in Simulation(scene(body, last=24, colliders=(obstacle,))).frames():
         places = np.einsum("si,tid->tsd", inner, frame.shapes["Cloth"][flat.triangles]).reshape(-1, 3)

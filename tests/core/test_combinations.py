@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+from animated import AnimatedBody, AnimatedScene
 from builders import bar, weld
 from builders import scene as linked
 from dampsim.core.base.errors import ParameterError, PinError, StepError
@@ -17,7 +18,6 @@ from dampsim.core.literature.damping.torque import TORQUE_SCHEMES
 from dampsim.core.literature.integrators import INTEGRATORS, Integrator
 from dampsim.core.materials import ELASTIC_MODELS
 from dampsim.core.measure.calibrate import calibrate
-from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.method_selection import has_reference_effect, method_warnings
@@ -37,7 +37,7 @@ def scene(settings: Settings, last: int = 10) -> Scene:
     def motion(frame: float) -> np.ndarray:
         return surface.vertices + np.array([0.05 * min(frame - 1.0, 4.0), 0.0, 0.0])
 
-    return Scene((Body(surface, pins, settings, motion),), 24.0, DOWN, 1, last)
+    return AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion),), 24.0, DOWN, 1, last)
 
 
 def simulate(
@@ -144,14 +144,16 @@ def pinned_box(**dials: object) -> Scene:
         return surface.vertices @ turn.T + np.array([0.1 * frame, 0.0, 0.02 * frame**2])
 
     settings = Settings(resolution=200, **dials)  # type: ignore[arg-type]
-    return Scene((Body(surface, np.ones(len(surface.vertices)), settings, motion),), 24.0, DOWN, 1, 4)
+    return AnimatedScene(
+        (AnimatedBody(surface, np.ones(len(surface.vertices)), settings, motion=motion),), 24.0, DOWN, 1, 4
+    )
 
 
 def assert_follows_pins(made: Scene) -> None:
     simulation = Simulation(made)
     for frame in simulation.frames():
         # Surfaces are stored in single precision.
-        np.testing.assert_allclose(frame.surface, made.bodies[0].motion(frame.number), atol=1e-6)
+        np.testing.assert_allclose(frame.surface, made.bodies[0].vertices_at(frame.number), atol=1e-6)
     assert simulation.sag(made.bodies[0].name) < 1e-6
 
 

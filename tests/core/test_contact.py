@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animated import AnimatedCollider
 from builders import DOWN, gridded_box, scene, static_body
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import ShotReport
-from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from settle_cases import Outcome
 from supports import block, collider, plane, wave_sheet
@@ -111,7 +111,9 @@ def shape_on_growing_ground(part: float, **more: Any) -> np.ndarray:
         return sheet.vertices * np.array([grown, grown, 1.0])
 
     body = block(low=(-0.1, -0.1, 0.95 * R), friction=0.5, settle=6.0, start_settled=True, **more)
-    _, frames = simulate(scene(body, last=80, colliders=(Collider("Ground", there(1.0), sheet.triangles, there),)))
+    _, frames = simulate(
+        scene(body, last=80, colliders=(AnimatedCollider("Ground", there(1.0), sheet.triangles, motion=there),))
+    )
     return frames[-1].surface
 
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
+from animated import AnimatedCollider
 from dampsim.core.geometry.collision.intersections import penetration_depth
 from dampsim.core.measure.contact_results import VISIBLE_PENETRATION
-from dampsim.core.scene.collider import Collider
 from dampsim.core.simulation.simulation import Simulation
 from random_pairs import Pair, has_intersection, perturb_pair, random_pair, relative_penetration
 
@@ -91,7 +91,7 @@ def driven_penetration(seed: int, concave: bool, last: int) -> float:
     def motion(frame: float) -> np.ndarray:
         return lower.surface.vertices + np.sin(2.0 * np.pi * (frame - 1.0) / 48.0) * way
 
-    tool = Collider(lower.name, motion(1.0), lower.surface.triangles, motion)
+    tool = AnimatedCollider(lower.name, motion(1.0), lower.surface.triangles, motion=motion)
     made = replace(pair.scene, bodies=(upper,), colliders=(*pair.scene.colliders, tool))
     faces = lower.surface.triangles, upper.surface.triangles
     deep = [

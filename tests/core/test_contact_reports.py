@@ -24,13 +24,13 @@ MASS = 8.0
 def plane(height: float, tilt: float = 0.0, name: str = "Floor") -> Collider:
     turn = np.array([[np.cos(tilt), 0.0, -np.sin(tilt)], [0.0, 1.0, 0.0]])
     points = np.array([0.0, 0.0, height]) + np.concatenate([np.zeros((1, 3)), turn])
-    return Collider(name, points, np.zeros((0, 3), dtype=np.int64), lambda frame: points, is_plane=True)
+    return Collider(name, points, np.zeros((0, 3), dtype=np.int64), is_plane=True)
 
 
 def table(height: float, wide: float = 1.0, name: str = "Table") -> Collider:
     """Return a closed box whose top is at a height, and that extends by wide to both sides along x."""
     surface = gridded_box(name, (-wide, -1.0, height - 0.3), (wide, 1.0, height), 0.25)
-    return Collider(name, surface.vertices, surface.triangles, lambda frame: surface.vertices)
+    return Collider(name, surface.vertices, surface.triangles)
 
 
 def block(low: float = 0.0, name: str = "Block", **more: object) -> object:

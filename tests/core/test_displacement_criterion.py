@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from animated import AnimatedScene
 from builders import gridded_box, static_body
 from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.displacement_criterion import DisplacementCriterion
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
@@ -54,13 +54,13 @@ def rod(**more: float) -> Body:
 
 def relative_error(body: Body, last: int = 24) -> float:
     """Return the largest distance of a vertex from the frames solved to rounding, over the largest motion."""
-    scene = Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+    scene = AnimatedScene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
     exact = replace(body, settings=replace(body.settings, accuracy="TIGHT"))
     off, way, first = 0.0, 0.0, None
     both = Simulation(scene).frames(), Simulation(replace(scene, bodies=(exact,))).frames()
     for one, other in zip(*both, strict=True):
         off = max(off, float(np.linalg.norm(one.surface - other.surface, axis=1).max()))
-        here = other.surface - body.motion(other.number)
+        here = other.surface - body.vertices_at(other.number)
         first = here if first is None else first
         way = max(way, float(np.linalg.norm(here - first, axis=1).max()))
     return off / way
@@ -143,7 +143,7 @@ def test_predicted_convergence_saves_preconditioning(monkeypatch: pytest.MonkeyP
         iterations.append((found.iterations, len(solves) - before))
         return found
 
-    simulation = Simulation(Scene((block(),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 8))
+    simulation = Simulation(AnimatedScene((block(),), 24.0, np.array([0.0, 0.0, -9.81]), 1, 8))
     simulation.first_frame()
     monkeypatch.setattr(StepProblem, "precondition", counted)
     monkeypatch.setattr(simulation.statics.steppers[0], "_minimiser", spied)

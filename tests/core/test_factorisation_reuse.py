@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animated import AnimatedScene
 from builders import DOWN, bar
 from dampsim.core.objective import inertia
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import Settings
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers import implicit as step
 
@@ -47,7 +47,7 @@ def count_factorisations(body: Body, monkeypatch: pytest.MonkeyPatch) -> tuple[i
         taken[0] += 1
         return plain(*what)
 
-    simulation = Simulation(Scene((body,), 24.0, DOWN, 1, LAST))
+    simulation = Simulation(AnimatedScene((body,), 24.0, DOWN, 1, LAST))
     frames = simulation.frames()
     shapes, iterations = [next(frames).surface], []
     with monkeypatch.context() as patched:

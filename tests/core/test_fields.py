@@ -303,7 +303,7 @@ def test_drag_of_body_moved_by_pins() -> None:
     surface = body.surface.vertices
     flying = replace(body, motion=lambda frame: surface + np.array([0.0, speed * (frame - 1.0) / FPS, 0.0]))
     found = frames(with_steady_fields(flying, wind(0.0, flow=flow)), 40)
-    behind = found[-1].surface - (flying.motion(40.0) - surface)
+    behind = found[-1].surface - (flying.vertices_at(40.0) - surface)
     # In the body's frame it is a head wind of this acceleration.
     expected = Simulation(scene(body, gravity=DOWN - np.array([0.0, speed * flow, 0.0]))).first_frame().surface
     assert np.abs(expected - Simulation(scene(body)).first_frame().surface).max() > 0.02

@@ -26,7 +26,7 @@ DOWN = np.array([0.0, 0.0, -9.81])
 
 def body(name: str, **dials: Any) -> Body:
     surface = replace(box(), name=name)
-    return Body(surface, np.ones(8), Settings(**dials), lambda frame: surface.vertices)
+    return Body(surface, np.ones(8), Settings(**dials))
 
 
 def scene(*bodies: Body) -> Scene:

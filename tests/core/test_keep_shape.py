@@ -30,7 +30,7 @@ def first_frame_deviation(made: Scene) -> float:
     """Return the distance of the first frame from the modelled shape, relative to the size."""
     frame = Simulation(made).first_frame()
     (body,) = made.bodies
-    away = frame.shapes[body.name] - body.motion(1.0)
+    away = frame.shapes[body.name] - body.vertices_at(1.0)
     return float(np.linalg.norm(away, axis=1).max()) / body.surface.size
 
 
@@ -79,7 +79,7 @@ def test_kept_shape_stays_at_rest() -> None:
     made = scene(pinned_at_end(tail(), keep_shape=True, stiffness_by="SAG", sag=5.0, resolution=700), last=10)
     (body,) = made.bodies
     for frame in Simulation(made).frames():
-        assert np.abs(frame.shapes[body.name] - body.motion(1.0)).max() < 1e-4 * body.surface.size
+        assert np.abs(frame.shapes[body.name] - body.vertices_at(1.0)).max() < 1e-4 * body.surface.size
 
 
 def test_kept_shape_sags_when_upside_down() -> None:
@@ -139,7 +139,7 @@ def test_sag_is_relative_to_unpinned_size(part: float) -> None:
     faces = body.surface.triangles
     free = body.surface.vertices[faces[(body.pins[faces] < 1.0).any(axis=1)].ravel()]
     frame = Simulation(scene(body)).first_frame()
-    hangs = np.linalg.norm(frame.shapes[body.name] - body.motion(1.0), axis=1).max()
+    hangs = np.linalg.norm(frame.shapes[body.name] - body.vertices_at(1.0), axis=1).max()
     assert hangs / np.linalg.norm(np.ptp(free, axis=0)) == pytest.approx(0.03, rel=0.02)
 
 

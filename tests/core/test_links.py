@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders import DOWN, bar, fixed_anchor, gridded_box, scene, static_body, weld, wire
+from builders import DOWN, bar, gridded_box, scene, static_body, weld, wire
 from dampsim.core.base.errors import SceneError
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.measure.diagnostics import energies, linear_momentum
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.link import Link, LinkPoint
+from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.law import PiecewiseLaw, TauKappaLaw
@@ -45,7 +45,7 @@ def welded_bars(resolution: int, **more: object) -> Scene:
 
 def linked_bar(resolution: int, **more: object) -> Scene:
     """Return the bar without pins, welded to a wall by its end."""
-    wall = fixed_anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
+    wall = Anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     body = bar("Whole", 0.0, 1.0, False, resolution=resolution, **{"stiffness": 5000.0, **more})
     return scene(body, last=2, links=weld("Weld", "Whole", "Wall", 0.0), anchors=(wall,))
 
@@ -173,7 +173,7 @@ def test_linked_bodies_keep_own_dials() -> None:
 
 
 def test_single_link_swings_as_pendulum() -> None:
-    wall = fixed_anchor("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    wall = Anchor("Wall", np.array([[0.0, 0.05, 0.05], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
     body = bar("Rod", 0.0, 1.0, False, resolution=100, stiffness=1e6)
     end = np.array([0.0, 0.05, 0.05])
     made = scene(body, last=150, links=(Link("Nail", LinkPoint("Rod", end), LinkPoint("Wall", end)),), anchors=(wall,))
@@ -269,7 +269,7 @@ def test_rigid_link_holds_when_pins_move(damping_by: str) -> None:
 
     foot = (z < z.min() + 0.1 * np.ptp(z)).astype(float)
     body = static_body(surface, foot, moved, resolution=200, settle=12.0, damping_by=damping_by)
-    post = fixed_anchor("Post", top + np.concatenate([np.zeros((1, 3)), np.eye(3)]))
+    post = Anchor("Post", top + np.concatenate([np.zeros((1, 3)), np.eye(3)]))
     link = Link("Joint", LinkPoint(body.name, top), LinkPoint("Post", top))
     simulation = Simulation(scene(body, last=30, links=(link,), anchors=(post,)))
     joint = simulation.islands[0].system.links
@@ -281,7 +281,7 @@ def test_rigid_link_holds_when_pins_move(damping_by: str) -> None:
 
 def test_bodies_on_one_anchor_stay_independent() -> None:
     """Two bodies on one anchor each move bit for bit as alone, even with different numbers of links."""
-    wall = fixed_anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
+    wall = Anchor("Wall", gridded_box("Wall", (-0.1, 0.0, 0.0), (0.0, 0.1, 0.1), 0.05).vertices)
     bodies = [bar(name, 0.0, 1.0, False, resolution=100, stiffness=500.0) for name in ("One", "Two")]
     links = [weld("Weld", body.name, "Wall", 0.0) for body in bodies]
     links[1] = links[1][:-1]

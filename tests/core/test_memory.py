@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from animated import AnimatedScene
 from builders import DOWN, static_body, wire
 from dampsim.core.frames.background_writer import BackgroundWriter
 from dampsim.core.frames.cache import FrameCache
@@ -19,7 +20,6 @@ from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.damping.registry import DAMPINGS
 from dampsim.core.scene.body import Body
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers import implicit as step
@@ -97,7 +97,7 @@ def measure(shot: str, first: int, last: int, kept: str, folder: Path) -> None:
 
         cache.append = remembering  # type: ignore[method-assign]
     grown = 0.0
-    for progress in bake(Simulation(Scene((SHOTS[shot](),), 24.0, DOWN, 1, last)), cache):
+    for progress in bake(Simulation(AnimatedScene((SHOTS[shot](),), 24.0, DOWN, 1, last)), cache):
         if progress.stage == "Simulating" and progress.done in (first, last):
             grown = resident_megabytes() - grown
     print(grown)

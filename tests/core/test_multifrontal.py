@@ -10,8 +10,8 @@ from scipy.linalg import eigh
 from scipy.sparse import block_diag, csr_matrix, diags, eye, kron, random
 from scipy.sparse.linalg import splu
 
+from animated import AnimatedScene
 from builders import gridded_box, static_body
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers.factorisation import factorise
 from dampsim.core.solvers.modes import smallest_eigenvalue
@@ -45,7 +45,7 @@ def block_system(pins: bool, sides: tuple[float, float, float] = (1.0, 0.5, 0.5)
     surface = gridded_box("Block", (0, 0, 0), sides, 0.1)
     held = (surface.vertices[:, 0] < 1e-6).astype(float) if pins else None
     body = static_body(surface, held, **{"resolution": 2500, **more})
-    return Simulation(Scene((body,), 24.0, np.zeros(3), 1, 2)).islands[0].system
+    return Simulation(AnimatedScene((body,), 24.0, np.zeros(3), 1, 2)).islands[0].system
 
 
 def block_matrix(pins: bool, weight: float = 1.0) -> Case:

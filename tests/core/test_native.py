@@ -17,6 +17,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from test_multifrontal import block_matrix, grid, linked_pieces, separate_pieces
 
+from animated import AnimatedScene
 from builders import gridded_box, static_body
 from dampsim.core.materials import tetrahedra
 from dampsim.core.materials.elastic_density import ElasticMaterial
@@ -25,7 +26,6 @@ from dampsim.core.materials.stvk import StVK
 from dampsim.core.materials.tetrahedra import TetElasticity
 from dampsim.core.native import library as native
 from dampsim.core.native import paths
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import multifrontal as fronts
 from dampsim.core.solvers import two_level
@@ -182,7 +182,10 @@ def test_frames_with_and_without_kernel(kernel: native.KernelLibrary) -> None:
 
     def frames() -> list[np.ndarray]:
         block = static_body(surface, pins, shaken, resolution=2500, stiffness=3000.0, bounce=40.0)
-        return [frame.surface for frame in Simulation(Scene((block,), 24.0, np.array([0, 0, -9.81]), 1, 16)).frames()]
+        return [
+            frame.surface
+            for frame in Simulation(AnimatedScene((block,), 24.0, np.array([0, 0, -9.81]), 1, 16)).frames()
+        ]
 
     off = np.abs(np.array(frames()) - without_kernel(lambda: np.array(frames()))).max()
     # The tolerance of a bake is a thousandth of the motion.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from animated import AnimatedBody, AnimatedScene, Motion
 from dampsim.core.base.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
@@ -16,7 +17,6 @@ from dampsim.core.literature.damping.frame_rate import removed_fraction, retaine
 from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.measure.curve import FrameShape, shot_curve
 from dampsim.core.measure.release import deflect, run_release, without_gravity
-from dampsim.core.scene.body import Body, Motion
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.waveform import WaveformLaw, settle_law
@@ -34,9 +34,8 @@ def rod() -> Surface:
 def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, last: int = 60, **more: Any) -> Scene:
     surface = rod()
     pins = (surface.vertices[:, 2] < 0.06).astype(float)
-    path = motion or (lambda frame: surface.vertices)
     gravity = more.pop("gravity", GRAVITY)
-    return Scene((Body(surface, pins, settings, path, **more),), fps, gravity, 1, last)
+    return AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion, **more),), fps, gravity, 1, last)
 
 
 def frame_shapes(frames: list[Frame]) -> list[FrameShape]:

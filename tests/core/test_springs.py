@@ -222,7 +222,7 @@ def test_vertices_without_edges() -> None:
         edges=np.concatenate([body.edges, [[1, 4], [2, 2]]]), stiffness=1e4,
     )  # fmt: skip
     for frame in Simulation(scene(body, last=6)).frames():
-        animated = body.motion(frame.number)
+        animated = body.vertices_at(frame.number)
         np.testing.assert_allclose(frame.surface[[0, 3]], animated[[0, 3]], atol=1e-6)  # In single precision.
         np.testing.assert_array_equal(frame.surface[4], frame.surface[1])
         assert np.isfinite(frame.surface).all()
@@ -303,8 +303,8 @@ def test_stiffness_and_follow_through_effect() -> None:
         shape = body.surface.vertices
         body = replace(body, motion=lambda frame, s=shape: s + np.array([0.0, 0.05 * min(frame - 1.0, 4.0), 0.0]))
         frames = list(Simulation(scene(body)).frames())
-        still_ = frames[0].surface - body.motion(1.0)
-        thrown.append(max(np.abs(f.surface - body.motion(f.number) - still_).max() for f in frames))
+        still_ = frames[0].surface - body.vertices_at(1.0)
+        thrown.append(max(np.abs(f.surface - body.vertices_at(f.number) - still_).max() for f in frames))
     assert thrown[0] < 0.02 * thrown[2]
     # So small a deflection is linear in the inertial load.
     assert thrown[1] == pytest.approx(0.5 * thrown[2], rel=0.05)

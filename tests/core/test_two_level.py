@@ -9,9 +9,9 @@ from scipy.sparse import csr_matrix, diags
 from test_displacement_criterion import with_sway
 from test_multifrontal import block_matrix, block_system, grid
 
+from animated import AnimatedScene
 from builders import gridded_box, static_body
 from dampsim.core.frames.frame import Frame
-from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import modes, preconditioner
 from dampsim.core.solvers.modes import smallest_eigenvalue
@@ -105,7 +105,7 @@ def test_two_level_frames_match_direct_factors(monkeypatch: pytest.MonkeyPatch, 
         surface = gridded_box("Cube", (0, 0, 0), (1, 1, 1), 0.125)
         pins = (surface.vertices[:, 2] < 0.3).astype(float)
         one = with_sway(static_body(surface, pins, resolution=2500, stiffness=300.0, bounce=bounce))
-        return list(Simulation(Scene((one,), 24.0, np.array([0.0, 0.0, -9.81]), 1, 16)).frames())
+        return list(Simulation(AnimatedScene((one,), 24.0, np.array([0.0, 0.0, -9.81]), 1, 16)).frames())
 
     taken, plain = [], build_preconditioner
     direct = run()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from test_displacement_criterion import rod, with_sway
 
+from animated import AnimatedScene
 from builders import gridded_box, scene, static_body
 from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.scene.body import Body
@@ -21,7 +22,7 @@ from shapes import tube
 
 
 def shot(body: Body, last: int = 16) -> Scene:
-    return Scene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
+    return AnimatedScene((body,), 24.0, np.array([0.0, 0.0, -9.81]), 1, last)
 
 
 def secant_steps(

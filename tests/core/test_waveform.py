@@ -431,7 +431,7 @@ def linked_rest_frames(first: dict[str, Any], second: dict[str, Any]) -> float:
     def shape(frame: Frame) -> np.ndarray:
         return np.concatenate([frame.shapes["Left"], frame.shapes["Right"]])
 
-    end = np.concatenate([one.motion(99.0) for one in moving])
+    end = np.concatenate([one.vertices_at(99.0) for one in moving])
     distance = np.array([np.linalg.norm(shape(f) - end, axis=1).max() for f in frames if f.number >= 5])
     assert distance.max() < 0.5
     return float(np.flatnonzero(distance > REST_FRACTION * distance.max())[-1])

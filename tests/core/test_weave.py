@@ -14,7 +14,7 @@ import pytest
 from stored_history import history_bytes
 from woven_scenes import SwatchStepper, swatch, woven_body
 
-from builders import fixed_anchor, scene, static_body
+from builders import scene, static_body
 from dampsim.core.base.errors import DampSimError, MeshError
 from dampsim.core.bodies.weave import WeaveKind
 from dampsim.core.frames.cache import FrameCache
@@ -22,8 +22,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
-from dampsim.core.scene.link import Link, LinkPoint
-from dampsim.core.scene.parameters import ColliderSettings
+from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.controls import Controls, StepReport, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
@@ -486,8 +485,8 @@ def test_crossings_keep_order_when_shaken() -> None:
 
 def test_unsupported_settings_are_refused() -> None:
     block = np.array([(-1, -1, -2), (2, -1, -2), (2, 2, -2)], dtype=float)
-    floor = Collider("Floor", block, np.array([(0, 1, 2)]), lambda frame: block, lambda frame: ColliderSettings())
-    other = fixed_anchor("Post", block)
+    floor = Collider("Floor", block, np.array([(0, 1, 2)]))
+    other = Anchor("Post", block)
     link = Link("Knot", LinkPoint("Swatch", np.array([0.5, 0.0, -1.0])), LinkPoint("Post", block[0]), None)
     for refused, said in (
         (

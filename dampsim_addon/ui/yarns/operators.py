@@ -148,9 +148,7 @@ def _weave_object(obj: bpy.types.Object, context: Context) -> tuple[WovenCloth, 
 
 def _weave_mesh(name: str, mesh: bpy.types.Mesh) -> tuple[WovenCloth, Index, Array]:
     surface = Surface(name, mesh_positions(mesh).astype(float), mesh_triangles(mesh))
-    body = Body(
-        surface, np.zeros(len(surface.vertices)), Settings(), lambda _: surface.vertices, "WEAVE", mesh_edges(mesh)
-    )
+    body = Body(surface, np.zeros(len(surface.vertices)), Settings(), "WEAVE", mesh_edges(mesh))
     model = WeaveKind.build(body)
     weave_term = find_weave_term(model.block.terms)
     assert weave_term is not None

@@ -1,0 +1,72 @@
+"""Reading of everything that is animated, at the current frame of the Blender scene."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import bpy
+
+from ...core import Array, Body, BodySample, ColliderSample, SceneSample
+from ..blender.collider_reader import ColliderReader
+from ..blender.fields import is_gravity_animated, read_external_forces
+from ..blender.sampler import GroupSampler, Sampler
+from ..model.colliders import read_collider_dials
+from ..model.force_fields import fields_acting_on
+from ..model.links import anchor_points
+from ..model.properties import read_settings
+from .muscles import read_controller_inputs
+
+
+class SampleReader:
+    """Reader of the samples of a group's core scene.
+
+    A new animated input of a body is one field of BodySample and one argument in _read_member().
+
+    colliders: their readers, in the scene's order.
+    """
+
+    def __init__(
+        self,
+        sampler: GroupSampler,
+        bodies: Sequence[Body],
+        anchors: Mapping[str, tuple[bpy.types.Object, str]],
+        colliders: Sequence[ColliderReader],
+    ) -> None:
+        """bodies: of the sampler's members.  anchors: linked objects and bones outside the group, by name."""
+        self._anchors, self.colliders = tuple(anchors.values()), tuple(colliders)
+        # Later samplers of the group may have its members in another order, for example after a renaming.
+        self._bodies: dict[int, tuple[Body, Sequence[bpy.types.Object] | None]] = {}
+        for member, body in zip(sampler.members, bodies, strict=True):
+            fields = fields_acting_on(member.obj, member.view_layer)
+            has_external_forces = fields or is_gravity_animated(member.scene)
+            self._bodies[member.obj.session_uid] = body, fields if has_external_forces else None
+
+    def read(self, sampler: GroupSampler, frame: float) -> SceneSample:
+        """Return the sample at a frame, which must be the current one. Raises DampSimError.
+
+        sampler: any sampler of the group.
+        """
+        layer, samplers = sampler.view_layer, {member.obj.session_uid: member for member in sampler.members}
+        return SceneSample(
+            frame,
+            tuple(self._read_member(samplers[uid]) for uid in self._bodies),
+            tuple(anchor_points(layer, obj, bone) for obj, bone in self._anchors),
+            tuple(
+                ColliderSample(one.world_positions(layer, frame), read_collider_dials(one.obj))
+                for one in self.colliders
+            ),
+        )
+
+    def collider_vertices(self, view_layer: bpy.types.ViewLayer, frame: float) -> dict[str, Array]:
+        """Return the vertices (v, 3) m of the colliders by name. frame: the current frame.  Raises DampSimError."""
+        return {one.name: one.world_positions(view_layer, frame) for one in self.colliders}
+
+    def _read_member(self, member: Sampler) -> BodySample:
+        obj, scene, layer = member.obj, member.scene, member.view_layer
+        body, fields = self._bodies[obj.session_uid]
+        return BodySample(
+            member.world_positions(),
+            read_settings(obj) if body.has_animated_settings else None,
+            None if fields is None else read_external_forces(scene, layer, fields),
+            None if body.controller is None else read_controller_inputs(obj, layer),
+        )
