@@ -51,6 +51,11 @@ class Scene:
         return ", ".join(body.name for body in self.bodies)
 
     @property
+    def frame_numbers(self) -> range:
+        """Numbers of all frames."""
+        return range(self.first, self.last + 1)
+
+    @property
     def is_loop(self) -> bool:
         return any(body.settings.loop for body in self.bodies)
 

@@ -41,7 +41,7 @@ def bake(
     Raises StaleCacheError if inputs changed, and CacheError if frames are missing.
     """
     scene = simulation.scene
-    total = scene.last - scene.first + 1
+    total = len(scene.frame_numbers)
     scene_inputs = cache_inputs(scene)
     kept_numbers = [] if restart else _reusable_frames(cache, scene_inputs, scene.first, scene.last, start)
     last: Frame | None = None
@@ -79,7 +79,7 @@ def bake(
         writer.close()
     if pending is not None:
         yield pending
-    if [number for number in cache.frame_numbers() if number <= scene.last] != list(range(scene.first, scene.last + 1)):
+    if [number for number in cache.frame_numbers() if number <= scene.last] != list(scene.frame_numbers):
         raise CacheError(f"{cache.name}: the bake lost frames that were in the cache {cache.folder}. Bake again.")
 
 

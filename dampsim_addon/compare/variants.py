@@ -48,7 +48,7 @@ class Variants:
 def simulate_all_frames(simulation: Simulation, index: int, count: int) -> Generator[Step, None, list[Frame]]:
     """Simulate all frames and return them. index, count: position among several simulations, for the progress."""
     scene = simulation.scene
-    total = scene.last - scene.first + 1
+    total = len(scene.frame_numbers)
     for done, parts in simulation.prepare_first_frame():
         yield Step(done, parts, "Preparing")
     frames = []

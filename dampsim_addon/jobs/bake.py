@@ -6,7 +6,6 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
 
 import bpy
 import numpy as np
@@ -166,7 +165,7 @@ class _SimulatedShot:
 
     @property
     def numbers(self) -> list[int]:
-        return list(range(self.simulation.scene.first, self.simulation.scene.last + 1))
+        return list(self.simulation.scene.frame_numbers)
 
 
 def _simulate(
@@ -207,28 +206,29 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         seconds=elapsed + time.monotonic() - began,
         helped=simulated.fallback_steps,
         touched=tuple(report_messages(simulated.reports[obj.name], obj, sampler.scene)),
-        **_settling(obj, simulated),
     )
+    result = _with_settling(result, obj, simulated)
     _store_result(obj, result, simulated.simulation)
     record_bake_inputs(obj, sampler.scene)
     return result
 
 
-def _settling(obj: bpy.types.Object, shot: _SimulatedShot) -> dict[str, Any]:
-    """Store the settle curve of an object, and return the fields of its Result."""
+def _with_settling(result: Result, obj: bpy.types.Object, shot: _SimulatedShot) -> Result:
+    """Store the settle curve of an object, and return its result with the measured settling."""
     curve = _shot_curve(shot, obj.name)
     store_curve(obj, curve, "bake")
     # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
     curve = curve or _shot_curve(shot, obj.name, after_last_motion=True)
     if curve is None:
-        return {}
-    return {
-        "rest": float(curve.rest) if np.isfinite(curve.rest) else None,
-        "dialled_rest": float(curve.dial),
-        "overshoot": float(curve.overshoot),
-        "dialled_overshoot": float(curve.bounce),
-        "settling": curve.summary,
-    }
+        return result
+    return replace(
+        result,
+        rest=float(curve.rest) if np.isfinite(curve.rest) else None,
+        dialled_rest=float(curve.dial),
+        overshoot=float(curve.overshoot),
+        dialled_overshoot=float(curve.bounce),
+        settling=curve.summary,
+    )
 
 
 def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Step, None, dict[str, ShotReport]]:
@@ -237,11 +237,11 @@ def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Ste
     if not any(has_contact_findings(island.system) for island in simulation.islands):
         return {name: ShotReport() for name in bodies}
     contacts: dict[str, list[tuple[int, BodyContactSummary]]] = {name: [] for name in bodies}
-    for number in range(core_scene.first, core_scene.last + 1):
+    for done, number in enumerate(core_scene.frame_numbers, 1):
         state = cache.read(number).state
         for name in bodies:
             contacts[name].append((number, contact_summary(simulation, state, name)))
-        yield Step(number - core_scene.first + 1, core_scene.last - core_scene.first + 1, "Checking contacts")
+        yield Step(done, len(core_scene.frame_numbers), "Checking contacts")
     return {name: ShotReport.from_frames(found) for name, found in contacts.items()}
 
 
