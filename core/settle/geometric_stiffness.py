@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..solvers.modes import smallest_eigenvalue, smallest_eigenvalue_above
+from ..solvers.modes import lowest_mode, smallest_eigenvalue, smallest_eigenvalue_above
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
@@ -17,6 +17,8 @@ _SLACK_FACTOR = 0.3
 _CHAIN_FACTOR = 1.446
 # Eigenvalues below this fraction of a chain's do not belong to bending.
 _ZERO_FRACTION = 1e-2
+# A region hangs if its lowest free node is below its highest pin by at least this fraction of its extent.
+_HANGING_FRACTION = 0.2
 # Gravity assumed for weightless nets, m/s^2.
 _STANDARD_GRAVITY = 9.81
 
@@ -49,10 +51,9 @@ def with_minimum_eigenvalues(system: System, factors: Array) -> tuple[Region, ..
     for region in system.regions:
         material = system.eigenvalue(region, factors)
         minimum = 0.0 if region.has_elastic_stiffness else chain_eigenvalue(system, region, system.rest)
-        if not region.has_elastic_stiffness and all(
-            system.blocks[k].is_sheet for k in np.unique(system.node_blocks()[region.free])
-        ):
-            # The eigenvalue of a sheet at rest is unknown so far: stiff card may swing faster than it would hang.
+        blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
+        if not region.has_elastic_stiffness and material == 0.0 and all(b.is_sheet or b.is_rope for b in blocks):
+            # The eigenvalue at rest is unknown so far: stiff card may swing faster than it would hang.
             rest_state = State.at_rest(system.rest)
             bending = smallest_eigenvalue_above(
                 system.tangent(rest_state, factors, True), system.mass, region.free, _ZERO_FRACTION * minimum
@@ -78,23 +79,43 @@ def slack_eigenvalue_limit(system: System, region: Region, positions: Array) -> 
 def _gravity_over_length(system: System, region: Region, positions: Array) -> float:
     """Return g over the height from the lowest free node to the highest pin, 1/s^2.
 
-    A region without pins uses its extent.
+    A region that stands above its pins or beside them, or that has none, uses its extent.
     """
-    gravity = float(np.linalg.norm(system.gravity))
+    gravity = float(np.linalg.norm(system.gravity)) or _STANDARD_GRAVITY
+    extent, drop = _extent_and_drop(system, region, positions)
+    length = drop if _hangs(extent, drop) else extent
+    return gravity / max(length, 1e-3 * max(block.size for block in system.blocks))
+
+
+def _extent_and_drop(system: System, region: Region, positions: Array) -> tuple[float, float]:
+    """Return the extent of a region's free nodes, and the height from the lowest one to the highest pin, m.
+
+    The height is 0 without gravity or pins.
+    """
     free = positions[region.free]
-    length = float(np.ptp(free, axis=0).max(initial=0.0))
-    if gravity > 0.0 and len(region.constrained_nodes):
-        down = system.gravity / gravity
-        length = float((free @ down).max() - (positions[region.constrained_nodes] @ down).min())
-    return (gravity or _STANDARD_GRAVITY) / max(length, 1e-3 * max(block.size for block in system.blocks))
+    extent = float(np.ptp(free, axis=0).max(initial=0.0))
+    gravity = float(np.linalg.norm(system.gravity))
+    if gravity == 0.0 or not len(region.constrained_nodes):
+        return extent, 0.0
+    down = system.gravity / gravity
+    return extent, float((free @ down).max() - (positions[region.constrained_nodes] @ down).min())
+
+
+def _hangs(extent: float, drop: float) -> bool:
+    return drop >= _HANGING_FRACTION * extent
 
 
 def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> float:
-    """Return lambda_1 of a hanging net, 1/s^2, without the compressive geometric stiffness of its springs.
+    """Return lambda_1 of a net at rest under its weight, 1/s^2 (docs/decisions/0004).
 
-    Ropes include it, as volumes do: weight softens a rope that stands (docs/decisions/0004).
+    In a hanging sheet, compressive geometric stiffness only causes wrinkles, so it is left out. Ropes, and regions that
+    stand, include it: weight softens them. A region that cannot stand falls over and hangs, so it gets the lambda_1 of
+    a hanging chain.
     """
     bound = slack_eigenvalue_limit(system, region, state.positions)
     is_rope = all(system.blocks[k].is_rope for k in np.unique(system.node_blocks()[region.free]))
-    found = smallest_eigenvalue_above(system.tangent(state, factors, not is_rope), system.mass, region.free, bound)
+    hangs = _hangs(*_extent_and_drop(system, region, state.positions))
+    tangent = system.tangent(state, factors, hangs and not is_rope)
+    falls = not hangs and lowest_mode(tangent, system.mass, region.free, -bound) is not None
+    found = None if falls else smallest_eigenvalue_above(tangent, system.mass, region.free, bound)
     return chain_eigenvalue(system, region, state.positions) if found is None else found

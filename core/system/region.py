@@ -63,8 +63,10 @@ def find_regions(
     is_fixed, is_soft: (n,) masks of hard and soft pins.
     keeps_pendulum_free: (n,) whether the node's block leaves pendulum motion undamped.
     is_net: (n,) whether its block is a net.
-    is_sheet: (n,) whether its block is a sheet. A sheet has many slow bending modes, so its first eigenvalue at rest is
-        set to 0 and computed in the hanging shape instead.
+    is_sheet: (n,) whether its block is a sheet.
+
+    The first eigenvalue at rest is set to 0 where it is computed in the hanging shape only: in sheets, which have many
+    slow bending modes, and in nets whose pins leave a pendulum, such as a rope on one pin.
     """
     adjacency = node_adjacency(groups, len(rest))
     free_nodes = np.flatnonzero(~is_fixed)
@@ -79,7 +81,8 @@ def find_regions(
         undamped_count = rigid_count if keeps_pendulum_free[free].all() or not len(constrained_nodes) else 0
         has_net = bool(is_net[free].any())
         eigenvalue = 1.0
-        if is_sheet is not None and is_sheet[free].all():
+        swings_by_weight = has_net and len(constrained_nodes) > 0 and rigid_count > undamped_count
+        if swings_by_weight or (is_sheet is not None and is_sheet[free].all()):
             eigenvalue = 0.0
         elif stiffness is not None:
             eigenvalue = max(smallest_eigenvalue(stiffness, mass, free, rigid_count, has_net, rest), 0.0)

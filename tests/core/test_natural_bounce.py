@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hanging_bodies import flag, rope, run_release, tail
+from hanging_bodies import flag, rope, rope_through, run_release, tail
+from scipy.spatial.transform import Rotation
 from scipy.special import jn_zeros
 
-from builders import net, scene, static_body
+from builders import DOWN, net, scene, static_body
 from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
@@ -22,6 +23,7 @@ from dampsim.core.settle.waveform import REST_FRACTION, settle_law, visible_swin
 from dampsim.core.simulation.dials import effective_overshoot, has_natural_bounce
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.sheet import SheetStepper
+from settle_cases import outcome_after_stop, translation_motion
 from shapes import box, sheet
 
 CHAIN = (0.5 * jn_zeros(0, 1)[0]) ** 2 * 9.81
@@ -234,3 +236,68 @@ def test_sheet_step_accuracy() -> None:
         frame = replace(frame, state=there)
     assert 0.0 < np.median(errors) < 2e-3
     assert max(errors) < 3e-2
+
+
+def antenna(**more: object) -> Body:
+    """Return a rope of 0.5 m that stands on its two lowest points."""
+    z = 0.5 * np.arange(-1, 21) / 20
+    points = np.column_stack([0.0 * z, 0.0 * z, z])
+    return rope_through("Antenna", points, 2, thickness=20.0, density=500.0, **more)
+
+
+def card(towards: float, **more: object) -> Body:
+    """Return a stiff sheet of a square metre, clamped at its lower edge, upright at 0 and lying at 90 degrees."""
+    body = flag(9, bending=1e4, **more)
+    surface, turn = body.surface, Rotation.from_euler("x", 180.0 - towards, degrees=True)
+    pins = (surface.vertices[:, 2] > -0.13).astype(float)
+    return replace(body, surface=replace(surface, vertices=turn.apply(surface.vertices)), pins=pins)
+
+
+def lying_rope() -> Body:
+    """Return a stiff rope that lies beside its only pin, and so falls."""
+    x = np.linspace(0.0, 1.0, 21)
+    return rope_through(
+        "Rope", np.column_stack([x, 0.0 * x, 0.0 * x]), 1, thickness=10.0, density=1000.0, bending=200.0
+    )
+
+
+STANDING = {
+    "antenna": (antenna(bending=100.0), False),
+    "card": (card(0.0), False),
+    "lying card": (card(90.0), True),
+    "lying rope": (lying_rope(), False),
+}
+
+
+@pytest.mark.parametrize(("body", "projected"), STANDING.values(), ids=STANDING)
+def test_first_eigenvalue_above_or_beside_pins(body: Body, projected: bool) -> None:
+    """lambda_1 is the least eigenvalue of the tangent in equilibrium; a body that droops far is a hanging one."""
+    simulation = Simulation(scene(body, last=1))
+    system, factors = simulation.islands[0].system, simulation.stiffness_factors(0)
+    state = simulation.statics.solve_equilibrium(0, simulation.sample_frame(1).samples[-1], factors)
+    (region,) = system.regions
+    dof = (3 * region.free[:, None] + np.arange(3)).ravel()
+    root = 1.0 / np.sqrt(system.mass[region.free].repeat(3))
+    tangent = system.tangent(state, factors, projected)[dof][:, dof].toarray()
+    least = np.linalg.eigvalsh(root[:, None] * tangent * root)[0]
+    assert system.effective_eigenvalue(region, factors) == pytest.approx(least, rel=1e-4)
+
+
+def test_falling_antenna_gets_eigenvalue_of_chain() -> None:
+    """An antenna too soft to stand hangs in the end, and its law expects that."""
+    simulation = Simulation(scene(antenna(bending=1.0, start_settled=False), last=1))
+    (region,) = simulation.islands[0].system.regions
+    value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
+    assert 0.3 * 9.81 / 0.5 < value < 4.0 * CHAIN / 0.5
+
+
+# The points of an antenna are collinear. Its translation does not depend on the turn about their line.
+@pytest.mark.filterwarnings("ignore:Optimal rotation is not uniquely")
+@pytest.mark.parametrize("body", [antenna(bending=100.0), card(0.0)], ids=["antenna", "card"])
+@pytest.mark.parametrize("bounce_by", [BounceBy.NATURAL, BounceBy.DIALLED])
+def test_standing_body_settles_on_time(body: Body, bounce_by: BounceBy) -> None:
+    """A stop of a standing body rests at Settle."""
+    turned = replace(body, settings=replace(body.settings, settle=24.0, bounce=30.0, bounce_by=bounce_by))
+    motion = translation_motion(turned.surface, np.array([0.0, 0.2, 0.0]))
+    outcome = outcome_after_stop(turned, motion, 24.0, DOWN)
+    assert outcome.rest == pytest.approx(24.0, abs=1.2)
