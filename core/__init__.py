@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         StepError,
     )
     from .bodies.kind import BodyKind
+    from .bodies.pieces import Pieces, find_pieces
     from .bodies.registry import KINDS, kind_by_name
     from .fields.field import (
         ExternalForces,
@@ -66,6 +67,7 @@ _EXPORTS = {
         "StepError",
     ),
     "bodies.kind": ("BodyKind",),
+    "bodies.pieces": ("Pieces", "find_pieces"),
     "bodies.registry": ("KINDS", "kind_by_name"),
     "fields.field": (
         "ExternalForces", "Falloff", "FalloffType", "ForceField", "ForceFieldShape", "ForceFieldSide", "ForceFieldType",
@@ -130,6 +132,7 @@ __all__ = [
     "MuscleOverride",
     "Parameter",
     "ParameterError",
+    "Pieces",
     "PinError",
     "Progress",
     "ReferenceChoice",
@@ -148,6 +151,7 @@ __all__ = [
     "Struts",
     "Surface",
     "bake",
+    "find_pieces",
     "kind_by_name",
     "simulation_curve",
 ]

@@ -16,7 +16,7 @@ from .model import (
     save_handlers,
 )
 from .session import Dispatcher
-from .status import bake_changes
+from .status import bake_changes, pieces
 from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
 from .ui.bake import checks as bake_checks
@@ -39,8 +39,8 @@ from .ui.yarns import operators as weave_operators
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, object_index, save_handlers, cache_status, bake_changes, background_render, live_handlers, main_thread,
-    idle_resimulation,
+    registry, object_index, save_handlers, cache_status, bake_changes, pieces, background_render, live_handlers,
+    main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

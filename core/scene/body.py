@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..base.arrays import Array, Index
+from ..base.arrays import Array, Index, Mask
 from ..base.errors import PinError
 from ..geometry.mesh.surface import Surface
 from .muscles import Controller, check_controller
@@ -47,6 +47,7 @@ class Body:
     colliders: names of the scene's colliders that it collides with; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
     controller: switches the muscles; None without muscles.
+    follower_mask: (v,) vertices of pieces that are not simulated, but follow the nearest other vertices; None for none.
     """
 
     surface: Surface
@@ -69,6 +70,7 @@ class Body:
     controller: Controller | None = None
     fibre_map: Array | None = None
     fibre_direction: Array | None = None
+    follower_mask: Mask | None = None
 
     @property
     def identity(self) -> str:
@@ -119,7 +121,7 @@ def unpinned_size(vertices: Array, pins: Array, *parts: Index) -> float:
 
 def check_body(body: Body) -> None:
     """Raise PinError if painted weights do not fit the mesh, SceneError if the muscle controller is invalid."""
-    for weights in (body.pins, *body.maps.values()):
+    for weights in (body.pins, body.follower_mask, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
     if body.controller is not None:

@@ -181,6 +181,11 @@ def _array_digests(body: Body) -> dict[str, object]:
         **{name: None if painted is None else array_digest(painted) for name, painted in body.maps.items()},
         **({"the muscles": array_digest(*body.controller.numbers())} if body.controller is not None else {}),
         **({"the seams": array_digest(body.seams.astype(float))} if len(body.seams) else {}),
+        **(
+            {}
+            if body.follower_mask is None
+            else {"the pieces that follow": array_digest(body.follower_mask.astype(float))}
+        ),
     }
 
 

@@ -78,6 +78,11 @@ class Scene:
     def body(self, name: str) -> Body:
         return self.bodies[self.body_index(name)]
 
+    def link_points(self, name: str) -> Array:
+        """Return the points (k, 3) m at rest at which links hold a body."""
+        points = [place.point for link in self.links for place in link.points if place.owner == name]
+        return np.array(points, dtype=float).reshape(-1, 3)
+
     def sample(self, frame: float) -> SceneSample:
         """Return the animation of all objects at a frame, with the settings of each body.
 

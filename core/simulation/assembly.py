@@ -14,6 +14,7 @@ from ..base.arrays import Array, Index
 from ..base.errors import MeshError, SceneError
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
+from ..bodies.pieces import build_model
 from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
 from ..scene.fingerprint import body_fingerprint
@@ -106,9 +107,7 @@ def build_assembly(
         report_progress(f"the simulation mesh of {body.name}")
         kind_by_name(body.kind).check(body)
         mark = body_fingerprint(body)
-        models.append(
-            known_models[mark] if known_models and mark in known_models else kind_by_name(body.kind).build(body)
-        )
+        models.append(known_models[mark] if known_models and mark in known_models else build_model(body))
     islands: list[Island] = []
     start = 0
     for bodies in _connected_bodies(scene):

@@ -36,6 +36,23 @@ def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Me
         copy.free()
 
 
+def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> Array:
+    """Return the sum (v,) of the weights of each vertex in some groups, in one pass. All groups must exist."""
+    indices = {obj.vertex_groups[name].index for name in names}
+    copy = bmesh.new(use_operators=False)
+    try:
+        copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
+        layer = copy.verts.layers.deform.active
+        if layer is None:
+            return np.zeros(len(obj.data.vertices))
+        return np.array(
+            [sum(weight for index, weight in vertex[layer].items() if index in indices) for vertex in copy.verts],
+            dtype=float,
+        )
+    finally:
+        copy.free()
+
+
 # Weights are quantised to this many levels: one call per level is a thousand times faster than one per vertex.
 _WEIGHT_LEVELS = 256
 

@@ -23,6 +23,7 @@ from ..scene_reader.scene_builder import build_scene, check_object
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs
 from ..status.measurements import store_measurements
+from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import report_messages
 from ..targets import Shot, get_target
@@ -42,7 +43,7 @@ class Result:
     bound: largest allowed error, m; None for exact targets.
     seconds: duration, s.
     helped: number of steps of the whole group that used a fallback.
-    touched: messages about contact and stretch.
+    touched: messages about pieces, contact and stretch.
     rest, overshoot: measured settle time (frames) and overshoot (fraction of the previous swing) at the end of the
     shot. rest is None if the object does not come to rest.
     dialled_rest, dialled_overshoot: the same as set by the user. dialled_rest is None if nothing could be measured.
@@ -205,7 +206,10 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         bound=None if target.exact else shot.bound,
         seconds=elapsed + time.monotonic() - began,
         helped=simulated.fallback_steps,
-        touched=tuple(report_messages(simulated.reports[obj.name], obj, sampler.scene)),
+        touched=(
+            *piece_messages(core_scene, obj.name),
+            *report_messages(simulated.reports[obj.name], obj, sampler.scene),
+        ),
     )
     result = _with_settling(result, obj, simulated)
     _store_result(obj, result, simulated.simulation)

@@ -100,6 +100,8 @@ def _static_object_inputs(obj: bpy.types.Object) -> tuple[object, ...]:
     return (
         obj.session_uid,
         group.kind,
+        group.unpinned_pieces,
+        group.sew_loose_edges,
         group.field_collection,
         maker_names,
         *dials,

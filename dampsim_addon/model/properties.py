@@ -120,7 +120,7 @@ def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
     mark_enabled(group.id_data)
 
 
-def _on_draft_changed(group: PropertyGroup, context: object) -> None:
+def _tag_for_update(group: PropertyGroup, context: object) -> None:
     """Tag the object for an update, since Blender sends none for these properties."""
     group.id_data.update_tag()
 
@@ -159,6 +159,23 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         default=False,
         options=set(),
     )
+    unpinned_pieces: EnumProperty(
+        name="Unpinned Pieces",
+        description="Choose how parts of the mesh move that no pin or link reaches, such as buttons",
+        items=[
+            ("FALL", "Fall", "Simulate them, so that they fall", 0),
+            ("FOLLOW", "Follow", "Move each of them rigidly with the nearest part that is simulated", 1),
+        ],
+        options=set(),
+        update=_tag_for_update,
+    )
+    sew_loose_edges: BoolProperty(
+        name="Sew Loose Edges",
+        description="Pull the ends of edges without faces together, like Sewing of Blender's Cloth. "
+        "When off, loose edges follow the nearest faces",
+        options=set(), update=_tag_for_update,
+    )  # fmt: skip
+    accepted_parts: StringProperty(options={"HIDDEN"})
     settle_group: StringProperty(
         name="Settle Group",
         description="Multiply Settle by the weight in this group: parts with a lower weight settle sooner",
@@ -205,7 +222,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         name="Draft",
         description="Play with fewer tetrahedra, or fewer cloth vertices. The dials keep their meaning. "
         "Bakes, renders and ghosts never use Draft",
-        options=set(), update=_on_draft_changed,
+        options=set(), update=_tag_for_update,
     )  # fmt: skip
     draft_part: FloatProperty(
         name="Draft Detail",

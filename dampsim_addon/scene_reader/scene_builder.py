@@ -20,8 +20,10 @@ from ...core import (
     SceneError,
     SceneSample,
     Surface,
+    find_pieces,
     kind_by_name,
 )
+from ...core.base.arrays import Mask
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
@@ -154,7 +156,20 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         tuple(Collider(one.name, *one.read_first_frame(layer, first_frame), one.plane) for one in collider_readers),
         sample,
     )
-    return core_scene, reader
+    followers = (
+        _follower_mask(core_scene, body) if obj.dampsim.unpinned_pieces == "FOLLOW" else None
+        for body, obj in zip(core_scene.bodies, members, strict=True)
+    )
+    with_followers = (
+        replace(body, follower_mask=mask) for body, mask in zip(core_scene.bodies, followers, strict=True)
+    )
+    return replace(core_scene, bodies=tuple(with_followers)), reader
+
+
+def _follower_mask(core_scene: Scene, body: Body) -> Mask | None:
+    """Return the vertices (v,) of the pieces of a body that no pin or link reaches; None if there are none."""
+    pieces = find_pieces(body, core_scene.link_points(body.name))
+    return pieces.unreached_vertices if pieces.unreached_count else None
 
 
 def _build_body(member: Sampler, cache_id: str) -> Body:

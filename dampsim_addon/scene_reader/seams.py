@@ -1,4 +1,4 @@
-"""Seams of an object: borders marked by vertex groups, and loose edges, like sewing springs of Blender's Cloth."""
+"""Seams of an object: borders marked by vertex groups, and loose edges where the user chose to sew them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def seam_groups(obj: bpy.types.Object) -> list[str]:
 
 def seam_pairs(obj: bpy.types.Object, mesh: bpy.types.Mesh, surface: Surface) -> Index:
     """Return pairs (s, 2) of sewn vertices. Raises MeshError where the borders of a group do not match."""
-    names, found = seam_groups(obj), [_loose_edges(mesh)]
+    names, found = seam_groups(obj), [_loose_edges(mesh) if obj.dampsim.sew_loose_edges else np.zeros((0, 2), np.int64)]
     for name, painted in zip(names, read_weights(obj, names, mesh), strict=True):
         found.append(_group_seam_pairs(obj.name, name, surface, painted))
     return np.concatenate(found)

@@ -113,6 +113,8 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         # The panel has another label for this group.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
+    found["Unpinned Pieces"] = group.unpinned_pieces.capitalize()
+    found["Sew Loose Edges"] = "on" if group.sew_loose_edges else "off"
     made_by = find_target(group.baked)
     if made_by is not None and made_by.storage is Storage.FILE:
         # A cache file stores the vertices after these modifiers.

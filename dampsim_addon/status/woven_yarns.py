@@ -41,7 +41,7 @@ def yarn_status(obj: bpy.types.Object, scene: bpy.types.Scene) -> YarnStatus:
 def yarn_digest(obj: bpy.types.Object) -> str:
     """Return a digest of the inputs of a woven object's yarns that are not animated."""
     mesh, keyed = obj.data, animated_paths(obj)
-    inputs: list[object] = [len(mesh.vertices), _checksum(mesh.edges, 2), _checksum(mesh.loops, 1)]
+    inputs: list[object] = [len(mesh.vertices), index_checksum(mesh.edges, 2), index_checksum(mesh.loops, 1)]
     if "dampsim.thickness" not in keyed:
         inputs.append(f"{obj.dampsim.thickness:.6g}")
     if "scale" not in keyed:
@@ -54,7 +54,8 @@ def yarn_digest(obj: bpy.types.Object) -> str:
     return f"{zlib.crc32(repr(inputs).encode()):08x}"
 
 
-def _checksum(collection: Any, width: int) -> int:
+def index_checksum(collection: Any, width: int) -> int:
+    """Return a checksum of the vertex indices of edges (width 2) or face corners (width 1)."""
     values = np.empty(width * len(collection), dtype=np.int32)
     collection.foreach_get("vertices" if width > 1 else "vertex_index", values)
     return zlib.crc32(values.tobytes())

@@ -11,7 +11,7 @@ import bmesh
 import bpy
 import numpy as np
 import pytest
-from scenes import PACKAGE, new_scene, wobbler, world_vertices
+from scenes import PACKAGE, armature, new_scene, wobbler, world_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -166,6 +166,25 @@ def _unplaced(obj: bpy.types.Object) -> None:
     obj.dampsim.contraction = 20.0
 
 
+def _unpinned_piece(obj: bpy.types.Object) -> None:
+    content = bmesh.new()
+    content.from_mesh(obj.data)
+    made = bmesh.ops.create_cube(content, size=0.2)
+    bmesh.ops.translate(content, vec=(0.0, 0.0, 3.0), verts=made["verts"])
+    content.to_mesh(obj.data)
+    content.free()
+
+
+def _boneless(obj: bpy.types.Object) -> None:
+    armature(obj)
+    rig = bpy.data.objects["Rig"]
+    rig.animation_data_clear()
+    for bone in rig.pose.bones:
+        bone.rotation_euler = (0.0, 0.0, 0.0)
+    for name in ("low", "high"):
+        obj.vertex_groups[name].remove([0])
+
+
 # Check, function that provokes it, part of its message, and whether it has an automatic fix.
 CASES = {
     "negative": ("scale", _negative, "negative", True),
@@ -194,6 +213,8 @@ CASES = {
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
     "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
+    "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
+    "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),
 }
 
 
@@ -218,8 +239,8 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
     return points, len(evaluated.data.polygons)
 
 
-# Each case with the number of a fix; two cases have a second one.
-FIXES_TO_TEST = [(case, 0) for case in CASES] + [("mirrored", 1), ("hidden", 1)]
+# Each case with the number of a fix; four cases have a second one.
+FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in ("mirrored", "hidden", "pieces", "boneless")]
 
 
 @pytest.mark.parametrize(("case", "way"), FIXES_TO_TEST)

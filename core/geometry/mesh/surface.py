@@ -75,7 +75,7 @@ def weld_vertices(vertices: Array) -> tuple[Index, Index]:
 
 
 def clean_triangles(surface: Surface) -> tuple[Array, Index]:
-    """Return welded vertices, and triangles without duplicates and degenerate ones, each piece oriented outward.
+    """Return welded vertices of triangles, and these without duplicates and degenerate ones, pieces oriented outward.
 
     A piece of negative volume inside another piece is left unchanged: it is a cavity. Raises MeshError if none remains.
     """
@@ -87,14 +87,16 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     triangles = triangles[np.sort(keep)]
     if len(triangles) == 0:
         raise MeshError(f"{surface.name}: all faces are thinner than a hair; choose Springs as its Kind.")
+    used, corners = np.unique(triangles, return_inverse=True)
+    if len(used) < len(vertices):
+        vertices, triangles = vertices[used], corners.reshape(-1, 3).astype(np.int64)
 
     edges = np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]]])
     graph = coo_matrix((np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(len(vertices),) * 2)
     count, piece = connected_components(graph, directed=False)
     piece = piece[triangles[:, 0]]
     middle = vertices.mean(axis=0)
-    corners = vertices[triangles] - middle
-    volumes = np.bincount(piece, np.linalg.det(corners) / 6.0, minlength=count)
+    volumes = np.bincount(piece, np.linalg.det(vertices[triangles] - middle) / 6.0, minlength=count)
     negative = np.flatnonzero(volumes < 0.0)
     for k in negative:
         low, high = (f(vertices[triangles[piece == k]].reshape(-1, 3), axis=0) for f in (np.min, np.max))

@@ -145,8 +145,12 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
     tets = label.reshape(-1, 4).astype(np.int64)
     samples, sample_tets = selection.samples, selection.sample_tets
     nodes = _shrink_to_surface(nodes, tets, samples, sample_tets, spacing)
-    guess = sample_tets[cKDTree(samples).query(surface.vertices)[1]]
-    embedding = embed(surface.vertices, nodes, tets, guess)
+    nearest = cKDTree(samples).query(surface.vertices)[1]
+    has_face = np.zeros(len(surface.vertices), dtype=bool)
+    has_face[surface.triangles] = True
+    # A vertex without a face may be far outside, where barycentric coordinates are large.
+    points = np.where(has_face[:, None], surface.vertices, samples[nearest])
+    embedding = embed(points, nodes, tets, sample_tets[nearest])
     return LatticeMesh(nodes, tets, _fill_fractions(nodes, tets, winding, selection.inner), spacing, embedding)
 
 

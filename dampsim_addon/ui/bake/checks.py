@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import bmesh
 import bpy
 import numpy as np
 from bpy.props import IntProperty, StringProperty
@@ -23,6 +24,7 @@ from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..objects.group_operators import simulate_together
+from ..pins import checks as pin_checks
 from . import modifier_checks
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
@@ -181,6 +183,8 @@ CHECKS: dict[str, Check] = {
     "unheeded": contact_checks.colliders_disabled,
     "undirected": fibre_panel.missing_fibre_direction,
     "unplaced": fibre_panel.contraction_without_fibres,
+    "pieces": pin_checks.unpinned_pieces,
+    "boneless": pin_checks.vertices_without_bone_weights,
 }
 
 
@@ -227,9 +231,39 @@ class DAMPSIM_OT_mend(Operator):
         return {"FINISHED"}
 
 
-def register() -> None:
-    bpy.utils.register_class(DAMPSIM_OT_mend)
+class DAMPSIM_OT_select_vertices(Operator):
+    """Switch to Edit Mode and select the vertices with this problem, including hidden ones"""
+
+    bl_idname = "dampsim.select_vertices"
+    bl_label = "Select"
+    bl_options = {"REGISTER", "UNDO"}
+
+    check: StringProperty(options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and obj.mode in ("OBJECT", "EDIT") and obj.data.is_editable
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        issue = find_issues(obj, context.scene).get(self.check)
+        if issue is None or issue.vertices is None or len(issue.vertices) != len(obj.data.vertices):
+            self.report({"INFO"}, f"{obj.name}: there is nothing to select")
+            return {"CANCELLED"}
+        context.tool_settings.mesh_select_mode = (True, False, False)
+        if obj.mode != "EDIT":
+            bpy.ops.object.mode_set(mode="EDIT")
+        mesh = bmesh.from_edit_mesh(obj.data)
+        for vertex, is_selected in zip(mesh.verts, issue.vertices.tolist(), strict=True):
+            if is_selected:
+                vertex.hide_set(False)
+            vertex.select_set(is_selected)
+        mesh.select_flush_mode()
+        bmesh.update_edit_mesh(obj.data)
+        return {"FINISHED"}
 
 
-def unregister() -> None:
-    bpy.utils.unregister_class(DAMPSIM_OT_mend)
+CLASSES = (DAMPSIM_OT_mend, DAMPSIM_OT_select_vertices)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -15,7 +15,7 @@ from ...status.shot_messages import format_length, format_small
 from ...targets import TARGETS, find_target
 from ..common.layout import BOX_MARGIN, ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
-from .checks import DAMPSIM_OT_mend, find_issues
+from .checks import DAMPSIM_OT_mend, DAMPSIM_OT_select_vertices, find_issues
 from .operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 
 
@@ -47,6 +47,8 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         for name, issue in find_issues(obj, scene).items():
             box = layout.box().column(align=True)
             draw_wrapped(box, issue.text, "ERROR", context, BOX_MARGIN)
+            if issue.vertices is not None:
+                box.operator(DAMPSIM_OT_select_vertices.bl_idname, icon="RESTRICT_SELECT_OFF").check = name
             for number, fix in enumerate(issue.fixes):
                 button = box.operator(DAMPSIM_OT_mend.bl_idname, text=fix.button_label, icon="TOOL_SETTINGS")
                 button.check, button.way = name, number

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import bpy
 
+from ....core.base.arrays import Mask
+
 Fix = Callable[[bpy.types.Object, bpy.types.Scene], None]
 
 
@@ -16,6 +18,7 @@ class Issue:
 
     text: message.  button_label: label of the fix.  fix: function that applies it; None if only the user can.
     tooltip: description of the fix.  alternative: another fix of the same problem, whose own text is ignored.
+    vertices: (v,) mask of the vertices with the problem, which the panel offers to select; None for the whole object.
     """
 
     text: str
@@ -23,6 +26,7 @@ class Issue:
     fix: Fix | None = None
     tooltip: str = ""
     alternative: Issue | None = None
+    vertices: Mask | None = None
 
     @property
     def fixes(self) -> list[Issue]:

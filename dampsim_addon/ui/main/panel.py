@@ -217,6 +217,8 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
         for section in parameter_sections(group):
             if section not in ("shape", "solid papers", "plastic", "fibres"):
                 draw_parameters(column, group, context, section)
+        if group.kind == "CLOTH":
+            draw_property(column, group, "sew_loose_edges", "Sew Loose Edges", context)
         seams = seam_groups(obj) if group.kind == "CLOTH" else []
         if seams:
             draw_wrapped(column, f"Sewn along {', '.join(seams)}", "INFO", context)

@@ -8,6 +8,7 @@ from bpy.types import Context, UILayout
 from ...model.links import is_linked
 from ...model.objects import is_job_running
 from ...model.registry import reuse_last_scan
+from ...status.pieces import known_parts
 from ..common.layout import BOX_MARGIN, draw_property, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
@@ -28,6 +29,9 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         draw_wrapped(
             column, f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again", "ERROR", context
         )
+    parts = known_parts(obj)
+    if parts is not None and parts.pieces.unreached_count:
+        draw_property(column, group, "unpinned_pieces", "Unpinned Pieces", context)
     if not falls_unintentionally(obj, context.scene):
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")

@@ -1,0 +1,97 @@
+"""Parts of an object's mesh: pieces that pins and links reach or not, and vertices without bone weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import bpy
+import numpy as np
+
+from ...core import Array, Body, DampSimError, Index, Pieces, Surface, find_pieces, kind_by_name
+from ...core.base.arrays import Mask
+from ...core.bodies.pieces import label_pieces
+from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.nearest_source import nearest_source
+from ..blender.vertex_groups import read_weights, sum_weights
+from ..model.groups import group_of
+from ..model.properties import read_settings
+from .pin_proposals import bone_influences, modelled_world_vertices
+from .scene_builder import mesh_edges, mesh_triangles
+from .seams import seam_pairs
+
+
+@dataclass(frozen=True)
+class MeshParts:
+    """Parts of a mesh as modelled, without vertices that modifiers generate.
+
+    boneless: (v,) vertices that no bone moves, if bones move others.
+    """
+
+    pieces: Pieces
+    boneless: Mask
+
+
+def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshParts | None:
+    """Return the parts of an object's mesh; None if it cannot be simulated as it is.
+
+    labels: pieces of the vertices, if they are known.
+    """
+    if not len(obj.data.vertices):
+        return None
+    try:
+        pieces = find_pieces(modelled_body(obj), _link_points(obj), labels)
+    except DampSimError:
+        # The bake reports it.
+        return None
+    return MeshParts(pieces, _boneless_vertices(obj))
+
+
+def modelled_body(obj: bpy.types.Object) -> Body:
+    """Return the body of an object as modelled, with its pins only. Raises DampSimError."""
+    kind = kind_by_name(obj.dampsim.kind)
+    surface = Surface(obj.name, modelled_world_vertices(obj), mesh_triangles(obj.data))
+    no_edges = np.zeros((0, 2), dtype=np.int64)
+    name = obj.dampsim.pin_group
+    return Body(
+        surface,
+        read_weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(surface.vertices)),
+        read_settings(obj),
+        kind.name,
+        mesh_edges(obj.data) if kind.uses_edges else no_edges,
+        seams=seam_pairs(obj, obj.data, surface) if kind.supports_seams else no_edges,
+    )
+
+
+def modelled_labels(obj: bpy.types.Object) -> Index | None:
+    """Return the piece (v,) of each vertex, see label_pieces(); None if the mesh cannot be simulated as it is."""
+    try:
+        return label_pieces(modelled_body(obj))
+    except DampSimError:
+        return None
+
+
+def _link_points(obj: bpy.types.Object) -> Array:
+    """Return the points (k, 3) in world space at which links hold an object."""
+    places = [list(point.place) for link in obj.dampsim.links for point in link.points]
+    for member in group_of(obj).members:
+        places += [list(point.there) for link in member.dampsim.links if link.other == obj for point in link.points]
+    return transform_points(np.array(obj.matrix_world), np.array(places, dtype=float).reshape(-1, 3))
+
+
+def _boneless_vertices(obj: bpy.types.Object) -> Mask:
+    bones = [one.name for one in bone_influences(obj) if one.is_skinned]
+    total = sum_weights(obj, bones) if bones else np.zeros(len(obj.data.vertices))
+    return np.asarray(total == 0.0) if total.any() else np.zeros(len(total), dtype=bool)
+
+
+def weight_like_neighbours(obj: bpy.types.Object) -> None:
+    """Give each vertex without bone weights those of the nearest vertex along edges that has some."""
+    boneless = _boneless_vertices(obj)
+    if not boneless.any():
+        return
+    sources = nearest_source(modelled_world_vertices(obj), mesh_edges(obj.data), ~boneless)
+    names = [one.name for one in bone_influences(obj) if one.is_skinned]
+    vertices = np.flatnonzero(boneless)
+    for name, weights in zip(names, read_weights(obj, names), strict=True):
+        for vertex in vertices[weights[sources[vertices]] > 0.0].tolist():
+            obj.vertex_groups[name].add([vertex], float(weights[sources[vertex]]), "REPLACE")

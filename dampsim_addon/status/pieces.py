@@ -1,0 +1,135 @@
+"""Known parts of each mesh for the panel, and messages about pieces that no pin reaches.
+
+A timer reads the parts of the active object after edits, because panels are drawn too often for that.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core import Index, Scene, find_pieces, kind_by_name
+from ...core.base.arrays import Mask
+from ..model.objects import refresh_active
+from ..model.properties import read_settings
+from ..scene_reader.mesh_parts import MeshParts, modelled_labels, read_mesh_parts
+from ..session import SessionState, Subscriber
+from .woven_yarns import index_checksum
+
+Key = tuple[object, ...]
+
+
+@dataclass
+class _KnownParts(SessionState):
+    """Parts of meshes.
+
+    edits: number of edits of geometry by session uid of the object or mesh.  parts: by session uid of the object, with
+    the inputs from which they were read.  labels: the same for the pieces of solids, which take long to find.
+    """
+
+    edits: dict[int, int] = field(default_factory=dict)
+    parts: dict[int, tuple[Key, MeshParts | None]] = field(default_factory=dict)
+    labels: dict[int, tuple[Key, Index | None]] = field(default_factory=dict)
+
+
+def known_parts(obj: bpy.types.Object) -> MeshParts | None:
+    """Return the parts of an object's mesh as they were last read; None if they are unknown."""
+    if bpy.app.background and obj.mode == "OBJECT":
+        # No timer runs, and nothing is drawn.
+        refresh_parts(obj, is_forced=True)
+    return _KnownParts.current().parts.get(obj.session_uid, ((), None))[1]
+
+
+def refresh_parts(obj: bpy.types.Object, is_forced: bool = False) -> bool:
+    """Read the parts of an object's mesh if an input has changed. Return whether they were read."""
+    known, key = _KnownParts.current(), _input_key(obj)
+    if not is_forced and known.parts.get(obj.session_uid, ((), None))[0] == key:
+        return False
+    labels = None
+    if "tets" in kind_by_name(obj.dampsim.kind).sections(read_settings(obj)):
+        label_key = _topology_key(obj)
+        if known.labels.get(obj.session_uid, ((), None))[0] != label_key:
+            known.labels[obj.session_uid] = label_key, modelled_labels(obj)
+        labels = known.labels[obj.session_uid][1]
+    known.parts[obj.session_uid] = key, read_mesh_parts(obj, labels)
+    return True
+
+
+def _input_key(obj: bpy.types.Object) -> Key:
+    group, edits = obj.dampsim, _KnownParts.current().edits
+    points = tuple(tuple(point.place) for link in group.links for point in link.points)
+    settings = (group.kind, group.struts, group.resolution, group.pin_group, group.sew_loose_edges, group.together)
+    return (*settings, points, edits.get(obj.session_uid, 0), edits.get(obj.data.session_uid, 0))
+
+
+def _topology_key(obj: bpy.types.Object) -> Key:
+    mesh, group = obj.data, obj.dampsim
+    counts = (len(mesh.vertices), index_checksum(mesh.edges, 2), index_checksum(mesh.loops, 1))
+    return (*counts, group.kind, group.struts, group.resolution)
+
+
+def is_accepted(obj: bpy.types.Object, name: str, vertices: Mask) -> bool:
+    """Return whether the user has accepted a finding about exactly these vertices (v,)."""
+    return _acceptance(name, vertices) in obj.dampsim.accepted_parts.split()
+
+
+def accept_part(obj: bpy.types.Object, name: str, vertices: Mask) -> None:
+    """Store that the user accepts a finding about these vertices (v,)."""
+    others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith(f"{name}:")]
+    obj.dampsim.accepted_parts = " ".join([*others, _acceptance(name, vertices)])
+
+
+def _acceptance(name: str, vertices: Mask) -> str:
+    return f"{name}:{zlib.crc32(np.packbits(vertices).tobytes()):08x}"
+
+
+def count_text(count: int, noun: str) -> str:
+    """Return a number with its noun: 1 piece, 2 pieces, 3 vertices."""
+    plural = "vertices" if noun == "vertex" else f"{noun}s"
+    return f"{count} {noun if count == 1 else plural}"
+
+
+def piece_messages(scene: Scene, name: str) -> list[str]:
+    """Return messages about the parts of a body that are not simulated with its pins; none if all are."""
+    body = scene.body(name)
+    pieces = find_pieces(body, scene.link_points(name))
+    count, loose = pieces.unreached_count, int(pieces.unconnected_vertices.sum())
+    found = []
+    if count and body.follower_mask is not None:
+        found.append(f"{count_text(count, 'unpinned piece')} {'follows' if count == 1 else 'follow'} the nearest part")
+    elif count:
+        found.append(f"{count_text(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and can fall")
+    if loose and loose < len(pieces.labels):
+        verb = "belongs to no simulated part and follows" if loose == 1 else "belong to no simulated part and follow"
+        found.append(f"{count_text(loose, 'vertex')} {verb} the nearest one")
+    return found
+
+
+def _on_geometry_edit(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
+    edits = _KnownParts.current().edits
+    for update in depsgraph.updates:
+        if update.is_updated_geometry:
+            uid = update.id.original.session_uid
+            edits[uid] = edits.get(uid, 0) + 1
+
+
+def _on_undo(*_: Any) -> None:
+    _KnownParts.current().parts.clear()
+
+
+def _refresh_if_paused(obj: bpy.types.Object) -> bool:
+    is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
+    return obj.mode == "OBJECT" and not is_playing and refresh_parts(obj)
+
+
+SUBSCRIBER = Subscriber(
+    "pieces",
+    {"depsgraph_update_post": _on_geometry_edit, "undo_post": _on_undo, "redo_post": _on_undo},
+    partial(refresh_active, _refresh_if_paused),
+    0.5,
+)

@@ -1,0 +1,60 @@
+"""Bake checks of parts of a mesh that no pin reaches or no bone moves."""
+
+from __future__ import annotations
+
+import bpy
+
+from ....core import SceneError
+from ...scene_reader.mesh_parts import weight_like_neighbours
+from ...status.pieces import accept_part, count_text, is_accepted, known_parts, refresh_parts
+from ..common.issue import Issue
+
+
+def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report pieces that no pin or link reaches, while one reaches others."""
+    parts = known_parts(obj)
+    if parts is None or not parts.pieces.unreached_count or obj.dampsim.unpinned_pieces == "FOLLOW":
+        return None
+    vertices, count = parts.pieces.unreached_vertices, parts.pieces.unreached_count
+    if is_accepted(obj, "pieces", vertices):
+        return None
+    falls = scene.use_gravity and obj.dampsim.gravity_weight != 0.0
+    effect = "will fall" if falls else "can drift away"
+    text = f"{count_text(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and {effect}"
+    them = "It" if count == 1 else "Them"
+    fall = Issue(
+        text,
+        f"Let {them} {'Fall' if falls else 'Drift'}",
+        lambda o, s: accept_part(o, "pieces", vertices),
+        "Do not warn again, unless other pieces become unpinned",
+    )
+    return Issue(text, f"Carry {them} Along", _carry_along, "Move each piece rigidly with the nearest pinned part, "
+        "instead of simulating it", fall, vertices)  # fmt: skip
+
+
+def _carry_along(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.unpinned_pieces = "FOLLOW"
+
+
+def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report vertices that an armature leaves behind."""
+    parts = known_parts(obj)
+    if parts is None or not parts.boneless.any() or is_accepted(obj, "boneless", parts.boneless):
+        return None
+    vertices, count = parts.boneless, int(parts.boneless.sum())
+    text = f"{count_text(count, 'vertex')} {'has' if count == 1 else 'have'} no bone weights and would be left behind"
+    ignore = Issue(
+        text,
+        "Leave Behind",
+        lambda o, s: accept_part(o, "boneless", vertices),
+        "Do not warn again about these vertices",
+    )
+    tooltip = "Copy the bone weights of the nearest vertices along edges"
+    return Issue(text, "Weight Like Neighbours", _weight_like_neighbours, tooltip, ignore, vertices)
+
+
+def _weight_like_neighbours(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    if obj.mode != "OBJECT":
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before changing bone weights.")
+    weight_like_neighbours(obj)
+    refresh_parts(obj, is_forced=True)
