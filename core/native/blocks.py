@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array, Index, SinglePrecisionArray
+from .arguments import require_indices, require_row_count, require_shape
 from .library import KernelLibrary
 
 
@@ -15,7 +16,15 @@ class CompiledBlocks:
         """Store the upper half of a matrix.
 
         count: number of nodes.  rows, columns: (k,) of each block, sorted by row.  blocks: (k, 3, 3).
+
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
+        require_row_count(count, "nodes")
+        for indices, name in ((rows, "rows of blocks"), (columns, "columns of blocks")):
+            require_indices(indices, (len(rows),), count, name)
+        require_shape(blocks, (len(rows), 3, 3), "blocks")
+        if np.any(rows[1:] < rows[:-1]):
+            raise ValueError("blocks are not sorted by row")
         self._function, self._count = library.blocks, count
         above = np.flatnonzero(columns > rows)
         starts = np.concatenate([[0], np.cumsum(np.bincount(rows[above], minlength=count))]).astype(np.int64)

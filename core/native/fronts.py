@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.arrays import Index, SinglePrecisionArray
+from .arguments import require_indices, require_row_count
 from .library import KernelLibrary
 
 
@@ -28,7 +29,10 @@ class CompiledFronts:
 
         bounds: first own row of each front and one past its last.  ancestor_rows: later rows that each front updates.
         columns: (own + ancestor rows, own) each.  order: (n,) rows in elimination order.
+
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
+        _check_fronts(bounds, ancestor_rows, columns, order)
         self._function, self._row_count, self._front_count = library.solve, len(order), len(bounds)
         ancestor_counts, sizes = np.array([len(one) for one in ancestor_rows]), np.array([one.size for one in columns])
         fronts = np.column_stack([np.array(bounds), _starts(ancestor_counts), ancestor_counts, _starts(sizes)]).astype(
@@ -67,6 +71,29 @@ class CompiledFronts:
             front_workspace.ctypes.data,
         )
         return answer
+
+
+def _check_fronts(
+    bounds: Sequence[tuple[int, int]],
+    ancestor_rows: Sequence[Index],
+    columns: Sequence[SinglePrecisionArray],
+    order: Index,
+) -> None:
+    """Raise ValueError unless the fronts have matrices of the right shapes and each row occurs in the order once."""
+    count = len(order)
+    require_row_count(count, "rows")
+    require_indices(order, (count,), count, "rows in elimination order")
+    if np.any(np.bincount(order, minlength=count) != 1):
+        raise ValueError("rows in elimination order are repeated")
+    if not bounds or not len(bounds) == len(ancestor_rows) == len(columns):
+        raise ValueError(f"{len(bounds)} fronts have {len(ancestor_rows)} ancestors and {len(columns)} matrices")
+    limits, ancestors = np.array(bounds), np.concatenate(ancestor_rows)
+    require_indices(limits, (len(bounds), 2), count + 1, "bounds of fronts")
+    require_indices(ancestors, (len(ancestors),), count, "ancestors of fronts")
+    own_counts = (limits[:, 1] - limits[:, 0]).tolist()
+    shapes = [(own + len(rows), own) for own, rows in zip(own_counts, ancestor_rows, strict=True)]
+    if min(own_counts) < 0 or [one.shape for one in columns] != shapes:
+        raise ValueError("the matrices of fronts do not match their rows")
 
 
 def _starts(lengths: Index) -> Index:

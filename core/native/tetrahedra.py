@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array, Index
+from .arguments import require_indices, require_row_count, require_shape
 from .library import LANES, KernelLibrary
 
 
@@ -21,10 +22,12 @@ class CompiledTetrahedra:
 
         Raises ValueError if the arrays do not match, because the kernel does not check bounds.
         """
-        if not len(tets) == len(shape) == len(weights):
-            raise ValueError(f"{len(tets)} tetrahedra have {len(shape)} shapes and {len(weights)} weights")
-        if len(tets) and not 0 <= tets.min() <= tets.max() < nodes:
-            raise ValueError(f"a tetrahedron refers to a node beyond the {nodes} given")
+        require_row_count(nodes, "nodes")
+        require_indices(tets, (len(tets), 4), nodes, "corners of tetrahedra")
+        require_shape(shape, (len(tets), 4, 3), "shape gradients")
+        require_shape(weights, (len(tets),), "weights of tetrahedra")
+        coefficients = np.array(model, dtype=float)
+        require_shape(coefficients, (4,), "coefficients of the model")
         self._function, self._nodes = library.neo_hookean, nodes
         padding = -len(tets) % LANES
         self._count = len(tets) + padding
@@ -33,9 +36,9 @@ class CompiledTetrahedra:
         inverse = np.concatenate([shape[:, 1:], np.zeros((padding, 3, 3))])
         self._buffers = (
             np.ascontiguousarray(padded_tets.reshape(-1, LANES, 4).transpose(0, 2, 1), dtype=np.int32),
-            np.ascontiguousarray(inverse.reshape(-1, LANES, 3, 3).transpose(0, 2, 3, 1)),
-            np.concatenate([weights, np.zeros(padding)]),
-            np.array(model, dtype=float),
+            np.ascontiguousarray(inverse.reshape(-1, LANES, 3, 3).transpose(0, 2, 3, 1), dtype=float),
+            np.concatenate([weights, np.zeros(padding)], dtype=float),
+            coefficients,
         )
         self._corners, self._inverse, self._weights, self._model = (one.ctypes.data for one in self._buffers)
 
@@ -44,8 +47,7 @@ class CompiledTetrahedra:
 
         Raises ValueError if positions have another shape.
         """
-        if positions.shape != (self._nodes, 3):
-            raise ValueError(f"positions have shape {positions.shape} instead of {(self._nodes, 3)}")
+        require_shape(positions, (self._nodes, 3), "positions")
         x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
         value = self._function(
             self._count, self._corners, self._inverse, self._weights, x.ctypes.data, self._model, gradient.ctypes.data

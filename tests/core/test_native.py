@@ -26,6 +26,9 @@ from dampsim.core.materials.stvk import StVK
 from dampsim.core.materials.tetrahedra import TetElasticity
 from dampsim.core.native import library as native
 from dampsim.core.native import paths
+from dampsim.core.native.blocks import CompiledBlocks
+from dampsim.core.native.fronts import CompiledFronts
+from dampsim.core.native.tetrahedra import CompiledTetrahedra
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import multifrontal as fronts
 from dampsim.core.solvers import two_level
@@ -127,20 +130,106 @@ def test_wrong_sizes_are_refused(kernel: native.KernelLibrary) -> None:
     """Arrays of wrong sizes are refused before the kernel reads memory."""
     rest, tets, weights = random_tets(9, 1)
     energy = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
-    with pytest.raises(ValueError, match="instead of"):
+    with pytest.raises(ValueError, match="positions have shape"):
         energy.value_gradient(rest[:-1])
     short = energy.with_element_scale(np.ones(9))
     short.weights = short.weights[:-1]
-    with pytest.raises(ValueError, match="9 shapes and 8 weights"):
+    with pytest.raises(ValueError, match="weights of tetrahedra have shape"):
         short.value_gradient(rest)
     beyond = TetElasticity(rest, tets, weights, StableNeoHookean(ElasticMaterial(3e4, 0.3, 1000.0)))
     beyond.tets = tets + len(rest)
-    with pytest.raises(ValueError, match="a node beyond"):
+    with pytest.raises(ValueError, match="corners of tetrahedra refer to a row beyond"):
         beyond.value_gradient(rest)
     matrix, places = grid(9, 8, 7)
     solve = factorise_matrix(matrix, places)
     with pytest.raises(ValueError, match=r"expected .* rows"):
         solve.solve_single_precision(np.ones(5, dtype=np.float32))
+
+
+TETS = {
+    "nodes": 4, "tets": np.array([[0, 1, 2, 3]]), "shape": np.zeros((1, 4, 3)), "weights": np.ones(1),
+    "model": (1.0, 1.0, 1.0, 0.0),
+}  # fmt: skip
+BLOCKS = {"count": 3, "rows": np.array([0, 1]), "columns": np.array([1, 2]), "blocks": np.zeros((2, 3, 3))}
+FRONTS = {
+    "bounds": [(0, 2), (2, 3)], "ancestor_rows": [np.array([2]), np.zeros(0, dtype=int)],
+    "columns": [np.ones((3, 2), dtype=np.float32), np.ones((1, 1), dtype=np.float32)], "order": np.array([0, 2, 1]),
+}  # fmt: skip
+NONE = np.zeros(0, dtype=int)
+# Wrong arguments, by wrapper and by argument.
+WRONG_ARGUMENTS: list[tuple[Any, dict[str, Any], str, list[Any]]] = [
+    (CompiledTetrahedra, TETS, "nodes", [3, 0, -1, 2**31]),
+    (CompiledTetrahedra, TETS, "tets", [
+        np.array([[0, 1, 2, 4]]), np.array([[0, 1, 2, -1]]), np.array([[0, 1, 2, 2**32]]), np.array([[0, 1, 2]]),
+        np.array([0, 1, 2, 3]), np.array([[0.0, 1.0, 2.0, 3.0]]), np.zeros((2, 4), dtype=int),
+    ]),
+    (CompiledTetrahedra, TETS, "shape", [
+        np.zeros((1, 4, 2)), np.zeros((1, 3, 3)), np.zeros((2, 4, 3)), np.zeros(12), np.zeros((1, 4, 3), dtype=object),
+    ]),
+    (CompiledTetrahedra, TETS, "weights", [np.ones((1, 2)), np.ones(2), np.ones(1, dtype=complex), np.array(["a"])]),
+    (CompiledTetrahedra, TETS, "model", [(), (1.0,), (1.0,) * 5, ("a",) * 4]),
+    (CompiledBlocks, BLOCKS, "count", [2, 0, -1, 2**31]),
+    (CompiledBlocks, BLOCKS, "rows", [
+        np.array([0, 9]), np.array([-5, 0]), np.array([0]), np.array([1, 0]), np.array([0.0, 1.0]),
+    ]),
+    (CompiledBlocks, BLOCKS, "columns", [np.array([1, 7]), np.array([1, -9]), np.array([1]), np.array([[1], [2]])]),
+    (CompiledBlocks, BLOCKS, "blocks", [np.zeros((1, 3, 3)), np.zeros((2, 9)), np.zeros((2, 3, 3), dtype=complex)]),
+    (CompiledFronts, FRONTS, "bounds", [
+        [(0, 2), (2, 99999)], [(-1, 2), (2, 3)], [(2, 0), (2, 3)], [(0, 2)], [], [(0, 2, 0), (2, 3, 0)],
+        [(0, 2), (1, 3)], [(0.0, 2.0), (2.0, 3.0)],
+    ]),
+    (CompiledFronts, FRONTS, "ancestor_rows", [
+        [np.array([99999999]), NONE], [np.array([-1]), NONE], [np.array([2, 2]), NONE], [np.array([2.0]), NONE],
+        [np.array([[2]]), NONE], [np.array([2])],
+    ]),
+    (CompiledFronts, FRONTS, "columns", [
+        [np.ones((1, 1), dtype=np.float32)] * 2, FRONTS["columns"][:1], [np.ones((2, 3)), np.ones((1, 1))],
+        [np.ones(6), np.ones(1)],
+    ]),
+    (CompiledFronts, FRONTS, "order", [
+        np.array([0, 2, 99999999]), np.array([0, 2, -1]), np.array([0, 0, 1]), np.array([0, 1]), np.array([[0, 2, 1]]),
+        np.array([0.0, 2.0, 1.0]),
+    ]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "arguments", "name", "values"),
+    WRONG_ARGUMENTS,
+    ids=[f"{w.__name__} {n}" for w, _, n, _ in WRONG_ARGUMENTS],
+)
+def test_wrong_kernel_arguments_are_refused(
+    kernel: native.KernelLibrary, wrapper: Any, arguments: dict[str, Any], name: str, values: list[Any]
+) -> None:
+    """Indices beyond the rows, and arrays of other shapes or types, raise ValueError instead of ending the process."""
+    wrapper(kernel, **arguments)
+    for value in values:
+        with pytest.raises(ValueError, match=r"\w"):
+            wrapper(kernel, **{**arguments, name: value})
+
+
+@pytest.mark.parametrize("shape", [(12,), (5, 3), (4, 2), (3, 4), (0, 3)])
+def test_wrong_kernel_vectors_are_refused(kernel: native.KernelLibrary, shape: tuple[int, ...]) -> None:
+    vector = np.zeros(shape)
+    with pytest.raises(ValueError, match="positions have shape"):
+        CompiledTetrahedra(kernel, **TETS).value_gradient(vector)
+    with pytest.raises(ValueError, match="the vector has shape"):
+        CompiledBlocks(kernel, **BLOCKS) @ vector
+    with pytest.raises(ValueError, match="the right-hand side has shape"):
+        CompiledFronts(kernel, **FRONTS).solve(vector)
+
+
+def test_kernel_accepts_other_types_and_strides(kernel: native.KernelLibrary) -> None:
+    """Views with strides and other number types give the same results as contiguous double precision."""
+    places = np.random.default_rng(5).standard_normal((8, 6)).astype(np.float32)
+    strided = places[::2, ::2]
+    energy = CompiledTetrahedra(kernel, **{**TETS, "shape": np.random.default_rng(6).standard_normal((1, 4, 3))})
+    value, gradient = energy.value_gradient(np.array(strided, dtype=float))
+    assert energy.value_gradient(strided)[0] == value
+    assert np.array_equal(energy.value_gradient(strided)[1], gradient)
+    x = np.arange(18.0)[::2]
+    matrix = CompiledBlocks(kernel, **{**BLOCKS, "blocks": np.ones((2, 3, 6))[:, :, ::2]})
+    assert np.array_equal(matrix @ x, matrix @ x.astype(np.float32))
 
 
 def factorise_matrix(matrix: csr_matrix, places: np.ndarray) -> MultifrontalSolve:

@@ -1,0 +1,31 @@
+"""Checks of the arguments of the compiled kernel, which reads and writes memory without checks of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Largest number of rows that the kernel's 32-bit indices can address.
+_MAX_ROW_COUNT = 2**31 - 1
+
+
+def require_row_count(count: int, name: str) -> None:
+    """Raise ValueError if a number of rows is negative or above the range of the kernel's indices."""
+    if not 0 <= count <= _MAX_ROW_COUNT:
+        raise ValueError(f"{count} {name} are out of range; expected 0 to {_MAX_ROW_COUNT}")
+
+
+def require_shape(array: NDArray[Any], shape: tuple[int, ...], name: str) -> None:
+    """Raise ValueError if an array has another shape, or entries that are not real numbers."""
+    if array.shape != shape or array.dtype.kind not in "fiu":
+        raise ValueError(f"{name} have shape {array.shape} and type {array.dtype}; expected numbers of shape {shape}")
+
+
+def require_indices(indices: NDArray[Any], shape: tuple[int, ...], count: int, name: str) -> None:
+    """Raise ValueError if indices have another shape or type, or if one is not in 0 to count - 1."""
+    if indices.shape != shape or (indices.size and not np.issubdtype(indices.dtype, np.integer)):
+        raise ValueError(f"{name} have shape {indices.shape} and type {indices.dtype}; expected integers {shape}")
+    if indices.size and not 0 <= indices.min() <= indices.max() < count:
+        raise ValueError(f"{name} refer to a row beyond the {count} given")
