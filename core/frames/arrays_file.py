@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import stat
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..base.untrusted_files import parse_json
 
 _MAGIC = b"DampSim frame 2\n"
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
@@ -53,7 +52,7 @@ class ArraysFile:
         head = file.read(length)
         if hashlib.sha256(head).digest() != start[-_CHECKSUM_SIZE:]:
             raise ValueError("its checksum is wrong")
-        found = json.loads(head)
+        found = parse_json(head)
         self._start, self._size = len(start) + length, size
         if not isinstance(found, dict) or not all(isinstance(found.get(part), dict) for part in ("facts", "arrays")):
             raise ValueError("its head is damaged")
@@ -79,14 +78,3 @@ class ArraysFile:
         if hashlib.sha256(content).hexdigest() != entry["sum"]:
             raise ValueError("its checksum is wrong")
         return np.frombuffer(content, dtype=kind).reshape(shape)
-
-
-def open_regular_file(path: Path) -> tuple[BinaryIO, int]:
-    """Open a regular file and return it with its size in bytes. Raises ValueError for anything else, such as a pipe."""
-    # O_NONBLOCK: opening a pipe would wait for a writer. fstat: the path may refer to another file by now.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    status = os.fstat(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(descriptor)
-        raise ValueError("it is not a regular file")
-    return os.fdopen(descriptor, "rb"), status.st_size

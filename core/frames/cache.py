@@ -19,19 +19,19 @@ from numpy.typing import NDArray
 
 from ..base.arrays import Array
 from ..base.errors import CacheError, StaleCacheError
+from ..base.untrusted_files import is_link, open_new_file, open_regular_file, require_unlinked_folder
 from ..system.state import State
-from .arrays_file import ArraysFile, open_regular_file, pack_arrays
+from .arrays_file import ArraysFile, pack_arrays
 from .background_writer import BackgroundWriter
 from .frame import Frame
 from .header import Header, read_header
 from .history_arrays import history_arrays, history_from_arrays
 from .lock import LockBusy, file_lock
-from .partial_file import open_new_file
 
 _HEADER, _LOCK = "header.json", "lock"
-_FRAME = re.compile(r"frame_(-?\d+)\.frame")
-# Frames of DampSim 1, which are removed but cannot be read.
-_FRAME_V1 = re.compile(r"frame_(-?\d+)\.npz")
+_FRAME = re.compile(r"frame_(-?[0-9]{5,10})\.frame")
+# Files that clear() removes: also temporary files, and frames of DampSim 1, which cannot be read.
+_OWN_FILE = re.compile(r"(header\.json|frame_-?[0-9]{5,10}\.(frame|npz))(\.part)?")
 _SHAPE, _HISTORY = "shape/", "memory/"
 # Separator of block and array in names of history arrays. It cannot occur in names of objects.
 _SEPARATOR = "\x1f"
@@ -55,6 +55,7 @@ class FrameCache:
 
     def header(self) -> Header | None:
         """Return the header; None if there is no cache. Raises CacheError if it cannot be read."""
+        self._require_own_folder()
         try:
             return read_header(self.folder / _HEADER)
         except FileNotFoundError:
@@ -89,6 +90,9 @@ class FrameCache:
         self._create_folder()
         path = self.folder / _LOCK
         try:
+            with self._os_errors_as_cache_errors():
+                if is_link(path):
+                    raise CacheError(f"{self.name}: the lock {path} of the cache is a link; delete it.")
             with file_lock(path):
                 yield
         except LockBusy:
@@ -133,6 +137,7 @@ class FrameCache:
             raise
 
     def _check_exists(self) -> None:
+        self._require_own_folder()
         if not (self.folder / _HEADER).exists():
             raise CacheError(f"{self.name}: the cache folder {self.folder} was removed during the bake; bake again.")
 
@@ -181,6 +186,7 @@ class FrameCache:
     @contextlib.contextmanager
     def _open(self, number: int) -> Iterator[ArraysFile]:
         """Open the file of a frame. Raises CacheError if it is missing or damaged."""
+        self._require_own_folder()
         try:
             file, size = open_regular_file(self._path(number))
             with file:
@@ -206,14 +212,14 @@ class FrameCache:
 
     def clear(self) -> None:
         """Remove the files of the cache, and then the folder if it is empty."""
+        self._require_own_folder()
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         except OSError as error:
             raise self._unreadable(error) from error
         # Remove the header first, since frames without a header are ignored.
         for path in sorted(paths, key=lambda path: path.name != _HEADER):
-            ours = _FRAME.fullmatch(path.name) or _FRAME_V1.fullmatch(path.name) or path.name.endswith(".part")
-            if path.name == _HEADER or ours:
+            if _OWN_FILE.fullmatch(path.name):
                 self._remove(path)
         with contextlib.suppress(OSError):
             self.folder.rmdir()
@@ -244,13 +250,16 @@ class FrameCache:
         self._write_header(Header(header.inputs, self.owner))
 
     def _stored_numbers(self) -> list[int]:
+        self._require_own_folder()
         try:
-            names = [_FRAME.fullmatch(path.name) for path in self.folder.iterdir()]
+            names = {path.name for path in self.folder.iterdir()}
         except FileNotFoundError:
             return []
         except OSError as error:
             raise self._unreadable(error) from error
-        return sorted(int(match[1]) for match in names if match)
+        numbers = {int(match[1]) for match in map(_FRAME.fullmatch, names) if match}
+        # A name may spell a number in another way.
+        return sorted(number for number in numbers if self._path(number).name in names)
 
     def _path(self, number: int) -> Path:
         return self.folder / f"frame_{number:06d}.frame"
@@ -261,7 +270,12 @@ class FrameCache:
         except OSError as error:
             raise CacheError(f"{self.name}: {path} cannot be removed ({error.strerror or error}).") from error
 
+    def _require_own_folder(self) -> None:
+        """Raise CacheError if the folder is a link: its files may be anyone's."""
+        require_unlinked_folder(self.folder, self.name)
+
     def _create_folder(self) -> None:
+        self._require_own_folder()
         with self._os_errors_as_cache_errors():
             self.folder.mkdir(parents=True, exist_ok=True)
 

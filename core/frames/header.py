@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .arrays_file import open_regular_file
+from ..base.untrusted_files import read_json
 
 FORMAT = 2
-# Largest accepted header in bytes. Parsing takes fifty times the memory of the text.
-_MAX_HEADER_SIZE = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -50,11 +48,7 @@ class Header:
 
 def read_header(path: Path) -> Header:
     """Read a header. Raises FileNotFoundError if there is none, and any parser error if it is damaged."""
-    file, size = open_regular_file(path)
-    with file:
-        if size > _MAX_HEADER_SIZE:
-            raise ValueError("it is too large")
-        found = json.loads(file.read().decode("utf-8"))
+    found = read_json(path)
     header, check = found["header"], found["sha256"]
     if _checksum(header) != check:
         raise ValueError("its checksum is wrong")
@@ -76,8 +70,12 @@ def _is_inputs(found: object) -> bool:
     if not isinstance(found, dict):
         return False
     shared, bodies, names = (found.get(part, {}) for part in ("shared", "bodies", "names"))
-    whole = all(isinstance(part, dict) for part in (shared, bodies, names))
-    return whole and all(isinstance(body, dict) for body in bodies.values())
+    if not all(isinstance(part, dict) for part in (shared, bodies, names)):
+        return False
+    # Messages contain the names.
+    return all(isinstance(body, dict) for body in bodies.values()) and all(
+        isinstance(name, str) for name in names.values()
+    )
 
 
 def _checksum(header: object) -> str:

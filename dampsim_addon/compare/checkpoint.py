@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
+import contextlib
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from ...core import Array, SceneError, SettleCurve
-from ...core.frames.arrays_file import ArraysFile, open_regular_file, pack_arrays
-from ...core.frames.partial_file import open_new_file
+from ...core.base.untrusted_files import is_link, open_new_file, open_regular_file
+from ...core.frames.arrays_file import ArraysFile, pack_arrays
 
 _ARRAYS = ("frames", "measured", "predicted", "envelope")
+_OWN_FILE = re.compile(r"choice_[0-9]{3,}\.(done|part)")
 # Exceptions that reading a damaged file raises.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError)
 
@@ -55,6 +57,8 @@ class SweepCheckpoint:
         )
         path = self._path(number)
         try:
+            if is_link(self.folder):
+                raise SceneError(f"{self.folder} is a link; delete it, or choose another folder.")
             self.folder.mkdir(parents=True, exist_ok=True)
             part = path.with_suffix(".part")
             with open_new_file(part) as file:
@@ -66,8 +70,12 @@ class SweepCheckpoint:
             ) from error
 
     def clear(self) -> None:
-        """Remove the checkpoint after the sweep has finished."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove the files of the checkpoint, and then the folder if it is empty."""
+        with contextlib.suppress(OSError):
+            for path in [] if is_link(self.folder) else sorted(self.folder.iterdir()):
+                if _OWN_FILE.fullmatch(path.name):
+                    path.unlink()
+            self.folder.rmdir()
 
     def _path(self, number: int) -> Path:
         return self.folder / f"choice_{number:03d}.done"

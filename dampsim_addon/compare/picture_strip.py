@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
 import bpy
 import numpy as np
 
-from ...core import Array
+from ...core import Array, SceneError
 from ..model.caches import frame_cache
 from ..work.steps import Step
 from . import contact_sheet
@@ -23,7 +24,13 @@ def render_strip(scene: bpy.types.Scene, obj: bpy.types.Object, path: Path, coun
     """Render a row of count pictures to path. obj: its motion determines the frames.  Raises SceneError."""
     contact_sheet.check_renderable(scene)
     frames = representative_frames([_vertex_motion(scene, obj)], count)
-    folder, frame_before = path.with_suffix(".frames"), scene.frame_current
+    frame_before = scene.frame_current
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f"{path.stem}_", dir=path.parent))
+    except OSError as error:
+        raise SceneError(
+            f"{path.parent} cannot be written ({error.strerror or error}); choose another folder or free some space."
+        ) from error
     pictures: list[Path] = []
     try:
         for picture in contact_sheet.render_scene_frames(scene, [scene.frame_start + k for k in frames], folder, label):

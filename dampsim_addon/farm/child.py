@@ -57,7 +57,9 @@ def _run_process(
     if os.name == "nt":
         session_options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}  # type: ignore[attr-defined, unused-ignore]
     Path(log).parent.mkdir(parents=True, exist_ok=True)
-    with Path(log).open("a", encoding="utf-8", errors="replace") as file:
+    # O_NOFOLLOW: a symbolic link would append to a file elsewhere.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+    with os.fdopen(os.open(log, flags, 0o666), "a", encoding="utf-8", errors="replace") as file:
         file.write(f"\n$ {subprocess.list2cmdline(command)}\n")
         file.flush()
         child = subprocess.Popen(

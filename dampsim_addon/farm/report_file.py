@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...core.frames.partial_file import open_new_file
+from ...core.base.untrusted_files import open_new_file, read_json
 
 _MANIFEST = Path(__file__).parents[2] / "blender_manifest.toml"
 
@@ -51,8 +51,8 @@ def is_up_to_date(report: Mapping[str, Any] | None, requested: Mapping[str, Any]
 def read_report(path: Path) -> dict[str, Any] | None:
     """Return a report; None if it is missing or damaged."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        found = read_json(path)
+    except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -54,6 +54,8 @@ class Alembic(cache_file.FileTarget):
         part = shot.folder / f"{cls.file}.part"
         try:
             with cache_file.os_errors_as_cache_errors(shot, part):
+                # Blender would follow a link.
+                part.unlink(missing_ok=True)
                 _export_alembic(shot, collected.part, part)
         finally:
             collected.part.unlink(missing_ok=True)

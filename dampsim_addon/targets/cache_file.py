@@ -14,7 +14,7 @@ import bpy
 import numpy as np
 
 from ...core import CacheError
-from ...core.frames.partial_file import open_new_file
+from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_dampsim_name
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
@@ -63,6 +63,7 @@ def _write_part_file(
     shot: Shot, part: Path, header: bytes, dtype: str, before_modifiers: bool
 ) -> Generator[int, None, str]:
     shapes = pre_modifier_positions(shot.sampler, shot.cache, shot.numbers, before_modifiers)
+    require_unlinked_folder(shot.folder, shot.sampler.obj.name)
     is_complete, digest = False, hashlib.sha256(header)
     with contextlib.closing(shapes), os_errors_as_cache_errors(shot, part):
         try:
@@ -96,6 +97,7 @@ def os_errors_as_cache_errors(shot: Shot, path: Path) -> Generator[None]:
 def install_file(shot: Shot, recorded: RecordedFile, file: str, attach_modifier: Callable[[str], None]) -> Cost:
     """Move the file to its final path and attach a modifier. attach_modifier: creates it, given the path."""
     path = shot.folder / file
+    require_unlinked_folder(shot.folder, shot.sampler.obj.name)
     # No modifier may read the file while it is replaced.
     remove_cache_modifiers(shot.sampler.obj)
     with os_errors_as_cache_errors(shot, path):
@@ -120,6 +122,7 @@ def remove_cache_modifiers(obj: bpy.types.Object) -> None:
 
 def remove_cache_files(folder: Path, file: str) -> None:
     """Remove a file, its temporary file and its checksum. Raises CacheError."""
+    require_unlinked_folder(folder, file)
     for path in (folder / name for name in (file, f"{file}.part", f"{file}{_CHECKSUM_SUFFIX}")):
         try:
             path.unlink(missing_ok=True)
@@ -147,11 +150,12 @@ def file_fault(path: Path) -> str:
     if not path.is_file():
         return "gone"
     try:
-        checksum = _checksum_file(path).read_text(encoding="utf-8")
-        with path.open("rb") as file:
-            return "" if hashlib.file_digest(file, "sha256").hexdigest() == checksum else "damaged"
-    except (OSError, UnicodeDecodeError):
+        checksum_file, size = open_regular_file(_checksum_file(path), follow_link=True)
+        with checksum_file, path.open("rb") as file:
+            is_intact = checksum_file.read(size) == hashlib.file_digest(file, "sha256").hexdigest().encode()
+    except (OSError, ValueError):
         return "damaged"
+    return "" if is_intact else "damaged"
 
 
 class FileTarget(Target):

@@ -174,6 +174,36 @@ def test_removed_cache_folder_is_reported(load: Load, tmp_path: Path) -> None:
     bake(obj, "SHAPE_KEYS")
 
 
+@needs_linux
+@pytest.mark.parametrize("target", FILES)
+def test_linked_cache_folder_is_refused(load: Load, target: str, tmp_path: Path) -> None:
+    """Neither a bake nor Clear reads, writes or removes files in the folder to which a cache folder is linked."""
+    new_scene(3)
+    obj = wobbler(tmp_path / "cache")
+    obj.dampsim.cache_id, obj.dampsim.target = "0123456789abcdef", target
+    victim = tmp_path / "Downloads"
+    victim.mkdir()
+    file = load("dampsim_addon.targets").get_target(target).file
+    for name in ("film.mkv.part", "header.json", file, f"{file}.part", f"{file}.sha256", "frame_000001.npz", "lock"):
+        (victim / name).write_text("my own")
+    before = {path.name: path.read_bytes() for path in victim.iterdir()}
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / obj.dampsim.cache_id).symlink_to(victim)
+    # There is nothing to clear without a bake.
+    obj.dampsim.baked = target
+    for operator in (bpy.ops.dampsim.bake, bpy.ops.dampsim.clear):
+        with pytest.raises(RuntimeError, match=r"Wobbler: the cache folder .* is a link to another folder; delete"):
+            operator()
+        assert {path.name: path.read_bytes() for path in victim.iterdir()} == before
+    # The folder above may be a link, such as one to a larger disk.
+    (tmp_path / "cache" / obj.dampsim.cache_id).unlink()
+    (tmp_path / "link").symlink_to(tmp_path / "cache")
+    obj.dampsim.cache_folder = str(tmp_path / "link")
+    bake(obj, target)
+    bpy.ops.dampsim.clear()
+    assert [*(tmp_path / "cache").iterdir()] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("damage", ["truncated", "flipped", "empty", "swapped", "gone"])
 def test_damaged_frame_is_rebaked(load: Load, damage: str, tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from stored_history import history_bytes
 
+from dampsim.core.base import untrusted_files
 from dampsim.core.base.errors import CacheError, StaleCacheError
 from dampsim.core.contact.contact_history import ContactHistory, Impact, SupportModes
 from dampsim.core.frames.arrays_file import _MAGIC
@@ -243,6 +245,9 @@ def test_symlinks_do_not_redirect_writes(cache: FrameCache, tmp_path: Path) -> N
     copy.folder.mkdir()
     (copy.folder / f"frame_{NUMBER:06d}.frame.part").symlink_to(victims["nothing"])
     frame = cache.read(NUMBER)
+    with pytest.raises(CacheError, match=r"Cape: the lock .* is a link; delete it\."), cache.write_lock():
+        pass
+    (cache.folder / "lock").unlink()
     with cache.write_lock():
         cache.take_ownership()
         cache.append(frame)
@@ -253,6 +258,66 @@ def test_symlinks_do_not_redirect_writes(cache: FrameCache, tmp_path: Path) -> N
     assert cache.frame_numbers() == copy.frame_numbers() == [1, NUMBER, 3]
     cache.clear()
     assert [victims[name].read_text() for name in names] == ["precious"] * 3
+
+
+# Each access to a cache, as a function of the cache and one of its frames.
+ACCESSES: dict[str, Callable[[FrameCache, Frame], object]] = {
+    "header": lambda cache, frame: cache.header(),
+    "numbers": lambda cache, frame: cache.frame_numbers(),
+    "read": lambda cache, frame: cache.read(NUMBER),
+    "shape": lambda cache, frame: cache.read_shape(NUMBER, "Cape"),
+    "append": lambda cache, frame: cache.append(frame),
+    "drop": lambda cache, frame: cache.drop_from(1),
+    "clear": lambda cache, frame: cache.clear(),
+    "start": lambda cache, frame: cache.start({}),
+    "own": lambda cache, frame: FrameCache(cache.folder, "Cape", "another owner").take_ownership(),
+    "lock": lambda cache, frame: cache.write_lock().__enter__(),
+    "copy to": lambda cache, frame: list(cache.copy_from(FrameCache(cache.folder.parent / "real", "Cape"))),
+    "copy from": lambda cache, frame: list(FrameCache(cache.folder.parent / "new", "Cape").copy_from(cache)),
+}
+
+
+@posix
+@pytest.mark.parametrize("name", ACCESSES)
+def test_linked_cache_folder_is_refused(cache: FrameCache, name: str) -> None:
+    """A cache folder that is a link is neither read nor changed: its files may be anyone's."""
+    frame, real = cache.read(NUMBER), cache.folder.parent / "real"
+    cache.folder.rename(real)
+    for foreign in ("film.mkv.part", "lock", "frame_000001.npz", "bake.pc2"):
+        (real / foreign).write_text("precious")
+    cache.folder.symlink_to(real)
+    before = contents(real)
+    fix = r"Cape: the cache folder .* is a link to another folder; delete the link, or choose another folder\.$"
+    with pytest.raises(CacheError, match=fix):
+        ACCESSES[name](cache, frame)
+    assert contents(real) == before
+    assert not (cache.folder.parent / "new").exists()
+
+
+@posix
+@pytest.mark.parametrize("name", ["header.json", f"frame_{NUMBER:06d}.frame"])
+def test_linked_cache_file_is_refused(cache: FrameCache, name: str) -> None:
+    """A file that is a link is not read, although it leads to an intact one."""
+    path, real = cache.folder / name, cache.folder.parent / "real"
+    path.rename(real)
+    path.symlink_to(real)
+    if name == "header.json":
+        assert_refused(cache.header, r"Cape: the cache in .* cannot be read \(it is a link to another file\)")
+    else:
+        assert_frame_refused(cache)
+    before = real.read_bytes()
+    cache.clear()
+    assert real.read_bytes() == before
+    assert not cache.folder.exists()
+
+
+@pytest.mark.parametrize(("tag", "linked"), [(0xA0000003, True), (0xA000000C, True), (0x9000001A, False), (0, False)])
+def test_junction_is_a_link(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tag: int, linked: bool) -> None:
+    """Junctions of Windows are links, but files of cloud storage, which have reparse points too, are not."""
+    monkeypatch.setattr(untrusted_files, "_LINK_TAGS", {0xA0000003, 0xA000000C})
+    status = SimpleNamespace(st_mode=tmp_path.stat().st_mode, st_reparse_tag=tag)
+    monkeypatch.setattr(Path, "lstat", lambda path: status)
+    assert untrusted_files.is_link(tmp_path) is linked
 
 
 def test_flipped_byte_in_frame_detected(cache: FrameCache) -> None:
@@ -383,6 +448,7 @@ def test_invalid_json_frame_head_is_refused(cache: FrameCache, head: bytes) -> N
         {"inputs": {}, "owner": 5},
         {"inputs": {"shared": 5}, "owner": ""},
         {"inputs": {"names": ["a"]}, "owner": ""},
+        {"inputs": {"names": {"a": 5}}, "owner": ""},
         {"inputs": {"bodies": "Cape"}, "owner": ""},
         {"inputs": {"bodies": {"Cape": [1]}}, "owner": ""},
     ],
@@ -514,6 +580,13 @@ def test_clear_keeps_foreign_files(cache: FrameCache) -> None:
     (cache.folder / "header.json").write_bytes(b"")
     frame_file(cache).write_bytes(b"")
     (cache.folder / "frame_000004.frame.part").write_bytes(b"")
-    (cache.folder / "notes.txt").write_text("mine", encoding="utf-8")
+    foreign = {"film.mkv.part", "frame_1.frame", "frame_\u0661\u0661\u0661\u0661\u0661.frame", "notes.txt", ".part"}
+    for name in foreign:
+        (cache.folder / name).write_text("mine", encoding="utf-8")
     cache.clear()
-    assert [path.name for path in cache.folder.iterdir()] == ["notes.txt"]
+    assert {path.name for path in cache.folder.iterdir()} == foreign
+
+
+def test_frame_with_another_spelling_is_ignored(cache: FrameCache) -> None:
+    frame_file(cache).rename(cache.folder / f"frame_0{NUMBER:06d}.frame")
+    assert cache.frame_numbers() == [1]
