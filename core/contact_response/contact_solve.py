@@ -16,7 +16,7 @@ from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_conta
 from ..contact.intersections import needs_exact_check, new_intersections
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact.penalty_scaling import TOLERATED_DEPTH, PenaltyScaling
-from ..objective.contact_problem import ContactProblem, TruncatableProblem
+from ..objective.contact_problem import ContactProblem
 from ..objective.plastic_update import has_plastic_flow
 from ..objective.rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters
 from ..objective.sleep import contact_dial_values
@@ -325,7 +325,7 @@ class ContactSolve:
         }
         return frozenset(k for k in regions if k >= 0 and law_overshoot(self.controls.laws[k]) >= 0.0)
 
-    def finish_step(self, problem: TruncatableProblem, v: Array, is_final: bool) -> State:
+    def finish_step(self, problem: ContactProblem, v: Array, is_final: bool) -> State:
         """Return the state after the step with velocities (f, 3) m/s.
 
         is_final: whether no shorter step follows; motion that ends in an intersection is then truncated.

@@ -15,13 +15,15 @@ from ..system.history import (
     DeformationHistory,
     History,
     MuscleHistory,
+    SleepCounter,
     SystemContacts,
     YarnHistory,
-    YarnSleep,
 )
 
 # Suffix of the name of a term's reference flow.
 _REFERENCE_SUFFIX = ", where its stiffness is found"
+# Names in older files of the arrays that are now shared by all kinds of bodies.
+_FORMER_NAMES = {"yarns still": "still", "pull on yarns": "pull from outside"}
 
 
 def history_arrays(history: History) -> dict[str, dict[str, Array]]:
@@ -49,7 +51,7 @@ class _ArrayReader:
     """Arrays of a block. Each one can be taken once; `rest` holds the others."""
 
     def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self.rest = dict(arrays)
+        self.rest = {_FORMER_NAMES.get(name, name): array for name, array in arrays.items()}
 
     def take(self, name: str, *shape: int) -> Array:
         """Return an array, where -1 stands for any size. Raises ValueError if it is missing or has another shape."""
@@ -74,15 +76,15 @@ class _ArrayReader:
 
 def _block_arrays(one: BlockHistory) -> dict[str, Array]:
     deformation, muscles, lag = one.deformation, one.muscles, one.contraction_lag
-    yarns, sleep = one.yarns, one.yarn_sleep
+    yarns, sleep = one.yarns, one.sleep
     found: dict[str, Any] = {
         **one.terms,
         **{f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
         "deformation velocity": deformation and deformation.velocity,
         "elastic force": deformation and deformation.elastic_gradient,
         "elastic force rate": deformation and deformation.force_rate,
-        "still": deformation and deformation.sleep_counters[0],
-        "pull from outside": deformation and next(iter(deformation.accelerations), None),
+        "still": sleep and np.array([sleep.still_steps, *sleep.dial_values]),
+        "pull from outside": sleep and sleep.acceleration,
         "muscles": muscles and np.column_stack([muscles.is_on, muscles.due_ticks]),
         "sensors": one.sensors,
         "contraction lag": lag and np.array([lag.lag, lag.lag_rate, lag.keyed_rate]),
@@ -90,28 +92,25 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "yarn speeds": yarns and yarns.speeds,
         "yarn anchors": yarns and yarns.anchors,
         "yarn presses": yarns and yarns.normal_forces,
-        "yarns still": sleep and np.array([sleep.still_steps, *sleep.dial_values]),
-        "pull on yarns": sleep and sleep.acceleration,
     }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _read_block(reader: _ArrayReader) -> BlockHistory:
-    deformation = yarns = yarn_sleep = None
+    deformation = yarns = sleep = None
     if (velocity := reader.take_optional("deformation velocity", -1, 3)) is not None:
         deformation = DeformationHistory(
             velocity,
             reader.take_optional("elastic force", *velocity.shape),
             reader.take_optional("elastic force rate", *velocity.shape),
-            reader.take("still", 2)[None],
-            (reader.take_acceleration("pull from outside"),),
         )
     if (places := reader.take_optional("yarn places", -1)) is not None:
         anchors, normal_forces = (reader.take(name, len(places)) for name in ("yarn anchors", "yarn presses"))
         yarns = YarnHistory(places, anchors, normal_forces, reader.take_optional("yarn speeds", len(places)))
-    acceleration = reader.take_acceleration("pull on yarns")
-    if (still := reader.take_optional("yarns still", -1)) is not None:
-        yarn_sleep = YarnSleep(float(still[0]), still[1:].copy(), acceleration)
+    acceleration = reader.take_acceleration("pull from outside")
+    if acceleration is not None or "still" in reader.rest:
+        still_steps, *dial_values = reader.take("still", -1).tolist()
+        sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors = reader.take_optional("sensors", -1)
     reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
@@ -124,7 +123,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         sensors,
         None if lag is None else ContractionLag(*lag.tolist()),
         yarns,
-        yarn_sleep,
+        sleep,
     )
 
 

@@ -64,10 +64,6 @@ class ContactProblem(HasFreeIndex, Protocol):
         """Return the norm of the motion, see PreconditionedObjective."""
         ...
 
-
-class TruncatableProblem(ContactProblem, Protocol):
-    """Contact problem whose motion can be truncated by regions."""
-
     def state_after(self, v: Array, truncated_regions: Set[int] = frozenset()) -> State:
         """Return the state at the step's end, with velocities (f, 3) m/s. truncated_regions: see StepEnd."""
         ...

@@ -89,10 +89,8 @@ def _with_force_change(system: System, history: History, place: int, change: Arr
             deformation = replace(
                 own.deformation,
                 elastic_gradient=force + change if k == place and force is not None else force,
-                # The second column is the stiffness factor.
-                sleep_counters=own.deformation.sleep_counters * np.array([0.0, 1.0]),
             )
-            history = history.with_block(block.name, replace(own, deformation=deformation))
+            history = history.with_block(block.name, replace(own, deformation=deformation, sleep=None))
     return history
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..base.arrays import Array
 from ..settle.controls import Controls
-from ..settle.law import Coefficients
-from ..system.history import DeformationHistory
+from ..system.history import SleepCounter
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
@@ -18,6 +17,8 @@ from ..system.system import System
 _REQUIRED_STILL_STEPS = 3
 # A step is still if no node moves by more than this fraction of the size, times the squared decay exponent of the step.
 _STILL_TOLERANCE = 1e-8
+# The same for woven cloth, whose law has no decay. Neither nodes nor yarns may move by more than this fraction.
+_STILL_YARN_TOLERANCE = 1e-7
 # Relative change of the external acceleration that is ignored, such as that of air drag on a nearly still body.
 _ACCELERATION_TOLERANCE = 1e-7
 
@@ -25,6 +26,8 @@ _ACCELERATION_TOLERANCE = 1e-7
 def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
     """Return whether the next step would change nothing, because the system is at rest and its inputs are constant."""
     if not all(one.is_still for one in inputs) or state.reference.any():
+        return False
+    if any(one is None or one.still_steps < _REQUIRED_STILL_STEPS for one in _counters(system, state)):
         return False
     has_contact = system.contact is not None and any(one.contact is not None for one in inputs)
     if has_contact:
@@ -34,16 +37,7 @@ def is_asleep(system: System, state: State, inputs: Inputs, controls: Controls) 
     # An unpinned region sleeps only on a contact; without one it keeps flying.
     if any(region.rigid_modes for region in system.regions) and not (has_contact and has_contact_force(system, state)):
         return False
-    if not all(law.is_waveform for law in controls.laws):
-        return False
-    history = system.deformation_history(state)
-    factors = controls.stiffness_per_block(len(system.blocks))
-    if history is None or not has_same_accelerations(history.accelerations, tuple(one.acceleration for one in inputs)):
-        return False
-    return bool(
-        (history.sleep_counters[:, 0] >= _REQUIRED_STILL_STEPS).all()
-        and (history.sleep_counters[:, 1] == factors).all()
-    )
+    return _can_sleep(controls) and _has_same_inputs(system, state, inputs, controls)
 
 
 def has_contact_force(system: System, state: State) -> bool:
@@ -74,53 +68,82 @@ def sleep_step(state: State, h: float) -> State:
     return State(state.time + h, state.positions, none, none, state.history)
 
 
-def is_still_step(
-    system: System, inputs: Inputs, coefficients: Sequence[Coefficients], h: float, displacements: Array
-) -> bool:
-    """Return whether a step with displacements (n, 3) m counts as still, see _STILL_TOLERANCE."""
-    if not all(one.is_still for one in inputs) or not coefficients:
-        return False
-    decayed = h * min(float(np.min(one.decay_rate)) for one in coefficients)
-    size = min((block.size for block in system.blocks if block.groups), default=0.0)
-    return bool(np.abs(displacements).max(initial=0.0) <= _STILL_TOLERANCE * decayed * min(decayed, 1.0) * size)
+def count_still_step(
+    system: System, before: State, after: State, inputs: Inputs, h: float, controls: Controls, is_regular: bool
+) -> State:
+    """Return the state after a step of h seconds with its sleep counters updated.
 
-
-def update_sleep_counters(
-    history: DeformationHistory | None,
-    factors: Array,
-    was_still_step: bool,
-    accelerations: tuple[Array | None, ...] = (),
-) -> Array:
-    """Return the sleep counters (b, 2) after a step, see DeformationHistory.
-
-    factors: (b,) stiffness factor of each block.  was_still_step: whether the step was still.
-    accelerations: see DeformationHistory.
+    is_regular: whether the step counts at all. One that was bisected or truncated is not at rest, however still it is.
     """
-    counts = np.zeros((len(factors), 2))
-    counts[:, 1] = factors
-    if was_still_step:
-        inputs_unchanged = (
-            history is not None
-            and bool((history.sleep_counters[:, 1] == factors).all())
-            and has_same_accelerations(history.accelerations, accelerations)
-        )
-        counts[:, 0] = (
-            np.minimum(history.sleep_counters[:, 0] + 1.0, _REQUIRED_STILL_STEPS)
-            if inputs_unchanged and history is not None
-            else 1.0
-        )
-    return counts
+    is_still = (
+        is_regular
+        and _can_sleep(controls)
+        and all(one.is_still for one in inputs)
+        and _is_still_motion(system, before, after, h, controls)
+    )
+    is_same = is_still and _has_same_inputs(system, before, inputs, controls)
+    history = after.history
+    for index, (block, one) in enumerate(zip(system.blocks, inputs, strict=True)):
+        own, past, counter = history.block(block.name), before.history.block(block.name).sleep, None
+        if is_still:
+            count = min(past.still_steps + 1.0, _REQUIRED_STILL_STEPS) if is_same and past is not None else 1.0
+            counter = SleepCounter(count, _dial_values(controls, system, index), one.acceleration)
+        if counter is not own.sleep:
+            history = history.with_block(block.name, replace(own, sleep=counter))
+    return after if history is after.history else replace(after, history=history)
 
 
-def has_same_accelerations(past: tuple[Array | None, ...], now: tuple[Array | None, ...]) -> bool:
-    """Return whether the external accelerations of all blocks are the same as before."""
-    empty = (None,) * max(len(past), len(now))
-    for before, after in zip(past or empty, now or empty, strict=True):
-        if before is None or after is None:
-            if before is not after:
-                return False
-        elif (
-            before.shape != after.shape or np.abs(after - before).max() > _ACCELERATION_TOLERANCE * np.abs(before).max()
-        ):
-            return False
-    return True
+def is_nearly_still(system: System, state: State) -> bool:
+    """Return whether the last step of any block was still."""
+    return any(one is not None and one.still_steps > 0.0 for one in _counters(system, state))
+
+
+def _counters(system: System, state: State) -> list[SleepCounter | None]:
+    return [state.history.block(block.name).sleep for block in system.blocks]
+
+
+def _can_sleep(controls: Controls) -> bool:
+    """Return whether the laws define rest: the waveform law, and the dials of yarns, which static equilibrium lacks."""
+    return bool(controls.yarns) or all(law.is_waveform for law in controls.laws)
+
+
+def _is_still_motion(system: System, before: State, after: State, h: float, controls: Controls) -> bool:
+    """Return whether the displacements in a step are below the tolerance for sleep."""
+    displacement = np.abs(after.positions - before.positions).max(initial=0.0)
+    for block in system.blocks:
+        old, new = before.history.block(block.name).yarns, after.history.block(block.name).yarns
+        if new is not None:
+            sliding = np.inf if old is None else np.abs(new.positions - old.positions).max(initial=0.0)
+            displacement = max(displacement, sliding)
+    if controls.yarns:
+        return bool(displacement <= _STILL_YARN_TOLERANCE * system.blocks[0].size)
+    decayed = h * min((float(np.min(law.coefficients(h).decay_rate)) for law in controls.laws), default=0.0)
+    size = min((block.size for block in system.blocks if block.groups), default=0.0)
+    return bool(controls.laws) and bool(displacement <= _STILL_TOLERANCE * decayed * min(decayed, 1.0) * size)
+
+
+def _dial_values(controls: Controls, system: System, index: int) -> Array:
+    """Return the values (k,) of all settings that change the stiffness of a block or the grip of its yarns."""
+    stiffness = float(controls.stiffness_per_block(len(system.blocks))[index])
+    yarns = controls.yarns[index : index + 1]
+    return np.array(
+        [stiffness, *(v for one in yarns for v in (one.friction, one.grip, one.drag, one.stretch, one.bend))]
+    )
+
+
+def _has_same_inputs(system: System, state: State, inputs: Inputs, controls: Controls) -> bool:
+    """Return whether dials and external accelerations are those of the still steps before."""
+    return all(
+        past is not None
+        and np.array_equal(past.dial_values, _dial_values(controls, system, index))
+        and _is_same_acceleration(past.acceleration, one.acceleration)
+        for index, (past, one) in enumerate(zip(_counters(system, state), inputs, strict=True))
+    )
+
+
+def _is_same_acceleration(before: Array | None, after: Array | None) -> bool:
+    if before is None or after is None:
+        return before is after
+    return before.shape == after.shape and bool(
+        np.abs(after - before).max() <= _ACCELERATION_TOLERANCE * np.abs(before).max()
+    )

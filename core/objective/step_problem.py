@@ -21,14 +21,17 @@ from ..solvers.factorisation import LowRank, Solve
 from ..solvers.objective import AcceptedPoint
 from ..solvers.preconditioner import build_preconditioner
 from ..system.fibres import has_active_fibres
+from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
 from ..system.state import State
+from ..system.system import System
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
 from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, waveform_inertia
 from .nodal_rotations import NodalRotations
 from .reference_motion import StepContext, rotate
-from .step_end import StepEnd
+from .rigid_prediction import project_onto_momenta
+from .sleep import is_nearly_still
 from .step_potential import StepPotential, StepStartForces, ThetaWeights, nodal_theta, step_start_forces
 from .stepper_view import StepperView
 
@@ -104,9 +107,6 @@ def last_step_secant(
         or step_start.elastic_gradient is None
     ):
         return None
-    if history.sleep_counters[:, 0].any():
-        # The pair of a nearly still body would consist of rounding errors.
-        return None
     direction, force_rates = np.zeros((len(free), 3)), np.zeros((len(free), 3))
     predicted_work = expected_work = 0.0
     for (slots, one), law in zip(region_inertias, coefficients, strict=True):
@@ -131,6 +131,62 @@ def last_step_secant(
     )
 
 
+@dataclass(frozen=True)
+class StepEnd:
+    """State and terms of a step of h seconds at its end.
+
+    region_inertias: one per region.
+    separating_regions: regions without history, see StepProblem.
+    truncated_regions: regions whose motion was truncated. They get no history, and their momenta are not corrected.
+    """
+
+    system: System
+    state: State
+    h: float
+    potential: StepPotential
+    region_inertias: Sequence[RegionInertia]
+    separating_regions: Set[int]
+    truncated_regions: Set[int]
+
+    def history_after(self, x: Array, velocities: Array, step_start: StepStartForces) -> DeformationHistory:
+        """Return the history of a step that ends at positions x and velocities (n, 3).
+
+        Modifies x and velocities in place: the momenta of free regions are corrected.
+        """
+        system, h = self.system, self.h
+        force, velocity, force_rate = self.potential.elastic_gradient(x), np.zeros_like(x), np.zeros_like(x)
+        # External forces change the momenta, which are then not corrected.
+        externally_forced = [self.potential.has_external_force(x, region.free) for region in system.regions]
+        for place, (terms, region, has_external) in enumerate(
+            zip(self.region_inertias, system.regions, externally_forced, strict=True)
+        ):
+            if terms.predicted_positions is None or terms.step_rotation is None:
+                continue
+            free = region.free
+            velocity[free] = (take_rows(x, free) - terms.predicted_positions) / h
+            if step_start.elastic_gradient is not None:
+                force_rate[free] = (
+                    take_rows(force, free) - rotate(terms.step_rotation, take_rows(step_start.elastic_gradient, free))
+                ) / h
+            if (
+                terms.rigid_prediction is not None
+                and terms.rigid_prediction.conserves_momenta
+                and not has_external
+                and place not in self.truncated_regions
+            ):
+                x[free], turn = project_onto_momenta(terms.rigid_prediction, system.mass[free], x[free], h)
+                velocities[free] = (x[free] - self.state.positions[free]) / h
+                for vectors in (velocity, force, force_rate):
+                    vectors[free] = vectors[free] @ turn.T
+        for place in {*self.separating_regions, *self.truncated_regions}:
+            free = system.regions[place].free
+            velocity[free] = 0.0
+            force_rate[free] = 0.0
+        if step_start.elastic_gradient is None:
+            return DeformationHistory(velocity, None, None)
+        return DeformationHistory(velocity, force, force_rate)
+
+
 class StepProblem:
     """Potential psi(v) over the free nodes' velocities (f, 3), with its preconditioner."""
 
@@ -147,13 +203,8 @@ class StepProblem:
     ) -> None:
         """use_fallback_coefficients: whether all regions use them.  damping_positions: see Stepper.step()."""
         system = stepper_view.system
-        self._stepper, self._state, self._inputs, self._h, self._use_fallback_coefficients = (
-            stepper_view,
-            state,
-            inputs,
-            h,
-            use_fallback_coefficients,
-        )
+        self._stepper, self._state, self._h = stepper_view, state, h
+        self._use_fallback_coefficients = use_fallback_coefficients
         self._environment = environment or ContactEnvironment()
         self._active_contacts: ActiveContacts | None = None
         self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
@@ -347,6 +398,9 @@ class StepProblem:
         step_start, nodes = self._step_start, self._stepper.free
         if step_start is None or step_start.history is None or self._stepper.system.links is not None:
             return None
+        if is_nearly_still(self._stepper.system, self._state):
+            # The pair would consist of rounding errors.
+            return None
         force = self._potential.elastic_gradient(self.positions(v))
         found = last_step_secant(step_start, self._region_inertias, self._coefficients, nodes, force, self._h)
         if found is None:
@@ -450,8 +504,8 @@ class StepProblem:
         if self._step_start is None:
             return State(state.time + h, x, velocities, self._reference, all_history.without_deformation())
         history = StepEnd(
-            stepper.system, state, self._inputs, h, self._potential, [one for _, one in self._region_inertias],
-            self._coefficients, self._stiffness_factors, self._environment.rebounding_regions, truncated_regions,
+            stepper.system, state, h, self._potential, [one for _, one in self._region_inertias],
+            self._environment.rebounding_regions, truncated_regions,
         ).history_after(x, velocities, self._step_start)  # fmt: skip
         # A fallback step may undo a whole swing at once. Such a velocity in the history would amplify the next steps.
         all_history = (

@@ -5,7 +5,7 @@ See docs/explanation/woven-cloth.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import numpy as np
@@ -281,8 +281,8 @@ class WeaveProblem:
         moved = np.where(self._free[: self._cloth.count], v[: self._cloth.count] - self.reference, 0.0)
         return float(np.sqrt(self._nodal_inertia @ (moved**2).sum(axis=1)))
 
-    def state_after(self, v: Array) -> State:
-        """Return the state at the step's end, with velocities v (t, 3) m/s."""
+    def state_after(self, v: Array, truncated_regions: Set[int] = frozenset()) -> State:
+        """Return the state at the step's end, with velocities v (t, 3) m/s. truncated_regions: not used."""
         x, u = self.end_configuration(v)
         velocities, speeds = self._cloth.split_unknowns(v)
         normal_forces = crossing_normal_forces(self._cloth, self._elastic.tensions(x, u), x)

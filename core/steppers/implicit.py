@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
@@ -14,9 +14,10 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index, take_rows
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_solve import ContactSolve
+from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
-from ..objective.sleep import is_asleep, sleep_step
+from ..objective.sleep import count_still_step, is_asleep, sleep_step
 from ..objective.step_problem import StepProblem
 from ..objective.stepper_view import ViscousMatrix
 from ..settle.controls import Controls, StepReport
@@ -26,7 +27,7 @@ from ..solvers.factorisation import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
 from ..solvers.newton import minimise_newton
-from ..solvers.objective import Minimum, Outcome, PreconditionedObjective, Tolerance
+from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..solvers.preconditioner import build_preconditioner
 from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
@@ -91,7 +92,8 @@ def _external_accelerations(system: System, inputs: Inputs) -> Array:
     return np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))
 
 
-Minimiser = Callable[[PreconditionedObjective, Array, Tolerance], Minimum]
+# Function that minimises the objectives of its stepper, which are of the kind that it needs.
+Minimiser = Callable[[Any, Array, Tolerance], Minimum]
 # Number of bisections of a failed step before a rough result is accepted or the failure is reported.
 _MAX_BISECTIONS = 4
 # Largest residual, relative to the first error estimate, that is accepted in the shortest parts. Crushed bodies may
@@ -194,12 +196,32 @@ class Stepper:
         damping_positions: (n, 3) m, at which C is evaluated; None for those at the start of the step.
         """
         if is_asleep(self.system, state, inputs, controls):
-            return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0, 0)
+            return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
         for halving in range(self.initial_bisections(state, inputs, h, controls), _MAX_BISECTIONS + 1):
             answer, report = self._step_in_parts(state, inputs, h, 2**halving, controls, guess, damping_positions)
             if report.outcome is Outcome.CONVERGED and answer.is_finite:
-                return answer, report
+                is_regular = report.substeps == 1 and not report.fallback_count
+                return count_still_step(self.system, state, answer, inputs, h, controls, is_regular), report
         return state, report
+
+    def has_unknowns(self) -> bool:
+        """Return whether a step has anything to solve."""
+        return len(self.free) > 0
+
+    def make_problem(
+        self,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        use_fallback_coefficients: bool,
+        damping_positions: Array | None,
+        environment: ContactEnvironment | None,
+    ) -> ContactProblem:
+        """Return the objective of a substep of h seconds. damping_positions: see step()."""
+        return self.problem_type(
+            self, state, inputs, h, controls, use_fallback_coefficients, damping_positions, environment
+        )
 
     def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
         """Return the number of bisections before the first attempt."""
@@ -218,7 +240,7 @@ class Stepper:
         iterations = evaluations = 0
         residual, fallback_count = 0.0, 0
         for part in range(parts):
-            for attempt, (use_fallback_coefficients, minimiser) in enumerate(self._attempts(controls)):
+            for attempt, (use_fallback_coefficients, minimiser) in enumerate(self.attempts(controls)):
                 part_inputs = subinterval_inputs(inputs, part, parts)
                 free_guess = None if guess is None else guess[self.free]
                 contact: ContactSolve | None = None
@@ -228,19 +250,12 @@ class Stepper:
                     inputs: Inputs = part_inputs,
                     use_fallback_coefficients: bool = use_fallback_coefficients,
                     state: State = state,
-                ) -> StepProblem:
-                    return self.problem_type(
-                        self,
-                        state,
-                        inputs,
-                        h / parts,
-                        controls,
-                        use_fallback_coefficients,
-                        damping_positions,
-                        environment,
+                ) -> ContactProblem:
+                    return self.make_problem(
+                        state, inputs, h / parts, controls, use_fallback_coefficients, damping_positions, environment
                     )
 
-                if not len(self.free):
+                if not self.has_unknowns():
                     problem = make_problem(None)
                     minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
                 elif self.system.contact is None or all(one.contact is None for one in part_inputs):
@@ -280,7 +295,7 @@ class Stepper:
         all_velocities[self.free] = velocities
         return is_runaway_step(self.system, state, inputs, h, controls, all_velocities)
 
-    def _attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
         """Return the attempts in order: whether to use fallback coefficients, and the minimiser of each."""
         attempts: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
         has_history = any(law.is_waveform for law in controls.laws)

@@ -6,7 +6,7 @@ See docs/explanation/physics/01-step-potential.md.
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
@@ -27,7 +27,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
-from .implicit import Minimiser, Stepper, round_inertia
+from .implicit import Stepper, round_inertia
 
 # Largest penetration of a sheet in a step, as a fraction of the block's size; the step is bisected up to so many times
 # to stay below it.
@@ -140,8 +140,7 @@ class SheetStepper(Stepper):
     problem_type = SheetProblem
 
     def __init__(self, system: System) -> None:
-        # minimise_inexact_newton needs SheetProblems, which this class creates.
-        super().__init__(system, cast(Minimiser, minimise_inexact_newton))
+        super().__init__(system, minimise_inexact_newton)
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
         key = self._factorisation_key(h, inertia, factors, stiffness_weights)

@@ -24,15 +24,11 @@ class DeformationHistory:
     elastic_gradient: (n, 3) N, gradient of the elastic energy over each block's stiffness factor; None if it has to be
         recomputed.
     force_rate: (n, 3) N/s, its rate of change during the step; None likewise.
-    sleep_counters: (b, 2), for each block the number of still steps, and its stiffness factor in them.
-    accelerations: external acceleration of each block in the step, see BlockInputs; empty if not recorded.
     """
 
     velocity: Array
     elastic_gradient: Array | None
     force_rate: Array | None
-    sleep_counters: Array
-    accelerations: tuple[Array | None, ...] = ()
 
     @staticmethod
     def concatenate(parts: Sequence[DeformationHistory]) -> DeformationHistory:
@@ -43,18 +39,14 @@ class DeformationHistory:
             np.concatenate([one.velocity for one in parts]),
             np.concatenate(forces) if len(forces) == len(parts) else None,
             np.concatenate(rates) if len(rates) == len(parts) else None,
-            np.concatenate([one.sleep_counters for one in parts]),
-            tuple(acceleration for one in parts for acceleration in one.accelerations),
         )
 
-    def part(self, block: int, nodes: slice) -> DeformationHistory:
-        """Return the history of a block, given by its index and its nodes."""
+    def part(self, nodes: slice) -> DeformationHistory:
+        """Return the history of a block, given by its nodes."""
         return DeformationHistory(
             self.velocity[nodes],
             None if self.elastic_gradient is None else self.elastic_gradient[nodes],
             None if self.force_rate is None else self.force_rate[nodes],
-            self.sleep_counters[block : block + 1],
-            self.accelerations[block : block + 1],
         )
 
 
@@ -80,11 +72,11 @@ class YarnHistory:
 
 
 @dataclass(frozen=True)
-class YarnSleep:
-    """Sleep counter of woven cloth.
+class SleepCounter:
+    """Counter of the still steps of a block, and its inputs in them; see objective/sleep.py.
 
-    still_steps: number of steps without motion.
-    dial_values: (k,) settings of the yarns in them.
+    still_steps: number of consecutive still steps.
+    dial_values: (k,) stiffness factor and settings of yarns in them.
     acceleration: external acceleration in them, see BlockInputs.
     """
 
@@ -120,6 +112,7 @@ class BlockHistory:
     terms: variables of force terms, such as the plastic flow, by the terms' own names.
     reference_flows: plastic flow at which the stiffness at rest is taken, by term; missing for the modelled shape.
     sensors: (s,) last value of each sensor.
+    sleep: None after a step that was not still.
     """
 
     deformation: DeformationHistory | None = None
@@ -129,7 +122,7 @@ class BlockHistory:
     sensors: Array | None = None
     contraction_lag: ContractionLag | None = None
     yarns: YarnHistory | None = None
-    yarn_sleep: YarnSleep | None = None
+    sleep: SleepCounter | None = None
 
 
 @dataclass(frozen=True)
@@ -186,13 +179,14 @@ class History:
         )
 
     def without_deformation(self) -> History:
-        """Return the history without that of the waveform law."""
-        return replace(self, blocks={name: replace(one, deformation=None) for name, one in self.blocks.items()})
+        """Return the history without that of the waveform law and without sleep counters."""
+        blocks = {name: replace(one, deformation=None, sleep=None) for name, one in self.blocks.items()}
+        return replace(self, blocks=blocks)
 
     def at_rest(self) -> History:
         """Return the history without that of any motion."""
         resting = {
-            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), yarn_sleep=None)
+            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None))
             for name, one in self.without_deformation().blocks.items()
         }
         return replace(self, blocks=resting)

@@ -193,8 +193,8 @@ class System:
 
     def with_deformation(self, history: History, deformation: DeformationHistory) -> History:
         """Return a history with the deformation history of all nodes replaced."""
-        for place, (block, part) in enumerate(zip(self.blocks, self.slices, strict=True)):
-            own = replace(history.block(block.name), deformation=deformation.part(place, part))
+        for block, part in zip(self.blocks, self.slices, strict=True):
+            own = replace(history.block(block.name), deformation=deformation.part(part))
             history = history.with_block(block.name, own)
         return history
 

@@ -23,16 +23,16 @@ from dampsim.core.contact.contact_history import ContactHistory, Impact, Support
 from dampsim.core.frames.arrays_file import _MAGIC
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
-from dampsim.core.frames.history_arrays import history_arrays
+from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
 from dampsim.core.system.history import (
     BlockHistory,
     ContractionLag,
     DeformationHistory,
     History,
     MuscleHistory,
+    SleepCounter,
     SystemContacts,
     YarnHistory,
-    YarnSleep,
 )
 from dampsim.core.system.state import State
 
@@ -136,9 +136,11 @@ def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
 def full_history() -> History:
     """Return a history of two blocks and their system with all parts."""
     rng = np.random.default_rng(0)
-    places, counters = rng.standard_normal((4, 5)), np.array([[3.0, 2.5]])
-    force = DeformationHistory(*rng.standard_normal((3, 4, 3)), counters, (rng.standard_normal((4, 3)),))
-    velocity = DeformationHistory(rng.standard_normal((2, 3)), None, None, counters, (None,))
+    places = rng.standard_normal((4, 5))
+    force, velocity = (
+        DeformationHistory(*rng.standard_normal((3, 4, 3))),
+        DeformationHistory(rng.standard_normal((2, 3)), None, None),
+    )
     cape = BlockHistory(
         force,
         {"flow": rng.standard_normal((2, 3, 3)), "flow of folds": rng.standard_normal(6)},
@@ -147,14 +149,16 @@ def full_history() -> History:
         rng.standard_normal(3),
         ContractionLag(0.1, -0.2, 0.3),
         YarnHistory(*places),
-        YarnSleep(2.0, rng.standard_normal(5), rng.standard_normal(3)),
+        SleepCounter(2.0, rng.standard_normal(5), rng.standard_normal((4, 3))),
     )
     keys = np.array([[0, 0, 7, 1], [0, 1, 2, 0]])
     contacts = ContactHistory(keys, rng.standard_normal((2, 3)), *rng.standard_normal((2, 2)))
     impacts = (Impact(0, -1, 3, 0.5, -1.0, *rng.standard_normal((2, 3))), Impact(0, 1, 1))
     modes = SupportModes(4, 2, rng.standard_normal(6), *rng.standard_normal((2, 6, 6)))
     system = SystemContacts(contacts, impacts, (None, modes), rng.standard_normal(4))
-    return History({"Cape": cape, "Tail": BlockHistory(velocity)}, {"Cape": system})
+    return History(
+        {"Cape": cape, "Tail": BlockHistory(velocity, sleep=SleepCounter(3.0, np.array([2.5]), None))}, {"Cape": system}
+    )
 
 
 def with_history(history: History) -> Frame:
@@ -183,6 +187,15 @@ def test_history_round_trip_is_exact(cache: FrameCache) -> None:
     np.testing.assert_equal(flat_fields(modes), flat_fields(history.contacts["Cape"].support_modes[1]))
     assert modes.shapes.flags.c_contiguous
     assert modes.contact_stiffness.flags.c_contiguous
+
+
+def test_former_names_of_sleep_arrays() -> None:
+    """Older frames of woven cloth have other names for the arrays of its sleep counter."""
+    arrays = history_arrays(full_history())
+    for former, name in (("yarns still", "still"), ("pull on yarns", "pull from outside")):
+        arrays["Cape"][former] = arrays["Cape"].pop(name)
+    found, expected = history_from_arrays(arrays).block("Cape").sleep, full_history().block("Cape").sleep
+    np.testing.assert_equal(flat_fields(found), flat_fields(expected))
 
 
 def flat_fields(part: object) -> object:

@@ -102,7 +102,7 @@ def test_step_potential_weights_per_element(painted: bool) -> None:
     assert_close(begun.initial_elastic_force, elastic_forces(x, ones, target))
     # Later, blocks use their stored force and rate, and links their previous positions.
     force, rate = rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
-    kept = DeformationHistory(before_v, None if painted else force, None if painted else rate, np.zeros((2, 2)))
+    kept = DeformationHistory(before_v, None if painted else force, None if painted else rate)
     later = step_start_forces(
         system, State(0.0, x, 0 * x, 0 * x, system.with_deformation(History(), kept)), inputs, FACTORS, h, share
     )  # fmt: skip

@@ -339,7 +339,7 @@ def step_spectral_radius(system: System, dials: Controls, h: float) -> float:
         x, velocity = system.rest.copy(), np.zeros_like(system.rest)
         x[f] += dx
         velocity[f] = u
-        past = DeformationHistory(velocity, None, None, np.array([[0.0, 1.0]]))
+        past = DeformationHistory(velocity, None, None)
         state = State(0.0, x, velocity, np.zeros_like(x), system.with_deformation(History(), past))
         after = advance(stepper, state, inputs, h, dials)
         kept = system.deformation_history(after)

@@ -79,14 +79,14 @@ def simulate_with_substeps(
     simulation = Simulation(made)
     within: list[np.ndarray] = []
     stepper = simulation.statics.steppers[0]
-    step = stepper._step_in_subintervals  # type: ignore[attr-defined]
+    step = stepper._step_in_parts
 
     def seen(*given: object) -> object:
         state, report = step(*given)
         within.append(state.positions)
         return state, report
 
-    monkeypatch.setattr(stepper, "_step_in_subintervals", seen)
+    monkeypatch.setattr(stepper, "_step_in_parts", seen)
 
     def frames() -> Iterator[tuple[Frame, list[np.ndarray]]]:
         for frame in simulation.frames():
