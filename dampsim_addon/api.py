@@ -13,26 +13,93 @@ from typing import Any
 
 import bpy
 
-from ..core import ParameterError
+from ..core import PARAMETERS, MeshError, ParameterError, SceneError
+from ..core.base.wording import match_name, unknown_name
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
 from .jobs.clear import clear_bake as clear_one
+from .model.objects import is_simulated
 from .targets import TARGETS
+from .ui.add.add_operators import can_add, enable_simulation
 from .work.steps import Step, run_steps
 
 # Called with (done, total, text) after each step.
 Progress = Callable[[int, int, str], None]
+_NOT_SETTABLE = ("rna_type", "name", "enabled")
+# Python's types for Blender's property types, and their names in messages.
+_PYTHON_TYPES: dict[str, Any] = {
+    "BOOLEAN": (bool, int), "INT": int, "FLOAT": (int, float), "STRING": str, "POINTER": bpy.types.ID, "COLLECTION": (),
+}  # fmt: skip
+_TYPE_NAMES = {
+    "BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "a text",
+    "POINTER": "a data-block", "COLLECTION": "a value: add its entries with add()",
+}  # fmt: skip
 
 
-def add(obj: bpy.types.Object, **properties: Any) -> None:
-    """Add DampSim to a mesh object.
+def add(obj: bpy.types.Object, **properties: Any) -> str:
+    """Simulate a mesh, with the kind, pins and defaults that the button Add chooses. Return a note on that choice.
 
-    properties: values for `obj.dampsim`, such as pin_group and the parameters of docs/reference/parameters.md.
+    properties: values for `obj.dampsim`, such as pin_group and the parameters of docs/reference/parameters.md. An
+    object that is simulated already only gets these.
+    Raises MeshError if the object cannot be simulated, and ParameterError for an unknown property or a wrong value.
+    Then nothing is changed.
     """
-    obj.dampsim.enabled = True
-    for name, value in properties.items():
-        setattr(obj.dampsim, name, value)
+    values = {name: _checked_value(obj, name, value) for name, value in properties.items()}
+    note = ""
+    if not is_simulated(obj):
+        if not can_add(obj):
+            raise MeshError(f"{obj.name}: {_not_addable(obj)}")
+        note = enable_simulation(obj, bpy.context.scene)
+    # Other kinds have other defaults, so the kind comes first.
+    for name in sorted(values, key=lambda name: name != "kind"):
+        setattr(obj.dampsim, name, values[name])
+    return note
+
+
+def _not_addable(obj: bpy.types.Object) -> str:
+    """Return the reason why an object cannot be simulated, and the fix."""
+    if obj.type != "MESH":
+        return "only meshes can be simulated. Convert the object to a mesh first."
+    if obj.library is not None:
+        return "the object is linked from another file. Make it local first."
+    return "it displays the yarns of a woven object. Simulate that object instead."
+
+
+def _checked_value(obj: bpy.types.Object, name: str, value: Any) -> Any:
+    """Return the value of a property as Blender stores it. Raises ParameterError."""
+    known = [
+        one.identifier
+        for one in obj.dampsim.bl_rna.properties
+        if not one.is_hidden and one.identifier not in _NOT_SETTABLE
+    ]
+    if name not in known:
+        raise ParameterError(f"{obj.name}: {unknown_name('a property', name, known)}")
+    try:
+        if name in PARAMETERS:
+            return PARAMETERS[name].validate(value)
+        described = obj.dampsim.bl_rna.properties[name]
+        if described.type == "ENUM":
+            choices = [item.identifier for item in described.enum_items]
+            found = match_name(str(value), choices)
+            if not found:
+                raise ParameterError(f"{name}: {unknown_name('a choice', str(value), choices)}")
+            return found
+    except ParameterError as error:
+        raise ParameterError(f"{obj.name}: {error}") from None
+    accepted = _PYTHON_TYPES[described.type]
+    if not isinstance(value, accepted) and not (value is None and described.type == "POINTER"):
+        raise ParameterError(f"{obj.name}: {name}: {value!r} is not {_TYPE_NAMES[described.type]}.")
+    return value
+
+
+def _simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:
+    """Return the objects as a list. Raises SceneError if DampSim does not simulate one of them."""
+    found = list(objects)
+    for obj in found:
+        if not is_simulated(obj):
+            raise SceneError(f"{obj.name}: DampSim does not simulate it. Add it first, with api.add().")
+    return found
 
 
 def bake(
@@ -49,28 +116,32 @@ def bake(
     restart: discard cached frames; otherwise an interrupted bake continues.
     start: first frame to simulate again.  progress: called after each step.
     If an object cannot be baked, `problem` of its result says why; the other objects are still baked.
-    Raises ParameterError for an unknown target.
+    Raises ParameterError for an unknown target, and SceneError for an object that is not simulated.
     """
-    selected = list(objects)
-    if target is not None and target.upper() not in {kind.name for kind in TARGETS}:
-        names = ", ".join(kind.name for kind in TARGETS)
-        raise ParameterError(f"target '{target}' is unknown; choose one of {names}")
-    for obj in selected:
-        if target is not None:
-            obj.dampsim.target = target.upper()
+    selected = _simulated(objects)
+    if target is not None:
+        name = _matching_name("a bake target", target, [kind.name for kind in TARGETS])
+        for obj in selected:
+            obj.dampsim.target = name
     steps = job.bake_all(bpy.context.scene, bpy.context.view_layer, selected, restart, start)
     return run_steps(steps, _step_callback(progress))
 
 
 def clear(objects: Iterable[bpy.types.Object]) -> None:
-    """Remove the bakes and restore the objects. Raises CacheError if a cache cannot be removed."""
-    for obj in objects:
+    """Remove the bakes and restore the objects.
+
+    Raises CacheError if a cache cannot be removed, and SceneError for an object that is not simulated.
+    """
+    for obj in _simulated(objects):
         clear_one(obj)
 
 
 def info(obj: bpy.types.Object) -> informing.Info:
-    """Return the state of an object: its cached frames, its bake, and whether both are still intact."""
-    return informing.object_info(bpy.context.scene, bpy.context.view_layer, obj)
+    """Return the state of an object: its cached frames, its bake, and whether both are still intact.
+
+    Raises SceneError for an object that is not simulated.
+    """
+    return informing.object_info(bpy.context.scene, bpy.context.view_layer, *_simulated([obj]))
 
 
 def export(
@@ -82,11 +153,22 @@ def export(
     """Export baked objects to path.glb and path.fbx, import the files again and compare.
 
     formats: names of the formats to write.  progress: called after each step.
-    Returns a result for each object and file. Raises SceneError if the objects cannot be exported.
+    Returns a result for each object and file.
+    Raises SceneError if the objects cannot be exported, and ParameterError for an unknown format.
     """
-    selected = [form for form in exporting.FORMATS if form.name in set(formats)]
+    names = {_matching_name("an export format", name, [form.name for form in exporting.FORMATS]) for name in formats}
+    selected = [form for form in exporting.FORMATS if form.name in names]
+    objects = _simulated(objects)
     steps = exporting.export_objects(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), selected)
     return run_steps(steps, _step_callback(progress))
+
+
+def _matching_name(kind: str, name: str, known: Sequence[str]) -> str:
+    """Return the known name that equals a name in any case. Raises ParameterError. kind: of the names."""
+    found = match_name(name, known)
+    if not found:
+        raise ParameterError(unknown_name(kind, name, known))
+    return found
 
 
 def _step_callback(progress: Progress | None) -> Callable[[Step], None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..base.errors import ParameterError
+from ..base.wording import unknown_name
 from .cloth import ClothKind
 from .kind import BodyKind
 from .rope import RopeKind
@@ -19,4 +20,4 @@ def kind_by_name(name: str) -> type[BodyKind]:
     for one in KINDS:
         if one.name == name:
             return one
-    raise ParameterError(f"kind: '{name}' is not one of {', '.join(one.name for one in KINDS)}.")
+    raise ParameterError(f"kind: {unknown_name('a choice', name, [one.name for one in KINDS])}")

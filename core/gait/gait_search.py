@@ -13,6 +13,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
+from ..base.wording import format_metres
 from ..scene.muscles import Controller
 from ..scene.scene import Scene
 from ..simulation.simulation import Simulation
@@ -120,7 +121,7 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
         )
         raise SceneError(
             f"{name}: none of {search.count * rounds} controllers walks farther than half of its length. The best "
-            f"covers {max(one.distance for one in found):.2g} m in {search.seconds:g} s. {advice}."
+            f"covers {format_metres(max(one.distance for one in found))} in {search.seconds:g} s. {advice}."
         )
     return tuple(kept)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.wording import format_number
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
 from ..settle.substeps import SettleLaw
@@ -49,7 +50,7 @@ class SettleCurve:
         else:
             rest = f"Not at rest {self.frames[-1]:.0f} frames after the {self.since}"
         swing = f"bounce {100 * self.overshoot:.0f}% (set {100 * self.bounce:.0f}%)"
-        return f"{rest} (set {self.dial:.4g}), {swing}"
+        return f"{rest} (set {format_number(self.dial, 4)}), {swing}"
 
 
 def release_curve(release: ReleaseResult, law: SettleLaw, fps: float, dial: float, bounce: float) -> SettleCurve:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.wording import format_number
 from .body import Body
 from .parameters import PARAMETERS, AffectedPart, FrontDirection, StiffnessBy
 from .scene import Scene
@@ -167,7 +168,7 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]
 
 
 def _format_value(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return format_number(value, 6) if isinstance(value, float) else str(value)
 
 
 def _array_digests(body: Body) -> dict[str, object]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
+from ..base.wording import format_count
 from ..geometry.mesh.surface import Surface, check_vertices
 from .body import Body, check_body
 from .collider import Collider
@@ -138,7 +139,7 @@ def _check_sampled_vertices(name: str, vertices: Array, count: int, frame: float
     """Raise SceneError unless vertices are (count, 3) valid coordinates. name: of the object."""
     if vertices.shape != (count, 3):
         raise SceneError(
-            f"{name}: the mesh has {len(vertices)} vertices at frame {frame:g} instead of {count}; "
+            f"{name}: the mesh has {format_count(len(vertices), 'vertex')} at frame {frame:g} instead of {count}; "
             "move the modifier that changes them below the deforming ones."
         )
     if not float(np.abs(vertices).max(initial=0.0)) < _MAX_COORDINATE:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from ..base.arrays import Array
 from ..base.errors import SceneError
+from ..base.wording import format_count
 from ..bodies.kind import BASE_YOUNG
 from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping
 from ..literature.damping.registry import DAMPINGS
@@ -120,5 +121,5 @@ def suggest_fix(stepper: Stepper, settings: Settings, factors: Array, fps: float
     """Return advice for a failed step. factors: (b,) on each block's stiffness."""
     if not uses_dampsim_stepper(settings) and not _integrator_class(settings).is_implicit:
         needed = math.ceil(highest_frequency(stepper, factors) / (2.0 * fps))
-        return f"An explicit integrator needs about {needed} substeps here. Choose an implicit one."
+        return f"An explicit integrator needs about {format_count(needed, 'substep')} here. Choose an implicit one."
     return "Slow down the animation of its pins, raise Substeps or lower Poisson's Ratio."

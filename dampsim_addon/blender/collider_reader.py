@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...core import Array, Index, MeshError, SceneError
+from ...core.base.wording import format_count
 from .animation import animated_paths
 from .modifiers import can_change_topology
 from .sampler import check_scale, world_matrix, world_vertices
@@ -79,7 +80,7 @@ class ColliderReader:
         if count == first_count and np.array_equal(corners, first_corners):
             return
         difference = (
-            f"{count} vertices{frame_words}, but {first_count} at the first one"
+            f"{format_count(count, 'vertex')}{frame_words}, but {first_count} at the first one"
             if count != first_count
             else f"other faces{frame_words}"
         )

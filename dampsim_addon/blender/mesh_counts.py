@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 
 from ...core import MeshError
+from ...core.base.wording import format_count
 from .animation import animated_paths
 from .modifiers import DEFORMING, deform_stack, topology_modifiers
 
@@ -28,7 +29,7 @@ def check_mesh_counts(obj: bpy.types.Object, mesh: bpy.types.Mesh, expected: Mes
     culprit = _likely_culprit(obj)
     is_mirror = culprit.type == "MIRROR"
     fix = "Switch off its Merge, or apply it" if is_mirror else "Apply it, or move it below all deforming modifiers"
-    difference = f"{found[0]} vertices at frame {frame:.5g}, but {expected[0]} at rest"
+    difference = f"{format_count(found[0], 'vertex')} at frame {frame:.5g}, but {expected[0]} at rest"
     if found[0] == expected[0]:
         difference = f"other faces at frame {frame:.5g} than at rest"
     raise MeshError(f"{obj.name}: modifier {culprit.name} gives {difference}. {fix}.")

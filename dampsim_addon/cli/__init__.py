@@ -14,6 +14,7 @@ from typing import Any
 import bpy
 
 from ...core import DampSimError, ParameterError
+from ...core.base.wording import unknown_name
 from ..farm import report_file
 from ..work.cancellation import Cancelled
 from . import bake_commands, cache_commands, compare_commands, farm_commands, walk_commands, work_unit
@@ -23,8 +24,24 @@ DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
 
 
 class _Parser(argparse.ArgumentParser):
+    """Parser that raises UsageError, and suggests the closest command or option for an unknown one."""
+
     def error(self, message: str) -> Any:
         raise UsageError(f"{self.prog}: {message}")
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        found, unknown = super().parse_known_args(args, namespace)
+        # A command's parser passes unknown arguments on, but only it knows its options.
+        for text in unknown:
+            option = text.partition("=")[0]
+            kind = "an option" if text.startswith("-") else "an argument"
+            self.error(unknown_name(kind, option, self._option_string_actions))
+        return found, unknown
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            kind = "a command" if action.dest == "command" else "a choice"
+            raise argparse.ArgumentError(action, unknown_name(kind, str(value), map(str, action.choices)))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 
 from ...core import PARAMETERS, CacheError, DampSimError, StaleCacheError
+from ...core.base.wording import format_bytes, format_count, format_metres, format_percent
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
 from ..compare import picture_strip
@@ -29,6 +30,7 @@ from .options import (
     add_frames,
     add_settings,
     chosen_objects,
+    one_of,
     parse_setting,
     progress_printer,
     set_frames,
@@ -44,7 +46,8 @@ def add_to(commands: Any) -> None:
     bake = add_command(commands, "bake", "simulate, write the bake and save the file", run_bake)
     add_frames(bake)
     add_settings(bake, "NAME=VALUE")
-    bake.add_argument("--target", choices=[target.name.lower() for target in TARGETS])
+    target_names = [target.name.lower() for target in TARGETS]
+    bake.add_argument("--target", type=one_of("a bake target", target_names), help=", ".join(target_names))
     bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
@@ -65,8 +68,8 @@ def add_to(commands: Any) -> None:
     )
     add_frames(exported)
     exported.add_argument(
-        "--format", action="append", default=[], choices=[form.name.lower() for form in export.FORMATS],
-        help="only this format; may be repeated",
+        "--format", action="append", default=[], help="only this format; may be repeated",
+        type=one_of("an export format", [form.name.lower() for form in export.FORMATS]),
     )  # fmt: skip
     exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without .glb and .fbx")
 
@@ -128,9 +131,9 @@ def _render_pictures(options: argparse.Namespace, baked_objects: list[bpy.types.
 
 def report_line(entry: dict[str, Any]) -> str:
     """Return the line for a baked object. entry: its entry in the report."""
-    keys = f"shape keys: {entry['keys']}, " if entry["keys"] else ""
+    keys = f"{format_count(entry['keys'], 'shape key')}, " if entry["keys"] else ""
     messages = [text for text in (job.fallback_message(entry["helped"]), *entry["touched"]) if text]
-    cost = f"{entry['size'] / 1e6:.3g} MB, largest error {entry['error']:.2g} m, {entry['seconds']:.1f} s"
+    cost = f"{format_bytes(entry['size'])}, largest error {format_metres(entry['error'])}, {entry['seconds']:.1f} s"
     return "; ".join([f"{entry['target'].lower()}: {keys}{cost}", *messages])
 
 
@@ -173,7 +176,7 @@ def run_export(options: argparse.Namespace) -> Report:
     steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
     results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
     for one in results:
-        print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {100.0 * one.part:.2g}% of its size'}")
+        print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {format_percent(one.part)} of its size'}")
     return not any(one.problem or one.part > export.MAX_EXPORT_ERROR for one in results), [
         asdict(one) for one in results
     ]

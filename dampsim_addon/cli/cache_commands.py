@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...core import CacheError
+from ...core.base.wording import format_bytes
 from ..jobs.cache_cleanup import remove_unused_cache, unused_caches
 from .bake_commands import Report
 
@@ -28,7 +29,7 @@ def run_caches(options: argparse.Namespace) -> Report:
     entries, is_complete = [], True
     for one in unused_caches():
         last_write = time.strftime("%Y-%m-%d", time.localtime(one.used))
-        print(f"dampsim: {one.folder}: {one.size / 1e6:.3g} MB, last used {last_write}, {one.why}", flush=True)
+        print(f"dampsim: {one.folder}: {format_bytes(one.size)}, last used {last_write}, {one.why}", flush=True)
         problem = ""
         if options.remove:
             try:
@@ -37,9 +38,6 @@ def run_caches(options: argparse.Namespace) -> Report:
                 problem, is_complete = str(error), False
                 print(f"dampsim: {problem}", file=sys.stderr, flush=True)
         entries.append({**asdict(one), "removed": options.remove and not problem, "problem": problem})
-    total = sum(entry["size"] for entry in entries) / 1e6
-    print(
-        f"dampsim: unused caches: {len(entries)}, {total:.3g} MB"
-        + (", removed" if options.remove and is_complete else "")
-    )
+    total = format_bytes(sum(entry["size"] for entry in entries))
+    print(f"dampsim: unused caches: {len(entries)}, {total}" + (", removed" if options.remove and is_complete else ""))
     return is_complete, entries

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import bpy
 
 from ...core import PARAMETERS
+from ...core.base.wording import match_name, unknown_name
 from ..model.objects import simulated_in_scene
 from ..work.cancellation import Cancelled
 from ..work.steps import Step
@@ -37,7 +38,22 @@ def add_frames(parser: argparse.ArgumentParser) -> None:
 
 def add_settings(parser: argparse.ArgumentParser, form: str) -> None:
     """Add the option --set. form: format of its value, for the help."""
-    parser.add_argument("--set", action="append", default=[], metavar=form, help=", ".join(PARAMETERS))
+    parser.add_argument(
+        "--set", action="append", default=[], metavar=form, help=f"value of a parameter: {', '.join(PARAMETERS)}"
+    )
+
+
+def one_of(kind: str, names: Iterable[str]) -> Callable[[str], str]:
+    """Return a converter for an option that accepts one of some names in any case. kind: of the names."""
+    known = list(names)
+
+    def convert(text: str) -> str:
+        found = match_name(text, known)
+        if not found:
+            raise argparse.ArgumentTypeError(unknown_name(kind, text, known))
+        return found
+
+    return convert
 
 
 def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
@@ -45,9 +61,7 @@ def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
     simulated = {obj.name: obj for obj in simulated_in_scene(bpy.context.scene)}
     missing = [name for name in names if name not in simulated]
     if missing:
-        raise UsageError(
-            f"dampsim: '{missing[0]}' is not a simulated object; simulated objects: {', '.join(simulated) or 'none'}"
-        )
+        raise UsageError(f"dampsim: {unknown_name('a simulated object', missing[0], simulated)}")
     if not simulated:
         raise UsageError("dampsim: the scene has no simulated objects; add one in the DampSim tab of the sidebar")
     return [simulated[name] for name in names] if names else list(simulated.values())
@@ -56,8 +70,10 @@ def chosen_objects(names: Sequence[str]) -> list[bpy.types.Object]:
 def parse_setting(entry: str) -> tuple[str, str]:
     """Split NAME=VALUE. Raises UsageError if it is malformed or NAME is not a parameter."""
     name, found, value = entry.partition("=")
-    if not found or name not in PARAMETERS:
-        raise UsageError(f"dampsim: --set {entry}: give NAME=VALUE with one of {', '.join(PARAMETERS)}")
+    if not found:
+        raise UsageError(f"dampsim: --set {entry}: give NAME=VALUE, for example settle=12")
+    if name not in PARAMETERS:
+        raise UsageError(f"dampsim: --set {entry}: {unknown_name('a parameter', name, PARAMETERS)}")
     return name, value
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import bpy
 
 from ...core import DampSimError
+from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import WalkSearch
 from ..jobs.walk import apply_walk, search_walks
 from ..work.steps import run_steps
@@ -38,7 +39,7 @@ def run_walk(options: argparse.Namespace) -> Report:
     if options.use < 0:
         raise UsageError(f"dampsim: --use {options.use}: give 0 or more")
     if options.seconds is not None and not options.seconds > 0.0:
-        raise UsageError(f"dampsim: --seconds {options.seconds:g}: give a number above 0")
+        raise UsageError(f"dampsim: --seconds {format_number(options.seconds)}: give a number above 0")
     entries: list[dict[str, Any]] = []
     is_complete = True
     for obj in chosen_objects(options.object):
@@ -70,5 +71,7 @@ def _search_and_apply(obj: bpy.types.Object, options: argparse.Namespace, entry:
         print(f"dampsim: {obj.name}: walk {number}: {kept.name}", flush=True)
     if options.use:
         if options.use > len(group.walks):
-            raise DampSimError(f"{obj.name}: found {len(group.walks)} walks, so --use {options.use} is too high.")
+            raise DampSimError(
+                f"{obj.name}: found {format_count(len(group.walks), 'walk')}, so --use {options.use} is too high."
+            )
         apply_walk(obj, group.walks[options.use - 1])

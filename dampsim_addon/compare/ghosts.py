@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...core import PARAMETERS, Body, Index, StiffnessBy
+from ...core.base.wording import format_number
 from ...core.materials.assembly import element_edges
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
@@ -29,10 +30,10 @@ def variant_values(source: bpy.types.PropertyGroup) -> dict[str, object]:
 def ghost_label(number: int, variant: bpy.types.PropertyGroup) -> str:
     """Return the text of a ghost: its letter and main parameters."""
     by = "sag" if variant.stiffness_by == StiffnessBy.SAG else "stiffness"
-    texts = [
-        f"{PARAMETERS[name].label} {getattr(variant, name):.4g}{' %' if PARAMETERS[name].unit == '%' else ''}"
-        for name in ("settle", "bounce", "follow_through", by)
-    ]
+    texts = []
+    for name in ("settle", "bounce", "follow_through", by):
+        unit = " %" if PARAMETERS[name].unit == "%" else ""
+        texts.append(f"{PARAMETERS[name].label} {format_number(getattr(variant, name), 4)}{unit}")
     return f"{GHOST_LETTERS[number]}: {', '.join(texts)}"
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core import DampSimError
+from ...core.base.wording import format_bytes, format_count, format_metres, format_number
 from . import report_file
 from .job_queue import problem_text
 from .shots import LOG, NO_WEDGE, REPORT, UNITS
@@ -173,12 +174,12 @@ def _html_page(rows: Sequence[FarmRow], folder: Path) -> str:
     good = [row for row in rows if not row.problem]
     size, seconds = sum(row.size for row in good), sum(row.seconds for row in good)
     count = f"{len(good)} baked" + (f", <span class=bad>{len(failed)} failed</span>" if failed else ", none failed")
-    summary = f"{count} · {_size_text(size)} · {_time_text(seconds)} computing time · worst first"
+    summary = f"{count} · {format_bytes(size)} · {_time_text(seconds)} computing time · worst first"
     title = html.escape(folder.resolve().name)
     parts = [
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
-        f"<title>{title}: {len(rows)} shots</title><style>{_STYLE}</style>",
+        f"<title>{title}: {format_count(len(rows), 'shot')}</title><style>{_STYLE}</style>",
         f'<h1>{title}</h1><p class="sum">{summary}</p>',
     ]
     for row in failed:
@@ -211,20 +212,20 @@ def _table_row(row: FarmRow, folder: Path, has_picture: bool) -> str:
     if row.dialled_rest is not None:
         off = row.rest is None or abs(row.rest - row.dialled_rest) > max(_SETTLE_TOLERANCE * row.dialled_rest, 1.0)
         said = "not at rest" if row.rest is None else f"{row.rest:.1f} frames"
-        rest = _measured_cell(said, f"{row.dialled_rest:.4g}", off)
+        rest = _measured_cell(said, format_number(row.dialled_rest, 4), off)
         swing, dialled = row.overshoot or 0.0, row.dialled_overshoot or 0.0
         bounce = _measured_cell(
             f"{100 * swing:.0f}%", f"{100 * dialled:.0f}%", abs(swing - dialled) > _BOUNCE_TOLERANCE
         )
-    allowed = "exact" if row.bound is None else f"allowed {_length_text(row.bound)}"
-    error = f'{_length_text(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
+    allowed = "exact" if row.bound is None else f"allowed {format_metres(row.bound)}"
+    error = f'{format_metres(row.error or 0.0)}<br><span class="dial">{allowed}</span>'
     cells = [
         f"{name}{other}{notes}",
         rest,
         bounce,
         error,
         str(row.frames),
-        _size_text(row.size),
+        format_bytes(row.size),
         _time_text(row.seconds),
     ]
     return f"<tr{' class=has' if has_picture else ''}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
@@ -238,23 +239,10 @@ def _link(path: Path, folder: Path) -> str:
         return html.escape(path.as_uri())
 
 
-def _length_text(metres: float) -> str:
-    if metres < 1e-6:
-        return "0" if metres == 0.0 else "< 0.001 mm"
-    return f"{1e3 * metres:.2g} mm" if metres < 0.1 else f"{metres:.2g} m"
-
-
 def _measured_cell(text: str, dialled_text: str, is_off: bool) -> str:
     return (
         f'<span class="{"warn" if is_off else "good"}">{text}</span><br><span class="dial">set to {dialled_text}</span>'
     )
-
-
-def _size_text(count: int) -> str:
-    for unit, scale in (("GB", 1e9), ("MB", 1e6)):
-        if count >= scale:
-            return f"{count / scale:.3g} {unit}"
-    return f"{count / 1e3:.3g} kB"
 
 
 def _time_text(seconds: float) -> str:

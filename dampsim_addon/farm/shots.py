@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core import PARAMETERS, DampSimError, ParameterError
+from ...core.base.wording import unknown_name
 from . import report_file
 
 UNITS, REPORT, LOG, CANCEL = "units.json", "report.json", "log.txt", "cancel"
@@ -169,9 +170,7 @@ def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Pa
             settings = {**fixed, **wedge}
             for key, value in settings.items():
                 if key not in PARAMETERS:
-                    raise ParameterError(
-                        f"{name}: '{key}' is not a parameter; docs/reference/parameters.md lists them all."
-                    )
+                    raise ParameterError(f"{name}: {unknown_name('a parameter', key, PARAMETERS)}")
                 PARAMETERS[key].validate(value)
             for obj in objects:
                 folder = (
@@ -214,4 +213,4 @@ def _table_entry(entries: Mapping[str, Any], name: str, location: str) -> dict[s
 def _check_names(entries: Mapping[str, Any], allowed: Sequence[str], location: str) -> None:
     for name in entries:
         if name not in allowed:
-            raise ListError(f"{location}: '{name}' is unknown; choose one of {', '.join(allowed)}.")
+            raise ListError(f"{location}: {unknown_name('an entry', name, allowed)}")

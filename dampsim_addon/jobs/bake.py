@@ -11,6 +11,7 @@ import bpy
 import numpy as np
 
 from ...core import DampSimError, FrameCache, SceneError, Settings, SettleCurve, Simulation, bake, simulation_curve
+from ...core.base.wording import format_count
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from .. import live
@@ -74,10 +75,10 @@ def fallback_message(steps: int) -> str:
     """Return a warning about the number of steps that used a fallback; '' for zero."""
     if not steps:
         return ""
-    step_text, pronoun = ("1 step", "it") if steps == 1 else (f"{steps} steps", "they")
+    pronoun = "it" if steps == 1 else "they"
     return (
-        f"In {step_text} the motion was too violent, so {pronoun} had to be computed again with a fallback; "
-        "if the result looks wrong, slow down the motion that drives or hits the object, or raise Substeps"
+        f"In {format_count(steps, 'step')} the motion was too violent, so {pronoun} had to be computed again with a "
+        "fallback; if the result looks wrong, slow down the motion that drives or hits the object, or raise Substeps"
     )
 
 

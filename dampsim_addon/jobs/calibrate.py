@@ -7,6 +7,7 @@ from collections.abc import Generator
 import bpy
 
 from ...core import PinError, Simulation
+from ...core.base.wording import format_number
 from ...core.measure.calibrate import Calibration
 from ...core.measure.calibrate import calibrate as core_calibrate
 from ..blender.sampler import GroupSampler
@@ -41,4 +42,4 @@ def calibrate_settle(
         result: Calibration = yield from paired_steps(test, "Releasing")
     obj.dampsim.calibration = result.correction
     suffix = ", started like a stop that throws it as far" if result.after.since == "stop" else ""
-    store_curve(obj, result.after, f"release from {obj.dampsim.swing:.3g}%{suffix}")
+    store_curve(obj, result.after, f"release from {format_number(obj.dampsim.swing)}%{suffix}")

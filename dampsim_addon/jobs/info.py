@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import bpy
 
 from ...core import CacheError, DampSimError
+from ...core.base.wording import format_count
 from ...core.scene.fingerprint import cache_inputs, describe_changes
 from ..blender.sampler import GroupSampler
 from ..model.caches import frame_cache
@@ -52,7 +53,7 @@ class Info:
     def text(self) -> str:
         """The state in one line."""
         total = self.frames[1] - self.frames[0] + 1
-        parts = [f"{self.cached} of {total} frames simulated"]
+        parts = [f"{self.cached} of {format_count(total, 'frame')} simulated"]
         parts.append(f"baked to {self.baked.lower()}" if self.baked else "not baked")
         if self.colliders:
             parts.append(f"collides with {', '.join(self.colliders)}")

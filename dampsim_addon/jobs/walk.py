@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 
 from ...core import Controller, DampSimError
+from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
@@ -39,15 +40,12 @@ def search_walks(
     group.walks.clear()
     for walk in found:
         entry = group.walks.add()
-        entry.way, entry.name = walk.distance, f"{walk.distance:.2f} m in {search.seconds:g} s"
+        entry.way, entry.name = walk.distance, f"{walk.distance:.2f} m in {format_number(search.seconds)} s"
         entry.numbers = json.dumps(muscle_values(walk.controller))
     group.active_walk = 0
-    group.walk_said = f"{_count_text(len(found))}. The best walks {group.walks[0].name}. Choose one under Muscles"
+    count = format_count(len(found), "walk")
+    group.walk_said = f"Found {count}. The best walks {group.walks[0].name}. Choose one under Muscles"
     return found
-
-
-def _count_text(walks: int) -> str:
-    return "Found 1 walk" if walks == 1 else f"Found {walks} walks"
 
 
 def muscle_values(controller: Controller) -> list[dict[str, object]]:

@@ -9,6 +9,7 @@ import bpy
 import numpy as np
 
 from ...core import SceneError
+from ...core.base.wording import format_metres
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
@@ -64,8 +65,9 @@ def _write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple
                     clear_storage(obj, storage)
                 return cost, error
             shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
+        distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
         raise SceneError(
-            f"{obj.name}: the bake plays {1000.0 * error:.3g} mm away from the simulation; look for drivers, muted or "
+            f"{obj.name}: the bake plays {distance} away from the simulation; look for drivers, muted or "
             f"solo NLA tracks that override it{'' if kind.exact else ', or allow a larger error'}."
         )
     except BaseException:

@@ -24,6 +24,7 @@ from ...core import (
     kind_by_name,
 )
 from ...core.base.arrays import Mask
+from ...core.base.wording import closest_name
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
@@ -78,8 +79,9 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     for role in VERTEX_GROUP_ROLES:
         group = getattr(obj.dampsim, role)
         if group and group not in obj.vertex_groups:
-            what = role.replace("_", " ")
-            raise PinError(f"{obj.name}: {what} '{group}' is missing. Choose another {what}.")
+            role_label, closest = role.replace("_", " "), closest_name(group, obj.vertex_groups.keys())
+            hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
+            raise PinError(f"{obj.name}: {role_label} '{group}' is missing. {hint}")
     check_scale(obj, np.array(obj.matrix_world))
 
 

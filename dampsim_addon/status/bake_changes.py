@@ -13,6 +13,7 @@ from functools import partial
 import bpy
 
 from ...core import PARAMETERS, Parameter
+from ...core.base.wording import without_exponents
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
@@ -147,7 +148,7 @@ def _format_value(parameter: Parameter, value: object) -> str:
 
 
 def _format_missing(value: str) -> str:
-    return value or "none"
+    return without_exponents(value) or "none"
 
 
 def _on_edit(*_: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -227,22 +228,124 @@ def test_api_bakes_unsaved_file(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"setle": 3.0}, "'setle' is not a property; did you mean 'settle'?"),
+        ({"settle": "soon"}, "settle: 'soon' is not a number"),
+        ({"settle": -1.0}, "settle: -1 frames is outside of its range"),
+        ({"accuracy": "tigt"}, "'tigt' is not a choice; did you mean 'TIGHT'?"),
+        ({"kind": "clot"}, "'clot' is not a choice; did you mean 'CLOTH'?"),
+        ({"pin_group": 3}, "pin_group: 3 is not a text"),
+        ({"live": "on"}, "live: 'on' is not True or False"),
+        ({"curve": "Curve"}, "curve: 'Curve' is not a data-block"),
+        ({"links": []}, "links: [] is not a value: add its entries with add()"),
+        ({"baked": "MDD"}, "'baked' is not a property"),
+    ],
+)
+def test_api_add_refuses_wrong_properties(load: Load, properties: dict[str, object], words: str) -> None:
+    new_scene()
+    bpy.ops.mesh.primitive_uv_sphere_add()
+    obj = bpy.context.object
+    with pytest.raises(load("core").ParameterError, match=re.escape(words)):
+        load("dampsim_addon.api").add(obj, bounce=9.0, **properties)
+    assert not obj.dampsim.enabled
+
+
+def test_api_refuses_wrong_objects_and_names(load: Load, tmp_path: Path) -> None:
+    api, core = load("dampsim_addon.api"), load("core")
+    new_scene()
+    empty = bpy.data.objects.new("Empty", None)
+    bpy.context.scene.collection.objects.link(empty)
+    with pytest.raises(core.MeshError, match="Empty: only meshes can be simulated"):
+        api.add(empty)
+    bpy.ops.mesh.primitive_uv_sphere_add()
+    obj = bpy.context.object
+    for call in (
+        api.bake,
+        api.clear,
+        lambda objects: api.info(*objects),
+        lambda ones: api.export(ones, tmp_path / "a"),
+    ):
+        for wrong in (empty, obj):
+            with pytest.raises(core.SceneError, match="DampSim does not simulate it"):
+                call([wrong])
+    api.add(obj)
+    with pytest.raises(core.ParameterError, match="'points' is not a bake target"):
+        api.bake([obj], target="points")
+    with pytest.raises(core.ParameterError, match="did you mean 'GLTF'"):
+        api.export([obj], tmp_path / "a", ["glft"])
+
+
+def test_api_adds_as_button_does(load: Load) -> None:
+    """The API chooses kind and defaults as the button does, but keeps given values."""
+    api, found = load("dampsim_addon.api"), []
+    for use_api in (False, True):
+        new_scene()
+        bpy.ops.mesh.primitive_grid_add(size=0.3)
+        obj = bpy.context.object
+        obj.vertex_groups.new(name="pin")
+        if use_api:
+            assert "simulated as cloth" in api.add(obj)
+        else:
+            bpy.ops.dampsim.add()
+        group = obj.dampsim
+        found.append((group.kind, group.pin_group, group.kind_note, group.thickness, group.stiffness, group.density))
+    assert found[0] == found[1]
+    assert found[0][:2] == ("CLOTH", "pin")
+    assert api.add(obj, settle=3.0) == ""
+    assert (obj.dampsim.kind, obj.dampsim.settle) == ("CLOTH", 3.0)
+    new_scene()
+    bpy.ops.mesh.primitive_grid_add()
+    api.add(bpy.context.object, stiffness=321.0, kind="solid")
+    assert (bpy.context.object.dampsim.kind, bpy.context.object.dampsim.stiffness) == ("SOLID", 321.0)
+
+
+@pytest.mark.parametrize("vertices", [0, 1, 3])
+def test_add_refuses_loose_vertices(load: Load, vertices: int) -> None:
+    new_scene()
+    mesh = bpy.data.meshes.new("Loose")
+    mesh.from_pydata([(k, 0.0, 0.0) for k in range(vertices)], [], [])
+    obj = bpy.data.objects.new("Loose", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    obj.select_set(True)
+    with pytest.raises(RuntimeError, match="Loose: it has neither edges nor faces"):
+        bpy.ops.dampsim.add()
+    assert not obj.dampsim.enabled
+
+
+def test_fabric_names_in_any_case(load: Load) -> None:
+    new_scene()
+    bpy.ops.mesh.primitive_grid_add()
+    bpy.ops.dampsim.add()
+    assert bpy.ops.dampsim.fabric(fabric="denim") == {"FINISHED"}
+    assert load("dampsim_addon.ui.add.fabric_operators").current_fabric(bpy.context.object.dampsim) == "Denim"
+    with pytest.raises(RuntimeError, match="'denm' is not a fabric; did you mean 'Denim'"):
+        bpy.ops.dampsim.fabric(fabric="denm")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["bake", "--object", "Nobody"], "'Nobody' is not a simulated object"),
         (["bake", "--set", "settle=soon"], "settle: 'soon' is not a number"),
         (["bake", "--set", "settle=-1"], "settle: -1 frames is outside of its range"),
-        (["bake", "--set", "wobble=1"], "give NAME=VALUE with one of settle"),
+        (["bake", "--set", "wobble=1"], "'wobble' is not a parameter."),
+        (["bake", "--set", "settl=3"], "--set settl=3: 'settl' is not a parameter; did you mean 'settle'?"),
+        (["bake", "--set", "settle"], "give NAME=VALUE, for example settle=12"),
+        (["bake", "--restrat"], "'--restrat' is not an option; did you mean '--restart'?"),
+        (["bake", "--object", "Wobler"], "'Wobler' is not a simulated object; did you mean 'Wobbler'?"),
         (["bake", "--frames", "9"], "give FIRST:LAST"),
         (["bake", "--frames", "9:3"], "the last frame must not precede the first"),
-        (["bake", "--target", "video"], "invalid choice"),
+        (["bake", "--target", "video"], "'video' is not a bake target; choose one of shape_keys, "),
+        (["bake", "--target", "shapekeys"], "did you mean 'shape_keys'?"),
         (["bake", "--bound", "little"], "give a part of the size as 0.1%, or a length as 1mm"),
         (["bake", "--report", "/nowhere/at/all.json"], "give a file in an existing folder"),
         (["bake", "--frames=-4:-2"], "Blender does not allow these frame numbers"),
         (["bake", "--frames", "0:2000000000000"], "Blender does not allow these frame numbers"),
         (["bake", "--output", "/nowhere/at/all.blend"], "the folder does not exist"),
         (["export"], "required"),
-        (["cook"], "invalid choice"),
+        (["cook"], "'cook' is not a command; choose one of bake, "),
+        (["bak"], "'bak' is not a command; did you mean 'bake'?"),
         ([], "required"),
     ],
 )

@@ -203,7 +203,7 @@ CASES = {
     "link": ("link", _unlinked, "link is missing", True),
     "file": ("file", _missing_file, "is missing", False),
     "fields": ("fields", _textured, "no effect on it: the type Texture", False),
-    "inside": ("inside", _initially_below, "start below Box, by up to 0.4", True),
+    "inside": ("inside", _initially_below, "start below Box, by up to 400 mm", True),
     "changes": ("changes", _building, "Build changes the topology of the collider Box", True),
     "hidden": ("hidden", _disabled, "Box is disabled in viewports", True),
     "unbaked": ("unbaked", _unbaked, "Neighbour is a collider, but it is simulated separately", True),

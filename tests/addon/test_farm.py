@@ -72,8 +72,8 @@ def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
     [
         ("shots = 3", "lists no shots; write"),
         ("[[shots]]\nname = 'a'", "a shot has no file"),
-        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "'settel' is unknown; choose one of"),
-        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "'wedge' is unknown"),
+        ("[[shots]]\nfile = 'a.blend'\nsettel = 3", "'settel' is not an entry; did you mean 'set'?"),
+        ("wedge = 3\n[[shots]]\nfile = 'a.blend'", "'wedge' is not an entry; did you mean 'wedges'?"),
         ("[[shots]]\nfile = 'a.blend'\nset = { wobble = 3 }", "'wobble' is not a parameter"),
         ("[[shots]]\nfile = 'a.blend'\nset = { settle = -3 }", "settle"),
         ("[[shots]]\nfile = 'a.blend'\nwedges = { settle = [] }", "give a value, or a list"),

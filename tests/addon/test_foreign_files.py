@@ -106,6 +106,6 @@ def test_unknown_choice_is_reported(load: Load, tmp_path: Path, name: str) -> No
     if name == "target":
         assert "bake target '' is unknown" in result.problem
     elif result.problem:
-        assert f"{name}: '' is not one of " in result.problem
+        assert f"{name}: '' is not a choice" in result.problem
         assert "It may come from a newer version of DampSim" in " ".join(texts)
     assert load("dampsim_addon.api").clear([obj]) is None

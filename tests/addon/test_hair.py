@@ -97,11 +97,11 @@ def test_many_guides_give_a_warning(load: Any) -> None:
     hair = load("dampsim_addon.ui.add.hair_operators")
     assert hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES) == (
         {"INFO"},
-        "Wig Guides: 100 guides are simulated; Wig follows them",
+        "Wig Guides: simulating 100 guides, which Wig follows",
     )
     how, said = hair.guides_report("Wig Guides", "Wig", hair.MAX_FAST_GUIDES + 1)
     assert how == {"WARNING"}
-    assert said.startswith("Wig Guides: 101 guides are simulated; Wig follows them.")
+    assert said.startswith("Wig Guides: simulating 101 guides, which Wig follows.")
     assert said.endswith("choose fewer Guides")
 
 

@@ -54,8 +54,8 @@ def test_largest_stable_step_of_undamped_bar() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("magic", "is unknown"),
-        ("point:torque=rigid", "has no 'torque'"),
+        ("magic", "is not a damping"),
+        ("point:torque=rigid", "'torque' is not a parameter of point"),
         ("point:gamma=2", "outside of its range"),
         ("direct:torque_then=radii", "has no effect. Set clusters to one of BODY_THEN"),
     ],

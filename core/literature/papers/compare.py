@@ -14,6 +14,7 @@ from scipy.spatial.transform import Rotation
 
 from ...base.arrays import Array, Index
 from ...base.errors import DampSimError, ParameterError
+from ...base.wording import unknown_name
 from ...geometry.mesh.box import box_tets
 from ...materials import ElasticDensity, ElasticMaterial, StableNeoHookean, TetElasticity
 from ...materials.tetrahedra import lumped_mass, tet_volumes
@@ -149,13 +150,13 @@ def parse_damping(text: str, system: System, integrator: str = "SYMPLECTIC_EULER
         return None
     method = next((one for one in DAMPINGS if one.name == name.upper()), None)
     if method is None:
-        known = ", ".join(one.name.lower() for one in DAMPINGS)
-        raise ParameterError(f"Damping {name!r} is unknown. Choose {UNDAMPED.lower()} or one of {known}.")
+        names = [one.lower() for one in (UNDAMPED, *(damping.name for damping in DAMPINGS))]
+        raise ParameterError(unknown_name("a damping", name, names))
     dials: dict[str, object] = {}
     for entry in filter(None, rest.split(",")):
         key, _, value = entry.partition("=")
         if key not in method.parameters:
-            raise ParameterError(f"Damping {name!r} has no {key!r}. Choose one of {', '.join(method.parameters)}.")
+            raise ParameterError(unknown_name(f"a parameter of {name}", key, method.parameters))
         dials[key] = PARAMETERS[key].validate(value.upper() if PARAMETERS[key].choices else value)
     settings = Settings(damping_by=method.name, poisson=MATERIAL.poisson, integrator=integrator, **dials)  # type: ignore[arg-type]
     for key in dials:

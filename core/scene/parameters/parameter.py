@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ...base.errors import ParameterError
+from ...base.wording import format_number, match_name, unknown_name
 
 
 class AffectedPart(Enum):
@@ -71,9 +72,10 @@ class Parameter:
         """Return the value converted to the parameter's type. Raises ParameterError, which states the valid values."""
         if self.choices:
             names = [choice.name for choice in self.choices]
-            if value not in names:
-                raise ParameterError(f"{self.name}: {value!r} is not one of {', '.join(names)}.")
-            return str(value)
+            found = match_name(str(value), names)
+            if not found:
+                raise ParameterError(f"{self.name}: {unknown_name('a choice', str(value), names)}")
+            return found
         if isinstance(self.default, bool):
             word = str(value).lower()
             if word not in ("true", "false", "1", "0", "yes", "no"):
@@ -89,7 +91,8 @@ class Parameter:
         if not self.min <= number <= self.max:
             unit = f" {self.unit}" if self.unit else ""
             raise ParameterError(
-                f"{self.name}: {number:g}{unit} is outside of its range, {self.min:g} to {self.max:g}{unit}."
+                f"{self.name}: {format_number(number, 7)}{unit} is outside of its range, "
+                f"{format_number(self.min, 7)} to {format_number(self.max, 7)}{unit}."
             )
         return number
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import SceneError
+from ....core import MeshError, SceneError
 from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_area_ratio
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
@@ -49,16 +49,27 @@ class DAMPSIM_OT_add(Operator):
         # The status bar shows only the last report, so there is one for all objects.
         objects_by_note: dict[str, list[bpy.types.Object]] = {}
         for obj in filter(can_add, context.selected_objects):
-            objects_by_note.setdefault(enable_simulation(obj, context.scene), []).append(obj)
+            try:
+                note = enable_simulation(obj, context.scene)
+            except MeshError as error:
+                self.report({"ERROR"}, str(error))
+                continue
+            objects_by_note.setdefault(note, []).append(obj)
+        if not objects_by_note:
+            return {"CANCELLED"}
         self.report({"INFO"}, ". ".join(f"{format_names(those)}: {note}" for note, those in objects_by_note.items()))
         return {"FINISHED"}
 
 
 def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
-    """Enable the simulation of a mesh with defaults for its shape. Return a note on the chosen kind and pins."""
+    """Enable the simulation of a mesh with defaults for its shape. Return a note on the chosen kind and pins.
+
+    Raises MeshError if the mesh has neither edges nor faces; then nothing is changed.
+    """
     group = obj.dampsim
+    kind, note = _suggested_kind(obj, scene)
     group.enabled = True
-    group.kind, note = _suggested_kind(obj, scene)
+    group.kind = kind
     if not group.pin_group:
         pin_names = [g.name for g in obj.vertex_groups if g.name.lower() in _PIN_GROUP_NAMES]
         pin_weights = None if pin_names or not obj.data.is_editable else weights_from_bones(obj)
@@ -73,15 +84,17 @@ def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 
 
 def _suggested_kind(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
-    """Return the kind that suits an object, and the reason in a few words."""
+    """Return the kind that suits an object, and the reason in a few words. Raises MeshError."""
     if not simulated_topology_modifiers(obj):
-        return _kind_for_mesh(obj.data)
+        return _kind_for_mesh(obj.name, obj.data)
     with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
-        return _kind_for_mesh(mesh)
+        return _kind_for_mesh(obj.name, mesh)
 
 
-def _kind_for_mesh(mesh: bpy.types.Mesh) -> tuple[str, str]:
-    if len(mesh.edges) and not len(mesh.polygons):
+def _kind_for_mesh(name: str, mesh: bpy.types.Mesh) -> tuple[str, str]:
+    if not len(mesh.edges) and not len(mesh.polygons):
+        raise MeshError(f"{name}: it has neither edges nor faces, so nothing can be simulated. Add some first.")
+    if not len(mesh.polygons):
         return "ROPE", "it has no faces, so its edges are simulated as ropes"
     vertices, faces = mesh_positions(mesh).astype(float), mesh_triangles(mesh)
     open_fraction = open_area_ratio(vertices, faces)
@@ -113,7 +126,11 @@ class _PrepareAndAdd:
                 {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
             )
             return {"CANCELLED"}
-        self.report({"INFO"}, f"{obj.name}: {enable_simulation(obj, context.scene)}")
+        try:
+            self.report({"INFO"}, f"{obj.name}: {enable_simulation(obj, context.scene)}")
+        except MeshError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
         return {"FINISHED"}
 
     def prepare(self, context: Context) -> None:

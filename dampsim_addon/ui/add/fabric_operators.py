@@ -9,6 +9,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
 
 from ....core import StiffnessBy
+from ....core.base.wording import format_number, match_name, unknown_name
 from ....core.bodies.cloth import FABRICS
 from ...model.objects import active_simulated, can_start_job, filter_simulated
 
@@ -43,11 +44,12 @@ class DAMPSIM_OT_fabric(Operator):
 
     @classmethod
     def description(cls, context: Context, properties: object) -> str:
-        values = FABRICS.get(getattr(properties, "fabric", ""))
+        values = FABRICS.get(match_name(getattr(properties, "fabric", ""), FABRICS))
         if values is None:
             return str(cls.__doc__)
         area = 1e-3 * values["density"] * values["thickness"]
-        return f"{1000.0 * area:.0f} g/m², stretch stiffness {values['stiffness'] * values['thickness']:g} N/m"
+        stretch = format_number(values["stiffness"] * values["thickness"])
+        return f"{1000.0 * area:.0f} g/m², stretch stiffness {stretch} N/m"
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -55,13 +57,14 @@ class DAMPSIM_OT_fabric(Operator):
         return obj is not None and obj.dampsim.kind == "CLOTH" and can_start_job(cls, context)
 
     def execute(self, context: Context) -> set[str]:
-        if self.fabric not in FABRICS:
-            self.report({"ERROR"}, f"'{self.fabric}' is not a fabric. Choose one of {', '.join(FABRICS)}.")
+        name = match_name(self.fabric, FABRICS)
+        if not name:
+            self.report({"ERROR"}, unknown_name("a fabric", self.fabric, FABRICS))
             return {"CANCELLED"}
         for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
             if obj.dampsim.kind == "CLOTH":
                 obj.dampsim.stiffness_by = StiffnessBy.MODULUS
-                for key, value in FABRICS[self.fabric].items():
+                for key, value in FABRICS[name].items():
                     setattr(obj.dampsim, key, value)
         return {"FINISHED"}
 

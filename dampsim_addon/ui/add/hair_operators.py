@@ -6,6 +6,7 @@ import bpy
 from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
+from ....core.base.wording import format_count
 from ...blender.hair import HAIR_MODIFIER, GuideWires, Strands, attach_hair
 from ...model.objects import can_start_job
 from .add_operators import enable_simulation
@@ -23,7 +24,7 @@ def has_guides(hair: bpy.types.Object) -> bool:
 
 def guides_report(wire: str, hair: str, count: int) -> tuple[set[str], str]:
     """Return the report type and message for a number of guides."""
-    message = f"{wire}: {count} guides are simulated; {hair} follows them"
+    message = f"{wire}: simulating {format_count(count, 'guide')}, which {hair} follows"
     if count <= MAX_FAST_GUIDES:
         return {"INFO"}, message
     return {

@@ -11,6 +11,7 @@ from bpy.props import IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ....core import DampSimError, kind_by_name
+from ....core.base.wording import format_metres, format_number
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
@@ -75,9 +76,10 @@ def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue 
     rate = obj.dampsim.baked_fps
     if not obj.dampsim.baked or abs(rate - frame_rate(scene)) < 1e-3:
         return None
+    before, now = format_number(rate, 4), format_number(frame_rate(scene), 4)
     return Issue(
-        f"Baked at {rate:.4g} frames per second, but the scene now has {frame_rate(scene):.4g}",
-        f"Restore {rate:.4g} fps",
+        f"Baked at {before} frames per second, but the scene now has {now}",
+        f"Restore {before} fps",
         _restore_frame_rate,
     )
 
@@ -91,9 +93,9 @@ def _restore_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
     if size < _MIN_SIZE:
-        return Issue(f"The object is only {1000.0 * size:.2g} mm large. Real materials hardly move at this size")
+        return Issue(f"The object is only {format_metres(size)} large. Real materials hardly move at this size")
     if size > _MAX_SIZE:
-        return Issue(f"The object is {size:.3g} m large. Real materials sag and swing slowly at this size")
+        return Issue(f"The object is {format_metres(size)} large. Real materials sag and swing slowly at this size")
     return None
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import bpy
 import numpy as np
 
+from ....core.base.wording import format_count
 from ...blender.modifier_application import apply_modifiers, is_different_in_render, modifiers_safe_to_apply
 from ...blender.modifiers import (
     can_change_topology,
@@ -69,10 +70,8 @@ def render_differs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
         f"{modifier.name} is {'enabled only in viewports' if modifier.show_viewport else 'enabled only in renders'}"
     )
     if modifier.show_viewport == modifier.show_render:
-        level_word = "level" if modifier.levels == 1 else "levels"
-        difference = (
-            f"{modifier.name} has {modifier.levels} {level_word} in viewports and {modifier.render_levels} in renders"
-        )
+        levels = format_count(modifier.levels, "level")
+        difference = f"{modifier.name} has {levels} in viewports and {modifier.render_levels} in renders"
     return Issue(
         f"{difference}. Renders would not show the simulation",
         "Match Viewport",

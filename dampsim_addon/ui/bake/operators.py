@@ -11,6 +11,7 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
 from bpy.types import Context, Operator
 
 from ....core import SceneError
+from ....core.base.wording import format_percent
 from ...jobs import bake as job
 from ...jobs import export
 from ...model.groups import groups_of
@@ -148,11 +149,11 @@ class DAMPSIM_OT_export(ModalJob, Operator):
                 self.report({"ERROR"}, one.problem)
         for obj in objects:
             obj.dampsim.exported = "; ".join(
-                f"{one.format} {100.0 * one.part:.2g}%" for one in self._exported if one.name == obj.name
+                f"{one.format} {format_percent(one.part)}" for one in self._exported if one.name == obj.name
             )
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        errors = ", ".join(f"{Path(one.path).name} {100.0 * one.part:.2g}%" for one in self._exported)
+        errors = ", ".join(f"{Path(one.path).name} {format_percent(one.part)}" for one in self._exported)
         return f"largest error, relative to the object's size: {errors}", "export stopped"
 
 

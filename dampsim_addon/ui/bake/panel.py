@@ -5,13 +5,14 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
+from ....core.base.wording import format_bytes, format_count, format_small
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
 from ...jobs.bake import fallback_message
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of
 from ...model.objects import active_simulated, is_job_running, selected_simulated, simulated_in_scene
 from ...status.bake_changes import changes_since_bake
-from ...status.shot_messages import format_length, format_small
+from ...status.shot_messages import format_length
 from ...targets import TARGETS, find_target
 from ..common.layout import BOX_MARGIN, ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
@@ -127,5 +128,5 @@ def bake_size_text(keys: int, size: float) -> str:
 
     keys: number of shape keys; 0 for a file.  size: MB.
     """
-    size_label = f"{size:.3g} MB" if size >= 0.1 else f"{1000.0 * size:.2g} kB"
-    return f"{keys} shape key{'s' if keys > 1 else ''}, {size_label}" if keys else f"{size_label} file"
+    size_label = format_bytes(1e6 * size)
+    return f"{format_count(keys, 'shape key')}, {size_label}" if keys else f"{size_label} file"

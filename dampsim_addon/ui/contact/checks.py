@@ -17,6 +17,7 @@ from ...model.colliders import (
 )
 from ...model.groups import format_names, group_of
 from ...status.overlaps import known_overlaps
+from ...status.shot_messages import format_length
 from ..common.issue import Issue
 from ..objects.group_operators import simulate_together
 
@@ -63,10 +64,10 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     count_text = (
         f"{largest_overlap.object_vertices} of its vertices start"
         if largest_overlap.object_vertices != 1
-        else "1 vertex starts"
+        else "1 of its vertices starts"
     )
     if largest_overlap.depth > 0.0:
-        text = f"{count_text} below {largest_overlap.collider}, by up to {largest_overlap.depth:.3g}"
+        text = f"{count_text} below {largest_overlap.collider}, by up to {format_length(largest_overlap.depth, scene)}"
         if other is None or animated_paths(other) or other.parent is not None or len(other.constraints):
             return Issue(f"{text}. Move them apart at the first frame")
         return Issue(

@@ -8,6 +8,7 @@ import bpy
 from bpy.types import Context, Operator
 
 from ....core import DampSimError
+from ....core.base.wording import format_number
 from ...model.colliders import add_collider, has_collision, is_collider
 from ...model.groups import format_names, group_of
 from ...model.links import is_linked
@@ -79,7 +80,7 @@ class DAMPSIM_OT_floor(Operator):
         floor = create_floor(context.collection, position, _collider_collections(objects))
         _include_collider(floor, objects)
         _mark_unpinned_on_purpose(objects)
-        self.report({"INFO"}, f"{floor.name}: added at height {position[2]:.4g}")
+        self.report({"INFO"}, f"{floor.name}: added at height {format_number(position[2])}")
         return {"FINISHED"}
 
 

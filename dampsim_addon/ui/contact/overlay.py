@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ....core import Array, DampSimError
+from ....core.base.wording import format_number
 from ....core.measure.contact_results import VISIBLE_PENETRATION, body_contact_forces
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
@@ -69,7 +70,7 @@ def force_text(force: float) -> str:
     size, unit = next(
         one for one in ((1e6, "MN"), (1e3, "kN"), (1.0, "N"), (1e-3, "mN")) if force >= one[0] or one[0] < 1.0
     )
-    return f"{force / size:.3g} {unit}"
+    return f"{format_number(force / size)} {unit}"
 
 
 class ContactOption(OverlayOption):

@@ -11,6 +11,7 @@ from bpy.types import Context, Operator
 from mathutils import Vector
 
 from ....core import Array, DampSimError
+from ....core.base.wording import format_small
 from ...model.groups import group_of
 from ...model.links import add_link_points, anchor_name, find_or_add_link, link_points
 from ...model.objects import active_simulated, filter_simulated, is_job_running, is_simulated
@@ -153,8 +154,8 @@ class DAMPSIM_OT_weld(Operator):
         if not count:
             smallest_gap = min(gaps, default=0.0)
             message = (
-                f"The gap between the objects is {smallest_gap:.2g}% of the smaller one's size. Raise Distance, "
-                "or move them closer"
+                f"The gap between the objects is {format_small(smallest_gap)}% of the smaller one's size. "
+                "Raise Distance, or move them closer"
                 if smallest_gap > self.distance
                 else "All vertices within the distance are already welded"
             )

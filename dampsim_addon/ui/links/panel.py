@@ -7,6 +7,7 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
+from ....core.base.wording import format_count
 from ...model.groups import format_names, group_of
 from ...model.links import anchor_name, is_target_deleted
 from ...model.objects import active_simulated
@@ -46,7 +47,7 @@ class DAMPSIM_PT_links(ChildPanel, Panel):
             if not link.rigid:
                 column.prop(link, "stiffness", text="Stiffness (N/m)")
             count = len(link.points)
-            column.label(text=f"Linked at {count} {'point' if count == 1 else 'points'}")
+            column.label(text=f"Linked at {format_count(count, 'point')}")
         linked = [
             member
             for member in group_of(obj).members

@@ -8,6 +8,7 @@ import bpy
 from bpy.types import Context, Panel
 
 from ....core import DampingBy, ReferenceChoice
+from ....core.base.wording import format_count, format_number
 from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
 from ....core.simulation.dials import law_for_settings
 from ....core.simulation.method_selection import (
@@ -77,7 +78,7 @@ def uses_reference_motion(obj: bpy.types.Object) -> bool:
 def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the damping coefficients of the slowest region for one substep (τ in s), as text."""
     settings, needed = read_settings(obj), required_substeps(obj, scene)
-    count = f"{needed.count} substep{'' if needed.count == 1 else 's'}"
+    count = f"{format_count(needed.count, 'substep')}"
     h = 1.0 / (frame_rate(scene) * needed.count)
     if not settings.is_settle_controlled:
         kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else retained_fraction(settings.gamma, h)
@@ -93,14 +94,15 @@ def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> s
         coefficients = law.coefficients(h)
         tau, kappa = float(coefficients.inertia_time), float(coefficients.kappa)
         if coefficients.is_waveform:
+            theta, sigma = format_number(float(coefficients.theta)), format_number(float(coefficients.sigma))
             return (
-                f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, "
-                f"implicit force θ {float(coefficients.theta):.3g}, force memory σ {float(coefficients.sigma):.3g}, "
-                f"{count}"
+                f"In use: inertia time τ {format_number(tau)} s, velocity kept κ {format_number(kappa)}, "
+                f"implicit force θ {theta}, force memory σ {sigma}, {count}"
             )
     else:
         return "The damping coefficients τ, κ and γ are known after a simulation with these settings"
+    gamma = format_number(removed_fraction(kappa, h))
     return (
-        f"In use: inertia time τ {tau:.3g} s, velocity kept κ {kappa:.3g}, removed γ {removed_fraction(kappa, h):.3g}, "
+        f"In use: inertia time τ {format_number(tau)} s, velocity kept κ {format_number(kappa)}, removed γ {gamma}, "
         f"{count}"
     )

@@ -7,6 +7,7 @@ import numpy as np
 from bpy.types import Context, UILayout
 
 from ....core import PARAMETERS, kind_by_name
+from ....core.base.wording import format_count
 from ... import live
 from ...model.objects import is_job_running
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
@@ -66,7 +67,7 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
     name = "Live in Draft" if session.draft else "Live"
     if session.verified == total and _is_still(session, obj):
         return f"{name}: {_STATIC_TEXT}", False
-    return f"{name}: {session.verified} of {total} frames, {session.megabytes:.0f} MB", False
+    return f"{name}: {session.verified} of {format_count(total, 'frame')}, {session.megabytes:.0f} MB", False
 
 
 def reserved_texts(scene: bpy.types.Scene) -> list[str]:

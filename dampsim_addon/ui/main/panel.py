@@ -6,6 +6,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....core import PARAMETERS, kind_by_name
+from ....core.base.wording import format_number, format_small
 from ... import live
 from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...model.force_fields import fields_acting_on
@@ -158,7 +159,9 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
         if "shape" in parameter_sections(group):
             draw_parameters(column, group, context, "shape")
             if group.keep_shape and group.measured_sag > _MIN_SHOWN_SAG and is_measurement_current(obj, context.scene):
-                text = f"{group.measured_sag:.2g}% of sag remains: no rest shape can fully compensate its weight"
+                text = (
+                    f"{format_small(group.measured_sag)}% of sag remains: no rest shape can fully compensate its weight"
+                )
                 draw_wrapped(column, text, "INFO", context)
         damping_choice = next((one for one in PARAMETERS["damping_by"].choices if one.name == group.damping_by), None)
         if damping_choice is not None and damping_choice.name != PARAMETERS["damping_by"].default:
@@ -212,7 +215,7 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
         draw_property(column, group, "stiffness_by", "Stiffness By", context)
         text = DAMPSIM_OT_measure.bl_label
         if group.measured_young > 0.0 and is_measurement_current(obj, context.scene):
-            text = f"Sags {group.measured_sag:.3g}% at {pressure_text(group.measured_young)}"
+            text = f"Sags {format_small(group.measured_sag, 3)}% at {pressure_text(group.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         for section in parameter_sections(group):
             if section not in ("shape", "solid papers", "plastic", "fibres"):
@@ -226,7 +229,7 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
 
 def pressure_text(kilo: float) -> str:
     """Return a stiffness as text, without an exponent. kilo: kPa."""
-    return f"{kilo:.4g} kPa" if kilo < 1e4 else f"{kilo:.0f} kPa"
+    return f"{format_number(kilo, 4)} kPa"
 
 
 class DAMPSIM_PT_curve(ChildPanel, Panel):
@@ -272,5 +275,8 @@ class DAMPSIM_PT_shot(ChildPanel, Panel):
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
             draw_wrapped(
-                self.layout, f"The loop closes within {error:.2g}% of the object's size", "FILE_REFRESH", context
+                self.layout,
+                f"The loop closes within {format_small(error)}% of the object's size",
+                "FILE_REFRESH",
+                context,
             )

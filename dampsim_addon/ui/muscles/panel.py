@@ -8,6 +8,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
 from ....core import MuscleOverride, SensorType, kind_by_name
+from ....core.base.wording import format_number
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column
@@ -36,8 +37,8 @@ def displayed_values(obj: bpy.types.Object, context: Context) -> tuple[list[bool
 def sensor_text(sensor: bpy.types.PropertyGroup, value: float) -> str:
     """Return a sensor value as text. value: N, m or a length ratio."""
     if sensor.sense == SensorType.CONTACT:
-        return f"{value:.3g} N" if value > 0.0 else "free"
-    return f"{value:.3g} m" if sensor.sense == SensorType.DISTANCE else f"{100.0 * value:.1f}%"
+        return f"{format_number(value)} N" if value > 0.0 else "free"
+    return f"{format_number(value)} m" if sensor.sense == SensorType.DISTANCE else f"{100.0 * value:.1f}%"
 
 
 def is_sensor_on(sensor: bpy.types.PropertyGroup, value: float) -> bool:
@@ -110,7 +111,12 @@ def _draw_muscle(context: Context, layout: UILayout, obj: bpy.types.Object, musc
         column.prop(muscle, name)
     rate = frame_rate(context.scene)
     if muscle.delay and muscle.fps and abs(muscle.fps - rate) > 1e-3:
-        draw_wrapped(layout, f"Delay was set at {muscle.fps:g} fps and keeps its duration in seconds", "INFO", context)
+        draw_wrapped(
+            layout,
+            f"Delay was set at {format_number(muscle.fps)} fps and keeps its duration in seconds",
+            "INFO",
+            context,
+        )
     for index, weight in enumerate(muscle.weights):
         if index < len(obj.dampsim.sensors):
             column.prop(weight, "weight", text=obj.dampsim.sensors[index].name)

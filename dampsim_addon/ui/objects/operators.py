@@ -8,6 +8,7 @@ import bpy
 from bpy.types import Context, Operator
 
 from ....core import DampSimError, ParameterError
+from ....core.base.wording import format_number, format_small
 from ... import live
 from ...jobs.calibrate import calibrate_settle, measure_sag
 from ...jobs.clear import clear_bake
@@ -92,7 +93,10 @@ class DAMPSIM_OT_measure(Operator):
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
         group = active_simulated(context).dampsim
-        self.report({"INFO"}, f"Sags {group.measured_sag:.3g}% of its size at {group.measured_young:.4g} kPa")
+        self.report(
+            {"INFO"},
+            f"Sags {format_small(group.measured_sag, 3)}% of its size at {format_number(group.measured_young, 4)} kPa",
+        )
         return {"FINISHED"}
 
 

@@ -8,6 +8,7 @@ from bpy.props import EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
 from ....core import Array
+from ....core.base.wording import format_count
 from ...blender.vertex_groups import read_weights, write_weights
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.pin_proposals import (
@@ -98,7 +99,7 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
 def bones_text(obj: bpy.types.Object) -> str:
     """Return the name of the bone that moves an object, or the number of bones, as text."""
     names = [pull.name for pull in bone_influences(obj)]
-    return f"bone {names[0]}" if len(names) == 1 else f"{len(names)} bones"
+    return f"bone {names[0]}" if len(names) == 1 else format_count(len(names), "bone")
 
 
 class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):

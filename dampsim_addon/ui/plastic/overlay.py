@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ....core import Array, Index
+from ....core.base.wording import format_percent
 from ....core.measure.flow import plastic_strain
 from ..common import drawing
 from ..common.overlay_option import BodyView, OverlayOption
@@ -49,7 +50,7 @@ def flow_overlay(view: BodyView) -> FlowOverlay | None:
     if len(triangles):
         points = points + _SURFACE_OFFSET * body.surface.size * vertex_normals(points, triangles)
         edges = edges[:0]
-    label = f"plastic strain up to {100.0 * flow.largest:.3g}%"
+    label = f"plastic strain up to {format_percent(flow.largest, 3)}"
     return FlowOverlay(points, colors, triangles, edges, label, points[int(flow.strains.argmax())])
 
 

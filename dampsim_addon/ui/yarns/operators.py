@@ -8,6 +8,7 @@ from bpy.props import BoolProperty, FloatProperty, IntProperty
 from bpy.types import Context, Operator, UILayout
 
 from ....core import Array, Body, DampSimError, Index, Settings, Surface
+from ....core.base.wording import format_count
 from ....core.bodies.vertex_nodes import VertexSkin
 from ....core.bodies.weave import WeaveKind
 from ....core.system.weave_term import find_weave_term
@@ -64,14 +65,14 @@ class DAMPSIM_OT_weave(Operator):
         if obj.dampsim.kind != "WEAVE" or new_swatch is not None:
             obj.dampsim.kind = "WEAVE"
             default_settings.set_defaults(obj, context.scene)
-        obj.dampsim.kind_note = f"{len(cloth.crossings)} crossings of yarns that slide on each other"
+        obj.dampsim.kind_note = f"{format_count(len(cloth.crossings), 'crossing')} of yarns that slide on each other"
         scale = float(np.mean(np.abs(tuple(obj.matrix_world.to_scale()))))
         thickness = 1e-3 * obj.dampsim.thickness / max(scale, 1e-12)
         yarns = create_yarn_object(
             obj, point_positions, cloth.segments, vertices, over_under_pattern(cloth), thickness, yarn_digest(obj)
         )
         obj.hide_render, obj.display_type = True, "WIRE"
-        text = f"{obj.name}: {len(cloth.crossings)} crossings; its yarns are displayed by {yarns.name}"
+        text = f"{obj.name}: {format_count(len(cloth.crossings), 'crossing')}; its yarns are displayed by {yarns.name}"
         self.report({"INFO"}, text if new_swatch is None else f"{text}; it is pinned at its upper yarn ends")
         return {"FINISHED"}
 
