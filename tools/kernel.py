@@ -1,4 +1,4 @@
-"""Compile core/native/kernel.c for this machine, or into wheels for the zips: python tools/kernel.py
+"""Compile the C files of core/native for this machine, or into wheels for the zips: python tools/kernel.py
 
 Run it in an environment of requirements/kernel.txt, as run.py does. Zig cross-compiles for all systems. Development
 does not need the kernel: without it numpy does the same work, in 1.5 times the time.
@@ -23,14 +23,14 @@ ROOT = Path(__file__).resolve().parents[1]
 # Loaded by path: the package of the checkout may have any name, and importing it needs numpy.
 PATHS = runpy.run_path(str(ROOT / "core" / "native" / "paths.py"))
 MODULE: str = PATHS["KERNEL_MODULE"]
-SOURCE: Path = PATHS["KERNEL_SOURCE"]
+SOURCES: list[Path] = [PATHS["KERNEL_FOLDER"] / name for name in PATHS["KERNEL_FILES"]]
 digest: Callable[[], str] = PATHS["source_digest"]
 # Names of each system of Blender's platforms: in Python, and in Zig.
 SYSTEMS = {"linux": ("linux", "linux-gnu"), "windows": ("win32", "windows-gnu"), "macos": ("darwin", "macos.11.0")}
 PROCESSORS = {"x64": "x86_64", "arm64": "aarch64"}
 NAMES = {"x86_64": "x64", "amd64": "x64", "arm64": "arm64", "aarch64": "arm64"}
 # No library is linked, not even libc, and the result does not depend on the time or place of the build.
-OPTIONS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib"]
+OPTIONS = ["-std=c11", "-O3", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-nostdlib", "-fno-math-errno"]
 OPTIONS += ["-shared", "-fPIC", "-fvisibility=hidden", "-s"]
 # Earliest date in a zip.
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -50,8 +50,10 @@ def compiled(target: str, path: Path) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         # Compile in this folder with relative paths: macOS libraries record the path to which they are written.
-        shutil.copyfile(SOURCE, Path(folder) / SOURCE.name)
-        command = [sys.executable, "-m", "ziglang", "cc", "-target", zig, *OPTIONS, "-o", path.name, SOURCE.name]
+        for source in SOURCES:
+            shutil.copyfile(source, Path(folder) / source.name)
+        names = [source.name for source in SOURCES if source.suffix == ".c"]
+        command = [sys.executable, "-m", "ziglang", "cc", "-target", zig, *OPTIONS, "-o", path.name, *names]
         subprocess.run(command, cwd=folder, check=True)
         (Path(folder) / path.name).replace(path)
     return path

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array
+from ..native.library import load_library
+from ..native.noise import compiled_noise
 from .field import FalloffType, ForceField, ForceFieldShape, ForceFieldSide, ForceFieldType
 
 _Words = NDArray[np.uint64]
@@ -44,7 +46,7 @@ def gradient_noise(points: Array, seed: int) -> Array:
     part = points - low
     whole = low.astype(np.int64).view(np.uint64)
     start = np.uint64((seed * 0xD1342543DE82EF95) & _WORD)
-    ease = part**3 * (part * (6.0 * part - 15.0) + 10.0)
+    ease = part * part * part * (part * (6.0 * part - 15.0) + 10.0)
     total = np.zeros(len(points))
     for corner in _CORNERS:
         words = start + ((whole + corner.astype(np.uint64)) * _STRIDES).sum(axis=1, dtype=np.uint64)
@@ -57,6 +59,9 @@ def gradient_noise(points: Array, seed: int) -> Array:
 def turbulence(points: Array, size: float, seed: int) -> Array:
     """Return vector noise (n, 3) from -1 to 1 at points (n, 3) m. size: m, of the largest eddies; 0 means 1 m."""
     scaled = points / size if size != 0.0 else points
+    library = load_library()
+    if library is not None:
+        return compiled_noise(library, scaled, _OCTAVES, seed)
     found = np.empty_like(points)
     for axis in range(3):
         octaves = [0.5**k * gradient_noise(2.0**k * scaled, 3 * seed + axis) for k in range(_OCTAVES)]

@@ -4,19 +4,10 @@
  *
  * No library is called, not even the C library. core/native checks all arguments.
  */
-#include <stdint.h>
-
-#if defined(_WIN32)
-#define SHOWN __declspec(dllexport)
-#else
-#define SHOWN __attribute__((visibility("default")))
-#endif
+#include "kernel.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#define WIDE __attribute__((target("avx2,fma")))
-#else
-#define WIDE
 #endif
 
 /* Number of tetrahedra processed side by side. */

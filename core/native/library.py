@@ -17,10 +17,12 @@ ENABLE_VARIABLE = "DAMPSIM_KERNEL"
 # Number of tetrahedra processed side by side.
 LANES = 8
 _TOLERANCE = 1e-12
+# Noise of fields.forces at the first point of the self-test.
+_KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
 
 
 class KernelLibrary:
-    """The functions of kernel.c.
+    """The functions of the compiled sources.
 
     Calls keep the global interpreter lock: they take a few microseconds, as would releasing it.
     """
@@ -37,6 +39,8 @@ class KernelLibrary:
         self.solve.argtypes, self.solve.restype = [count, count, *8 * [pointer]], None
         self.blocks = loaded.dampsim_blocks
         self.blocks.argtypes, self.blocks.restype = [count, *5 * [pointer]], None
+        self.noise = loaded.dampsim_noise
+        self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
 
 @cache
@@ -54,7 +58,7 @@ def load_library() -> KernelLibrary | None:
 
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
-    return _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
+    return _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_noise(loaded)
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -97,6 +101,13 @@ def _check_product(loaded: KernelLibrary) -> bool:
     loaded.blocks(2, *(one.ctypes.data for one in (starts, columns, block, x, y)))
     expected = x + np.concatenate([block.reshape(3, 3) @ x[3:], block.reshape(3, 3).T @ x[:3]])
     return _is_close(y, expected)
+
+
+def _check_noise(loaded: KernelLibrary) -> bool:
+    """Return whether the noise of one octave at a point and at an integer point is right."""
+    points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.empty((2, 3))
+    loaded.noise(2, 1, 7, 1.0, points.ctypes.data, found.ctypes.data)
+    return _is_close(found[0], np.array(_KNOWN_NOISE)) and _is_close(found[1], np.zeros(3))
 
 
 def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:

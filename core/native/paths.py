@@ -7,15 +7,18 @@ import importlib.util
 import sys
 from pathlib import Path
 
-KERNEL_SOURCE = Path(__file__).with_name("kernel.c")
+KERNEL_FOLDER = Path(__file__).parent
+# The header comes first; the other files are compiled.
+KERNEL_FILES = ("kernel.h", "kernel.c", "noise.c")
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
 _SUFFIXES = {"win32": ".dll", "darwin": ".dylib"}
 
 
 def source_digest() -> str:
-    """Return the digest of the source, independent of line endings."""
-    return hashlib.sha256(KERNEL_SOURCE.read_bytes().replace(b"\r\n", b"\n")).hexdigest()[:12]
+    """Return the digest of the sources, independent of line endings."""
+    sources = [(KERNEL_FOLDER / name).read_bytes().replace(b"\r\n", b"\n") for name in KERNEL_FILES]
+    return hashlib.sha256(b"".join(sources)).hexdigest()[:12]
 
 
 def library_file_name(system: str = sys.platform) -> str:

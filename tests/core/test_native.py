@@ -19,6 +19,7 @@ from test_multifrontal import block_matrix, grid, linked_pieces, separate_pieces
 
 from animated import AnimatedScene
 from builders import gridded_box, static_body
+from dampsim.core.fields import forces
 from dampsim.core.materials import tetrahedra
 from dampsim.core.materials.elastic_density import ElasticMaterial
 from dampsim.core.materials.stable_neo_hookean import StableNeoHookean
@@ -28,6 +29,7 @@ from dampsim.core.native import library as native
 from dampsim.core.native import paths
 from dampsim.core.native.blocks import CompiledBlocks
 from dampsim.core.native.fronts import CompiledFronts
+from dampsim.core.native.noise import compiled_noise
 from dampsim.core.native.tetrahedra import CompiledTetrahedra
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import multifrontal as fronts
@@ -58,7 +60,7 @@ def kernel() -> native.KernelLibrary:
 def without_kernel(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
-        for user in (tetrahedra, fronts, two_level):
+        for user in (tetrahedra, fronts, two_level, forces):
             patch.setattr(user, "load_library", lambda: None)
         return found()
 
@@ -281,7 +283,22 @@ def test_frames_with_and_without_kernel(kernel: native.KernelLibrary) -> None:
     assert off <= 1e-3 * 0.1
 
 
-@pytest.mark.parametrize("planted", ["neo_hookean", "solve", "blocks"])
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 1, -3])
+def test_kernel_noise_equals_numpy(kernel: native.KernelLibrary, seed: int) -> None:
+    """Turbulence is equal to the last bit, also at integer points, far away and for no points at all."""
+    rng = np.random.default_rng(seed % 7)
+    for points in (rng.normal(0.0, 5.0, (200, 3)), np.rint(rng.normal(0.0, 5.0, (9, 3))), np.full((1, 3), -1e6 / 3)):
+        found = forces.turbulence(points, 0.6, seed)
+        np.testing.assert_array_equal(found, without_kernel(lambda p=points: forces.turbulence(p, 0.6, seed)))
+    assert forces.turbulence(np.zeros((0, 3)), 0.6, seed).shape == (0, 3)
+
+
+def test_noise_refuses_wrong_shape(kernel: native.KernelLibrary) -> None:
+    with pytest.raises(ValueError, match="points have shape"):
+        compiled_noise(kernel, np.zeros((4, 2)), 3, 1)
+
+
+@pytest.mark.parametrize("planted", ["neo_hookean", "solve", "blocks", "noise"])
 def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: str) -> None:
     assert native.is_right(kernel)
 
@@ -291,10 +308,11 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
             return found * (1.0 + 1e-9)
         # Pointer to the result; for solves, the work arrays follow it.
         place = given[7] if planted == "solve" else given[5]
-        ctypes.cast(place, ctypes.POINTER(ctypes.c_float))[2] *= 1.0 + 1e-6
+        number = ctypes.c_double if planted == "noise" else ctypes.c_float
+        ctypes.cast(place, ctypes.POINTER(number))[2] *= 1.0 + 1e-6
         return found
 
-    functions = {name: getattr(kernel, name) for name in ("neo_hookean", "solve", "blocks")}
+    functions = {name: getattr(kernel, name) for name in ("neo_hookean", "solve", "blocks", "noise")}
     assert not native.is_right(SimpleNamespace(**{**functions, planted: broken}))  # type: ignore[arg-type]
 
 
@@ -305,10 +323,11 @@ def test_unsuitable_library_is_ignored(
     path = paths.installed_library()
     assert path is not None
     assert paths.source_digest() in path.name
-    source = tmp_path / "kernel.c"
-    monkeypatch.setattr(paths, "KERNEL_SOURCE", source)
-    source.write_bytes((ROOT / "core/native/kernel.c").read_bytes().replace(b"\n", b"\r\n"))
+    for name in paths.KERNEL_FILES:
+        (tmp_path / name).write_bytes((ROOT / "core/native" / name).read_bytes().replace(b"\n", b"\r\n"))
+    monkeypatch.setattr(paths, "KERNEL_FOLDER", tmp_path)
     assert paths.library_file_name() == path.name
+    source = tmp_path / paths.KERNEL_FILES[-1]
     source.write_bytes(source.read_bytes() + b"/* newer */")
     assert paths.installed_library() is None
     # A file that is no library.
@@ -336,7 +355,8 @@ def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
     made = []
     for folder in ("one", "two"):
         copy = tmp_path / folder / "checkout"
-        for name in ("core/native/kernel.c", "core/native/paths.py", "tools/kernel.py"):
+        sources = [f"core/native/{name}" for name in paths.KERNEL_FILES]
+        for name in (*sources, "core/native/paths.py", "tools/kernel.py"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
         subprocess.run([str(python), "tools/kernel.py", f"{target}=tag"], cwd=copy, check=True, capture_output=True)
@@ -344,5 +364,5 @@ def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
         made.append(wheel.read_bytes())
     assert made[0] == made[1]
     # The wheel is uncompressed, so exported names are visible; the Windows linker resolves calls by them.
-    for name in ("runs", "neo_hookean", "solve", "blocks"):
+    for name in ("runs", "neo_hookean", "solve", "blocks", "noise"):
         assert f"dampsim_{name}".encode() in made[0]
