@@ -19,7 +19,7 @@ from .session import Dispatcher
 from .status import bake_changes, pieces
 from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
-from .ui.bake import checks as bake_checks
+from .ui.bake import issue_list
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
 from .ui.contact import operators as contact_operators
@@ -30,7 +30,7 @@ from .ui.main import idle_resimulation
 from .ui.muscles import operators as muscle_operators
 from .ui.muscles import panel as muscle_panel
 from .ui.muscles import walk_operators
-from .ui.objects import group_operators
+from .ui.objects import group_operators, setup_operators
 from .ui.objects import operators as object_operators
 from .ui.pins import operators as pin_operators
 from .ui.plastic import panel as plastic_panel
@@ -44,10 +44,11 @@ SUBSCRIBERS = (
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, add_operators,
-    curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators, plastic_panel, fibre_panel,
-    muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators, group_operators,
-    link_operators, link_panel, contact_operators, bake_checks, presets, idle_resimulation, panels, overlay, cli,
+    DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, setup_operators,
+    add_operators, curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators,
+    plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators,
+    group_operators, link_operators, link_panel, contact_operators, issue_list, presets,
+    idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 
 

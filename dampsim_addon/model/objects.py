@@ -45,6 +45,13 @@ def selected_simulated(context: Context) -> list[bpy.types.Object]:
     return [obj for obj in ours if obj in selection]
 
 
+def chosen_simulated(context: Context) -> list[bpy.types.Object]:
+    """Return the objects that buttons apply to: the active simulated object, then the other selected ones."""
+    active = active_simulated(context)
+    first = [] if active is None else [active]
+    return [*first, *(obj for obj in selected_simulated(context) if obj != active)]
+
+
 def visible_simulated(context: Context) -> list[bpy.types.Object]:
     """Return the simulated objects of the scene that are visible in the view layer."""
     return [obj for obj in simulated_in_scene(context.scene) if obj.visible_get(view_layer=context.view_layer)]

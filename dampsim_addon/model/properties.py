@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Protocol, get_type_hints
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol, get_type_hints
 
 import bpy
 import numpy as np
@@ -27,6 +27,7 @@ from .cache_status import refresh_status
 from .contact_properties import ContactProperties
 from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
+from .objects import filter_simulated
 from .parameter_properties import blender_property, enum_items
 from .registry import mark_enabled
 
@@ -136,6 +137,33 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
         default_settings.limit_thickness(group.id_data)
 
 
+# Properties beside the parameters that All Selected sets on every selected object.
+_SHARED_PROPERTIES = (
+    "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "unpinned_pieces",
+    "sew_loose_edges", "collider_collection", "field_collection",
+)  # fmt: skip
+
+
+def _shared_update(name: str, own_update: Callable[[PropertyGroup, Any], None] | None) -> Callable[..., None]:
+    """Return the update callback of a property that All Selected sets on every selected object.
+
+    own_update: the callback that the property has otherwise.
+    """
+
+    def update(group: PropertyGroup, context: Any) -> None:
+        if own_update is not None:
+            own_update(group, context)
+        obj, manager = group.id_data, getattr(context, "window_manager", None)
+        if manager is None or not manager.dampsim_all_selected or getattr(context, "object", None) != obj:
+            return
+        value = getattr(group, name)
+        for other in filter_simulated(getattr(context, "selected_objects", ())):
+            if other != obj and other.library is None and getattr(other.dampsim, name) != value:
+                setattr(other.dampsim, name, value)
+
+    return update
+
+
 class DampSimVariant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
@@ -193,6 +221,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         update=_on_kind_changed,
     )
     kind_note: StringProperty(options={"HIDDEN"})
+    carries_setup: BoolProperty(options={"HIDDEN"})
     length_group: StringProperty(
         name="Length Group",
         description="Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
@@ -337,6 +366,8 @@ for _name in VARIANT_DIALS:
 # Without this, values set on a library override are lost when the file is opened again.
 for _name, _deferred in get_type_hints(DampSimObject).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
+    if _name in PARAMETERS or _name in _SHARED_PROPERTIES:
+        _deferred.keywords["update"] = _shared_update(_name, _deferred.keywords.get("update"))
     DampSimObject.__annotations__[_name] = _deferred
 
 
@@ -370,9 +401,16 @@ def register() -> None:
         bpy.utils.register_class(cls)
     Object.dampsim = PointerProperty(type=DampSimObject, override={"LIBRARY_OVERRIDABLE"})
     WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
+    WindowManager.dampsim_all_selected = BoolProperty(
+        name="Change All Selected",
+        description="Change a dial or setting of all selected simulated objects at once. When off, hold Alt while you "
+        "change it",
+        options={"SKIP_SAVE"},
+    )
 
 
 def unregister() -> None:
+    del WindowManager.dampsim_all_selected
     del WindowManager.dampsim_progress
     del Object.dampsim
     for cls in reversed(CLASSES):

@@ -15,6 +15,7 @@ import numpy as np
 
 from ...core import Index, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
+from ...core.base.wording import format_count
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, modelled_labels, read_mesh_parts
@@ -88,12 +89,6 @@ def _acceptance(name: str, vertices: Mask) -> str:
     return f"{name}:{zlib.crc32(np.packbits(vertices).tobytes()):08x}"
 
 
-def count_text(count: int, noun: str) -> str:
-    """Return a number with its noun: 1 piece, 2 pieces, 3 vertices."""
-    plural = "vertices" if noun == "vertex" else f"{noun}s"
-    return f"{count} {noun if count == 1 else plural}"
-
-
 def piece_messages(scene: Scene, name: str) -> list[str]:
     """Return messages about the parts of a body that are not simulated with its pins; none if all are."""
     body = scene.body(name)
@@ -101,12 +96,14 @@ def piece_messages(scene: Scene, name: str) -> list[str]:
     count, loose = pieces.unreached_count, int(pieces.unconnected_vertices.sum())
     found = []
     if count and body.follower_mask is not None:
-        found.append(f"{count_text(count, 'unpinned piece')} {'follows' if count == 1 else 'follow'} the nearest part")
+        found.append(
+            f"{format_count(count, 'unpinned piece')} {'follows' if count == 1 else 'follow'} the nearest part"
+        )
     elif count:
-        found.append(f"{count_text(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and can fall")
+        found.append(f"{format_count(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and can fall")
     if loose and loose < len(pieces.labels):
         verb = "belongs to no simulated part and follows" if loose == 1 else "belong to no simulated part and follow"
-        found.append(f"{count_text(loose, 'vertex')} {verb} the nearest one")
+        found.append(f"{format_count(loose, 'vertex')} {verb} the nearest one")
     return found
 
 

@@ -12,6 +12,7 @@ from .links.panel import DAMPSIM_PT_links
 from .main.advanced_panel import DAMPSIM_PT_advanced
 from .main.panel import DAMPSIM_PT_curve, DAMPSIM_PT_fields, DAMPSIM_PT_main, DAMPSIM_PT_material, DAMPSIM_PT_shot
 from .muscles.panel import DAMPSIM_PT_muscles
+from .objects.panel import DAMPSIM_PT_setup
 from .plastic.panel import DAMPSIM_PT_plastic
 from .viewport.panel import DAMPSIM_PT_show
 
@@ -32,6 +33,7 @@ PANELS: tuple[type[bpy.types.Panel], ...] = (
     DAMPSIM_PT_shot,
     DAMPSIM_PT_fields,
     DAMPSIM_PT_advanced,
+    DAMPSIM_PT_setup,
 )
 
 register, unregister = bpy.utils.register_classes_factory(PANELS)

@@ -16,7 +16,7 @@ from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, UILayout
 
 from ....core import PARAMETERS
-from ..objects import is_simulated
+from ..objects import chosen_simulated, is_simulated
 
 _FOLDER = "dampsim"
 # Parameters that define a material. All others depend on the scene.
@@ -81,7 +81,7 @@ def _material_summary(path: Path) -> str:
 
 
 class DAMPSIM_OT_preset(Operator):
-    """Set the dials of the object to those of a material"""
+    """Set the dials of the selected objects to those of a material"""
 
     bl_idname = "dampsim.preset"
     bl_label = "Material"
@@ -102,15 +102,22 @@ class DAMPSIM_OT_preset(Operator):
         if not Path(self.filepath).is_file():
             self.report({"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
             return {"CANCELLED"}
-        # Older preset files lack these values, which then have to be the defaults.
-        for name in ("plastic_yield", "plastic_creep", "plastic_most"):
-            context.object.dampsim.property_unset(name)
-        done = bpy.ops.script.execute_preset(filepath=self.filepath, menu_idname=DAMPSIM_MT_presets.__name__)
+        for obj in chosen_simulated(context):
+            # Fabrics are the materials of cloth.
+            if obj == context.object or obj.dampsim.kind != "CLOTH":
+                self._apply(context, obj)
         # Blender renames the menu to the chosen material, for all objects.
         DAMPSIM_MT_presets.bl_label = "Materials"
-        group = context.object.dampsim
+        return {"FINISHED"}
+
+    def _apply(self, context: Context, obj: bpy.types.Object) -> None:
+        group = obj.dampsim
+        # Older preset files lack these values, which then have to be the defaults.
+        for name in ("plastic_yield", "plastic_creep", "plastic_most"):
+            group.property_unset(name)
+        with context.temp_override(object=obj):
+            bpy.ops.script.execute_preset(filepath=self.filepath, menu_idname=DAMPSIM_MT_presets.__name__)
         group.preset, group.preset_of = material_title(Path(self.filepath)), _material_digest(group)
-        return set(done)
 
 
 class DAMPSIM_OT_preset_add(AddPresetBase, Operator):

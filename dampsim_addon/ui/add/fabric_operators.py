@@ -11,7 +11,8 @@ from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
 from ....core import StiffnessBy
 from ....core.base.wording import format_number, match_name, unknown_name
 from ....core.bodies.cloth import FABRICS
-from ...model.objects import active_simulated, can_start_job, filter_simulated
+from ...model.objects import active_simulated, chosen_simulated
+from ..common.chosen_objects import ChosenObjectsOperator
 
 # Blender stores properties in single precision.
 _TOLERANCE = 1e-6
@@ -33,7 +34,7 @@ class DAMPSIM_MT_fabrics(Menu):
             self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=name).fabric = name
 
 
-class DAMPSIM_OT_fabric(Operator):
+class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
     """Set stiffness, weight, thickness and bending of the selected cloth to those of a fabric"""
 
     bl_idname = "dampsim.fabric"
@@ -54,19 +55,24 @@ class DAMPSIM_OT_fabric(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        return obj is not None and obj.dampsim.kind == "CLOTH" and can_start_job(cls, context)
+        return obj is not None and obj.dampsim.kind == "CLOTH" and super().poll(context)
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if obj.dampsim.kind == "CLOTH"]
 
     def execute(self, context: Context) -> set[str]:
         name = match_name(self.fabric, FABRICS)
         if not name:
             self.report({"ERROR"}, unknown_name("a fabric", self.fabric, FABRICS))
             return {"CANCELLED"}
-        for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
-            if obj.dampsim.kind == "CLOTH":
-                obj.dampsim.stiffness_by = StiffnessBy.MODULUS
-                for key, value in FABRICS[name].items():
-                    setattr(obj.dampsim, key, value)
-        return {"FINISHED"}
+        self.fabric = name
+        return super().execute(context)
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        obj.dampsim.stiffness_by = StiffnessBy.MODULUS
+        for key, value in FABRICS[self.fabric].items():
+            setattr(obj.dampsim, key, value)
+        return ""
 
 
 def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:

@@ -1,16 +1,11 @@
-"""Checks for problems that would spoil a bake, and the fixes for them. A new check is one entry of CHECKS."""
+"""Checks for problems that would spoil a bake. A new check is one entry of CHECKS."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import bmesh
 import bpy
 import numpy as np
-from bpy.props import IntProperty, StringProperty
-from bpy.types import Context, Operator
 
-from ....core import DampSimError, kind_by_name
+from ....core import kind_by_name
 from ....core.base.wording import format_metres, format_number
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
@@ -18,7 +13,6 @@ from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
 from ...model.groups import format_names
 from ...model.links import is_target_deleted, linked_outside_group
-from ...model.objects import active_simulated
 from ...model.properties import read_settings
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..common.issue import Check, Issue
@@ -194,78 +188,3 @@ def find_issues(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, Issu
     """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
     found = {name: check(obj, scene) for name, check in CHECKS.items()}
     return {name: finding for name, finding in found.items() if finding is not None}
-
-
-class DAMPSIM_OT_mend(Operator):
-    """Fix this problem"""
-
-    bl_idname = "dampsim.mend"
-    bl_label = "Fix"
-    bl_options = {"REGISTER", "UNDO"}
-
-    check: StringProperty(options={"SKIP_SAVE"})
-    way: IntProperty(options={"SKIP_SAVE"})
-
-    @classmethod
-    def description(cls, context: Context, properties: Any) -> str:
-        obj = active_simulated(context)
-        issue = find_issues(obj, context.scene).get(properties.check) if obj else None
-        fixes = issue.fixes if issue else []
-        tooltip = fixes[properties.way].tooltip if properties.way < len(fixes) else ""
-        return tooltip or str(cls.__doc__)
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return active_simulated(context) is not None
-
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        issue = find_issues(obj, context.scene).get(self.check)
-        fixes = issue.fixes if issue else []
-        if not 0 <= self.way < len(fixes):
-            self.report({"INFO"}, f"{obj.name}: there is nothing to fix")
-            return {"CANCELLED"}
-        try:
-            fixes[self.way].fix(obj, context.scene)
-        except DampSimError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        return {"FINISHED"}
-
-
-class DAMPSIM_OT_select_vertices(Operator):
-    """Switch to Edit Mode and select the vertices with this problem, including hidden ones"""
-
-    bl_idname = "dampsim.select_vertices"
-    bl_label = "Select"
-    bl_options = {"REGISTER", "UNDO"}
-
-    check: StringProperty(options={"SKIP_SAVE"})
-
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        obj = active_simulated(context)
-        return obj is not None and obj.mode in ("OBJECT", "EDIT") and obj.data.is_editable
-
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        issue = find_issues(obj, context.scene).get(self.check)
-        if issue is None or issue.vertices is None or len(issue.vertices) != len(obj.data.vertices):
-            self.report({"INFO"}, f"{obj.name}: there is nothing to select")
-            return {"CANCELLED"}
-        context.tool_settings.mesh_select_mode = (True, False, False)
-        if obj.mode != "EDIT":
-            bpy.ops.object.mode_set(mode="EDIT")
-        mesh = bmesh.from_edit_mesh(obj.data)
-        for vertex, is_selected in zip(mesh.verts, issue.vertices.tolist(), strict=True):
-            if is_selected:
-                vertex.hide_set(False)
-            vertex.select_set(is_selected)
-        mesh.select_flush_mode()
-        bmesh.update_edit_mesh(obj.data)
-        return {"FINISHED"}
-
-
-CLASSES = (DAMPSIM_OT_mend, DAMPSIM_OT_select_vertices)
-
-register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -14,9 +14,9 @@ from ...model.objects import active_simulated, is_job_running, selected_simulate
 from ...status.bake_changes import changes_since_bake
 from ...status.shot_messages import format_length
 from ...targets import TARGETS, find_target
-from ..common.layout import BOX_MARGIN, ChildPanel, draw_property, draw_wrapped
+from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
-from .checks import DAMPSIM_OT_mend, DAMPSIM_OT_select_vertices, find_issues
+from .issue_list import draw_issues
 from .operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
 
 
@@ -45,14 +45,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         cost = target.cost(count, max(total, 0))
         qualifier = "" if target.exact and is_exact else "At most "
         draw_wrapped(column, f"{qualifier}{bake_size_text(cost.keys, cost.size / 1e6)}", "NONE", context)
-        for name, issue in find_issues(obj, scene).items():
-            box = layout.box().column(align=True)
-            draw_wrapped(box, issue.text, "ERROR", context, BOX_MARGIN)
-            if issue.vertices is not None:
-                box.operator(DAMPSIM_OT_select_vertices.bl_idname, icon="RESTRICT_SELECT_OFF").check = name
-            for number, fix in enumerate(issue.fixes):
-                button = box.operator(DAMPSIM_OT_mend.bl_idname, text=fix.button_label, icon="TOOL_SETTINGS")
-                button.check, button.way = name, number
+        draw_issues(layout, context)
         if is_job_running(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)

@@ -6,10 +6,11 @@ import bpy
 import numpy as np
 from bpy.types import Context, Operator, Panel
 
-from ....core import PARAMETERS, FibreDirection
+from ....core import PARAMETERS, FibreDirection, PinError
 from ...blender.animation import animated_paths
 from ...blender.vertex_groups import write_weights
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import active_simulated, chosen_simulated, is_job_running
+from ..common.chosen_objects import ChosenObjectsOperator
 from ..common.issue import Issue
 from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
 from ..common.overlay_option import body_view
@@ -64,7 +65,7 @@ def fibre_status_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     return f"At this frame, the fibres are {fibres.label}"
 
 
-class DAMPSIM_OT_fibres(Operator):
+class DAMPSIM_OT_fibres(ChosenObjectsOperator, Operator):
     """Add fibres that can contract to the vertices selected in Edit Mode, or to the whole object in Object Mode. These
     vertices get weight 1 in the fibre group, and all others 0"""
 
@@ -75,26 +76,26 @@ class DAMPSIM_OT_fibres(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        if not supports_fibres(obj) or is_job_running(context):
+        if not supports_fibres(obj) or not super().poll(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
             cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if supports_fibres(obj) and obj.data.is_editable]
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
         obj.update_from_editmode()
         selected = np.ones(len(obj.data.vertices), dtype=np.bool_)
         if obj.mode == "EDIT":
             selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
         if not selected.any():
-            self.report({"ERROR"}, f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
-            return {"CANCELLED"}
+            raise PinError(f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
         group = obj.dampsim
         group.fibre_group = write_weights(obj, group.fibre_group or FIBRE_GROUP_NAME, selected.astype(float)).name
-        self.report({"INFO"}, f"{obj.name}: vertices in fibre group '{group.fibre_group}': {selected.sum()}")
-        return {"FINISHED"}
+        return f"vertices in fibre group '{group.fibre_group}': {selected.sum()}"
 
 
 def missing_fibre_direction(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

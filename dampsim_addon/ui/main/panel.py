@@ -11,7 +11,7 @@ from ... import live
 from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...model.force_fields import fields_acting_on
 from ...model.groups import format_names, group_of
-from ...model.objects import active_simulated, is_job_running, selected_simulated
+from ...model.objects import active_simulated, chosen_simulated, is_job_running, selected_simulated
 from ...model.presets import draw_presets
 from ...scene_reader.seams import seam_groups
 from ...status import results
@@ -38,6 +38,7 @@ from ..objects.group_operators import (
     in_different_groups,
 )
 from ..objects.operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+from ..objects.setup_operators import draw_setup_copy
 from ..pins import panel as pin_panel
 from ..yarns.operators import (
     DAMPSIM_OT_drop_yarns,
@@ -69,6 +70,9 @@ class DAMPSIM_PT_fields(ChildPanel, Panel):
 def draw_add(layout: UILayout, context: Context) -> None:
     """Draw the first steps for the selected objects."""
     obj = context.object
+    if obj is not None and obj.dampsim.carries_setup:
+        draw_wrapped(layout, f"{obj.name} carries a setup. Select meshes too, then copy it to them", "INFO", context)
+        draw_setup_copy(layout, context)
     any_addable = any(can_add(one) for one in context.selected_objects)
     woven_source = yarn_source(obj) if obj is not None else None
     if obj is not None and is_orphaned_yarn(obj, context.scene):
@@ -140,6 +144,10 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
         row = layout.row()
         row.label(text=obj.name, icon="MESH_DATA")
         row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
+        chosen = chosen_simulated(context)
+        if len(chosen) > 1:
+            draw_wrapped(layout, f"{len(chosen)} objects selected: buttons apply to all of them", "INFO", context)
+            layout.prop(context.window_manager, "dampsim_all_selected", toggle=True, icon="MODIFIER")
         pin_panel.draw_pins(layout, obj, context)
         column = layout.column()
         column.enabled = not is_job_running(context)

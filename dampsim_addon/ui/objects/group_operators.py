@@ -11,8 +11,9 @@ from ....core import kind_by_name
 from ... import live
 from ...model.cache_status import refresh_status
 from ...model.groups import Group, group_of, join_group, leave_group
-from ...model.objects import active_simulated, filter_simulated, is_job_running, selected_simulated
+from ...model.objects import active_simulated, chosen_simulated, filter_simulated, is_job_running, selected_simulated
 from ...model.registry import reuse_last_scan
+from ..common.chosen_objects import ChosenObjectsOperator
 
 
 def simulate_together(objects: Iterable[bpy.types.Object], collide: bool = False) -> Group:
@@ -87,8 +88,8 @@ class DAMPSIM_OT_together(Operator):
         return {"FINISHED"}
 
 
-class DAMPSIM_OT_alone(Operator):
-    """Simulate the active object separately. Its links are kept; to bake them, simulate the objects together again"""
+class DAMPSIM_OT_alone(ChosenObjectsOperator, Operator):
+    """Simulate the selected objects separately. Links are kept; to bake them, simulate the objects together again"""
 
     bl_idname = "dampsim.alone"
     bl_label = "Simulate Separately"
@@ -96,21 +97,21 @@ class DAMPSIM_OT_alone(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = active_simulated(context)
-        if obj is None or is_job_running(context):
+        if not super().poll(context):
             return False
-        if not obj.dampsim.together:
+        if not any(obj.dampsim.together for obj in chosen_simulated(context)):
             cls.poll_message_set("The object is already simulated separately")
             return False
         return True
 
-    def execute(self, context: Context) -> set[str]:
-        simulate_separately(active_simulated(context))
-        return {"FINISHED"}
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        if obj.dampsim.together:
+            simulate_separately(obj)
+        return ""
 
 
 class DAMPSIM_OT_select_group(Operator):
-    """Select all objects that are simulated with the active one. Hold Alt while you edit a value to set it on all"""
+    """Select all objects that are simulated with the active one"""
 
     bl_idname = "dampsim.select_group"
     bl_label = "Select Group"

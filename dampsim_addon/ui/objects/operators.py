@@ -1,4 +1,4 @@
-"""Operators that remove, clear, measure and calibrate the active object."""
+"""Operators that remove, clear, measure and calibrate the selected objects."""
 
 from __future__ import annotations
 
@@ -7,47 +7,40 @@ from collections.abc import Generator
 import bpy
 from bpy.types import Context, Operator
 
-from ....core import DampSimError, ParameterError
+from ....core import ParameterError
 from ....core.base.wording import format_number, format_small
 from ... import live
 from ...jobs.calibrate import calibrate_settle, measure_sag
 from ...jobs.clear import clear_bake
 from ...model.cache_status import known_status
-from ...model.groups import group_of
-from ...model.objects import active_simulated, is_job_running
+from ...model.groups import format_names, group_of, groups_of
+from ...model.objects import active_simulated, chosen_simulated
 from ...model.properties import read_settings
 from ...status.results import displayed_curve
 from ...work.steps import Step
 from ..common.active_object_job import ActiveObjectJob
+from ..common.chosen_objects import ChosenObjectsOperator
 from .group_operators import simulate_separately
 
 
-class DAMPSIM_OT_remove(Operator):
-    """Stop simulating the object with DampSim, and clear its bake"""
+class DAMPSIM_OT_remove(ChosenObjectsOperator, Operator):
+    """Stop simulating the selected objects with DampSim, and clear their bakes"""
 
     bl_idname = "dampsim.remove"
     bl_label = "Remove"
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return active_simulated(context) is not None and not is_job_running(context)
-
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        try:
-            clear_bake(obj)
-        except DampSimError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        clear_bake(obj)
         live.drop_session(obj)
         simulate_separately(obj)
         obj.dampsim.enabled = False
-        return {"FINISHED"}
+        return ""
 
 
-class DAMPSIM_OT_clear(Operator):
-    """Remove the bake and the cached frames of all objects that are simulated together, and restore the objects"""
+class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
+    """Remove the bakes and cached frames of the selected objects, and of all objects that are simulated with them, and
+    restore the objects"""
 
     bl_idname = "dampsim.clear"
     bl_label = "Clear"
@@ -55,53 +48,44 @@ class DAMPSIM_OT_clear(Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = active_simulated(context)
-        if obj is None or is_job_running(context):
+        if not super().poll(context):
             return False
-        cache_status = known_status(obj)
-        baked = any(member.dampsim.baked for member in group_of(obj).members)
-        if not baked and cache_status.is_known and not cache_status.frame_count:
+        if not any(_can_clear(obj) for obj in chosen_simulated(context)):
             cls.poll_message_set("There is no bake to clear")
             return False
         return True
 
-    def execute(self, context: Context) -> set[str]:
-        try:
-            for member in group_of(active_simulated(context)).members:
-                clear_bake(member)
-        except DampSimError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        return {"FINISHED"}
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [member for group in groups_of(chosen_simulated(context)) for member in group.members]
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        clear_bake(obj)
+        return ""
 
 
-class DAMPSIM_OT_measure(Operator):
-    """Measure how far the object sags under its own weight, without baking"""
+def _can_clear(obj: bpy.types.Object) -> bool:
+    cache_status = known_status(obj)
+    baked = any(member.dampsim.baked for member in group_of(obj).members)
+    return baked or not cache_status.is_known or bool(cache_status.frame_count)
+
+
+class DAMPSIM_OT_measure(ChosenObjectsOperator, Operator):
+    """Measure how far the selected objects sag under their own weight, without baking"""
 
     bl_idname = "dampsim.measure"
     bl_label = "Measure Sag"
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return active_simulated(context) is not None and not is_job_running(context)
-
-    def execute(self, context: Context) -> set[str]:
-        try:
-            measure_sag(context.scene, context.view_layer, active_simulated(context))
-        except DampSimError as error:
-            self.report({"ERROR"}, str(error))
-            return {"CANCELLED"}
-        group = active_simulated(context).dampsim
-        self.report(
-            {"INFO"},
-            f"Sags {format_small(group.measured_sag, 3)}% of its size at {format_number(group.measured_young, 4)} kPa",
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        measure_sag(context.scene, context.view_layer, obj)
+        group = obj.dampsim
+        return (
+            f"sags {format_small(group.measured_sag, 3)}% of its size at {format_number(group.measured_young, 4)} kPa"
         )
-        return {"FINISHED"}
 
 
 class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
-    """Let the object swing as far as Swing sets, measure its settle time, and correct Settle to match"""
+    """Let each selected object swing as far as Swing sets, measure its settle time, and correct Settle to match"""
 
     bl_idname = "dampsim.calibrate"
     bl_label = "Calibrate"
@@ -110,22 +94,32 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        try:
-            by_settle = obj is None or read_settings(obj).is_settle_controlled
-        except ParameterError:
-            return False
-        if not by_settle:
+        if obj is not None and not _is_settle_controlled(obj):
             cls.poll_message_set("Calibrate corrects Settle. Set Damping Model to Settle and Bounce first")
             return False
         return super().poll(context)
 
+    def subject(self, context: Context) -> str:
+        return format_names(self._objects(context))
+
     def work(self, context: Context) -> Generator[Step]:
-        return calibrate_settle(context.scene, context.view_layer, active_simulated(context))
+        for obj in self._objects(context):
+            yield from calibrate_settle(context.scene, context.view_layer, obj)
+
+    def _objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if _is_settle_controlled(obj)]
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         obj = active_simulated(context)
         settle_curve = displayed_curve(obj) if obj else None
         return settle_curve.curve.summary if settle_curve else "calibrated", "calibration stopped; nothing was changed"
+
+
+def _is_settle_controlled(obj: bpy.types.Object) -> bool:
+    try:
+        return read_settings(obj).is_settle_controlled
+    except ParameterError:
+        return False
 
 
 CLASSES = (

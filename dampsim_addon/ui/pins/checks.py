@@ -5,8 +5,9 @@ from __future__ import annotations
 import bpy
 
 from ....core import SceneError
+from ....core.base.wording import format_count
 from ...scene_reader.mesh_parts import weight_like_neighbours
-from ...status.pieces import accept_part, count_text, is_accepted, known_parts, refresh_parts
+from ...status.pieces import accept_part, is_accepted, known_parts, refresh_parts
 from ..common.issue import Issue
 
 
@@ -20,7 +21,7 @@ def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
         return None
     falls = scene.use_gravity and obj.dampsim.gravity_weight != 0.0
     effect = "will fall" if falls else "can drift away"
-    text = f"{count_text(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and {effect}"
+    text = f"{format_count(count, 'piece')} {'is' if count == 1 else 'are'} not pinned and {effect}"
     them = "It" if count == 1 else "Them"
     fall = Issue(
         text,
@@ -42,7 +43,7 @@ def vertices_without_bone_weights(obj: bpy.types.Object, scene: bpy.types.Scene)
     if parts is None or not parts.boneless.any() or is_accepted(obj, "boneless", parts.boneless):
         return None
     vertices, count = parts.boneless, int(parts.boneless.sum())
-    text = f"{count_text(count, 'vertex')} {'has' if count == 1 else 'have'} no bone weights and would be left behind"
+    text = f"{format_count(count, 'vertex')} {'has' if count == 1 else 'have'} no bone weights and would be left behind"
     ignore = Issue(
         text,
         "Leave Behind",

@@ -7,10 +7,10 @@ import numpy as np
 from bpy.props import EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
-from ....core import Array
+from ....core import Array, PinError
 from ....core.base.wording import format_count
 from ...blender.vertex_groups import read_weights, write_weights
-from ...model.objects import active_simulated, is_job_running
+from ...model.objects import chosen_simulated
 from ...scene_reader.pin_proposals import (
     bone_influences,
     linear_weights,
@@ -18,6 +18,7 @@ from ...scene_reader.pin_proposals import (
     radial_weights,
     weights_from_bones,
 )
+from ..common.chosen_objects import ChosenObjectsOperator
 
 # Name of the vertex group that the operators create.
 PIN_GROUP_NAME = "Pin"
@@ -33,16 +34,29 @@ def set_pins(obj: bpy.types.Object, values: Array) -> int:
     return int((values > 0.0).sum())
 
 
-class _PinOperator:
+class _PinOperator(ChosenObjectsOperator):
     @classmethod
     def poll(cls, context: Context) -> bool:
-        obj = active_simulated(context)
-        if obj is None or is_job_running(context):
+        if not super().poll(context):
             return False
-        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+        if not any(_is_paintable(obj) for obj in chosen_simulated(context)):
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")  # type: ignore[attr-defined]
             return False
         return True
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        if not _is_paintable(obj):
+            raise PinError(f"{obj.name}: weights cannot be written. Switch to Object or Edit Mode, and make it local.")
+        set_pins(obj, self.weights(context, obj))
+        return f"pinned in group '{obj.dampsim.pin_group}'"
+
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
+        """Return the pin weights (v,) of an object. Raises PinError."""
+        raise NotImplementedError
+
+
+def _is_paintable(obj: bpy.types.Object) -> bool:
+    return obj.mode in ("OBJECT", "EDIT") and obj.data.is_editable
 
 
 class DAMPSIM_OT_pin(_PinOperator, Operator):
@@ -52,20 +66,15 @@ class DAMPSIM_OT_pin(_PinOperator, Operator):
     bl_label = "Pin Selected Vertices"
     bl_options = {"REGISTER", "UNDO"}
 
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        assert obj is not None
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         obj.update_from_editmode()
         selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
         if selected.all() or not selected.any():
             which = "all vertices are" if selected.any() else "no vertex is"
-            self.report({"ERROR"}, f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
-            return {"CANCELLED"}
+            raise PinError(f"{obj.name}: {which} selected. Select the vertices to pin in Edit Mode.")
         name = obj.dampsim.pin_group
         before = read_weights(obj, [name])[0] if name in obj.vertex_groups else np.zeros(len(selected))
-        set_pins(obj, np.where(selected, 1.0, before))
-        self.report({"INFO"}, f"{obj.name}: vertices pinned in group '{obj.dampsim.pin_group}': {selected.sum()}")
-        return {"FINISHED"}
+        return np.where(selected, 1.0, before)
 
 
 class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
@@ -79,21 +88,20 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
     def poll(cls, context: Context) -> bool:
         if not super().poll(context):
             return False
-        if not bone_influences(active_simulated(context)):
+        if not any(bone_influences(obj) for obj in chosen_simulated(context)):
             cls.poll_message_set("No bone moves the object. Parent it to a bone, or add an Armature modifier")
             return False
         return True
 
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        assert obj is not None
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         values = weights_from_bones(obj)
         if values is None:
-            self.report({"ERROR"}, f"{obj.name}: no vertex is weighted to its bones. Paint weights, or pin by hand.")
-            return {"CANCELLED"}
-        set_pins(obj, values)
-        self.report({"INFO"}, f"{obj.name}: pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'")
-        return {"FINISHED"}
+            raise PinError(f"{obj.name}: no vertex is weighted to a bone. Paint weights, or pin by hand.")
+        return values
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        super().apply(context, obj)
+        return f"pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'"
 
 
 def bones_text(obj: bpy.types.Object) -> str:
@@ -136,9 +144,7 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
         max=1.0,
     )
 
-    def execute(self, context: Context) -> set[str]:
-        obj = active_simulated(context)
-        assert obj is not None
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         vertices = modelled_world_vertices(obj)
         held, free = min(self.held, self.free), max(self.held, self.free)
         if self.begin == "CURSOR":
@@ -148,8 +154,7 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
         elif self.begin == "BONE":
             influences = bone_influences(obj)
             if not influences:
-                self.report({"ERROR"}, f"{obj.name}: no bone moves the object. Choose another option under From.")
-                return {"CANCELLED"}
+                raise PinError(f"{obj.name}: no bone moves the object. Choose another option under From.")
             values = linear_weights(vertices, influences[0].ends(), held, free)
         else:
             if self.begin == "TOP":
@@ -171,29 +176,22 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
                 free * np.ptp(coordinates),
             )
         if not values.any():
-            self.report(
-                {"ERROR"},
-                f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another option under From.",
+            raise PinError(
+                f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another option under From."
             )
-            return {"CANCELLED"}
-        set_pins(obj, values)
-        return {"FINISHED"}
+        return values
 
 
-class DAMPSIM_OT_let_fall(Operator):
+class DAMPSIM_OT_let_fall(ChosenObjectsOperator, Operator):
     """Leave the object unpinned on purpose: it falls from the first frame, and only floors and colliders stop it"""
 
     bl_idname = "dampsim.let_fall"
     bl_label = "Let It Fall"
     bl_options = {"REGISTER", "UNDO"}
 
-    @classmethod
-    def poll(cls, context: Context) -> bool:
-        return active_simulated(context) is not None
-
-    def execute(self, context: Context) -> set[str]:
-        active_simulated(context).dampsim.let_fall = True
-        return {"FINISHED"}
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        obj.dampsim.let_fall = True
+        return ""
 
 
 CLASSES = (DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient, DAMPSIM_OT_let_fall)

@@ -6,9 +6,10 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ...model.links import is_linked
-from ...model.objects import is_job_running
+from ...model.objects import chosen_simulated, is_job_running
 from ...model.registry import reuse_last_scan
 from ...status.pieces import known_parts
+from ..common.chosen_objects import count_label
 from ..common.layout import BOX_MARGIN, draw_property, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
@@ -36,13 +37,14 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
         row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA")
-        row.operator(DAMPSIM_OT_pin_gradient.bl_idname, text="", icon="IPO_EASE_IN_OUT")
+        row.operator(DAMPSIM_OT_pin_gradient.bl_idname, text="Gradient", icon="IPO_EASE_IN_OUT")
         return
     box = layout.box().column(align=True)
     box.enabled = not is_job_running(context)
     draw_wrapped(box, "Nothing is pinned, so it will fall", "ERROR", context, BOX_MARGIN)
     with reuse_last_scan():
         has_possible_collider = any(can_be_collider(other, obj) for other in context.selected_objects)
+        chosen = chosen_simulated(context)
     for operator, icon in (
         (DAMPSIM_OT_pin, "VERTEXSEL"),
         (DAMPSIM_OT_pin_bones, "BONE_DATA"),
@@ -52,4 +54,6 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         *([(DAMPSIM_OT_collider, "MOD_PHYSICS")] if has_possible_collider else []),
         (DAMPSIM_OT_let_fall, "SORT_ASC"),
     ):
-        box.operator(operator.bl_idname, icon=icon)
+        # The active object is part of every selection, except of colliders.
+        targets = [] if operator is DAMPSIM_OT_collider else chosen
+        box.operator(operator.bl_idname, text=count_label(operator.bl_label, targets), icon=icon)

@@ -8,7 +8,8 @@ import bpy
 from bpy.types import Context, Operator, Panel
 
 from ....core.materials import StableNeoHookean, StVK
-from ...model.objects import active_simulated, can_start_job, filter_simulated, is_job_running
+from ...model.objects import active_simulated, chosen_simulated, is_job_running
+from ..common.chosen_objects import ChosenObjectsOperator
 from ..common.layout import ChildPanel, active_parameters, draw_slider, draw_wrapped, parameter_sections
 from ..common.overlay_option import body_view
 from .overlay import flow_overlay
@@ -45,8 +46,9 @@ class DAMPSIM_PT_plastic(ChildPanel, Panel):
         layout.operator(DAMPSIM_OT_plastic_reset.bl_idname, icon="LOOP_BACK")
 
 
-class DAMPSIM_OT_plastic_reset(Operator):
-    """Return to the modelled shape from this frame onwards: keyframe Reset on, and off again after the Settle time"""
+class DAMPSIM_OT_plastic_reset(ChosenObjectsOperator, Operator):
+    """Return the selected objects to their modelled shapes from this frame onwards: keyframe Reset on, and off again
+    after the Settle time"""
 
     bl_idname = "dampsim.plastic_reset"
     bl_label = "Reset from Here"
@@ -55,22 +57,20 @@ class DAMPSIM_OT_plastic_reset(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
-        return obj is not None and "plastic" in parameter_sections(obj.dampsim) and can_start_job(cls, context)
+        return obj is not None and "plastic" in parameter_sections(obj.dampsim) and super().poll(context)
 
-    def execute(self, context: Context) -> set[str]:
-        begin = context.scene.frame_current
-        for obj in {active_simulated(context), *filter_simulated(context.selected_objects)}:
-            if "plastic" not in parameter_sections(obj.dampsim):
-                continue
-            group = obj.dampsim
-            end = begin + max(math.ceil(group.settle), 1)
-            for frame, value in ((begin - 1, False), (begin, True), (end, False)):
-                group.plastic_reset = value
-                obj.keyframe_insert(f"dampsim.{_RESET_PROPERTY}", frame=frame)
-            self.report({"INFO"}, f"{obj.name}: Reset is on from frame {begin} to {end - 1}")
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if "plastic" in parameter_sections(obj.dampsim)]
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        group, begin = obj.dampsim, context.scene.frame_current
+        end = begin + max(math.ceil(group.settle), 1)
+        for frame, value in ((begin - 1, False), (begin, True), (end, False)):
+            group.plastic_reset = value
+            obj.keyframe_insert(f"dampsim.{_RESET_PROPERTY}", frame=frame)
         # Evaluate the new keyframes, so that the panel shows the value at this frame.
         context.scene.frame_set(begin)
-        return {"FINISHED"}
+        return f"Reset is on from frame {begin} to {end - 1}"
 
 
 CLASSES = (DAMPSIM_OT_plastic_reset,)

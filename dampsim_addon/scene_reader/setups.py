@@ -1,0 +1,213 @@
+"""Setups: the dials, kind, vertex groups and collections of a simulated object, to be copied or saved as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, NoReturn
+
+import bpy
+import numpy as np
+from mathutils import Vector
+from mathutils.bvhtree import BVHTree
+from mathutils.interpolate import poly_3d_calc
+from mathutils.kdtree import KDTree
+
+from ...core import PARAMETERS, Array, ParameterError
+from ...core.base.wording import closest_name
+from ...core.geometry.mesh.affine import transform_points
+from ..blender.sampler import mesh_positions
+from ..blender.vertex_groups import read_weights, write_weights
+from ..model.properties import DampSimObject
+from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
+
+FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
+# Files of setups have a few kilobytes.
+MAX_BYTES = 1_000_000
+# Properties beside the parameters. The kind comes first, since it changes others.
+_PROPERTIES = (
+    "kind", "target", "bound_by", "bound_percent", "bound_length", "live", "draft", "draft_part", "let_fall",
+    "unpinned_pieces", "sew_loose_edges",
+)  # fmt: skip
+_COLLECTIONS = ("collider_collection", "field_collection")
+
+Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Settings of a simulated object without its mesh, animation, links and bake.
+
+    values: by name of the property.  groups: names of vertex groups by role.  collections: their names by property.
+    """
+
+    values: Mapping[str, Value] = field(default_factory=dict)
+    groups: Mapping[str, str] = field(default_factory=dict)
+    collections: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_setup(obj: bpy.types.Object) -> Setup:
+    """Return the setup of an object, at the current frame if dials are keyframed."""
+    group = obj.dampsim
+    collections = {name: getattr(group, name) for name in _COLLECTIONS}
+    return Setup(
+        {name: _rounded(getattr(group, name)) for name in (*_PROPERTIES, *PARAMETERS)},
+        {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(group, role))},
+        {name: one.name for name, one in collections.items() if one is not None},
+    )
+
+
+def _rounded(value: Value) -> Value:
+    """Return the number that the user typed, which Blender stores in single precision."""
+    return float(f"{value:.7g}") if isinstance(value, float) else value
+
+
+def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | None = None) -> list[str]:
+    """Apply a setup to an object, and return what could not be applied, as notes.
+
+    source: mesh object from whose surface the weights of missing vertex groups are copied. Pins of an object stay as
+    they are where the setup has none.
+    """
+    group, notes = obj.dampsim, []
+    for name, value in setup.values.items():
+        setattr(group, name, value)
+    for role in VERTEX_GROUP_ROLES:
+        name = setup.groups.get(role, "")
+        label = "pin group" if role == "pin_group" else role.replace("_", " ")
+        if not name and role == "pin_group":
+            continue
+        if name and obj.type == "MESH" and name not in obj.vertex_groups:
+            if source is None or source.type != "MESH" or name not in source.vertex_groups:
+                notes.append(f"{label} '{name}' is missing")
+                continue
+            if not obj.data.is_editable:
+                notes.append(f"{label} '{name}' is missing, and the mesh is not editable")
+                continue
+            write_weights(obj, name, nearest_weights(source, obj, name))
+        setattr(group, role, name)
+    for name in _COLLECTIONS:
+        wanted = setup.collections.get(name)
+        if wanted is not None and wanted not in bpy.data.collections:
+            notes.append(f"collection '{wanted}' is missing")
+            continue
+        setattr(group, name, bpy.data.collections[wanted] if wanted is not None else None)
+    return notes
+
+
+def nearest_weights(source: bpy.types.Object, obj: bpy.types.Object, name: str) -> Array:
+    """Return the weights (v,) of an object's vertices from the nearest points on the surface of another object.
+
+    Surfaces are compared where they are, or each in its own space if they are closer to each other there.
+    """
+    weights = read_weights(source, [name])[0]
+    candidates = []
+    for in_world in (True, False):
+        places = []
+        for one in (source, obj):
+            matrix = np.array(one.matrix_world) if in_world else np.eye(4)
+            places.append(transform_points(matrix, mesh_positions(one.data).astype(float)))
+        size = max(float(np.linalg.norm(np.ptp(places[0], axis=0))), 1e-30)
+        found, distance = _interpolate(places[0], mesh_triangles(source.data).tolist(), weights, places[1])
+        candidates.append((distance / size, found))
+    return min(candidates, key=lambda one: one[0])[1]
+
+
+def _interpolate(vertices: Array, triangles: list[list[int]], weights: Array, points: Array) -> tuple[Array, float]:
+    """Return the weights (p,) of a surface at the points nearest to points (p, 3), and the mean distance."""
+    found, total = np.zeros(len(points)), 0.0
+    if not triangles:
+        tree = KDTree(len(vertices))
+        for number, vertex in enumerate(vertices.tolist()):
+            tree.insert(vertex, number)
+        tree.balance()
+        for number, point in enumerate(points.tolist()):
+            _, nearest, distance = tree.find(point)
+            assert distance is not None
+            found[number], total = weights[nearest], total + distance
+        return found, total / max(len(points), 1)
+    corners = [Vector(vertex) for vertex in vertices.tolist()]
+    surface = BVHTree.FromPolygons(vertices.tolist(), triangles)
+    for number, point in enumerate(points.tolist()):
+        place, _, face, distance = surface.find_nearest(Vector(point))
+        if place is None or face is None or distance is None:
+            continue
+        shares = poly_3d_calc([corners[k] for k in triangles[face]], place)
+        found[number], total = float(np.dot(shares, weights[triangles[face]])), total + distance
+    return found, total / max(len(points), 1)
+
+
+def setup_text(setup: Setup) -> str:
+    """Return a setup as JSON."""
+    return json.dumps({"format": FORMAT_NAME, "version": FORMAT_VERSION, **asdict(setup)}, indent=1) + "\n"
+
+
+def parse_setup(text: bytes, place: str) -> Setup:
+    """Return the setup of a JSON file. place: name of the file.  Raises ParameterError with one sentence."""
+    if len(text) > MAX_BYTES:
+        _refuse(place, f"it has more than {MAX_BYTES} bytes")
+    try:
+        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except RecursionError:
+        _refuse(place, "it is nested too deeply")
+    except ValueError as error:
+        _refuse(place, f"it is not valid JSON ({str(error).splitlines()[0]})")
+    if not isinstance(found, dict) or found.get("format") != FORMAT_NAME:
+        _refuse(place, "it is no setup of DampSim")
+    if found.get("version") != FORMAT_VERSION or isinstance(found.get("version"), bool):
+        _refuse(place, f"its version is not {FORMAT_VERSION}, so it comes from another version of DampSim")
+    parts = {one.name for one in fields(Setup)}
+    _check_names(place, found, parts | {"format", "version"})
+    for name in parts:
+        if not isinstance(found.get(name), dict):
+            _refuse(place, f"'{name}' is missing or no object")
+    _check_names(place, found["values"], {*_PROPERTIES, *PARAMETERS})
+    values = {name: _checked_value(place, name, value) for name, value in found["values"].items()}
+    for part, known in (("groups", VERTEX_GROUP_ROLES), ("collections", _COLLECTIONS)):
+        _check_names(place, found[part], set(known))
+        for name, value in found[part].items():
+            if not isinstance(value, str) or not 0 < len(value.encode("utf-8", "replace")) < 256:
+                _refuse(place, f"'{name}' is no name")
+    ordered = {name: values[name] for name in (*_PROPERTIES, *PARAMETERS) if name in values}
+    return Setup(ordered, found["groups"], found["collections"])
+
+
+def _refuse(place: str, problem: str) -> NoReturn:
+    raise ParameterError(f"{place}: {problem}; choose a file that Save Setup wrote.")
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name occurs twice")
+    return found
+
+
+def _no_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _check_names(place: str, found: Mapping[str, Any], known: set[str]) -> None:
+    for name in found:
+        if name not in known:
+            nearest = closest_name(name[:60], known)
+            hint = f", did you mean '{nearest}'?" if nearest else ""
+            _refuse(place, f"'{name[:60]}' is unknown{hint}")
+
+
+def _checked_value(place: str, name: str, value: Any) -> Value:
+    """Return the value of a property. Raises ParameterError if it has another type or is out of range."""
+    prop: Any = DampSimObject.bl_rna.properties[name]
+    types: dict[str, tuple[type, ...]] = {"BOOLEAN": (bool,), "INT": (int,), "FLOAT": (int, float)}
+    if not isinstance(value, types.get(prop.type, (str,))) or (isinstance(value, bool) and prop.type != "BOOLEAN"):
+        _refuse(place, f"'{name}' is {value!r:.60}, which is no {prop.type.lower()}")
+    if prop.type == "ENUM" and value not in prop.enum_items:
+        _refuse(
+            place, f"'{name}' is '{value!s:.60}', not one of {', '.join(item.identifier for item in prop.enum_items)}"
+        )
+    if prop.type in ("INT", "FLOAT"):
+        tolerance = 1e-6 * max(abs(prop.hard_min), abs(prop.hard_max))
+        if not prop.hard_min - tolerance <= value <= prop.hard_max + tolerance:
+            _refuse(place, f"'{name}' is {value!r:.60}, outside of {prop.hard_min:g} to {prop.hard_max:g}")
+    checked: Value = value
+    return checked

@@ -1,0 +1,59 @@
+"""Base class of operators that apply to all selected simulated objects, and their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import bpy
+from bpy.types import Context
+
+from ....core import DampSimError
+from ...model.groups import format_names
+from ...model.objects import can_start_job, chosen_simulated
+
+# At most this many errors are reported in full.
+_MAX_ERRORS = 2
+
+
+def count_label(label: str, objects: Sequence[bpy.types.Object]) -> str:
+    """Return a button's label with the number of objects, if there are several: Apply Scale (4 objects)."""
+    return f"{label} ({len(objects)} objects)" if len(objects) > 1 else label
+
+
+class ChosenObjectsOperator:
+    """Mixin of operators that apply to the active and all other selected simulated objects, see apply().
+
+    An object that an operator cannot be applied to does not stop the others.
+    """
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not chosen_simulated(context):
+            cls.poll_message_set("Select an object that DampSim simulates")  # type: ignore[attr-defined]
+            return False
+        return can_start_job(cls, context)
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        """Return the objects that the operator applies to."""
+        return chosen_simulated(context)
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        """Apply the operator to an object. Return a note for the status bar, or ''. Raises DampSimError."""
+        raise NotImplementedError
+
+    def execute(self, context: Context) -> set[str]:
+        objects_by_note: dict[str, list[bpy.types.Object]] = {}
+        problems = []
+        for obj in self.objects(context):
+            try:
+                objects_by_note.setdefault(self.apply(context, obj), []).append(obj)
+            except DampSimError as error:
+                problems.append(str(error))
+        notes = [f"{format_names(those)}: {note}" for note, those in objects_by_note.items() if note]
+        if notes:
+            self.report({"INFO"}, ". ".join(notes))  # type: ignore[attr-defined]
+        if problems:
+            more = [f"{len(problems) - _MAX_ERRORS} more errors."] if len(problems) > _MAX_ERRORS else []
+            kind = "WARNING" if objects_by_note else "ERROR"
+            self.report({kind}, " ".join([*problems[:_MAX_ERRORS], *more]))  # type: ignore[attr-defined]
+        return {"FINISHED"} if objects_by_note else {"CANCELLED"}

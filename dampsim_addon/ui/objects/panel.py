@@ -1,0 +1,29 @@
+"""Setup panel: copies, files and assets of an object's settings."""
+
+from __future__ import annotations
+
+from bpy.types import Context, Panel
+
+from ...model.objects import chosen_simulated, is_job_running
+from ..common.chosen_objects import count_label
+from ..common.layout import ChildPanel
+from .setup_operators import (
+    DAMPSIM_OT_setup_asset,
+    DAMPSIM_OT_setup_load,
+    DAMPSIM_OT_setup_save,
+    draw_setup_copy,
+)
+
+
+class DAMPSIM_PT_setup(ChildPanel, Panel):
+    bl_label = "Setup"
+    bl_idname = "DAMPSIM_PT_setup"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        column, chosen = self.layout.column(align=True), chosen_simulated(context)
+        column.enabled = not is_job_running(context)
+        draw_setup_copy(column, context)
+        column.operator(DAMPSIM_OT_setup_save.bl_idname, icon="EXPORT")
+        for operator, icon in ((DAMPSIM_OT_setup_load, "IMPORT"), (DAMPSIM_OT_setup_asset, "ASSET_MANAGER")):
+            column.operator(operator.bl_idname, text=count_label(operator.bl_label, chosen), icon=icon)

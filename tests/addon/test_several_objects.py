@@ -1,0 +1,267 @@
+"""Buttons apply to all selected objects, dials do on request, and setups are copied, saved and made assets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import add_simulation, new_scene
+from test_drawing import Context, Layout
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture(autouse=True)
+def keep_dials_separate() -> Any:
+    yield
+    bpy.context.window_manager.dampsim_all_selected = False
+
+
+def pillows(tmp_path: Path, count: int = 4) -> list[bpy.types.Object]:
+    """Return simulated balls in a row, all selected; the first one is active."""
+    new_scene()
+    found = []
+    for k in range(count):
+        bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=2, location=(3.0 * k, 0.0, 0.0))
+        obj = bpy.context.object
+        obj.name = f"Pillow {k + 1}"
+        obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.z < -0.5], 1.0, "REPLACE")
+        add_simulation(obj, tmp_path / str(k))
+        found.append(obj)
+    select(*found)
+    return found
+
+
+def select(*objects: bpy.types.Object) -> None:
+    bpy.ops.object.select_all(action="DESELECT")
+    for obj in objects:
+        obj.select_set(True)
+    bpy.context.view_layer.objects.active = objects[0]
+    bpy.context.view_layer.update()
+
+
+def drawn(load: Load, *names: str) -> list[str]:
+    context, texts = Context(), []
+    for panel in load("dampsim_addon.ui.panels").PANELS:
+        if panel.bl_idname in names:
+            panel.draw(SimpleNamespace(layout=Layout(texts)), context)
+    return [text for text in texts if text]
+
+
+def test_fix_applies_to_all_selected(load: Load, tmp_path: Path) -> None:
+    """The issue of others stays in the panel after the active object is fixed."""
+    objects = pillows(tmp_path)
+    for obj in objects:
+        obj.scale.x = 0.5
+    bpy.context.view_layer.update()
+    texts = drawn(load, "DAMPSIM_PT_bake")
+    assert "Apply Scale (4 objects)" in texts
+    assert " ".join(texts).count("The scale differs between axes") == 1
+    select(objects[0])
+    assert "Apply Scale" in drawn(load, "DAMPSIM_PT_bake")
+    assert bpy.ops.dampsim.mend(check="scale") == {"FINISHED"}
+    select(*objects)
+    texts = drawn(load, "DAMPSIM_PT_bake")
+    assert "Apply Scale (3 objects)" in texts
+    assert "Pillow 2, Pillow 3, Pillow 4" in " ".join(texts)
+    assert bpy.ops.dampsim.mend(check="scale") == {"FINISHED"}
+    assert [obj.scale.x for obj in objects] == [1.0] * 4
+    assert not any("Scale" in text for text in drawn(load, "DAMPSIM_PT_bake"))
+
+
+def _pinned(obj: bpy.types.Object) -> int:
+    group = obj.vertex_groups[obj.dampsim.pin_group]
+    return sum(any(one.group == group.index and one.weight > 0.0 for one in v.groups) for v in obj.data.vertices)
+
+
+# Operator, its properties, and a value that shows its effect on an object.
+BUTTONS: dict[str, tuple[dict[str, Any], Callable[[bpy.types.Object], object]]] = {
+    "pin_gradient": ({"begin": "TOP", "free": 0.5}, _pinned),
+    "let_fall": ({}, lambda obj: obj.dampsim.let_fall),
+    "measure": ({}, lambda obj: obj.dampsim.measured_sag > 0.0),
+    "fibres": ({}, lambda obj: obj.dampsim.fibre_group),
+    "remove": ({}, lambda obj: obj.dampsim.enabled),
+    "plastic_reset": ({}, lambda obj: obj.animation_data is not None),
+}
+
+
+@pytest.mark.parametrize("name", BUTTONS)
+def test_button_applies_to_all_selected(tmp_path: Path, name: str) -> None:
+    *chosen, other = pillows(tmp_path, 3)
+    options, effect = BUTTONS[name]
+    before = effect(other)
+    assert effect(chosen[0]) == before
+    select(*chosen)
+    assert getattr(bpy.ops.dampsim, name)(**options) == {"FINISHED"}
+    values = [effect(obj) for obj in chosen]
+    assert values[0] == values[1] != before
+    assert effect(other) == before
+
+
+def test_material_applies_to_all_selected(load: Load, tmp_path: Path) -> None:
+    objects = pillows(tmp_path, 2)
+    path = next(one for one in load("dampsim_addon.model.presets").material_scripts() if one.stem == "jelly")
+    assert bpy.ops.dampsim.preset(filepath=str(path)) == {"FINISHED"}
+    assert [obj.dampsim.preset for obj in objects] == ["Jelly", "Jelly"]
+    assert objects[0].dampsim.sag == objects[1].dampsim.sag
+
+
+def test_one_failure_does_not_stop_others(tmp_path: Path) -> None:
+    """Objects without selected vertices keep their pins, and are named."""
+    objects = pillows(tmp_path, 2)
+    for vertex in objects[1].data.vertices:
+        vertex.select = False
+    for number, vertex in enumerate(objects[0].data.vertices):
+        vertex.select = number < 5
+    before = [_pinned(obj) for obj in objects]
+    assert bpy.ops.dampsim.pin() == {"FINISHED"}
+    assert _pinned(objects[0]) > before[0]
+    assert _pinned(objects[1]) == before[1]
+
+
+def test_dials_change_all_selected_on_request(load: Load, tmp_path: Path) -> None:
+    *chosen, other = pillows(tmp_path, 3)
+    select(*chosen)
+    assert "2 objects selected: buttons apply to all of" in " ".join(drawn(load, "DAMPSIM_PT_main"))
+    chosen[0].dampsim.settle = 30.0
+    assert chosen[1].dampsim.settle == 8.0
+    bpy.context.window_manager.dampsim_all_selected = True
+    chosen[0].dampsim.settle, chosen[0].dampsim.target, chosen[0].dampsim.draft = 31.0, "POINT_CACHE", True
+    assert chosen[1].dampsim.settle == 31.0
+    assert chosen[1].dampsim.target == "POINT_CACHE"
+    assert chosen[1].dampsim.draft
+    # Only a change of the active object reaches the others.
+    chosen[1].dampsim.settle = 12.0
+    assert chosen[0].dampsim.settle == 31.0
+    assert other.dampsim.settle == 8.0
+
+
+def test_setup_is_copied_with_nearest_pins(tmp_path: Path) -> None:
+    """The target is another mesh elsewhere, without a Pin group, and is not simulated yet."""
+    source, other = pillows(tmp_path, 2)
+    source.dampsim.settle, source.dampsim.kind, source.dampsim.target = 31.0, "SPRINGS", "POINT_CACHE"
+    source.dampsim.collider_collection = bpy.data.collections.new("Walls")
+    bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=4, location=(0.0, 9.0, 0.0))
+    fine = bpy.context.object
+    select(source, other, fine)
+    assert bpy.ops.dampsim.setup_copy() == {"FINISHED"}
+    for obj in (other, fine):
+        assert obj.dampsim.enabled
+        assert (obj.dampsim.settle, obj.dampsim.kind, obj.dampsim.target) == (31.0, "SPRINGS", "POINT_CACHE")
+        assert obj.dampsim.pin_group == "Pin"
+        assert obj.dampsim.collider_collection == source.dampsim.collider_collection
+        assert obj.dampsim.cache_folder != source.dampsim.cache_folder
+    weights = np.array([sum(one.weight for one in v.groups) for v in fine.data.vertices])
+    heights = np.array([v.co.z for v in fine.data.vertices])
+    assert weights[heights < -0.9].min() == pytest.approx(1.0, abs=5e-3)
+    assert weights[heights > 0.2].max() == 0.0
+
+
+def test_setup_file_restores_all_values(load: Load, tmp_path: Path) -> None:
+    source, other = pillows(tmp_path, 2)
+    source.dampsim.settle, source.dampsim.bounce, source.dampsim.sag = 12.3, 45.6, 7.89
+    source.dampsim.accuracy, source.dampsim.touch_self, source.dampsim.resolution = "TIGHT", False, 1234
+    source.dampsim.stiffness_group = "Lost"
+    path = tmp_path / "pillow.json"
+    select(source)
+    assert bpy.ops.dampsim.setup_save(filepath=str(path)) == {"FINISHED"}
+    select(other)
+    assert bpy.ops.dampsim.setup_load(filepath=str(path)) == {"FINISHED"}
+    read = load("dampsim_addon.scene_reader.setups").read_setup
+    assert read(other).values == read(source).values
+    # The group of the stiffness exists nowhere, so the object keeps none.
+    assert read(other).groups == {"pin_group": "Pin"}
+
+
+def edited(changes: dict[str, Any]) -> Callable[[dict[str, Any]], str]:
+    def edit(setup: dict[str, Any]) -> str:
+        setup["values"].update(changes)
+        return json.dumps(setup)
+
+    return edit
+
+
+# Contents of a file made from a valid setup, and words of the message.
+FAULTY: dict[str, tuple[Callable[[dict[str, Any]], str], str]] = {
+    "empty": (lambda _: "", "not valid JSON"),
+    "cut": (lambda s: json.dumps(s)[:-10], "not valid JSON"),
+    "deep": (lambda _: "[" * 100_000 + "]" * 100_000, "nested too deeply"),
+    "long": (lambda _: " " * 2_000_000, "more than 1000000 bytes"),
+    "list": (lambda _: "[1]", "no setup of DampSim"),
+    "foreign": (lambda s: json.dumps({**s, "format": "Cloth"}), "no setup of DampSim"),
+    "newer": (lambda s: json.dumps({**s, "version": 2}), "another version of DampSim"),
+    "twice": (lambda s: json.dumps(s).replace('"groups"', '"values"'), "occurs twice"),
+    "missing part": (lambda s: json.dumps({k: v for k, v in s.items() if k != "groups"}), "'groups' is missing"),
+    "unknown part": (lambda s: json.dumps({**s, "links": {}}), "'links' is unknown"),
+    "misspelt": (edited({"setle": 3.0}), "did you mean 'settle'?"),
+    "text": (edited({"settle": "3"}), "'settle' is '3', which is no float"),
+    "flag": (edited({"settle": True}), "which is no float"),
+    "fraction": (edited({"resolution": 3.5}), "which is no int"),
+    "not a number": (edited({"settle": float("nan")}), "NaN is no number"),
+    "infinite": (lambda s: json.dumps(s).replace("8.0", "1e999"), "outside of"),
+    "huge": (edited({"settle": 1e30}), "outside of"),
+    "choice": (edited({"kind": "JELLO"}), "not one of SOLID"),
+    "command": (edited({"enabled": False}), "'enabled' is unknown"),
+    "group": (lambda s: json.dumps({**s, "groups": {"pin_group": 7}}), "'pin_group' is no name"),
+    "long name": (lambda s: json.dumps({**s, "groups": {"pin_group": "x" * 999}}), "'pin_group' is no name"),
+}
+
+
+@pytest.mark.parametrize("case", FAULTY)
+def test_faulty_setup_file_gives_one_sentence(load: Load, tmp_path: Path, case: str) -> None:
+    (obj,) = pillows(tmp_path, 1)
+    setups = load("dampsim_addon.scene_reader.setups")
+    make, words = FAULTY[case]
+    path = tmp_path / "setup.json"
+    path.write_text(make(json.loads(setups.setup_text(setups.read_setup(obj)))))
+    before = setups.read_setup(obj)
+    with pytest.raises(RuntimeError) as error:
+        bpy.ops.dampsim.setup_load(filepath=str(path))
+    message = str(error.value).strip().removeprefix("Error: ")
+    assert message.startswith("setup.json: ")
+    assert words in message
+    assert message.endswith("; choose a file that Save Setup wrote.")
+    assert "\n" not in message
+    assert setups.read_setup(obj) == before
+
+
+def test_unreadable_setup_file_is_reported(tmp_path: Path) -> None:
+    pillows(tmp_path, 1)
+    for path in (tmp_path / "none.json", tmp_path):
+        with pytest.raises(RuntimeError, match="cannot be read"):
+            bpy.ops.dampsim.setup_load(filepath=str(path))
+    with pytest.raises(RuntimeError, match="cannot be written"):
+        bpy.ops.dampsim.setup_save(filepath=str(tmp_path / "none" / "setup.json"))
+
+
+def test_appended_asset_carries_setup(load: Load, tmp_path: Path) -> None:
+    """The asset of one file is appended to another, where its setup is copied to a mesh."""
+    (obj,) = pillows(tmp_path, 1)
+    obj.dampsim.settle, obj.dampsim.target = 31.0, "POINT_CACHE"
+    assert bpy.ops.dampsim.setup_asset() == {"FINISHED"}
+    carrier = bpy.data.objects["Pillow 1 Setup"]
+    assert carrier.asset_data is not None
+    path = tmp_path / "assets.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    new_scene()
+    with bpy.data.libraries.load(str(path), assets_only=True) as (source, target):
+        assert source.objects == ["Pillow 1 Setup"]
+        target.objects = source.objects
+    carrier = target.objects[0]
+    bpy.context.scene.collection.objects.link(carrier)
+    bpy.ops.mesh.primitive_ico_sphere_add(subdivisions=2)
+    mesh = bpy.context.object
+    mesh.vertex_groups.new(name="Pin").add([0], 1.0, "REPLACE")
+    select(carrier, mesh)
+    assert "Copy Setup to Selected" in drawn(load, "DAMPSIM_PT_main")
+    assert bpy.ops.dampsim.setup_copy() == {"FINISHED"}
+    assert mesh.dampsim.enabled
+    assert (mesh.dampsim.settle, mesh.dampsim.target, mesh.dampsim.pin_group) == (31.0, "POINT_CACHE", "Pin")
+    assert not carrier.dampsim.enabled
