@@ -6,7 +6,7 @@ See docs/explanation/physics/08-force-fields.md.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,29 +33,71 @@ def with_gravity(island: Island, settings: Sequence[Settings]) -> Island:
     return replace(island, system=replace(island.system, gravity=largest_weight * island.system.gravity))
 
 
+@dataclass(frozen=True)
+class BodyLoad:
+    """External forces on a body at one time, with the weights of its dials.
+
+    external_forces: None if there is only the scene's constant gravity.
+    """
+
+    gravity_weight: float
+    field_weight: float
+    external_forces: ExternalForces | None
+
+    @staticmethod
+    def of(settings: Settings, external_forces: ExternalForces | None) -> BodyLoad:
+        return BodyLoad(settings.gravity_weight, settings.field_weight, external_forces)
+
+    def is_same(self, other: BodyLoad) -> bool:
+        """Return whether two loads have the same parameters."""
+        one, two = self.external_forces, other.external_forces
+        if (self.gravity_weight, self.field_weight) != (other.gravity_weight, other.field_weight):
+            return False
+        return one is two or (one is not None and two is not None and np.array_equal(one.numbers(), two.numbers()))
+
+
 def with_accelerations(
-    island: Island,
-    inputs: Inputs,
-    settings: Sequence[Settings],
-    external_forces: Sequence[ExternalForces | None],
-    gravity: Array,
-    fields: FieldAccelerations | None = None,
+    island: Island, inputs: Inputs, loads: Sequence[BodyLoad], gravity: Array, fields: FieldAccelerations | None = None
 ) -> Inputs:
     """Return step inputs with the acceleration of each block, where it differs from the system's gravity.
 
-    settings, external_forces: of the island's bodies.
+    loads: of the island's bodies.
     gravity: (3,) m/s^2, of the scene.
     fields: None to ignore force fields.
     """
+    return with_mean_accelerations(island, inputs, loads, loads, gravity, fields)
+
+
+def with_mean_accelerations(
+    island: Island,
+    inputs: Inputs,
+    start_loads: Sequence[BodyLoad],
+    end_loads: Sequence[BodyLoad],
+    gravity: Array,
+    fields: FieldAccelerations | None,
+) -> Inputs:
+    """Return step inputs with the mean acceleration of each block between the loads at the start and end of a step.
+
+    A load that changes between two samples then acts as if it changed halfway between them, at any number of substeps.
+    See with_accelerations().
+    """
     accelerated_inputs = list(inputs)
-    for block, (dials, one) in enumerate(zip(settings, external_forces, strict=True)):
-        acceleration = dials.gravity_weight * (gravity if one is None else one.gravity)
-        if fields is not None and one is not None and one.fields and dials.field_weight > 0.0:
-            acceleration = acceleration + fields.block_accelerations(block, one, dials.field_weight)
-        elif np.array_equal(acceleration, island.system.gravity):
-            continue
-        accelerated_inputs[block] = replace(accelerated_inputs[block], acceleration=acceleration)
+    for block, (start, end) in enumerate(zip(start_loads, end_loads, strict=True)):
+        acceleration = _block_acceleration(block, end, gravity, fields)
+        if not end.is_same(start):
+            acceleration = 0.5 * (acceleration + _block_acceleration(block, start, gravity, fields))
+        if not np.array_equal(acceleration, island.system.gravity):
+            accelerated_inputs[block] = replace(accelerated_inputs[block], acceleration=acceleration)
     return tuple(accelerated_inputs)
+
+
+def _block_acceleration(block: int, load: BodyLoad, gravity: Array, fields: FieldAccelerations | None) -> Array:
+    """Return the acceleration of a block's nodes, (3,) or (n, 3) m/s^2."""
+    forces = load.external_forces
+    acceleration = load.gravity_weight * (gravity if forces is None else forces.gravity)
+    if fields is not None and forces is not None and forces.fields and load.field_weight > 0.0:
+        acceleration = acceleration + fields.block_accelerations(block, forces, load.field_weight)
+    return acceleration
 
 
 class FieldAccelerations:
@@ -67,11 +109,12 @@ class FieldAccelerations:
         self._uses_dampsim_stepper = uses_dampsim_stepper(settings[0])
         self._velocities: Array | None = None
 
-    def is_active(self, settings: Sequence[Settings], external_forces: Sequence[ExternalForces | None]) -> bool:
-        """Return whether any field accelerates the island. settings, external_forces: see with_accelerations()."""
-        bodies = enumerate(zip(settings, external_forces, strict=True))
+    def is_active(self, loads: Sequence[BodyLoad]) -> bool:
+        """Return whether any field accelerates the island. loads: of its bodies."""
         return any(
-            one is not None and self.block_accelerations(k, one, dials.field_weight).any() for k, (dials, one) in bodies
+            load.external_forces is not None
+            and self.block_accelerations(block, load.external_forces, load.field_weight).any()
+            for block, load in enumerate(loads)
         )
 
     def block_accelerations(self, block: int, external_forces: ExternalForces, weight: float) -> Array:
@@ -108,6 +151,6 @@ def velocities_without_deformation(island: Island, state: State) -> Array:
     return velocities
 
 
-def external_forces_of(island: Island, sample: SceneSample) -> list[ExternalForces | None]:
-    """Return the external forces on each of an island's bodies."""
-    return [sample.bodies[k].external_forces for k in island.bodies]
+def body_loads(island: Island, sample: SceneSample, settings: Sequence[Settings]) -> list[BodyLoad]:
+    """Return the loads of an island's bodies. settings: of these bodies."""
+    return [BodyLoad.of(one, sample.bodies[k].external_forces) for k, one in zip(island.bodies, settings, strict=True)]

@@ -1,4 +1,4 @@
-"""Poses: positions and rotations that an animated scene prescribes for the nodes."""
+"""Poses: positions, rotations and loads that an animated scene prescribes for the nodes."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ..system.history import History
 from ..system.inputs import BlockInputs, Inputs, NoReferenceMotion, ReferenceMotion
 from ..system.state import State
 from .assembly import Assembly, Island
+from .body_forces import BodyLoad
 from .contact_setup import ContactSample, contact_inputs
 
 
@@ -28,6 +29,7 @@ class BlockPose:
     rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
     contact: samples of the body and the colliders; None if contact is impossible.
     contraction: of its fibres, relative to their length.
+    load: external forces; None for anchors.
     """
 
     targets: Array
@@ -35,10 +37,16 @@ class BlockPose:
     positions: Array | None = None
     contact: ContactSample | None = None
     contraction: float = 0.0
+    load: BodyLoad | None = None
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
 """Poses of the blocks of each island."""
+
+
+def loads_of(poses: tuple[BlockPose, ...]) -> list[BodyLoad]:
+    """Return the loads of the bodies among an island's blocks."""
+    return [one.load for one in poses if one.load is not None]
 
 
 class PoseEvaluator:
@@ -62,10 +70,11 @@ class PoseEvaluator:
         targets = model.pins(surface)
         contact = (sample.bodies[body], sample.colliders) if self._scene.has_contact else None
         contraction = sample.settings[body].contraction_fraction
+        load = BodyLoad.of(sample.settings[body], sample.bodies[body].external_forces)
         return (
-            BlockPose(targets, *model.nodes.local_frames(surface), contact, contraction)
+            BlockPose(targets, *model.nodes.local_frames(surface), contact, contraction, load)
             if self._references[body] == ReferenceChoice.MESH
-            else BlockPose(targets, contact=contact, contraction=contraction)
+            else BlockPose(targets, contact=contact, contraction=contraction, load=load)
         )
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:

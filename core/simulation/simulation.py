@@ -33,12 +33,12 @@ from ..system.system import System
 from ..system.weave_term import has_weave
 from . import start
 from .assembly import Assembly, Island, ProgressCallback, build_assembly, no_progress
-from .body_forces import FieldAccelerations, external_forces_of, with_accelerations
+from .body_forces import FieldAccelerations, with_mean_accelerations
 from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
-from .poses import Pose, PoseEvaluator
+from .poses import Pose, PoseEvaluator, loads_of
 from .sampling import FrameInputs, sample_frame
 from .statics import StaticSolver, is_constrained
 
@@ -240,11 +240,11 @@ class Simulation:
                     self.pose_evaluator.step_inputs(island, pose[k], next_pose[k]),
                     h,
                 )
-                inputs = with_accelerations(
+                inputs = with_mean_accelerations(
                     island,
                     contracted_inputs,
-                    island_settings,
-                    external_forces_of(island, sample),
+                    loads_of(pose[k]),
+                    loads_of(next_pose[k]),
                     self.scene.gravity,
                     FieldAccelerations(island, island_state, island_settings, sample.frame, h),
                 )

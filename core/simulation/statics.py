@@ -24,7 +24,7 @@ from ..system.inputs import without_contact
 from ..system.state import State
 from ..system.system import assemble_system
 from .assembly import Assembly, Island, rebuild_islands
-from .body_forces import FieldAccelerations, external_forces_of, with_accelerations, with_gravity
+from .body_forces import FieldAccelerations, body_loads, with_accelerations, with_gravity
 from .inverse_statics import can_change_rest_shape, solve_rest_shape
 from .poses import PoseEvaluator
 from .stepper_choice import has_net, make_stepper, yarn_dials
@@ -208,11 +208,10 @@ class StaticSolver:
         """
         island_data = self.islands[island]
         initial = self._pose_evaluator.animated_state(island_data, sample) if state is None else state
-        outside = external_forces_of(island_data, sample)
-        gravity = self._scene.gravity
+        loads = body_loads(island_data, sample, self._settings(island_data))
         pin_inputs = self._pose_evaluator.stationary_inputs(island_data, sample)
         pin_inputs = pin_inputs if with_contact else without_contact(pin_inputs)
-        inputs = with_accelerations(island_data, pin_inputs, self._settings(island_data), outside, gravity, fields)
+        inputs = with_accelerations(island_data, pin_inputs, loads, self._scene.gravity, fields)
         # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
         yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()
@@ -256,7 +255,7 @@ class StaticSolver:
         while True:
             # At rest, there is no velocity relative to the air.
             fields = FieldAccelerations(island_data, current, island_settings, sample.frame, 1.0 / self._scene.fps)
-            if current is state and not fields.is_active(island_settings, external_forces_of(island_data, sample)):
+            if current is state and not fields.is_active(body_loads(island_data, sample, island_settings)):
                 return state
             after = self.solve_equilibrium(island, sample, factors, current, fields, with_contact=True)
             move = float(np.abs(after.positions - current.positions).max())
