@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import cli, live
+from .blender import geometry_nodes
 from .live import background_render, main_thread
 from .live import handlers as live_handlers
 from .model import (
@@ -39,8 +40,8 @@ from .ui.yarns import operators as weave_operators
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, object_index, save_handlers, cache_status, bake_changes, pieces, background_render, live_handlers,
-    main_thread, idle_resimulation,
+    registry, geometry_nodes, object_index, save_handlers, cache_status, bake_changes, pieces, background_render,
+    live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

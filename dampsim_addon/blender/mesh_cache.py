@@ -9,7 +9,7 @@ import bpy
 import numpy as np
 
 from ...core import SceneError
-from .modifiers import DEFORMING, can_change_topology, deform_stack
+from .modifiers import can_change_topology, deform_stack, is_deforming
 
 
 def pc2_header(vertices: int, first: float, samples: int) -> bytes:
@@ -55,7 +55,7 @@ def _index_after_deform_stack(obj: bpy.types.Object, stack: list[bpy.types.Modif
     for number, modifier in enumerate(stack[index:], index + 1):
         if can_change_topology(modifier) and (modifier.show_viewport or modifier.show_render):
             break
-        if modifier.type in DEFORMING:
+        if is_deforming(modifier):
             index = number
     return index
 

@@ -7,7 +7,7 @@ import bpy
 from ...core import MeshError
 from ...core.base.wording import format_count
 from .animation import animated_paths
-from .modifiers import DEFORMING, deform_stack, topology_modifiers
+from .modifiers import deform_stack, is_deforming, topology_modifiers
 
 # Numbers of vertices, edges and faces.
 MeshCounts = tuple[int, int, int]
@@ -40,7 +40,7 @@ def _likely_culprit(obj: bpy.types.Object) -> bpy.types.Modifier:
     stack, changing = deform_stack(obj), topology_modifiers(obj)
     keyed = [m for m in changing if any(path.startswith(f'modifiers["{m.name}"]') for path in animated_paths(obj))]
     after_deformation = [
-        m for k, m in enumerate(stack) if m in changing and any(one.type in DEFORMING for one in stack[:k])
+        m for k, m in enumerate(stack) if m in changing and any(is_deforming(one) for one in stack[:k])
     ]
     suspects = [m for m in (after_deformation or changing) if m.type not in _CONNECTIVITY_ONLY_TYPES]
     return next(iter([*keyed, *reversed(suspects), *reversed(changing)]))

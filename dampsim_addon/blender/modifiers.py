@@ -7,49 +7,18 @@ from collections.abc import Collection
 import bpy
 
 from .dampsim_names import is_dampsim_name
+from .geometry_nodes import modifier_effect
+from .movers import MODIFIER_EFFECTS, ModifierEffect, is_moving_ocean, modifier_type_effect, moves_on_its_own
 
-# Types that move vertices and keep the topology. Pins follow these.
-DEFORMING = frozenset(
-    {
-        "ARMATURE",
-        "CAST",
-        "CORRECTIVE_SMOOTH",
-        "CURVE",
-        "DISPLACE",
-        "HOOK",
-        "LAPLACIANDEFORM",
-        "LAPLACIANSMOOTH",
-        "LATTICE",
-        "MESH_CACHE",
-        "MESH_DEFORM",
-        "MESH_SEQUENCE_CACHE",
-        "SHRINKWRAP",
-        "SIMPLE_DEFORM",
-        "SMOOTH",
-        "SURFACE_DEFORM",
-        "VERTEX_WEIGHT_EDIT",
-        "VERTEX_WEIGHT_MIX",
-        "VERTEX_WEIGHT_PROXIMITY",
-        "VOLUME_DISPLACE",
-        "WARP",
-        "WAVE",
-    }
-)
-# Types that keep the topology, or run a simulation of their own. All others may change the topology.
-_TOPOLOGY_PRESERVING = DEFORMING | {
-    "CLOTH",
-    "COLLISION",
-    "DATA_TRANSFER",
-    "DYNAMIC_PAINT",
-    "NORMAL_EDIT",
-    "PARTICLE_SYSTEM",
-    "SOFT_BODY",
-    "SURFACE",
-    "TRIANGULATE",
-    "UV_PROJECT",
-    "UV_WARP",
-    "WEIGHTED_NORMAL",
-}
+# Types that always move vertices and keep the topology. Pins follow these. See also is_deforming().
+DEFORMING = frozenset(name for name, effect in MODIFIER_EFFECTS.items() if effect is ModifierEffect.MOVES)
+
+
+def is_deforming(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier moves vertices over time and keeps the topology, so that pins follow it."""
+    if modifier.type == "NODES":
+        return modifier_effect(modifier).keeps_topology and moves_on_its_own(modifier)
+    return modifier.type in DEFORMING or is_moving_ocean(modifier)
 
 
 def deform_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
@@ -58,13 +27,19 @@ def deform_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy
     muted: names of modifiers that count as visible, although they are temporarily switched off.
     """
     visible = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_dampsim_name(m.name)]
-    last = max((k for k, m in enumerate(visible) if m.type in DEFORMING or m.type == "MIRROR"), default=-1)
+    last = max((k for k, m in enumerate(visible) if is_deforming(m) or m.type == "MIRROR"), default=-1)
     return visible[: last + 1]
 
 
 def can_change_topology(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier may add or remove vertices."""
-    return modifier.type not in _TOPOLOGY_PRESERVING
+    if modifier.type == "NODES":
+        return not modifier_effect(modifier).keeps_topology
+    if modifier.type == "OCEAN":
+        return bool(modifier.geometry_mode == "GENERATE")
+    if modifier.type in MODIFIER_EFFECTS:
+        return MODIFIER_EFFECTS[modifier.type] is ModifierEffect.GENERATES or modifier.type == "FLUID"
+    return True
 
 
 def topology_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
@@ -72,15 +47,49 @@ def topology_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> li
     return [m for m in deform_stack(obj, muted) if can_change_topology(m)]
 
 
-def simulated_topology_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+def simulated_topology_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
     """Return the topology-changing modifiers whose vertices are simulated; if none, the mesh's own vertices are.
 
     Shape keys act before all modifiers. A bake to shape keys can therefore leave out subdivided vertices, but not the
-    half that a Mirror adds.
+    half that a Mirror adds.  muted: see deform_stack().
     """
-    found = topology_modifiers(obj)
+    found = topology_modifiers(obj, muted)
     mirrors = any(modifier.type == "MIRROR" for modifier in found)
     return found if mirrors or not obj.dampsim.bakes_to_keys else []
+
+
+def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
+    """Return the modifiers whose effect the simulation feels: those of the deform stack that keep the topology.
+
+    If generated vertices are simulated, the whole deform stack counts.  muted: see deform_stack().
+    """
+    stack = deform_stack(obj, muted)
+    if simulated_topology_modifiers(obj, muted):
+        return stack
+    return [m for m in stack if not can_change_topology(m) and _is_evaluated_with_deformation(m)]
+
+
+def _is_evaluated_with_deformation(modifier: bpy.types.Modifier) -> bool:
+    if modifier.type in ("NODES", "OCEAN"):
+        return True
+    return modifier_type_effect(modifier.type) in (ModifierEffect.MOVES, ModifierEffect.PREPARES)
+
+
+def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
+    """Return the modifiers that move vertices over time without being sampled, unless the user accepted them.
+
+    muted: see deform_stack().
+    """
+    sampled, accepted = sampled_modifiers(obj, muted), obj.dampsim.accepted_modifiers.split("\n")
+    return [
+        m
+        for m in obj.modifiers
+        if (m.show_viewport or m.name in muted)
+        and not is_dampsim_name(m.name)
+        and m not in sampled
+        and m.name not in accepted
+        and moves_on_its_own(m)
+    ]
 
 
 def modifier_settings(modifier: bpy.types.Modifier) -> list[object]:
@@ -105,4 +114,4 @@ def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:
 
 def has_deform_modifier(obj: bpy.types.Object) -> bool:
     """Return whether a visible modifier of the user moves vertices after the shape keys."""
-    return any(m.type in DEFORMING and m.show_viewport and not is_dampsim_name(m.name) for m in obj.modifiers)
+    return any(is_deforming(m) and m.show_viewport and not is_dampsim_name(m.name) for m in obj.modifiers)

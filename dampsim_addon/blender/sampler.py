@@ -15,7 +15,14 @@ from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
 from .dampsim_names import LIVE_MODIFIER, is_dampsim_name
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
-from .modifiers import DEFORMING, deform_stack, has_deform_modifier, simulated_topology_modifiers, trailing_solidify
+from .modifiers import (
+    can_change_topology,
+    has_deform_modifier,
+    is_deforming,
+    sampled_modifiers,
+    simulated_topology_modifiers,
+    trailing_solidify,
+)
 
 
 def mesh_positions(mesh: bpy.types.Mesh) -> SinglePrecisionArray:
@@ -96,7 +103,7 @@ class Sampler:
         self.changes_topology = bool(simulated_topology_modifiers(self.obj))
         solidify = trailing_solidify(self.obj)
         self.trailing_solidify = solidify.name if solidify else ""
-        sampled_names = [m.name for m in deform_stack(self.obj) if self.changes_topology or m.type in DEFORMING]
+        sampled_names = [m.name for m in sampled_modifiers(self.obj)]
         for modifier in self.obj.modifiers:
             if modifier.show_viewport and modifier.name not in sampled_names:
                 self._muted_modifiers.append(modifier.name)
@@ -150,21 +157,20 @@ class Sampler:
         return local_vertices(self.obj, self.view_layer)
 
     @contextmanager
-    def _without_deformation(self) -> Iterator[None]:
-        """Temporarily switch off the modifiers that move vertices."""
-        deforming = [m for m in self.obj.modifiers if m.show_viewport and m.type in DEFORMING]
+    def _without(self, modifiers: Sequence[bpy.types.Modifier]) -> Iterator[None]:
+        """Temporarily switch off some modifiers."""
         try:
-            for modifier in deforming:
+            for modifier in modifiers:
                 modifier.show_viewport = False
             self.view_layer.update()
             yield
         finally:
-            for modifier in deforming:
+            for modifier in modifiers:
                 modifier.show_viewport = True
 
     def undeformed_positions(self) -> Array:
-        """Return the vertices (v, 3) in the object's space, with shape keys but without deforming modifiers."""
-        with self._without_deformation():
+        """Return the vertices (v, 3) in the object's space, with shape keys but without sampled modifiers."""
+        with self._without([m for m in sampled_modifiers(self.obj) if not can_change_topology(m)]):
             return self.local_positions()
 
     def matrix(self) -> Array:
@@ -202,7 +208,7 @@ class Sampler:
         The mesh gives topology and vertex weights. Shape keys count, modifiers that move vertices do not.
         """
         self.set_frame(float(self.scene.frame_start))
-        with self._without_deformation():
+        with self._without([m for m in self.obj.modifiers if m.show_viewport and is_deforming(m)]):
             mesh = self.evaluated_mesh() if self.changes_topology else self.obj.data
             self.counts = count_elements(mesh) if self.changes_topology else None
             yield transform_points(self.matrix(), self.local_positions()), mesh

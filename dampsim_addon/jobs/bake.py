@@ -15,6 +15,7 @@ from ...core.base.wording import format_count
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from .. import live
+from ..blender.modifiers import unfelt_modifiers
 from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
@@ -44,7 +45,7 @@ class Result:
     bound: largest allowed error, m; None for exact targets.
     seconds: duration, s.
     helped: number of steps of the whole group that used a fallback.
-    touched: messages about pieces, contact and stretch.
+    touched: messages about pieces, contact, stretch, and motion that the simulation did not feel.
     rest, overshoot: measured settle time (frames) and overshoot (fraction of the previous swing) at the end of the
     shot. rest is None if the object does not come to rest.
     dialled_rest, dialled_overshoot: the same as set by the user. dialled_rest is None if nothing could be measured.
@@ -210,12 +211,20 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         touched=(
             *piece_messages(core_scene, obj.name),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
+            *_unfelt_messages(sampler),
         ),
     )
     result = _with_settling(result, obj, simulated)
     _store_result(obj, result, simulated.simulation)
     record_bake_inputs(obj, sampler.scene)
     return result
+
+
+def _unfelt_messages(sampler: Sampler) -> list[str]:
+    return [
+        f"{modifier.name} changes the mesh over time, which the simulation did not feel"
+        for modifier in unfelt_modifiers(sampler.obj, sampler.muted)
+    ]
 
 
 def _with_settling(result: Result, obj: bpy.types.Object, shot: _SimulatedShot) -> Result:

@@ -318,6 +318,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     baked_seconds: FloatProperty(options={"HIDDEN"})
     baked_helped: IntProperty(options={"HIDDEN"})
     baked_touched: StringProperty(options={"HIDDEN"})
+    accepted_modifiers: StringProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})
     swing: FloatProperty(
         name="Swing",

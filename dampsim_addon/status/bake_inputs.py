@@ -17,7 +17,7 @@ import numpy as np
 from ..blender.animation import user_fcurves
 from ..blender.dampsim_names import is_dampsim_name
 from ..blender.edge_attributes import marked_edges
-from ..blender.modifiers import DEFORMING, modifier_settings
+from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
@@ -53,8 +53,9 @@ def input_digests(
 
     for source in motion_sources(obj):
         _digest_motion(source, source == obj, add_digest, display_name)
+    felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
-        if modifier.type in (*DEFORMING, "MIRROR") and not is_dampsim_name(modifier.name):
+        if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_dampsim_name(modifier.name):
             add_digest(
                 f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
             )

@@ -63,6 +63,21 @@ def _thin(obj: bpy.types.Object) -> None:
     obj.modifiers.move(1, 0)
 
 
+def _building_itself(obj: bpy.types.Object) -> None:
+    modifier = obj.modifiers.new("Build", "BUILD")
+    modifier.frame_start, modifier.frame_duration = -10.0, 1.0
+
+
+def _soft(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Softbody", "SOFT_BODY")
+
+
+def _caged(obj: bpy.types.Object) -> None:
+    cage = bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage"))
+    bpy.context.scene.collection.objects.link(cage)
+    obj.parent, obj.parent_type = cage, "LATTICE"
+
+
 def _rate(obj: bpy.types.Object) -> None:
     obj.dampsim.baked, obj.dampsim.baked_fps = "SHAPE_KEYS", 25.0
 
@@ -195,6 +210,9 @@ CASES = {
     "finer": ("render", _finer, "1 level in viewports and 3", True),
     "unrendered": ("render", _unrendered, "Mirror is enabled only in viewports", True),
     "thin": ("solidify", _thin, "Solidify adds thickness only after", True),
+    "building itself": ("unfelt", _building_itself, "Build changes the mesh over time", True),
+    "soft": ("unfelt", _soft, "Use one simulation per mesh", True),
+    "caged": ("parent", _caged, "Cage deforms the mesh", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
@@ -239,8 +257,9 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
     return points, len(evaluated.data.polygons)
 
 
-# Each case with the number of a fix; four cases have a second one.
-FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in ("mirrored", "hidden", "pieces", "boneless")]
+# Each case with the number of a fix; some cases have a second one.
+_TWO_FIXES = ("mirrored", "hidden", "pieces", "boneless", "soft")
+FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 
 
 @pytest.mark.parametrize(("case", "way"), FIXES_TO_TEST)

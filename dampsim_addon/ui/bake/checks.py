@@ -162,6 +162,8 @@ CHECKS: dict[str, Check] = {
     "shown": modifier_checks.live_cannot_show,
     "render": modifier_checks.render_differs,
     "solidify": modifier_checks.thickness_after_simulation,
+    "unfelt": modifier_checks.unfelt_motion,
+    "parent": modifier_checks.deforming_parent,
     "rate": _changed_frame_rate,
     "size": _unusual_size,
     "coarse": _coarse_tetrahedra,

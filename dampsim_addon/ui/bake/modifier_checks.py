@@ -1,8 +1,9 @@
-"""Bake checks of modifiers that generate geometry. Their fixes keep the look of the mesh."""
+"""Bake checks of modifiers that generate geometry or move it unfelt. Their fixes keep the look of the mesh."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import bpy
 import numpy as np
@@ -15,7 +16,9 @@ from ...blender.modifiers import (
     simulated_topology_modifiers,
     topology_modifiers,
     trailing_solidify,
+    unfelt_modifiers,
 )
+from ...blender.movers import DEFORMING_PARENTS, ModifierEffect, convert_deforming_parent, modifier_type_effect
 from ...targets import PointCache
 from ..common.issue import Issue
 
@@ -132,4 +135,46 @@ def _apply_issue(problem: str, to_apply: Sequence[bpy.types.Modifier]) -> Issue:
         f"Apply {names}",
         lambda o, s: apply_modifiers(o, bpy.context.view_layer, modifiers_safe_to_apply(o, kind)),
         f"Convert {geometry} to real vertices, with shape keys and weights. The look does not change",
+    )
+
+
+def unfelt_motion(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report modifiers that move or replace vertices over time, but are not sampled."""
+    found = unfelt_modifiers(obj)
+    if not found:
+        return None
+    names = ", ".join(m.name for m in found)
+    accept = Issue("", "Play It After" if len(found) == 1 else "Play Them After", _accept_unfelt,
+                   f"Apply {names} to the simulated mesh at each frame, and hide this message")  # fmt: skip
+    if any(modifier_type_effect(m.type) is ModifierEffect.SIMULATES for m in found):
+        text = f"{names} would move the mesh after the simulation, which does not feel it. Use one simulation per mesh"
+        return Issue(text, f"Disable {names}", _disable_unfelt, f"Switch off {names} in viewports and renders", accept)
+    text = f"{names} changes" if len(found) == 1 else f"{names} change"
+    text = f"{text} the mesh over time, which the simulation does not feel"
+    if obj.dampsim.bakes_to_keys and found[0] in deform_stack(obj):
+        file_fix = _bake_to_file(f"{text}. Bake to a file to include it")
+        return replace(file_fix, alternative=accept)
+    return Issue(text, accept.button_label, accept.fix, accept.tooltip)
+
+
+def _accept_unfelt(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    names = [*obj.dampsim.accepted_modifiers.split("\n"), *(m.name for m in unfelt_modifiers(obj))]
+    obj.dampsim.accepted_modifiers = "\n".join(name for name in dict.fromkeys(names) if name in obj.modifiers)
+
+
+def _disable_unfelt(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    for modifier in unfelt_modifiers(obj):
+        modifier.show_viewport = modifier.show_render = False
+
+
+def deforming_parent(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a parent that deforms the mesh without a modifier, whose effect a bake to shape keys would double."""
+    if obj.parent is None or DEFORMING_PARENTS.get(obj.parent_type) != obj.parent.type:
+        return None
+    label = obj.parent.type.title()
+    return Issue(
+        f"{obj.parent.name} deforms the mesh by its parent type {label}, which bakes cannot reproduce",
+        f"Convert to {label} Modifier",
+        lambda o, s: convert_deforming_parent(o),
+        "Deform the mesh by a modifier instead of the parent type. The look does not change",
     )

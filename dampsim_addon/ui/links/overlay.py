@@ -13,7 +13,7 @@ from mathutils.kdtree import KDTree
 from ....core import Array, Index
 from ....core.geometry.mesh.affine import transform_points
 from ... import live
-from ...blender.modifiers import DEFORMING, simulated_topology_modifiers
+from ...blender.modifiers import DEFORMING, has_deform_modifier, simulated_topology_modifiers
 from ...blender.sampler import mesh_positions
 from ...model.links import anchor_matrix, has_bone, is_target_deleted
 from ...session import SessionState
@@ -138,7 +138,7 @@ def _displayed_vertices(obj: bpy.types.Object, indices: Index, view_layer: bpy.t
     live_vertices = live.displayed_vertices(obj, bpy.context.scene)
     if live_vertices is not None:
         return live_vertices[indices].astype(float)
-    if any(modifier.type in DEFORMING for modifier in obj.modifiers if modifier.show_viewport):
+    if has_deform_modifier(obj):
         return None
     return _shape_key_mix(obj, indices)
 

@@ -1,0 +1,159 @@
+"""Effect of Geometry Nodes on a mesh, read from the node tree without evaluating it.
+
+An unknown node may change the topology, so new nodes of Blender are never trusted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from ..session import SessionState, Subscriber
+
+# Nodes that keep the vertices and their order, and leave positions as they are.
+_KEEPING_NODES = {
+    "CaptureAttribute", "FlipFaces", "RealizeInstances", "RemoveAttribute", "ReplaceMaterial", "SetGeometryName",
+    "SetID", "SetMaterial", "SetMaterialIndex", "SetMeshNormal", "SetShadeSmooth", "StoreNamedAttribute",
+    "ToolSetFaceSet", "ToolSetSelection",
+}  # fmt: skip
+# Nodes that keep the vertices and their order, and move them.
+_MOVING_NODES = {"SetPosition", "Transform", "TransformGeometry", "ScaleElements"}
+# Nodes that choose between inputs, or repeat other nodes. They are followed to all of their inputs.
+_BRANCHING_NODES = {
+    "Switch", "IndexSwitch", "MenuSwitch", "RepeatInput", "RepeatOutput", "SimulationInput", "SimulationOutput",
+    "Viewer", "Warning",
+}  # fmt: skip
+_SIMULATION_NODES = {"SimulationInput", "SimulationOutput"}
+# Nodes whose result may differ between frames although nothing in the tree is animated.
+_TIME_NODES = {
+    *_SIMULATION_NODES, "InputSceneTime", "InputActiveCamera", "CameraInfo", "ViewportTransform", "SelfObject",
+    "BoneInfo", "Bake", "ImportCSV", "ImportOBJ", "ImportPLY", "ImportSTL", "ImportText", "ImportVDB",
+}  # fmt: skip
+# Sockets whose value is a datablock that may move or change.
+_DATABLOCK_SOCKETS = {"OBJECT", "COLLECTION", "IMAGE", "TEXTURE"}
+_PREFIX = "GeometryNode"
+
+
+@dataclass(frozen=True)
+class NodeEffect:
+    """Effect of a node tree on the mesh that enters it.
+
+    keeps_topology: whether the vertices certainly stay the same ones.  moves_points: whether it may move them.
+    changes_over_time: whether the tree itself may give another result at another frame.
+    has_simulation: whether it contains a simulation zone.  images: whether it reads images or files.
+    """
+
+    keeps_topology: bool
+    moves_points: bool
+    changes_over_time: bool
+    has_simulation: bool
+    reads_files: bool
+
+
+_NO_EFFECT = NodeEffect(True, False, False, False, False)
+
+
+class NodeEffects(SessionState, dict[int, tuple[tuple[int, int], NodeEffect]]):
+    """Effects of node trees by session uid, with the numbers of nodes and links for which they are valid."""
+
+    survives_undo = False
+
+
+def node_effect(tree: Any) -> NodeEffect:
+    """Return the effect of a Geometry Nodes tree; None as a tree has no effect."""
+    if tree is None:
+        return _NO_EFFECT
+    memo, size = NodeEffects.current(), (len(tree.nodes), len(tree.links))
+    if memo.get(tree.session_uid, (None,))[0] != size:
+        memo[tree.session_uid] = size, _read_effect(tree)
+    return memo[tree.session_uid][1]
+
+
+def modifier_effect(modifier: Any) -> NodeEffect:
+    """Return the effect of a Geometry Nodes modifier, without its animated inputs."""
+    return node_effect(modifier.node_group)
+
+
+def _read_effect(tree: Any) -> NodeEffect:
+    keeps, moves = _trace(tree, ())
+    trees = list(_nested_trees(tree, set()))
+    names = {_short_name(node) for one in trees for node in one.nodes}
+    datablocks = [socket.type for one in trees for node in one.nodes for socket in _filled_sockets(node)]
+    changes = bool(datablocks) or bool(names & _TIME_NODES) or any(_is_animated(one) for one in trees)
+    reads_files = "IMAGE" in datablocks or any(name.startswith("Import") for name in names)
+    return NodeEffect(keeps, moves, changes, bool(names & _SIMULATION_NODES), reads_files)
+
+
+def _is_animated(block: Any) -> bool:
+    data = block.animation_data
+    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)
+
+
+def _nested_trees(tree: Any, visited: set[int]) -> Iterator[Any]:
+    if tree is None or tree.session_uid in visited:
+        return
+    visited.add(tree.session_uid)
+    yield tree
+    for node in tree.nodes:
+        yield from _nested_trees(getattr(node, "node_tree", None), visited)
+
+
+def _filled_sockets(node: Any) -> Iterator[Any]:
+    for socket in node.inputs:
+        if socket.type in _DATABLOCK_SOCKETS and getattr(socket, "default_value", None) is not None:
+            yield socket
+
+
+def _short_name(node: Any) -> str:
+    return str(node.bl_idname).removeprefix(_PREFIX)
+
+
+def _trace(tree: Any, outer_trees: tuple[int, ...]) -> tuple[bool, bool]:
+    """Follow the geometry from the output of a tree back to its input: (keeps the topology, moves points)."""
+    output = next((n for n in tree.nodes if n.bl_idname == "NodeGroupOutput" and n.is_active_output), None)
+    if output is None or tree.session_uid in outer_trees:
+        return False, True
+    # `socket.links` searches all links of the tree at each access.
+    sources = defaultdict[tuple[str, str], list[Any]](list)
+    for link in tree.links:
+        if not link.is_muted:
+            sources[link.to_node.name, link.to_socket.identifier].append(link.from_node)
+    first = next((socket for socket in output.inputs if socket.type == "GEOMETRY"), None)
+    queue = [] if first is None else list(sources[output.name, first.identifier])
+    keeps, moves, visited = len(queue) == 1, False, set[str]()
+    while queue:
+        node = queue.pop()
+        if node.name in visited or node.bl_idname == "NodeGroupInput":
+            continue
+        visited.add(node.name)
+        node_keeps, node_moves = _node_effect(node, (*outer_trees, tree.session_uid))
+        inputs = [s for s in node.inputs if s.type == "GEOMETRY" or node.bl_idname == "NodeReroute"]
+        links = [sources[node.name, socket.identifier] for socket in inputs]
+        # A node without geometry at its input makes new geometry, and two links are joined.
+        keeps = keeps and node_keeps and all(len(one) <= 1 for one in links) and any(links)
+        moves = moves or node_moves
+        queue += [source for one in links for source in one]
+    return keeps, moves or not keeps
+
+
+def _node_effect(node: Any, outer_trees: tuple[int, ...]) -> tuple[bool, bool]:
+    name = _short_name(node)
+    if node.mute or node.bl_idname == "NodeReroute" or name in _KEEPING_NODES | _BRANCHING_NODES | {"JoinGeometry"}:
+        return True, name in _SIMULATION_NODES
+    if name in _MOVING_NODES:
+        return True, True
+    inner = getattr(node, "node_tree", None)
+    return (False, True) if inner is None else _trace(inner, outer_trees)
+
+
+def _forget_edited_trees(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    memo = NodeEffects.current()
+    if memo and (depsgraph is None or any(isinstance(u.id, bpy.types.NodeTree) for u in depsgraph.updates)):
+        memo.clear()
+
+
+SUBSCRIBER = Subscriber("geometry_nodes", {"depsgraph_update_post": _forget_edited_trees})

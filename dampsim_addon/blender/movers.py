@@ -1,0 +1,165 @@
+"""Registry of everything in Blender that can move the vertices of an object, and whether the simulation feels it.
+
+Transforms are always felt: samples are taken from the evaluated matrix, so that any parent, constraint, driver, NLA
+strip or rigid body counts, also of future versions. Modifiers need a choice, because some of them act after the
+simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any
+
+import bpy
+
+from .animation import animated_paths
+from .geometry_nodes import modifier_effect
+
+
+class ModifierEffect(Enum):
+    """Effect of a type of modifier on the simulated vertices."""
+
+    # Moves vertices and keeps the topology: felt.
+    MOVES = "moves"
+    # Changes weights, texture coordinates, normals or faces that a later modifier may use: felt through that one.
+    PREPARES = "prepares"
+    # May add or remove vertices: felt where its vertices are simulated, otherwise reported if it changes over time.
+    GENERATES = "generates"
+    # Runs a simulation of Blender with a cache on the same mesh: reported.
+    SIMULATES = "simulates"
+    # Moves no vertex.
+    NONE = "none"
+
+
+MODIFIER_EFFECTS = {
+    **dict.fromkeys(
+        (
+            "ARMATURE", "CAST", "CORRECTIVE_SMOOTH", "CURVE", "DISPLACE", "HOOK", "LAPLACIANDEFORM", "LAPLACIANSMOOTH",
+            "LATTICE", "MESH_CACHE", "MESH_DEFORM", "MESH_SEQUENCE_CACHE", "SHRINKWRAP", "SIMPLE_DEFORM", "SMOOTH",
+            "SURFACE_DEFORM", "VERTEX_WEIGHT_EDIT", "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "VOLUME_DISPLACE",
+            "WARP", "WAVE",
+        ),
+        ModifierEffect.MOVES,
+    ),
+    **dict.fromkeys(
+        ("DATA_TRANSFER", "NORMAL_EDIT", "TRIANGULATE", "UV_PROJECT", "UV_WARP", "WEIGHTED_NORMAL"),
+        ModifierEffect.PREPARES,
+    ),
+    **dict.fromkeys(
+        (
+            "ARRAY", "BEVEL", "BOOLEAN", "BUILD", "DECIMATE", "EDGE_SPLIT", "EXPLODE", "MASK", "MESH_TO_VOLUME",
+            "MIRROR", "MULTIRES", "NODES", "OCEAN", "PARTICLE_INSTANCE", "REMESH", "SCREW", "SKIN", "SOLIDIFY",
+            "SUBSURF", "VOLUME_TO_MESH", "WELD", "WIREFRAME",
+        ),
+        ModifierEffect.GENERATES,
+    ),
+    **dict.fromkeys(("CLOTH", "DYNAMIC_PAINT", "FLUID", "SOFT_BODY"), ModifierEffect.SIMULATES),
+    **dict.fromkeys(("COLLISION", "PARTICLE_SYSTEM", "SURFACE"), ModifierEffect.NONE),
+}  # fmt: skip
+# Types that change over time although nothing of them is animated.
+_TIMED_TYPES = {"BUILD", "EXPLODE", "PARTICLE_INSTANCE"}
+# Surfaces of Dynamic Paint that move vertices.
+_MOVING_SURFACES = {"DISPLACE", "WAVE"}
+
+# Types of parents that deform the mesh as a modifier would, with the type of the parent object.
+DEFORMING_PARENTS = {"ARMATURE": "ARMATURE", "LATTICE": "LATTICE"}
+
+
+def modifier_type_effect(modifier_type: str) -> ModifierEffect:
+    """Return the effect of a type. A type that this version does not know counts as a simulation, so it is reported."""
+    return MODIFIER_EFFECTS.get(modifier_type, ModifierEffect.SIMULATES)
+
+
+def is_moving_ocean(modifier: Any) -> bool:
+    """Return whether a modifier is an Ocean that displaces the vertices of the mesh."""
+    return bool(modifier.type == "OCEAN" and modifier.geometry_mode == "DISPLACE")
+
+
+def moves_on_its_own(modifier: Any) -> bool:
+    """Return whether a modifier may move or replace vertices over time, apart from the motion of its input."""
+    effect = modifier_type_effect(modifier.type)
+    if modifier.type == "NODES":
+        nodes = modifier_effect(modifier)
+        return nodes.moves_points and changes_over_time(modifier)
+    if effect is ModifierEffect.GENERATES:
+        return modifier.type in _TIMED_TYPES or changes_over_time(modifier)
+    if modifier.type == "DYNAMIC_PAINT":
+        canvas = modifier.canvas_settings
+        return canvas is not None and any(s.surface_type in _MOVING_SURFACES for s in canvas.canvas_surfaces)
+    if modifier.type == "FLUID":
+        return bool(modifier.fluid_type == "DOMAIN")
+    return effect is ModifierEffect.SIMULATES
+
+
+def changes_over_time(modifier: Any) -> bool:
+    """Return whether a modifier is animated, or refers to objects that may move."""
+    prefix = f'modifiers["{bpy.utils.escape_identifier(modifier.name)}"]'
+    if any(path.startswith(prefix) for path in animated_paths(modifier.id_data)):
+        return True
+    if modifier.type == "NODES" and modifier_effect(modifier).changes_over_time:
+        return True
+    own = modifier.id_data
+    return any(can_move(one, {own.session_uid}) for one in referenced_objects(modifier) if one != own)
+
+
+def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
+    """Iterate over the objects that a modifier or constraint refers to, also by a collection."""
+    values = [getattr(struct, p.identifier) for p in struct.bl_rna.properties if p.type == "POINTER"]
+    values += [target.target for target in getattr(struct, "targets", ())]
+    if getattr(struct, "type", "") == "NODES":
+        values += _node_inputs(struct)
+    for value in values:
+        if isinstance(value, bpy.types.Object):
+            yield value
+        elif isinstance(value, bpy.types.Collection):
+            yield from value.all_objects
+
+
+def _node_inputs(modifier: Any) -> list[Any]:
+    """Return the datablocks among the inputs of a Geometry Nodes modifier."""
+    # Blender 5.2 stores the inputs in a property group instead of custom properties.
+    group = getattr(modifier, "properties", None)
+    inputs = getattr(group, "inputs", group)
+    found = [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
+    for prop in inputs.bl_rna.properties if inputs is not None else ():
+        value = getattr(inputs, prop.identifier)
+        found.append(getattr(value, "value", value))
+    return [value for value in found if isinstance(value, bpy.types.ID)]
+
+
+def convert_deforming_parent(obj: bpy.types.Object) -> None:
+    """Replace the deformation by a parent of DEFORMING_PARENTS by a modifier before all others."""
+    parent: Any = obj.parent
+    modifier: Any = obj.modifiers.new(parent.type.title(), parent.type)
+    modifier.object = parent
+    if parent.type == "ARMATURE":
+        # Blender's parent type uses both.
+        modifier.use_vertex_groups = modifier.use_bone_envelopes = True
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    obj.parent_type = "OBJECT"
+
+
+def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
+    """Return whether an object may move or deform over time, judged without evaluation."""
+    visited = set() if visited is None else visited
+    if obj.session_uid in visited:
+        return False
+    visited.add(obj.session_uid)
+    blocks = (obj, obj.data, getattr(obj.data, "shape_keys", None))
+    if any(block is not None and _is_animated(block) for block in blocks):
+        return True
+    if obj.rigid_body is not None or any(moves_on_its_own(m) for m in obj.modifiers):
+        return True
+    bones = obj.pose.bones if obj.pose is not None else ()
+    constraints = [c for holder in (obj, *bones) for c in holder.constraints]
+    # Tracks of a camera solver and cached transforms move without another object.
+    if any(c.type in ("CAMERA_SOLVER", "FOLLOW_TRACK", "OBJECT_SOLVER", "TRANSFORM_CACHE") for c in constraints):
+        return True
+    others = [one for struct in (*constraints, *obj.modifiers) for one in referenced_objects(struct)]
+    return any(can_move(one, visited) for one in (*others, *([obj.parent] if obj.parent else [])))
+
+
+def _is_animated(block: Any) -> bool:
+    data = block.animation_data
+    return data is not None and (data.action is not None or len(data.drivers) > 0 or len(data.nla_tracks) > 0)

@@ -1,0 +1,349 @@
+"""Everything that moves an object is felt by the simulation, or reported above Bake with a fix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import new_scene, wobbler
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+FRAMES = (1, 2, 3, 5)
+MODIFIER_TYPES = [item.identifier for item in bpy.types.Modifier.bl_rna.properties["type"].enum_items]
+CONSTRAINT_TYPES = [item.identifier for item in bpy.types.Constraint.bl_rna.properties["type"].enum_items]
+# Types whose motion this test cannot provoke: they need a binding, a file, a volume or a particle system.
+UNPROVOKED = {
+    "COLLISION", "CORRECTIVE_SMOOTH", "DYNAMIC_PAINT", "EXPLODE", "FLUID", "LAPLACIANDEFORM", "LAPLACIANSMOOTH",
+    "MESH_CACHE", "MESH_DEFORM", "MESH_SEQUENCE_CACHE", "MULTIRES", "NODES", "NORMAL_EDIT", "PARTICLE_INSTANCE",
+    "PARTICLE_SYSTEM", "SURFACE", "SURFACE_DEFORM", "TRIANGULATE", "UV_PROJECT", "UV_WARP", "VERTEX_WEIGHT_EDIT",
+    "VERTEX_WEIGHT_MIX", "VERTEX_WEIGHT_PROXIMITY", "VOLUME_TO_MESH", "WEIGHTED_NORMAL", "DATA_TRANSFER", "EDGE_SPLIT",
+    "REMESH", "SKIN", "SUBSURF",
+}  # fmt: skip
+
+
+def sheet() -> bpy.types.Object:
+    """Return a bent grid that is simulated as cloth and pinned at one side."""
+    # The operator Add would take longer.
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=1.0)
+    obj = bpy.context.object
+    obj.name = "Sheet"
+    for vertex in obj.data.vertices:
+        vertex.co.z = 0.3 * vertex.co.x**2
+    obj.vertex_groups.new(name="Pin").add([v.index for v in obj.data.vertices if v.co.y > 0.4], 1.0, "REPLACE")
+    # Half of the weights lie between the two values that animate() gives to thresholds.
+    obj.vertex_groups.new(name="Part").add([0, 1, 2], 0.5, "REPLACE")
+    obj.dampsim.enabled, obj.dampsim.kind = True, "CLOTH"
+    obj.dampsim.pin_group, obj.dampsim.settle = "Pin", 6.0
+    return obj
+
+
+def helpers() -> list[bpy.types.Object]:
+    """Return moving objects of several types, as targets of modifiers and constraints."""
+    mesh = bpy.data.meshes.new("Target")
+    mesh.from_pydata([(-2, -2, 0), (2, -2, 0), (2, 2, 0), (-2, 2, 0), (0, 0, 1)], [], [(0, 1, 2, 3), (0, 1, 4)])
+    curve = bpy.data.curves.new("Path", "CURVE")
+    curve.splines.new("POLY").points.add(3)
+    for number, point in enumerate(curve.splines[0].points):
+        point.co = (number, 0.2 * number**2, 0.0, 1.0)
+    curve.use_path = True
+    cage = bpy.data.lattices.new("Cage")
+    cage.points[0].co_deform.x -= 2.0
+    data = (mesh, cage, curve, bpy.data.cameras.new("View"), None)
+    found = [bpy.data.objects.new(f"Helper {number}", one) for number, one in enumerate(data)]
+    for number, obj in enumerate(found):
+        bpy.context.scene.collection.objects.link(obj)
+        for frame, place in ((1, 0.1), (5, 0.9)):
+            obj.location = (place, 0.3 * place, 0.2 * place + 0.1 * number)
+            obj.keyframe_insert("location", frame=frame)
+    return found
+
+
+def animate(owner: Any, struct: Any, targets: list[bpy.types.Object]) -> None:
+    """Refer to moving objects, and animate each number of a modifier or constraint."""
+    for prop in struct.bl_rna.properties:
+        if prop.type == "POINTER" and not prop.is_readonly:
+            for target in targets:
+                try:
+                    setattr(struct, prop.identifier, target)
+                except TypeError:
+                    continue
+                if getattr(struct, prop.identifier) is not None:
+                    break
+        elif prop.type == "FLOAT" and not prop.is_readonly and not getattr(prop, "is_array", False):
+            low, high = prop.hard_min, prop.hard_max
+            for frame, value in ((1, 0.2), (5, 0.7)):
+                setattr(struct, prop.identifier, min(max(value, low), high))
+                if prop.is_animatable:
+                    owner.keyframe_insert(struct.path_from_id(prop.identifier), frame=frame)
+
+
+def add_moving_modifier(obj: bpy.types.Object, modifier_type: str) -> Any:
+    modifier: Any = obj.modifiers.new("Mover", modifier_type)
+    if modifier is None:
+        pytest.skip("this type is not for meshes")
+    values = {
+        "ARRAY": {"use_object_offset": True},
+        "BEVEL": {"limit_method": "NONE", "use_clamp_overlap": False},
+        "HOOK": {"vertex_group": "Pin"},
+        "MASK": {"vertex_group": "Part"},
+        "OCEAN": {"resolution": 4},
+    }
+    for name, value in values.get(modifier_type, {}).items():
+        setattr(modifier, name, value)
+    targets = helpers()
+    if modifier_type != "WAVE":
+        animate(obj, modifier, targets)
+    if modifier_type == "ARMATURE":
+        modifier.object = moving_rig()
+        obj.vertex_groups.new(name="Bone").add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+    if modifier_type == "ARRAY":
+        modifier.fit_type = "FIXED_COUNT"
+    if modifier_type == "WARP":
+        modifier.object_to = targets[-1]
+        targets[-1].animation_data_clear()
+    return modifier
+
+
+def moving_rig() -> bpy.types.Object:
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    bpy.context.scene.collection.objects.link(rig)
+    active = bpy.context.view_layer.objects.active
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    bone = rig.data.edit_bones.new("Bone")
+    bone.head, bone.tail = (0, 0, -1), (0, 0, 1)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = active
+    for frame, place in ((1, 0.0), (5, 0.4)):
+        rig.pose.bones["Bone"].location.x = place
+        rig.pose.bones["Bone"].keyframe_insert("location", frame=frame)
+    return rig
+
+
+def evaluated(obj: bpy.types.Object) -> np.ndarray:
+    mesh = obj.evaluated_get(bpy.context.view_layer.depsgraph).data
+    return np.array([v.co[:] for v in mesh.vertices])
+
+
+def shapes(obj: bpy.types.Object) -> list[np.ndarray]:
+    found = []
+    for frame in FRAMES:
+        bpy.context.scene.frame_set(frame)
+        found.append(evaluated(obj))
+    return found
+
+
+def differ(one: list[np.ndarray], two: list[np.ndarray]) -> bool:
+    return any(a.shape != b.shape or np.abs(a - b).max(initial=0.0) > 1e-4 for a, b in zip(one, two, strict=True))
+
+
+def moves(found: list[np.ndarray]) -> bool:
+    return differ(found[1:], [found[0]] * (len(found) - 1))
+
+
+def sampled_shapes(load: Load, obj: bpy.types.Object) -> list[np.ndarray]:
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    with load("dampsim_addon.blender.sampler").Sampler(scene, layer, obj) as sampler:
+        found = []
+        for frame in FRAMES:
+            sampler.set_frame(frame)
+            found.append(sampler.local_positions())
+    return found
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize("modifier_type", MODIFIER_TYPES)
+def test_each_modifier_is_felt_or_reported(load: Load, modifier_type: str, place: str) -> None:
+    scene = new_scene(5)
+    obj = sheet()
+    modifier = add_moving_modifier(obj, modifier_type)
+    if place == "first":
+        # A hook that does not move.
+        hook = obj.modifiers.new("Hook", "HOOK")
+        hook.object, hook.vertex_group = bpy.data.objects.new("Still", None), "Pin"
+        scene.collection.objects.link(hook.object)
+    truth = shapes(obj)
+    movers = load("dampsim_addon.blender.movers")
+    if modifier_type not in movers.MODIFIER_EFFECTS:
+        assert "unfelt" in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene), "a new type is reported"
+        return
+    assert moves(truth) or modifier_type in UNPROVOKED, "the test no longer provokes motion"
+    issues = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    found = [issue for name, issue in issues.items() if name in ("unfelt", "keys")]
+    felt = not differ(truth, sampled_shapes(load, obj))
+    assert felt or not moves(truth) or any(modifier.name in issue.text and issue.fixes for issue in found)
+    assert not (felt and moves(truth) and "unfelt" in issues), "a modifier that is felt is reported"
+
+
+def test_displacing_ocean_is_felt(load: Load) -> None:
+    new_scene(5)
+    obj = sheet()
+    modifier: Any = obj.modifiers.new("Ocean", "OCEAN")
+    modifier.geometry_mode, modifier.resolution = "DISPLACE", 4
+    for frame, time in ((1, 0.0), (5, 2.0)):
+        modifier.time = time
+        modifier.keyframe_insert("time", frame=frame)
+    assert moves(shapes(obj))
+    assert not differ(shapes(obj), sampled_shapes(load, obj))
+
+
+def node_group(*names: str, keyed: bool = True, **inputs: object) -> Any:
+    """Return a Geometry Nodes tree with some nodes in a row; the offset of a Set Position is animated."""
+    tree: Any = bpy.data.node_groups.new("Tree", "GeometryNodeTree")
+    for direction in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=direction, socket_type="NodeSocketGeometry")
+    last = tree.nodes.new("NodeGroupInput").outputs[0]
+    for name in names:
+        node = tree.nodes.new(name)
+        source = next(s for s in node.inputs if s.type == "GEOMETRY")
+        tree.links.new(last, source)
+        last = next(s for s in node.outputs if s.type == "GEOMETRY")
+        if name == "GeometryNodeSetPosition" and keyed:
+            vector = tree.nodes.new("ShaderNodeCombineXYZ")
+            tree.links.new(vector.outputs[0], node.inputs["Offset"])
+            for frame, value in ((1, 0.0), (2, 0.0), (5, 0.4)):
+                vector.inputs[0].default_value = value
+                vector.inputs[0].keyframe_insert("default_value", frame=frame)
+    tree.links.new(last, tree.nodes.new("NodeGroupOutput").inputs[0])
+    return tree
+
+
+NODE_CASES = {
+    "set position": (("GeometryNodeSetPosition",), True, "felt"),
+    "after attributes": (("GeometryNodeStoreNamedAttribute", "GeometryNodeSetPosition"), True, "felt"),
+    "subdivided": (("GeometryNodeSubdivideMesh", "GeometryNodeSetPosition"), True, "reported"),
+    "still": (("GeometryNodeSetPosition",), False, "still"),
+    "smooth by angle": (("GeometryNodeSetShadeSmooth",), False, "still"),
+    "unknown": (("GeometryNodeConvexHull", "GeometryNodeSetPosition"), True, "reported"),
+}
+
+
+@pytest.mark.parametrize("case", NODE_CASES)
+@pytest.mark.parametrize("hooked", [False, True])
+def test_geometry_nodes(load: Load, case: str, hooked: bool) -> None:
+    names, keyed, expected = NODE_CASES[case]
+    scene = new_scene(5)
+    obj = sheet()
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = node_group(*names, keyed=keyed)
+    if hooked:
+        hook = obj.modifiers.new("Hook", "HOOK")
+        hook.object, hook.vertex_group = bpy.data.objects.new("Still", None), "Pin"
+        scene.collection.objects.link(hook.object)
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene).get("unfelt")
+    assert (issue is not None) == (expected == "reported")
+    if expected == "felt":
+        assert not differ(shapes(obj), sampled_shapes(load, obj))
+    if expected == "reported":
+        assert len(issue.fixes) == 1 + hooked
+        before = shapes(obj)
+        assert bpy.ops.dampsim.mend(check="unfelt", way=0) == {"FINISHED"}
+        assert load("dampsim_addon.ui.bake.checks").find_issues(obj, scene) == {}
+        assert not differ(before, shapes(obj))
+        if hooked:
+            assert not differ(before, sampled_shapes(load, obj))
+
+
+def test_node_group_in_node_group(load: Load) -> None:
+    new_scene(5)
+    obj = sheet()
+    outer = node_group("GeometryNodeSetShadeSmooth")
+    group = outer.nodes.new("GeometryNodeGroup")
+    group.node_tree = node_group("GeometryNodeSetPosition")
+    source = next(n for n in outer.nodes if n.bl_idname == "GeometryNodeSetShadeSmooth")
+    output = next(n for n in outer.nodes if n.bl_idname == "NodeGroupOutput")
+    outer.links.new(source.outputs[0], group.inputs[0])
+    outer.links.new(group.outputs[0], output.inputs[0])
+    modifier: Any = obj.modifiers.new("Nodes", "NODES")
+    modifier.node_group = outer
+    assert moves(shapes(obj))
+    assert not differ(shapes(obj), sampled_shapes(load, obj))
+
+
+def test_unknown_modifier_is_reported(load: Load) -> None:
+    """A type of a later version counts as a simulation that is not felt."""
+    movers = load("dampsim_addon.blender.movers")
+    assert movers.modifier_type_effect("TYPE_OF_2031") is movers.ModifierEffect.SIMULATES
+
+
+@pytest.mark.parametrize("constraint_type", CONSTRAINT_TYPES)
+def test_each_constraint_is_felt(load: Load, constraint_type: str) -> None:
+    """Any constraint moves the evaluated matrix, from which samples are taken."""
+    scene = new_scene(5)
+    obj = sheet()
+    targets = helpers()
+    bpy.context.view_layer.objects.active = obj
+    try:
+        constraint: Any = obj.constraints.new(constraint_type)
+    except (TypeError, RuntimeError):
+        pytest.skip("this type is not for objects")
+    animate(obj, constraint, [targets[2], *targets])
+    truth = []
+    for frame in FRAMES:
+        scene.frame_set(frame)
+        truth.append(np.array(obj.evaluated_get(bpy.context.view_layer.depsgraph).matrix_world))
+    with load("dampsim_addon.blender.sampler").Sampler(scene, bpy.context.view_layer, obj) as sampler:
+        for frame, matrix in zip(FRAMES, truth, strict=True):
+            sampler.set_frame(frame)
+            np.testing.assert_array_equal(sampler.matrix(), matrix)
+
+
+def _lag(obj: bpy.types.Object) -> float:
+    """Return the largest distance along x that the free side is away from the pinned one, m."""
+    tip = [v.index for v in obj.data.vertices if v.co.y < -0.4]
+    pinned = [v.index for v in obj.data.vertices if v.co.y > 0.4]
+    lags = []
+    for frame in range(1, bpy.context.scene.frame_end + 1):
+        bpy.context.scene.frame_set(frame)
+        points = evaluated(obj) @ np.array(obj.matrix_world)[:3, :3].T + np.array(obj.matrix_world)[:3, 3]
+        lags.append(abs(points[tip, 0].mean() - points[pinned, 0].mean()))
+    return float(max(lags))
+
+
+@pytest.mark.slow
+def test_tip_lags_behind_geometry_nodes(load: Load, tmp_path: Path) -> None:
+    """The same motion by keyframes, by geometry nodes, and by those under a hook gives the same lag."""
+    lags = []
+    for way in ("keyframes", "nodes", "hooked"):
+        scene = new_scene(10)
+        obj = sheet()
+        obj.dampsim.cache_folder = str(tmp_path / way)
+        if way == "keyframes":
+            for frame, value in ((1, 0.0), (2, 0.0), (5, 0.4)):
+                obj.location.x = value
+                obj.keyframe_insert("location", frame=frame)
+        else:
+            modifier: Any = obj.modifiers.new("Nodes", "NODES")
+            modifier.node_group = node_group("GeometryNodeSetPosition")
+        if way == "hooked":
+            hook = obj.modifiers.new("Hook", "HOOK")
+            hook.object, hook.vertex_group = bpy.data.objects.new("Still", None), "Pin"
+            scene.collection.objects.link(hook.object)
+        bpy.context.view_layer.objects.active = obj
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        lags.append(_lag(obj))
+    assert lags[0] > 0.02
+    np.testing.assert_allclose(lags[1:], lags[0], rtol=0.02)
+
+
+def test_armature_as_deforming_parent(load: Load, tmp_path: Path) -> None:
+    scene = new_scene(5)
+    obj = wobbler(tmp_path)
+    rig = moving_rig()
+    obj.vertex_groups["Pin"].name = obj.dampsim.pin_group = "Bone"
+    obj.parent, obj.parent_type = rig, "ARMATURE"
+    bpy.context.view_layer.objects.active = obj
+    bpy.context.view_layer.update()
+    before = shapes(obj)
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["parent"]
+    assert "Rig deforms the mesh" in issue.text
+    assert bpy.ops.dampsim.mend(check="parent") == {"FINISHED"}
+    assert obj.modifiers[0].type == "ARMATURE"
+    assert not differ(before, shapes(obj))
+    assert "parent" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
