@@ -55,6 +55,11 @@ const JOB_TYPE = {
     ],
 };
 
+// Files and folders in the output folder.
+const OWN_NAMES = [
+    "units.json", "report.json", "report.json.lock", "log.txt", "cancel", "cache", "done", "index.html", "farm.csv",
+];
+
 function compileJob(job) {
     const settings = job.settings;
     const root = settings.output_path;
@@ -100,25 +105,26 @@ function bakeTask(settings, root, file, names, folder, objects, combination) {
     const place = path.join(root, folder);
     const args = [
         "bake", "--skip-done", "--failures-in-report", "--until-parent-ends",
-        "--cancel", path.join(root, "cancel"),
-        "--report", path.join(place, "report.json"),
-        "--output", path.join(place, plain(names[0]) + ".blend"),
-        "--cache", path.join(place, "cache"),
+        "--cancel=" + path.join(root, "cancel"),
+        "--report=" + path.join(place, "report.json"),
+        "--output=" + path.join(place, plain(names[0]) + ".blend"),
+        "--cache=" + path.join(place, "cache"),
     ];
+    // A value that begins with "-" has to be in the same argument as its option.
     for (const object of objects) {
-        args.push("--object", object);
+        args.push("--object=" + object);
     }
     for (const setting of combination) {
-        args.push("--set", setting);
+        args.push("--set=" + setting);
     }
     if (settings.frames) {
-        args.push("--frames", settings.frames);
+        args.push("--frames=" + settings.frames);
     }
     if (settings.target && settings.target !== "as the file says") {
-        args.push("--target", settings.target);
+        args.push("--target=" + settings.target);
     }
     if (settings.pictures > 0) {
-        args.push("--pictures", String(settings.pictures));
+        args.push("--pictures=" + String(settings.pictures));
     }
     const task = author.Task(names.join(" "), "blender");
     task.addCommand(author.Command("make-directory", {path: place}));
@@ -156,16 +162,23 @@ function combined(text) {
     return found;
 }
 
-// Returns a function that makes a unique valid folder name of each list of names.
+// Returns a function that makes a unique valid folder name of each list of names. Windows and macOS ignore case.
 function unique() {
     const taken = {};
     return (names) => {
         const folder = names.map(plain).join("/");
-        taken[folder] = (taken[folder] || 0) + 1;
-        return taken[folder] > 1 ? `${folder}_${taken[folder]}` : folder;
+        let found = folder;
+        for (let number = 2; taken["/" + found.toLowerCase()]; number++) {
+            found = `${folder}_${number}`;
+        }
+        taken["/" + found.toLowerCase()] = true;
+        return found;
     };
 }
 
+// Returns a name that every file system accepts: no device of Windows, no dot at either end, at most 100 characters.
 function plain(name) {
-    return name.replace(/[^A-Za-z0-9.,=+-]+/g, "_").replace(/^\.+/, "_");
+    const found = name.replace(/[^A-Za-z0-9.,=+-]+/g, "_").slice(0, 100).replace(/^\.+|\.+$/g, "_") || "_";
+    const isDevice = /^(con|prn|aux|nul|com[0-9]|lpt[0-9])(\.|$)/i.test(found);
+    return isDevice || OWN_NAMES.includes(found.toLowerCase()) ? "_" + found : found;
 }

@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Iterable
 
+from .untrusted_files import MAX_SHOWN, shown_text
+
 # Similarity, from 0 to 1, from which a name is suggested instead of an unknown one.
 _MIN_SIMILARITY = 0.6
 # Unknown names are answered with the list of all names only if it has at most this many entries.
@@ -87,13 +89,13 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> str:
 
     kind: of the name, with its article, such as 'a parameter'.
     """
-    known = list(names)
-    closest = closest_name(name, known)
+    known, shown = list(names), shown_text(name)
+    closest = closest_name(name[:MAX_SHOWN], known)
     if closest:
-        return f"'{name}' is not {kind}; did you mean '{closest}'?"
+        return f"{shown} is not {kind}; did you mean '{closest}'?"
     if known and len(known) <= _MAX_LISTED:
-        return f"'{name}' is not {kind}; choose one of {', '.join(known)}."
-    return f"'{name}' is not {kind}."
+        return f"{shown} is not {kind}; choose one of {', '.join(known)}."
+    return f"{shown} is not {kind}."
 
 
 def match_name(name: str, names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -21,13 +22,16 @@ from . import bake_commands, cache_commands, compare_commands, farm_commands, wa
 from .options import UsageError
 
 DONE, FAILED, USAGE, BUG = 0, 1, 2, 3
+_NEGATIVE_FRAMES = re.compile("-[0-9]+:.*")
 
 
 class _Parser(argparse.ArgumentParser):
     """Parser that raises UsageError, and suggests the closest command or option for an unknown one."""
 
     def error(self, message: str) -> Any:
-        raise UsageError(f"{self.prog}: {message}")
+        # argparse takes a value that begins with "-" for an option.
+        fix = "; for a value that begins with -, write OPTION=VALUE" if message.endswith("one argument") else ""
+        raise UsageError(f"{self.prog}: {message}{fix}")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         found, unknown = super().parse_known_args(args, namespace)
@@ -57,7 +61,7 @@ def main(argv: Sequence[str]) -> int:
     options = argparse.Namespace(command="", report=None)
     with contextlib.ExitStack() as exit_stack:
         try:
-            options = _parser().parse_args(list(argv))
+            options = _parser().parse_args(_with_negative_frames(argv))
             _check_report(options.report)
             # `farm --only` runs further commands.
             options.main = main
@@ -91,6 +95,17 @@ def main(argv: Sequence[str]) -> int:
             print(f"dampsim: {problem}. Please report it with the lines above", file=sys.stderr)
             _write_report(options, BUG, [], problem)
             return BUG
+
+
+def _with_negative_frames(argv: Sequence[str]) -> list[str]:
+    """Return the arguments with a negative value of --frames in one argument with its option."""
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1] == "--frames" and _NEGATIVE_FRAMES.fullmatch(word):
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def _check_report(path: str | None) -> None:

@@ -96,7 +96,9 @@ def set_frames(frames: str | None) -> None:
         start = end + 1
     if (scene.frame_start, scene.frame_end) != (start, end):
         scene.frame_start, scene.frame_end = previous_range
-        raise UsageError(f"dampsim: --frames {frames}: Blender does not allow these frame numbers")
+        raise UsageError(
+            f"dampsim: --frames {frames}: Blender does not allow these frame numbers; give numbers from 0 to 1048574"
+        )
 
 
 def progress_printer(name: str, options: argparse.Namespace) -> Callable[[Step], None]:

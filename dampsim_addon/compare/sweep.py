@@ -19,6 +19,7 @@ from ...core.measure import picture
 from ...core.measure.calibrate import release_test
 from ..blender.sampler import GroupSampler, Sampler
 from ..farm import report_file
+from ..farm.page import csv_text
 from ..live.liveness import check_displayable
 from ..model.groups import group_of
 from ..scene_reader.scene_builder import build_scene, check_object
@@ -242,7 +243,7 @@ def _write_file(path: Path, text: str, name: str) -> None:
 
 
 def _csv_table(rows: Sequence[SweepRow]) -> str:
-    cells = [_cells(row) for row in rows]
+    cells = [{**_cells(row), "problem": csv_text(row.problem)} for row in rows]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(cells[0]), lineterminator="\n")
     writer.writeheader()

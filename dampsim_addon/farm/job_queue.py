@@ -9,8 +9,10 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from ...core.base.untrusted_files import printable_text
 from . import report_file
 from .child import exit_reason
 from .shots import LOG, Unit
@@ -36,7 +38,7 @@ class JobQueue:
             if unit.is_done:
                 self.done_count += 1
                 self._print(unit, "already done")
-            elif not unit.file.is_file():
+            elif not _is_file(unit.file):
                 self._count_failure(
                     unit, f"{unit.file} does not exist; restore the file, or remove the shot from the list."
                 )
@@ -87,7 +89,7 @@ class JobQueue:
                 f"{unit.output} does not match the request; install DampSim {report_file.addon_version()} "
                 "on all machines."
             )
-        return found or f"{exit_reason(result)}; see {unit.folder / LOG}."
+        return found or f"{printable_text(exit_reason(result))}; see {unit.folder / LOG}."
 
     def _count_failure(self, unit: Unit, problem: str) -> None:
         self.failed_count += 1
@@ -104,6 +106,14 @@ class JobQueue:
         print(f"dampsim: [{summary}] {unit.label}: {text}", flush=True)
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        # Its name is too long for the file system, or its folder cannot be read.
+        return False
+
+
 def write_failure_report(unit: Unit, problem: str) -> None:
     """Write the report of a unit whose Blender process has left none."""
     content = {"command": "bake", "file": str(unit.file), "exit_code": 1, "problem": problem, "objects": []}
@@ -118,6 +128,6 @@ def problem_text(report: Mapping[str, Any] | None) -> str:
     """Return the reasons of a failure, one sentence each; '' without a failure or report."""
     if report is None or report.get("exit_code") == 0:
         return ""
-    objects = report.get("objects") or []
-    messages = [str(report.get("problem") or ""), *(str(entry.get("problem") or "") for entry in objects)]
+    entries = [report, *report.get("objects", ())]
+    messages = [printable_text(entry.get("problem", "")) for entry in entries]
     return " ".join(dict.fromkeys(text for text in messages if text)) or f"exit code {report.get('exit_code')}"

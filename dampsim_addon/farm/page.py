@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import html
 import io
-import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from ...core import DampSimError
+from ...core.base.untrusted_files import is_printable, printable_text, read_json
 from ...core.base.wording import format_bytes, format_count, format_metres, format_number
 from . import report_file
 from .job_queue import problem_text
@@ -22,6 +23,12 @@ from .shots import LOG, NO_WEDGE, REPORT, UNITS
 PAGE, TABLE = "index.html", "farm.csv"
 # Deviations above which a value is highlighted: settle time relative to Settle, and overshoot (absolute).
 _SETTLE_TOLERANCE, _BOUNCE_TOLERANCE = 0.2, 0.1
+# Characters with which spreadsheets begin a formula, also in their full-width forms.
+_FORMULA_STARTS = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
+# Part of the path of a unit's folder.
+_FOLDER_PART = re.compile(r"[A-Za-z0-9_,=+-][A-Za-z0-9_.,=+-]{0,150}")
+# Largest number of parts of that path: shot, wedge, object, and some more for other farms.
+_MAX_FOLDER_PARTS = 8
 
 
 class FolderError(DampSimError):
@@ -71,7 +78,7 @@ def write_page(folder: Path) -> list[FarmRow]:
     """Write index.html and farm.csv for a farm's folder, and return the rows in their order. Raises FolderError."""
     if not folder.is_dir():
         raise FolderError(f"{folder} is not a folder; give the output folder of a farm.")
-    rows = sorted((row for unit in _listed_units(folder) for row in _unit_rows(*unit)), key=lambda row: row.sort_key)
+    rows = sorted((row for unit in _listed_units(folder) for row in _unit_rows(unit)), key=lambda row: row.sort_key)
     try:
         report_file.write_atomically(folder / TABLE, _csv_table(rows))
         report_file.write_atomically(folder / PAGE, _html_page(rows, folder))
@@ -82,47 +89,91 @@ def write_page(folder: Path) -> list[FarmRow]:
     return rows
 
 
-def _listed_units(folder: Path) -> list[tuple[str, Path]]:
-    """Return label and folder of each unit, from the farm's list; without a list, from all reports in the folder."""
+def _listed_units(folder: Path) -> list[FarmRow]:
+    """Return a row without results for each unit, from the farm's list; without a list, for each report in the folder.
+
+    A damaged list, or an invalid entry of it, has a row with a problem.
+    """
+    fix = "Run the farm again."
     try:
-        listed = json.loads((folder / UNITS).read_text(encoding="utf-8"))
-        return [(str(one["label"]), folder / str(one["folder"])) for one in listed]
-    except (OSError, ValueError, KeyError, TypeError):
-        places = sorted(report.parent for report in folder.rglob(REPORT))
-    parts = {place: place.relative_to(folder).parts for place in places}
-    return [(" · ".join(part for part in parts[place] if part != NO_WEDGE), place) for place in places]
-
-
-def _unit_rows(label: str, folder: Path) -> list[FarmRow]:
-    report = report_file.read_report(folder / REPORT)
-    if report is None:
-        return [FarmRow(label, folder, "No report, because it was ended too early. Run the farm again.")]
-    output_paths = [Path(path) for path in (report.get("made_from") or {}).get("outputs", {})]
-    # The folder may have been moved, or a worker may have mounted it under another path.
-    outputs = [
-        path if path.exists() or not (folder / path.name).exists() else folder / path.name for path in output_paths
+        listed = read_json(folder / UNITS)
+        if not isinstance(listed, list):
+            raise ValueError("it is not a list")
+    except FileNotFoundError:
+        return _found_units(folder)
+    except (OSError, ValueError) as error:
+        return [
+            *_found_units(folder),
+            FarmRow(UNITS, folder, f"The list of units is damaged ({_reason(error)}). {fix}"),
+        ]
+    return [
+        FarmRow(printable_text(one["label"]), folder / one["folder"])
+        if _is_listed_unit(one)
+        else FarmRow(f"unit {number}", folder, f"Its entry in {UNITS} is damaged. {fix}")
+        for number, one in enumerate(listed, 1)
     ]
+
+
+def _is_listed_unit(entry: object) -> bool:
+    """Return whether an entry of the list has a label, and a folder inside the farm's folder."""
+    if not isinstance(entry, dict) or not all(isinstance(entry.get(key), str) for key in ("label", "folder")):
+        return False
+    parts = entry["folder"].split("/")
+    return len(parts) <= _MAX_FOLDER_PARTS and all(map(_FOLDER_PART.fullmatch, parts))
+
+
+def _found_units(folder: Path) -> list[FarmRow]:
+    """Return a row without results for each report in a folder."""
+    places = sorted(report.parent for report in folder.rglob(REPORT))
+    parts = {place: place.relative_to(folder).parts for place in places}
+    labels = [printable_text(" · ".join(part for part in parts[place] if part != NO_WEDGE)) for place in places]
+    return [FarmRow(label, place) for label, place in zip(labels, places, strict=True)]
+
+
+def _unit_rows(row: FarmRow) -> list[FarmRow]:
+    """Return the rows of a unit, one per object. row: without results. A missing or damaged report makes one row."""
+    label, folder = row.label, row.folder
+    if row.problem:
+        return [row]
+    try:
+        report = report_file.load_report(folder / REPORT)
+    except FileNotFoundError:
+        return [FarmRow(label, folder, "No report, because it was ended too early. Run the farm again.")]
+    except (OSError, ValueError) as error:
+        return [FarmRow(label, folder, f"Its {REPORT} is damaged ({_reason(error)}). Run the farm again.")]
+    work = report.get("made_from") or {}
+    # The folder may have been moved, or a worker may have mounted it under another path.
+    outputs = [folder / name for path in work.get("outputs", {}) if (name := _file_name(path))]
     output = next((path for path in outputs if path.suffix == ".blend"), None)
     picture = next((path for path in outputs if path.suffix == ".png"), None)
-    remarks = tuple(str(text) for text in report.get("remarks") or ())
-    entries = [entry for entry in report.get("objects") or [] if isinstance(entry, dict)]
-    problem = problem_text(report)
+    remarks = tuple(printable_text(text) for text in report.get("remarks", ()))
+    entries, problem = report.get("objects", []), printable_text(problem_text(report))
     if problem or not entries:
-        named = [str(entry.get("name")) for entry in entries if entry.get("problem")]
+        named = [printable_text(entry.get("name", "")) for entry in entries if entry.get("problem")]
         return [FarmRow(label, folder, problem or "nothing was baked", ", ".join(named), remarks=remarks)]
     return [
         _object_row(FarmRow(label, folder, output=output, picture=picture, remarks=remarks), entry) for entry in entries
     ]
 
 
+def _reason(error: OSError | ValueError) -> str:
+    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+
+
+def _file_name(path: str) -> str:
+    """Return the last part of a path of any system; '' if it is no file name."""
+    name = re.split(r"[\\/]", path)[-1]
+    return name if name.strip(".") and is_printable(name) else ""
+
+
 def _object_row(row: FarmRow, entry: Mapping[str, Any]) -> FarmRow:
-    remarks = [*row.remarks, *(str(text) for text in entry.get("touched") or ())]
+    remarks = [*row.remarks, *map(printable_text, entry.get("touched", ()))]
     if entry.get("helped"):
         remarks.append(f"violent motion; steps computed with a fallback: {entry['helped']}")
     return FarmRow(
-        row.label, row.folder, "", str(entry.get("name", "")), entry.get("rest"), entry.get("dialled_rest"),
-        entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"), entry.get("bound"),
-        int(entry.get("last", 0)) - int(entry.get("first", 0)) + 1, int(entry.get("size", 0)),
+        row.label, row.folder, "", printable_text(entry.get("name", "")), entry.get("rest"),
+        entry.get("dialled_rest"), entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"),
+        entry.get("bound"), entry.get("last", 0) - entry.get("first", 0) + 1, entry.get("size", 0),
         float(entry.get("seconds", 0.0)), row.output, row.picture, remarks,
     )  # fmt: skip
 
@@ -130,6 +181,11 @@ def _object_row(row: FarmRow, entry: Mapping[str, Any]) -> FarmRow:
 def _number_text(value: float | None, scale: float = 1.0) -> str:
     # Adding 0.0 turns -0.0 into 0.0.
     return "" if value is None else f"{scale * value + 0.0:.3g}"
+
+
+def csv_text(text: str) -> str:
+    """Return the text of a cell. An apostrophe in front keeps spreadsheets from evaluating it as a formula."""
+    return f"'{text}" if text.lstrip()[:1] in _FORMULA_STARTS else text
 
 
 def _csv_table(rows: Sequence[FarmRow]) -> str:
@@ -141,10 +197,10 @@ def _csv_table(rows: Sequence[FarmRow]) -> str:
     ])  # fmt: skip
     for row in rows:
         writer.writerow([
-            row.label, row.object, _number_text(row.rest), _number_text(row.dialled_rest),
+            csv_text(row.label), csv_text(row.object), _number_text(row.rest), _number_text(row.dialled_rest),
             _number_text(row.overshoot, 100.0), _number_text(row.dialled_overshoot, 100.0),
             _number_text(row.error, 1e3), _number_text(row.bound, 1e3), row.frames, row.size,
-            _number_text(row.seconds), row.problem, " ".join(row.remarks),
+            _number_text(row.seconds), csv_text(row.problem), csv_text(" ".join(row.remarks)),
         ])  # fmt: skip
     return text.getvalue()
 
@@ -175,7 +231,7 @@ def _html_page(rows: Sequence[FarmRow], folder: Path) -> str:
     size, seconds = sum(row.size for row in good), sum(row.seconds for row in good)
     count = f"{len(good)} baked" + (f", <span class=bad>{len(failed)} failed</span>" if failed else ", none failed")
     summary = f"{count} · {format_bytes(size)} · {_time_text(seconds)} computing time · worst first"
-    title = html.escape(folder.resolve().name)
+    title = html.escape(printable_text(folder.resolve().name))
     parts = [
         '<!doctype html>\n<html lang="en"><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width,initial-scale=1">',
@@ -232,11 +288,8 @@ def _table_row(row: FarmRow, folder: Path, has_picture: bool) -> str:
 
 
 def _link(path: Path, folder: Path) -> str:
-    """Return a relative link, so that the folder can be moved; an absolute one to another drive."""
-    try:
-        return html.escape(quote(Path(os.path.relpath(path, folder)).as_posix()))
-    except ValueError:
-        return html.escape(path.as_uri())
+    """Return a relative link, so that the folder can be moved."""
+    return html.escape(quote(Path(os.path.relpath(path, folder)).as_posix(), errors="replace"))
 
 
 def _measured_cell(text: str, dialled_text: str, is_off: bool) -> str:

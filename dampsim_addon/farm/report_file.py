@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ...core.base.untrusted_files import open_new_file, read_json
+from ...core.base.untrusted_files import open_new_file, open_regular_file, read_json
 
+# Largest number in a report, and largest frame number of Blender.
+_MAX_NUMBER, _MAX_FRAME = 1e15, 1_048_574
 _MANIFEST = Path(__file__).parents[2] / "blender_manifest.toml"
 
 
@@ -36,7 +38,7 @@ def provenance(requested: Mapping[str, Any], inputs: Iterable[Path], outputs: It
 def is_up_to_date(report: Mapping[str, Any] | None, requested: Mapping[str, Any]) -> bool:
     """Return whether a report is of the requested work, with unchanged inputs and existing outputs."""
     work = (report or {}).get("made_from")
-    if report is None or report.get("exit_code") != 0 or not isinstance(work, dict):
+    if report is None or report.get("exit_code") != 0 or work is None:
         return False
     if work.get("version") != addon_version() or work.get("asked") != json.loads(json.dumps(dict(requested))):
         return False
@@ -44,36 +46,110 @@ def is_up_to_date(report: Mapping[str, Any] | None, requested: Mapping[str, Any]
         return all(Path(path).stat().st_size == size for path, size in work["outputs"].items()) and all(
             file_digest(Path(path)) == known for path, known in work["inputs"].items()
         )
-    except (OSError, KeyError, AttributeError):
+    except (OSError, ValueError, KeyError):
         return False
+
+
+def load_report(path: Path) -> dict[str, Any]:
+    """Return a report. Raises OSError, and ValueError with a clause if it is damaged or has values of wrong types."""
+    found = read_json(path)
+    _check_fields(found, _REPORT_FIELDS, "report")
+    for entry in found.get("objects", ()):
+        _check_fields(entry, _OBJECT_FIELDS, "object")
+    work = found.get("made_from")
+    if work is not None:
+        _check_fields(work, _PROVENANCE_FIELDS, "provenance")
+    return dict(found)
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
     """Return a report; None if it is missing or damaged."""
     try:
-        found = read_json(path)
+        return load_report(path)
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+
+
+def _check_fields(found: object, fields: Mapping[str, Callable[[Any], bool]], name: str) -> None:
+    """Raise ValueError unless a value is a table whose fields have the right types. Fields may be missing."""
+    if not isinstance(found, dict):
+        raise ValueError(f"its {name} is not a table")
+    for key, is_valid in fields.items():
+        if key in found and not is_valid(found[key]):
+            raise ValueError(f"the field '{key}' of its {name} has a wrong value")
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_NUMBER
+
+
+def _is_frame(value: Any) -> bool:
+    return type(value) is int and abs(value) <= _MAX_FRAME
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= _MAX_NUMBER
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+def _is_table_of(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and all(map(is_valid, value.values()))
+
+
+# Fields that are read, and the check of each.
+_REPORT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    "exit_code": lambda value: type(value) is int,
+    "problem": _is_text,
+    "remarks": _is_texts,
+    "objects": lambda value: isinstance(value, list),
+}
+_OBJECT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("name", "problem"), _is_text),
+    "touched": _is_texts,
+    **dict.fromkeys(("first", "last"), _is_frame),
+    **dict.fromkeys(("size", "helped"), _is_count),
+    "seconds": lambda value: _is_number(value) and value >= 0.0,
+    **dict.fromkeys(("rest", "dialled_rest", "overshoot", "dialled_overshoot", "error", "bound"), _is_number_or_none),
+}
+_PROVENANCE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
+    "version": _is_text,
+    "inputs": _is_table_of(_is_text),
+    "outputs": _is_table_of(_is_count),
+}
 
 
 def write_atomically(path: Path, content: str) -> None:
     """Write a text atomically, through a temporary file. Raises OSError."""
     part = path.with_name(f"{path.name}.part")
     with open_new_file(part) as file:
-        file.write(content.encode())
+        file.write(content.encode("utf-8", "backslashreplace"))
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
 
 
 def file_digest(path: Path) -> str:
-    """Return the SHA-256 of a file; it is cached until size or date change. Raises OSError."""
+    """Return the SHA-256 of a file; it is cached until size or date change.
+
+    Raises OSError, and ValueError if it is no regular file.
+    """
     about = path.stat()
     return _cached_digest(str(path), about.st_size, about.st_mtime_ns)
 
 
 @lru_cache(maxsize=4096)
 def _cached_digest(path: str, _size: int, _date: int) -> str:
-    with Path(path).open("rb") as file:
+    file, _ = open_regular_file(Path(path), follow_link=True)
+    with file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import hashlib
 import itertools
 import json
+import math
 import re
-import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...core import PARAMETERS, DampSimError, ParameterError
+from ...core.base.untrusted_files import MAX_SHOWN, is_printable, printable_text, read_toml
 from ...core.base.wording import unknown_name
 from . import report_file
 
@@ -22,6 +24,11 @@ BAKE_OPTIONS = ("frames", "target", "bound", "pictures")
 _SHOT_OPTIONS = ("objects", "set", "wedges", *BAKE_OPTIONS)
 _FORBIDDEN = re.compile(r"[^A-Za-z0-9.,=+-]+")
 NO_WEDGE = "as_it_is"
+# Names of Windows' devices, also with a suffix, and of files and folders in a farm's output folder.
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+_OWN_NAMES = (UNITS, REPORT, f"{REPORT}.lock", LOG, CANCEL, "cache", "done", "index.html", "farm.csv")
+# Largest number of characters of a folder name and of a name in a list, and largest number of units.
+_MAX_FOLDER_NAME, _MAX_NAME, _MAX_UNITS = 100, 1000, 10_000
 
 
 class ListError(DampSimError):
@@ -33,7 +40,8 @@ class Unit:
     """Unit of work for one Blender process: a shot with one wedge, or one object of it.
 
     number: from 1.  wedge: (name, value) of the varied parameters.  settings: (name, value) of all parameters that are
-    set.  object: '' for all objects of the shot.  folder: output folder of the unit.  options: options of `bake`.
+    set.  object: '' for all objects of the shot.  folder: output folder of the unit.  output: baked .blend file.
+    options: options of `bake`.
     """
 
     number: int
@@ -43,35 +51,33 @@ class Unit:
     settings: tuple[tuple[str, str], ...]
     object: str
     folder: Path
+    output: Path
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
         """Name of the unit for people."""
         wedge = ", ".join(f"{name} {value}" for name, value in self.wedge)
-        return " · ".join(part for part in (self.shot, wedge, self.object) if part)
+        return printable_text(" · ".join(part for part in (self.shot, wedge, self.object) if part))
+
+    @property
+    def wedge_text(self) -> str:
+        """The varied parameters as NAME=VALUE,…; NO_WEDGE without any."""
+        return ",".join(f"{name}={value}" for name, value in self.wedge) or NO_WEDGE
 
     @property
     def report(self) -> Path:
         """Path of the report."""
         return self.folder / REPORT
 
-    @property
-    def output(self) -> Path:
-        """Path of the baked .blend file."""
-        return self.folder / f"{_folder_name(self.shot)}.blend"
-
     def arguments(self, cancel: Path) -> list[str]:
         """Return the arguments of the command that bakes the unit unless it is done. cancel: the cancel file."""
-        words = ["bake", "--skip-done", "--cancel", str(cancel), "--report", str(self.report)]
-        words += ["--output", str(self.output), "--cache", str(self.folder / "cache")]
-        if self.object:
-            words += ["--object", self.object]
-        for name, value in self.settings:
-            words += ["--set", f"{name}={value}"]
-        for name, value in self.options.items():
-            words += [f"--{name}", value]
-        return words
+        places = {"cancel": cancel, "report": self.report, "output": self.output, "cache": self.folder / "cache"}
+        # A value that begins with "-" has to be in the same argument as its option.
+        words = ["bake", "--skip-done", *(f"--{name}={path}" for name, path in places.items())]
+        words += [f"--object={self.object}"] if self.object else []
+        words += [f"--set={name}={value}" for name, value in self.settings]
+        return [*words, *(f"--{name}={value}" for name, value in self.options.items())]
 
     def requested_options(self) -> dict[str, Any]:
         """Return the options as the report of the bake contains them; see cli.work_unit."""
@@ -98,9 +104,10 @@ def units_from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Pat
     Raises ListError and ParameterError.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ListError(f"{path} cannot be read ({error}); give a list of shots as TOML, or a folder.") from error
+        content = read_toml(path, follow_link=True)
+    except (OSError, ValueError) as error:
+        reason = printable_text(str(error), 2 * MAX_SHOWN)
+        raise ListError(f"{path} cannot be read ({reason}); give a list of shots as TOML, or a folder.") from error
     shots = content.pop("shots", None)
     if not isinstance(shots, list) or not shots or not all(isinstance(shot, dict) for shot in shots):
         raise ListError(f'{path} lists no shots; write [[shots]] and file = "….blend" for each.')
@@ -108,15 +115,18 @@ def units_from_list(path: Path, wedges: Mapping[str, Sequence[str]], output: Pat
     entries = []
     for shot in shots:
         file = shot.get("file")
-        if not isinstance(file, str) or not file:
+        if not _is_name(file):
             raise ListError(f'{path}: a shot has no file; write file = "….blend" under its [[shots]].')
-        location = f"{path}: {file}"
+        location = f"{path}: {_name_text(file)}"
         _check_names(shot, (*_SHOT_OPTIONS, "file", "name"), location)
         merged = {**content, **shot}
         for name in ("set", "wedges"):
             merged[name] = {**_table_entry(content, name, location), **_table_entry(shot, name, location)}
         merged["wedges"] = {**merged["wedges"], **wedges}
-        entries.append((str(shot.get("name", Path(file).stem)), (path.parent / file).absolute(), merged))
+        name = shot.get("name", Path(file).stem)
+        if not _is_name(name):
+            raise ListError(f'{location}: a name must be a short text without line breaks, such as name = "sh010".')
+        entries.append((name, (path.parent / file).absolute(), merged))
     return _make_units(entries, output)
 
 
@@ -155,51 +165,100 @@ def write_units(units: Sequence[Unit], output: Path) -> None:
 
 def _make_units(shots: Sequence[tuple[str, Path, Mapping[str, Any]]], output: Path) -> list[Unit]:
     units: list[Unit] = []
-    taken: set[Path] = set()
     for name, file, entry in shots:
-        lists = {key: _value_texts(value) for key, value in entry.get("wedges", {}).items()}
-        fixed = {key: _value_texts(value)[0] for key, value in entry.get("set", {}).items()}
+        location = _name_text(name)
+        lists = {key: _value_texts(value, location, key) for key, value in entry.get("wedges", {}).items()}
+        fixed = {key: _value_texts(value, location, key)[0] for key, value in entry.get("set", {}).items()}
         objects = entry.get("objects", [""])
-        if not isinstance(objects, list) or not objects or not all(isinstance(one, str) for one in objects):
-            raise ListError(f'{name}: objects must be a list of names, such as ["Tail", "Ears"].')
-        options = {key: str(entry[key]) for key in BAKE_OPTIONS if key in entry}
-        if not options.get("pictures", "0").isdigit():
-            raise ListError(f"{name}: pictures must be the number of frames to render, 0 or more.")
+        if not isinstance(objects, list) or not objects or (objects != [""] and not all(map(_is_name, objects))):
+            raise ListError(f'{location}: objects must be a list of names, such as ["Tail", "Ears"].')
+        options = _bake_options(entry, location)
+        if len(units) + len(objects) * math.prod(map(len, lists.values())) > _MAX_UNITS:
+            raise ListError(f"{location}: the list has more than {_MAX_UNITS} units; make several lists.")
         for chosen in itertools.product(*lists.values()):
             wedge = dict(zip(lists, chosen, strict=True))
             settings = {**fixed, **wedge}
-            for key, value in settings.items():
-                if key not in PARAMETERS:
-                    raise ParameterError(f"{name}: {unknown_name('a parameter', key, PARAMETERS)}")
-                PARAMETERS[key].validate(value)
+            _check_settings(settings, location)
+            pairs = tuple(wedge.items()), tuple(settings.items())
             for obj in objects:
-                folder = (
-                    output
-                    / _folder_name(name)
-                    / _folder_name(",".join(f"{k}={v}" for k, v in wedge.items()) or NO_WEDGE)
-                )
-                folder = folder / _folder_name(obj) if obj else folder
-                if folder in taken:
-                    raise ListError(f'{name}: two shots have this name; change one of them with name = "…".')
-                taken.add(folder)
-                pairs = tuple(wedge.items()), tuple(settings.items())
-                units.append(Unit(len(units) + 1, name, file, *pairs, obj, folder, options))
-    return units
+                units.append(Unit(len(units) + 1, name, file, *pairs, obj, output, output, options))
+    return _with_folders(units, output)
 
 
-def _folder_name(name: str) -> str:
-    """Return a unique folder name that every file system accepts."""
+def _with_folders(units: Sequence[Unit], output: Path) -> list[Unit]:
+    """Return the units with a folder and an output file each. Raises ListError if two have the same name."""
+    shot_folder = _folder_names(unit.shot for unit in units)
+    wedge_folder = _folder_names(unit.wedge_text for unit in units)
+    object_folder = _folder_names(unit.object for unit in units if unit.object)
+    placed = []
+    for unit in units:
+        folder = output / shot_folder(unit.shot) / wedge_folder(unit.wedge_text)
+        folder = folder / object_folder(unit.object) if unit.object else folder
+        placed.append(replace(unit, folder=folder, output=folder / f"{shot_folder(unit.shot)}.blend"))
+    counts = collections.Counter(unit.folder for unit in placed)
+    for unit in placed:
+        if counts[unit.folder] > 1:
+            raise ListError(f'{_name_text(unit.shot)}: two shots have this name; change one of them with name = "…".')
+    return placed
+
+
+def _bake_options(entry: Mapping[str, Any], location: str) -> dict[str, str]:
+    """Return the options of `bake` of a shot. Raises ListError."""
+    options = {}
+    for key in BAKE_OPTIONS:
+        if key in entry:
+            if type(entry[key]) not in (str, int, float) or not _is_name(str(entry[key])):
+                raise ListError(f"{location}: {key} must be a short text or a number.")
+            options[key] = str(entry[key])
+    if not re.fullmatch("[0-9]{1,4}", options.get("pictures", "0")):
+        raise ListError(f"{location}: pictures must be the number of frames to render, 0 or more.")
+    if not re.fullmatch("-?[0-9]{1,7}:-?[0-9]{1,7}", options.get("frames", "1:1")):
+        raise ListError(f'{location}: frames must be the first and last frame, such as frames = "1:120".')
+    return options
+
+
+def _check_settings(settings: Mapping[str, str], location: str) -> None:
+    """Raise ParameterError for an unknown parameter or a value out of range."""
+    for key, value in settings.items():
+        if key not in PARAMETERS:
+            raise ParameterError(f"{location}: {unknown_name('a parameter', key, PARAMETERS)}")
+        PARAMETERS[key].validate(value)
+
+
+def _folder_names(names: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that gives each of several names a folder name that every file system accepts.
+
+    Names that differ only in case get different folders, because Windows and macOS do not distinguish case.
+    """
+    counts = collections.Counter(name.casefold() for name in dict.fromkeys(names))
+    return lambda name: _folder_name(name, counts[name.casefold()] > 1)
+
+
+def _folder_name(name: str, is_ambiguous: bool) -> str:
+    """Return a folder name that every file system accepts; with a digest if it is ambiguous or not the name itself."""
     plain = _FORBIDDEN.sub("_", name)
-    if plain == name and len(name) <= 100 and not name.startswith("."):
+    reserved = bool(_RESERVED.fullmatch(name)) or name.casefold() in _OWN_NAMES
+    whole = plain == name and 0 < len(name) <= _MAX_FOLDER_NAME and not name.startswith(".") and not name.endswith(".")
+    if whole and not reserved and not is_ambiguous:
         return name
-    return f"{plain[:80].strip('.')}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{'_' if reserved else ''}{plain[:80].strip('.')}_{digest}"
 
 
-def _value_texts(value: object) -> list[str]:
+def _is_name(value: object) -> bool:
+    """Return whether a value is a name for a shot, object or file: a short text without control characters."""
+    return isinstance(value, str) and 0 < len(value) <= _MAX_NAME and is_printable(value)
+
+
+def _name_text(text: str) -> str:
+    return printable_text(text, MAX_SHOWN)
+
+
+def _value_texts(value: object, location: str, key: str) -> list[str]:
     """Return a value or a list of values as strings."""
     found = value if isinstance(value, list) else [value]
-    if not found or any(isinstance(one, (dict, list)) for one in found):
-        raise ListError(f"{value!r}: give a value, or a list of values.")
+    if not found or any(isinstance(one, dict | list) for one in found):
+        raise ListError(f"{location}: give a value, or a list of values, for '{_name_text(key)}'.")
     return [str(one) for one in found]
 
 

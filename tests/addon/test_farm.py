@@ -60,9 +60,8 @@ def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
     assert len({one.folder for one in found}) == 6
     assert all(re.fullmatch(r"[A-Za-z0-9.,=_+-]+", part) for one in found for part in one.folder.parts[-3:][1:])
     said = found[5].arguments(tmp_path / "cancel")
-    assert said[said.index("--frames") + 1] == "1:40"
-    assert said[said.index("--target") + 1] == "shape_keys"
-    assert "--object" not in said
+    assert {"--frames=1:40", "--target=shape_keys"} <= set(said)
+    assert not any(word.startswith("--object") for word in said)
     # Wedges of the command line apply to all shots.
     assert len(shots.units_from_list(path, {"bounce": ["0", "20", "40"]}, tmp_path / "out")) == 15
 
@@ -80,6 +79,21 @@ def test_shot_list_expands_to_units(load: Load, tmp_path: Path) -> None:
         ("[[shots]]\nfile = 'a.blend'\nset = 4", "set must be a table"),
         ("[[shots]]\nfile = 'a.blend'\nobjects = 'Tail'", "objects must be a list of names"),
         ("[[shots]]\nfile = 'a.blend'\npictures = -2", "pictures must be the number"),
+        ("[[shots]]\nfile = 'a.blend'\npictures = '\u00b2'", "pictures must be the number"),
+        ("[[shots]]\nfile = 'a.blend'\nframes = '--output=/etc'", "frames must be the first and last frame"),
+        ("[[shots]]\nfile = 'a.blend'\ntarget = [1]", "target must be a short text or a number"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { settle = nan }", "one of its numbers is too large or not a number"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { settle = 0xffffffffffffffffff }", "one of its numbers is too large"),
+        ("[[shots]]\nfile = 'a.blend'\nset = { settle = 2020-01-01 }", "settle: '2020-01-01' is not a number"),
+        ("[[shots]]\nfile = 'a.blend'\nname = ''", "a name must be a short text"),
+        ('[[shots]]\nfile = "a.blend"\nname = "a\\u0000"', "a name must be a short text"),
+        ("[[shots]]\nfile = 'a.blend'\nname = 5", "a name must be a short text"),
+        ('[[shots]]\nfile = "\\u0000.blend"', "a shot has no file"),
+        ("[[shots]]\nfile = 'a.blend'\nobjects = ['a', '']", "objects must be a list of names"),
+        (f"a = {'[' * 5000}{']' * 5000}", "it is nested too deeply"),
+        (f"{'a.' * 50_000}b = 1", "it is nested too deeply"),
+        (f"[[shots]]\nfile = 'a.blend'\nwedges = {{ {', '.join(f'{p} = [1, 2, 3, 4, 5, 6]' for p in 'abcdef')} }}",
+         "more than 10000 units"),
         ("[[shots]]\nfile = 'a.blend'\n[[shots]]\nfile = 'b/a.blend'", "two shots have this name"),
         ("shots", "cannot be read"),
     ],
@@ -94,6 +108,71 @@ def test_shot_list_errors_are_reported(
     assert code in {1, 2}
     assert says in said
     assert not (tmp_path / "out").exists()
+
+
+NAMES = [
+    "A",
+    "a",
+    "CON",
+    "nul.txt",
+    "COM1",
+    "cancel",
+    "Report.json",
+    "cache",
+    "end.",
+    "x" * 300,
+    "..",
+    "-Tail",
+    "Left ear",
+]
+
+
+def test_unit_folders_fit_every_file_system(load: Load, tmp_path: Path) -> None:
+    """Folders differ also without case, stay inside the output folder, and have no reserved, long or dotted names."""
+    shots, path = load("dampsim_addon.farm.shots"), tmp_path / "night.toml"
+    for key in ("objects", "name"):
+        if key == "objects":
+            path.write_text(f"[[shots]]\nfile = 'a.blend'\nobjects = {json.dumps(NAMES)}")
+        else:
+            path.write_text("".join(f"[[shots]]\nfile = 'a.blend'\nname = {json.dumps(name)}\n" for name in NAMES))
+        found = shots.units_from_list(path, {}, tmp_path / "out")
+        folders = [unit.folder.relative_to(tmp_path / "out") for unit in found]
+        assert len({str(folder).casefold() for folder in folders}) == len(NAMES)
+        parts = {part for unit in found for part in unit.output.relative_to(tmp_path / "out").parts}
+        for part in parts:
+            assert re.fullmatch(r"[A-Za-z0-9_,=+-][A-Za-z0-9_.,=+-]{0,149}", part), part
+            assert not part.endswith(".")
+            assert part.partition(".")[0].casefold() not in {"con", "nul", "com1"}
+            assert part.casefold() not in {"cancel", "report.json", "cache"}
+        # The order of the list does not change the folders.
+        assert {unit.label: unit.folder for unit in found} == {
+            unit.label: unit.folder for unit in shots._with_folders(found[::-1], tmp_path / "out")
+        }
+
+
+def test_option_like_names_are_farmed(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Names such as --help and negative frame numbers reach the command as values."""
+    new_scene(2)
+    for name in ("--help", "-Tail"):
+        wobbler(tmp_path / "cache", name)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "n.blend"))
+    path = tmp_path / "night.toml"
+    path.write_text("frames = '1:2'\n[[shots]]\nfile = 'n.blend'\nobjects = ['--help', '-Tail']")
+    cli, shots = load("dampsim_addon.cli"), load("dampsim_addon.farm.shots")
+    for unit in shots.units_from_list(path, {}, tmp_path / "out"):
+        unit.folder.mkdir(parents=True)
+        bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "n.blend"))
+        assert cli.main(unit.arguments(tmp_path / "cancel")) == cli.DONE
+        report = json.loads(unit.report.read_text())
+        assert [(one["name"], one["first"], one["last"]) for one in report["objects"]] == [(unit.object, 1, 2)]
+        assert unit.is_done
+    capsys.readouterr()
+    assert cli.main(["info", "--object", "-Tail"]) == cli.USAGE
+    assert "for a value that begins with -, write OPTION=VALUE" in capsys.readouterr().err
+    # Blender's scenes begin at frame 0.
+    for words in (["--frames", "-3:2"], ["--frames=-3:2"]):
+        assert cli.main(["bake", *words, "--output", str(tmp_path / "o.blend")]) == cli.USAGE
+        assert "--frames -3:2: Blender does not allow these frame numbers; give" in capsys.readouterr().err
 
 
 @pytest.mark.slow

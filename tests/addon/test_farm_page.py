@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -83,6 +84,107 @@ def test_moved_page_finds_pictures(load: Load, gathered: Path) -> None:
     assert all((moved / link.replace("%3D", "=")).is_file() for link in links)
 
 
+HOSTILE_TEXTS = [
+    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "=cmd|' /C calc'!A0", "+1+1", "-2+3", "@SUM(A1)",
+    "\t=1", "\r=1", " =1", "\uff1d1", "</title>", "javascript:alert(1)", "a\nb", "\u202eabc", "\ud800",
+    "\x1b[2J", "\0", "",
+]  # fmt: skip
+HOSTILE_VALUES: list[Any] = [
+    None, True, -1, 10**30, 1e308, -1e308, "x", [], {}, [[]], [None], ["a", 1], {"a": {}}, {"\0": 1}, {"a" * 5000: 1},
+    {"//evil/x.png": 1}, {"/etc/passwd.png": 1}, {"..": 1}, {"a.png/": 1},
+]  # fmt: skip
+
+
+def test_hostile_texts_are_escaped(load: Load, tmp_path: Path) -> None:
+    """Names, problems and remarks are shown as text by browsers and spreadsheets."""
+    listed = []
+    for number, text in enumerate(HOSTILE_TEXTS):
+        for kind, problem in (("u", ""), ("p", text)):
+            write_report(tmp_path, f"{kind}{number}", name=text, touched=[text], problem=problem)
+            listed.append({"label": text, "folder": f"{kind}{number}"})
+    (tmp_path / "units.json").write_text(json.dumps(listed))
+    rows = load("dampsim_addon.farm.page").write_page(tmp_path)
+    assert len(rows) == len(listed)
+    page = (tmp_path / "index.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "<img src=x" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert page.count("<title>") == page.count("</title>") == 1
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202a-\u202e]", page)
+    assert not any(re.match(r"[a-z]+:|/", link) for link in re.findall(r'(?:src|href)="([^"]*)"', page))
+    with (tmp_path / "farm.csv").open(encoding="utf-8", newline="") as file:
+        table = list(csv.reader(file))
+    assert len(table) == len(listed) + 1
+    for cell in (cell for line in table[1:] for cell in line):
+        assert not cell.lstrip() or cell.lstrip()[0] not in "=+-@\uff1d" or re.fullmatch(r"-?[0-9.e+-]+", cell), cell
+
+
+def test_hostile_reports_fail_alone(load: Load, tmp_path: Path) -> None:
+    """A report with any value of a wrong type or size makes one row, and the other units are shown as ever."""
+    page = load("dampsim_addon.farm.page")
+    write_report(tmp_path, "good")
+    write_report(tmp_path, "hostile")
+    path = tmp_path / "hostile/report.json"
+    whole = json.loads(path.read_text())
+    parts = {"": whole, "objects": whole["objects"][0], "made_from": whole["made_from"]}
+    for part, fields in parts.items():
+        for key in fields:
+            for value in HOSTILE_VALUES:
+                report = json.loads(json.dumps(whole))
+                place = report if not part else report["objects"][0] if part == "objects" else report["made_from"]
+                place[key] = value
+                path.write_text(json.dumps(report))
+                rows = {row.label: row for row in page.write_page(tmp_path)}
+                assert set(rows) == {"good", "hostile"}, (part, key, value)
+                assert not rows["good"].problem
+                problem = rows["hostile"].problem
+                assert "\n" not in problem
+                assert len(problem) < 300
+    for text in (
+        "",
+        "[",
+        "5",
+        "[]",
+        '{"exit_code": 0, "exit_code": 0}',
+        "[" * 10**5,
+        '{"a":' * 10**5,
+        "9" * 5000,
+        "\xff",
+    ):
+        path.write_bytes(text.encode("latin-1"))
+        assert "Its report.json is damaged" in next(row.problem for row in page.write_page(tmp_path) if row.problem)
+    os.truncate(path, 10**9)
+    assert "(it is too large)" in page.write_page(tmp_path)[0].problem
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert "(it is a link to another file)" in page.write_page(tmp_path)[0].problem
+
+
+def test_hostile_unit_lists_are_reported(load: Load, tmp_path: Path) -> None:
+    """A damaged list of units makes a row beside those of all reports; a damaged entry makes a row of its own."""
+    page = load("dampsim_addon.farm.page")
+    write_report(tmp_path, "good")
+    for text in ('"x"', "{}", "5", "[" * 10**5, "", "\xff", '[{"label":1,"label":2}]', "[1e400]"):
+        (tmp_path / "units.json").write_bytes(text.encode("latin-1"))
+        rows = {row.label: row.problem for row in page.write_page(tmp_path)}
+        assert set(rows) == {"units.json", "good"}
+        assert "The list of units is damaged" in rows["units.json"]
+    entries: list[Any] = [
+        1, [], None, {}, {"label": 1, "folder": "good"}, {"label": "x"},
+        *({"label": "x", "folder": folder} for folder in (
+            2, "", ".", "..", "../good", "/etc", "good/..", "a/" * 500 + "a", "a" * 500, "\0", "C:", "a\\b", "\ud800",
+            "//x/y",
+        )),
+    ]  # fmt: skip
+    (tmp_path / "units.json").write_text(json.dumps([*entries, {"label": "good", "folder": "good"}]))
+    rows = page.write_page(tmp_path)
+    assert len(rows) == len(entries) + 1
+    assert [row.problem for row in rows if row.label == "good"] == [""]
+    assert {row.problem for row in rows if row.label != "good"} == {
+        "Its entry in units.json is damaged. Run the farm again."
+    }
+
+
 @pytest.mark.slow
 def test_page_opens_in_browser(gathered: Path, tmp_path: Path) -> None:
     chromium = farm_helpers.require_program("chromium")
@@ -145,14 +247,19 @@ def test_flamenco_tasks_per_unit(tmp_path: Path) -> None:
     assert tasks[-1]["name"] == "gather"
     assert tasks[-1]["needs"] == list(range(16))
     reports = [task["commands"][1]["parameters"]["args"] for task in tasks[:-1]]
-    places = [said[said.index("--report") + 1] for said in reports]
+    places = [next(word.removeprefix("--report=") for word in said if word.startswith("--report=")) for said in reports]
     assert len(set(places)) == 16
     assert [Path(place).parent.as_posix() for place in places] == [
         t["commands"][0]["parameters"]["path"] for t in tasks[:-1]
     ]
     one = compile_job(tmp_path, all_objects="Tail\nEar", split_objects=False)
     assert [task["name"] for task in one] == ["sh010 as_it_is", "gather"]
-    assert "--object" not in one[0]["commands"][1]["parameters"]["args"]
+    assert not any(word.startswith("--object") for word in one[0]["commands"][1]["parameters"]["args"])
+    odd = compile_job(tmp_path, all_objects="A\na\nCON\n-Tail\nend.\n" + "x" * 300, frames="-3:2")
+    folders = [task["commands"][0]["parameters"]["path"].removeprefix("/o/night/sh010/") for task in odd[:-1]]
+    assert folders == [f"as_it_is/{name}" for name in ("A", "a_2", "_CON", "-Tail", "end_", "x" * 100)]
+    said = odd[3]["commands"][1]["parameters"]["args"]
+    assert {"--object=-Tail", "--frames=-3:2"} <= set(said)
     with pytest.raises(ValueError, match="'settle' is not a wedge; write NAME=VALUE,VALUE"):
         compile_job(tmp_path, wedges="settle")
 

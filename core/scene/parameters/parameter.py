@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 from ...base.errors import ParameterError
+from ...base.untrusted_files import shown_text
 from ...base.wording import format_number, match_name, unknown_name
 
 
@@ -79,12 +80,12 @@ class Parameter:
         if isinstance(self.default, bool):
             word = str(value).lower()
             if word not in ("true", "false", "1", "0", "yes", "no"):
-                raise ParameterError(f"{self.name}: {value!r} is neither yes nor no.")
+                raise ParameterError(f"{self.name}: {shown_text(value)} is neither yes nor no.")
             return word in ("true", "1", "yes")
         try:
             number = int(value) if isinstance(self.default, int) else float(value)
-        except (TypeError, ValueError):
-            raise ParameterError(f"{self.name}: {value!r} is not a number.") from None
+        except (TypeError, ValueError, OverflowError):
+            raise ParameterError(f"{self.name}: {shown_text(value)} is not a number.") from None
         # Blender stores single precision; rounding to seven digits restores a value entered at the limit.
         if isinstance(number, float):
             number = float(f"{number:.7g}")
