@@ -15,7 +15,8 @@ from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.vertex_groups import read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
-from .pin_proposals import bone_influences, modelled_world_vertices
+from .bone_chains import bone_influences
+from .pin_proposals import modelled_world_vertices
 from .scene_builder import mesh_edges, mesh_triangles
 from .seams import seam_pairs
 

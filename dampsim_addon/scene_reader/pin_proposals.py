@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import bpy
 import numpy as np
 
 from ...core import Array
+from ...core.base.wording import format_count
 from ...core.geometry.mesh.affine import transform_points
+from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights
+from .bone_chains import (
+    BoneInfluence,
+    bone_influences,
+    keyed_influences,
+    parent_influence,
+    secondary_influences,
+    selected_influences,
+)
 
 # Quantiles of the vertices' distances to the bones: below the first, vertices are pinned; above the second, free.
 _PINNED_QUANTILE, _FREE_QUANTILE = 0.15, 0.5
@@ -23,54 +33,51 @@ _CENTRED_SPREAD = 0.35
 _PINNED_SHARE, _FREE_SHARE = 0.9, 0.1
 # Spread of a bone's weights below which they do not show which part it holds.
 _UNIFORM_SPREAD = 0.2
+# Weight of pins that keep the keyed pose of free bones.
+WEAK_PIN_WEIGHT = 0.2
+# Messages list at most this many bones by name.
+_MAX_NAMES = 4
 
 
 @dataclass(frozen=True)
-class BoneInfluence:
-    """Bone that moves an object. rig: its armature.  is_skinned: whether through weights, otherwise as a whole."""
+class PinProposal:
+    """Pin weights proposed from bones.
 
-    rig: bpy.types.Object
-    name: str
-    is_skinned: bool
+    weights: (v,).  free_bones: bones whose vertices become free; empty if all are pinned near their bones.
+    keyed_bones: those of them with keys of their own, which weak pins keep near their poses.
+    """
 
-    def ends(self) -> Array:
-        """Return head and tail (2, 3) in world space; of a skinned mesh in the rest pose."""
-        bone = self.rig.data.bones[self.name] if self.is_skinned else self.rig.pose.bones[self.name]
-        bone_ends = (bone.head_local, bone.tail_local) if self.is_skinned else (bone.head, bone.tail)
-        return transform_points(np.array(self.rig.matrix_world), np.array([list(end) for end in bone_ends]))
+    weights: Array
+    free_bones: tuple[str, ...] = ()
+    keyed_bones: tuple[str, ...] = ()
 
-
-def bone_influences(obj: bpy.types.Object) -> list[BoneInfluence]:
-    """Return the bones that move an object: through weights if there are any, otherwise as parent or by constraints."""
-    return list(_skin_influences(obj)) or list(_rigid_influences(obj))
-
-
-def _skin_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
-    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.use_vertex_groups]
-    if obj.parent_type == "ARMATURE":
-        rigs.append(obj.parent)
-    for rig in dict.fromkeys(rig for rig in rigs if rig is not None and rig.type == "ARMATURE"):
-        for bone in rig.data.bones:
-            if bone.use_deform and bone.name in obj.vertex_groups:
-                yield BoneInfluence(rig, bone.name, True)
+    @property
+    def text(self) -> str:
+        """Description of the proposal in a few words."""
+        if not self.free_bones:
+            return "pins near its bones"
+        text = f"frees {format_bones(self.free_bones)}"
+        if self.keyed_bones:
+            pronoun = "its pose" if len(self.keyed_bones) == 1 else "their poses"
+            text += f"; weak pins keep {pronoun}, because of keys on {format_bones(self.keyed_bones)}"
+        return text
 
 
-def _rigid_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
-    if obj.parent_type == "BONE" and obj.parent is not None and obj.parent_bone in obj.parent.pose.bones:
-        yield BoneInfluence(obj.parent, obj.parent_bone, False)
-    for constraint in obj.constraints:
-        if constraint.type not in ("CHILD_OF", "COPY_TRANSFORMS", "COPY_LOCATION") or constraint.mute:
-            continue
-        rig = constraint.target
-        if rig is not None and rig.type == "ARMATURE" and constraint.subtarget in rig.pose.bones:
-            yield BoneInfluence(rig, constraint.subtarget, False)
+def format_bones(names: Sequence[str]) -> str:
+    """Return the names of bones for messages; long lists are abbreviated."""
+    if len(names) <= _MAX_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MAX_NAMES - 1])} and {format_count(len(names) - _MAX_NAMES + 1, 'other bone')}"
 
 
-def weights_from_bones(obj: bpy.types.Object) -> Array | None:
-    """Return pin weights (v,) that are high near the bones that move an object; None where no bone does."""
+def propose_pins(obj: bpy.types.Object, use_selection: bool = True) -> PinProposal | None:
+    """Return pins from the bones that move an object; None where no bone does.
+
+    use_selection: free the bones that are selected in Pose Mode, if some are. Otherwise bones named like ears or tails
+    become free in a branching rig, and all but the first bones of chains elsewhere.
+    """
     found = bone_influences(obj)
-    count = len(obj.data.vertices)
-    if not found or not count:
+    if not found or not len(obj.data.vertices):
         return None
     vertices = modelled_world_vertices(obj)
     if found[0].is_skinned:
@@ -79,41 +86,73 @@ def weights_from_bones(obj: bpy.types.Object) -> Array | None:
         found, painted = [found[k] for k in used], painted[used]
         if not found:
             return None
-        if (proposed := _weights_from_skin(found, painted)) is not None:
-            return proposed
+        painted = _like_neighbours(obj, vertices, painted)
+        free = selected_influences(found) if use_selection else []
+        free = free or _automatic_free_bones(found, painted)
+        if free:
+            return _free_proposal(found, painted, free)
+        if len(found) == 1 and np.ptp(painted[0]) > _UNIFORM_SPREAD:
+            return PinProposal(_smoothstep(painted[0], _FREE_SHARE, _PINNED_SHARE))
     distance = np.min([_segment_distance(vertices, pull.ends()) for pull in found], axis=0)
     if len(found) > 1:
-        return _quantile_weights(distance, _LIMB_PINNED_QUANTILE, _LIMB_FREE_QUANTILE)
+        return PinProposal(_quantile_weights(distance, _LIMB_PINNED_QUANTILE, _LIMB_FREE_QUANTILE))
     if np.ptp(distance) < _CENTRED_SPREAD * distance.max():
         # The bone runs through the middle: pin the half at its head.
         distance = _line_parameter(vertices, found[0].ends())
-    return _quantile_weights(distance, _PINNED_QUANTILE, _FREE_QUANTILE)
+    return PinProposal(_quantile_weights(distance, _PINNED_QUANTILE, _FREE_QUANTILE))
 
 
-def _weights_from_skin(found: list[BoneInfluence], painted: Array) -> Array | None:
-    """Return pin weights (v,) from skin weights; None where only distances show which part is held."""
-    total = painted.sum(axis=0)
-    if len(found) == 1:
-        return _smoothstep(painted[0], _FREE_SHARE, _PINNED_SHARE) if np.ptp(painted[0]) > _UNIFORM_SPREAD else None
-    names = {(pull.rig.name, pull.name) for pull in found}
-    parents = [_parent_influence(pull, names) for pull in found]
-    if len([one for one in parents if one is not None]) != len({one for one in parents if one is not None}):
+def _like_neighbours(obj: bpy.types.Object, vertices: Array, painted: Array) -> Array:
+    """Return bone weights (b, v) in which vertices without any have those of the nearest ones along edges."""
+    has_weight = painted.sum(axis=0) > 0.0
+    if has_weight.all():
+        return painted
+    ends = np.empty(2 * len(obj.data.edges), dtype=np.int32)
+    obj.data.edges.foreach_get("vertices", ends)
+    return np.asarray(painted[:, nearest_source(vertices, ends.reshape(-1, 2).astype(np.int64), has_weight)])
+
+
+def _automatic_free_bones(found: list[BoneInfluence], painted: Array) -> list[BoneInfluence]:
+    """Return the bones that become free; none where only distances show which part is held."""
+    keys = {pull.key for pull in found}
+    parents = [parent_influence(pull, keys) for pull in found]
+    children = [one for one in parents if one is not None]
+    if len(children) != len(set(children)):
         # Branching bones belong to a character, not to a tail or two ears.
-        return None
-    is_root = np.array([one is None for one in parents])
-    if is_root.all():
-        return None
-    root_share = painted[is_root].sum(axis=0) / np.maximum(total, 1e-6)
-    proposed = _smoothstep(np.where(total > 0.0, root_share, 1.0), _FREE_SHARE, _PINNED_SHARE)
-    return proposed if proposed.max() >= 1.0 and proposed.min() < 1.0 else None
+        named = secondary_influences(found)
+        return named if len(named) < len(found) else []
+    free = [pull for pull, parent in zip(found, parents, strict=True) if parent is not None]
+    weights = _held_weights(found, painted, free)
+    return free if weights.max() >= 1.0 and weights.min() < 1.0 else []
 
 
-def _parent_influence(influence: BoneInfluence, names: set[tuple[str, str]]) -> tuple[str, str] | None:
-    """Return the nearest ancestor of a bone that also moves the object."""
-    for bone in influence.rig.data.bones[influence.name].parent_recursive:
-        if (influence.rig.name, bone.name) in names:
-            return influence.rig.name, bone.name
-    return None
+def _held_weights(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> Array:
+    """Return pin weights (v,): 1 where no free bone moves a vertex, 0 where mostly free ones do."""
+    is_free = np.array([pull in free for pull in found])
+    held_share = painted[~is_free].sum(axis=0) / np.maximum(painted.sum(axis=0), 1e-6)
+    return _smoothstep(held_share, _FREE_SHARE, _PINNED_SHARE)
+
+
+def _free_proposal(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> PinProposal:
+    weights = _held_weights(found, painted, free)
+    keyed = keyed_influences(free)
+    if keyed:
+        # Vertices of keyed bones would lose the keyed pose.
+        is_keyed = np.array([pull in keyed for pull in found])
+        keyed_share = painted[is_keyed].sum(axis=0) / np.maximum(painted.sum(axis=0), 1e-6)
+        weights = np.maximum(weights, WEAK_PIN_WEIGHT * keyed_share)
+    return PinProposal(weights, tuple(pull.name for pull in free), tuple(pull.name for pull in keyed))
+
+
+def freed_weights(obj: bpy.types.Object, weights: Array) -> Array | None:
+    """Return pin weights (v,) lowered where the selected bones move an object; None where none of these does."""
+    found = [pull for pull in bone_influences(obj) if pull.is_skinned]
+    free = selected_influences(found)
+    if not free:
+        return None
+    painted = np.array(read_weights(obj, [pull.name for pull in found]))
+    painted = _like_neighbours(obj, modelled_world_vertices(obj), painted) if painted.any() else painted
+    return np.minimum(weights, _held_weights(found, painted, free))
 
 
 def radial_weights(vertices: Array, point: Array, inner_radius: float, outer_radius: float) -> Array:

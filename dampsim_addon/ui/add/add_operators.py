@@ -14,7 +14,7 @@ from ...blender.yarns import YARN_MODIFIER
 from ...model import default_settings
 from ...model.groups import format_names
 from ...model.objects import active_simulated, is_simulated
-from ...scene_reader.pin_proposals import weights_from_bones
+from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
 from ..pins.operators import bones_text, set_pins
 
@@ -72,12 +72,13 @@ def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     group.kind = kind
     if not group.pin_group:
         pin_names = [g.name for g in obj.vertex_groups if g.name.lower() in _PIN_GROUP_NAMES]
-        pin_weights = None if pin_names or not obj.data.is_editable else weights_from_bones(obj)
+        proposal = None if pin_names or not obj.data.is_editable else propose_pins(obj, use_selection=False)
         if pin_names:
             group.pin_group = pin_names[0]
-        elif pin_weights is not None:
-            set_pins(obj, pin_weights)
-            note += f"; pins are proposed from {bones_text(obj)}: check them in Weight Paint Mode"
+        elif proposal is not None:
+            set_pins(obj, proposal.weights)
+            reason = f" (this {proposal.text})" if proposal.free_bones else ""
+            note += f"; pins are proposed from {bones_text(obj)}{reason}: check them in Weight Paint Mode"
     default_settings.set_defaults(obj, scene)
     group.kind_note = note
     return note

@@ -73,6 +73,9 @@ def draw_add(layout: UILayout, context: Context) -> None:
     if obj is not None and obj.dampsim.carries_setup:
         draw_wrapped(layout, f"{obj.name} carries a setup. Select meshes too, then copy it to them", "INFO", context)
         draw_setup_copy(layout, context)
+    if obj is not None and obj.type == "ARMATURE" and context.mode == "POSE":
+        pin_panel.draw_rig_pins(layout, context)
+        return
     any_addable = any(can_add(one) for one in context.selected_objects)
     woven_source = yarn_source(obj) if obj is not None else None
     if obj is not None and is_orphaned_yarn(obj, context.scene):

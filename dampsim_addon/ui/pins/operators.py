@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import bpy
 import numpy as np
-from bpy.props import EnumProperty, FloatProperty
+from bpy.props import BoolProperty, EnumProperty, FloatProperty
 from bpy.types import Context, Operator
 
 from ....core import Array, PinError
 from ....core.base.wording import format_count
 from ...blender.vertex_groups import read_weights, write_weights
+from ...blender.viewports import redraw_viewports
 from ...model.objects import chosen_simulated
+from ...scene_reader.bone_chains import bone_influences
 from ...scene_reader.pin_proposals import (
-    bone_influences,
+    freed_weights,
     linear_weights,
     modelled_world_vertices,
+    propose_pins,
     radial_weights,
-    weights_from_bones,
 )
 from ..common.chosen_objects import ChosenObjectsOperator
+from .overlay import PinPreviews
 
 # Name of the vertex group that the operators create.
 PIN_GROUP_NAME = "Pin"
@@ -77,12 +82,73 @@ class DAMPSIM_OT_pin(_PinOperator, Operator):
         return np.where(selected, 1.0, before)
 
 
+class DAMPSIM_OT_free(_PinOperator, Operator):
+    """Free the vertices selected in Edit Mode: remove them from the pin group, or from the previewed pins"""
+
+    bl_idname = "dampsim.free"
+    bl_label = "Free Selected Vertices"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
+        obj.update_from_editmode()
+        selected = np.array([vertex.select for vertex in obj.data.vertices], dtype=np.bool_)
+        if not selected.any():
+            raise PinError(f"{obj.name}: no vertex is selected. Select the vertices to free in Edit Mode.")
+        return np.where(selected, 0.0, current_weights(obj))
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        return replace_weights(obj, self.weights(context, obj)) if _is_paintable(obj) else super().apply(context, obj)
+
+
+class DAMPSIM_OT_free_bones(_PinOperator, Operator):
+    """Free the vertices that the bones selected in Pose Mode move, and keep all other pins"""
+
+    bl_idname = "dampsim.free_bones"
+    bl_label = "Free Selected Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
+        values = freed_weights(obj, current_weights(obj))
+        if values is None:
+            raise PinError(f"{obj.name}: select some, but not all, of the bones that move it in Pose Mode.")
+        return values
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        return replace_weights(obj, self.weights(context, obj)) if _is_paintable(obj) else super().apply(context, obj)
+
+
+def current_weights(obj: bpy.types.Object) -> Array:
+    """Return the previewed pin weights (v,) of an object, or those of its pin group. Raises PinError without either."""
+    proposal = PinPreviews.current().get(obj.session_uid)
+    if proposal is not None and len(proposal.weights) == len(obj.data.vertices):
+        return proposal.weights
+    name = obj.dampsim.pin_group
+    if name not in obj.vertex_groups:
+        raise PinError(f"{obj.name}: it has no pins. Pin vertices first.")
+    return read_weights(obj, [name])[0]
+
+
+def replace_weights(obj: bpy.types.Object, values: Array) -> str:
+    """Replace the previewed pin weights (v,) of an object, or else those of its pin group. Return a note."""
+    previews = PinPreviews.current()
+    if obj.session_uid in previews:
+        previews[obj.session_uid] = replace(previews[obj.session_uid], weights=values)
+        return "preview changed. Press Apply to use it"
+    set_pins(obj, values)
+    return f"pins changed in group '{obj.dampsim.pin_group}'"
+
+
 class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
-    """Pin the vertices near the bones that move the object, and leave the rest free. You can repaint the group"""
+    """Free the vertices of the bones selected in Pose Mode, and pin all others. If no bone is selected, propose which
+    ones become free. The result is previewed in the viewport until you apply it"""
 
     bl_idname = "dampsim.pin_bones"
     bl_label = "Pin from Bones"
     bl_options = {"REGISTER", "UNDO"}
+
+    preview: BoolProperty(
+        name="Preview", description="Show the pins in the viewport first, and write no weights", options={"SKIP_SAVE"}
+    )
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -93,15 +159,57 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
             return False
         return True
 
-    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
-        values = weights_from_bones(obj)
-        if values is None:
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        if not _is_paintable(obj):
+            return super().apply(context, obj)
+        proposal = propose_pins(obj)
+        if proposal is None:
             raise PinError(f"{obj.name}: no vertex is weighted to a bone. Paint weights, or pin by hand.")
-        return values
+        if self.preview:
+            PinPreviews.current()[obj.session_uid] = proposal
+            redraw_viewports()
+            return f"{proposal.text} (preview)"
+        PinPreviews.current().pop(obj.session_uid, None)
+        set_pins(obj, proposal.weights)
+        return f"pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}': {proposal.text}"
+
+
+class DAMPSIM_OT_pin_apply(_PinOperator, Operator):
+    """Write the previewed pins to the pin group"""
+
+    bl_idname = "dampsim.pin_apply"
+    bl_label = "Apply"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return previewed_objects(context)
+
+    def weights(self, context: Context, obj: bpy.types.Object) -> Array:
+        proposal = PinPreviews.current().pop(obj.session_uid)
+        if len(proposal.weights) != len(obj.data.vertices):
+            raise PinError(f"{obj.name}: its mesh has changed since the preview. Press Bones again.")
+        return proposal.weights
+
+
+class DAMPSIM_OT_pin_cancel(ChosenObjectsOperator, Operator):
+    """Discard the previewed pins, and keep the pin group as it is"""
+
+    bl_idname = "dampsim.pin_cancel"
+    bl_label = "Cancel"
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return previewed_objects(context)
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        super().apply(context, obj)
-        return f"pinned from {bones_text(obj)} in group '{obj.dampsim.pin_group}'"
+        del PinPreviews.current()[obj.session_uid]
+        redraw_viewports()
+        return ""
+
+
+def previewed_objects(context: Context) -> list[bpy.types.Object]:
+    """Return the active and selected objects with a preview of pins."""
+    previews = PinPreviews.current()
+    return [obj for obj in chosen_simulated(context) if obj.session_uid in previews]
 
 
 def bones_text(obj: bpy.types.Object) -> str:
@@ -194,6 +302,9 @@ class DAMPSIM_OT_let_fall(ChosenObjectsOperator, Operator):
         return ""
 
 
-CLASSES = (DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient, DAMPSIM_OT_let_fall)
+CLASSES = (
+    DAMPSIM_OT_pin, DAMPSIM_OT_free, DAMPSIM_OT_pin_bones, DAMPSIM_OT_free_bones, DAMPSIM_OT_pin_apply,
+    DAMPSIM_OT_pin_cancel, DAMPSIM_OT_pin_gradient, DAMPSIM_OT_let_fall,
+)  # fmt: skip
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -5,14 +5,27 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, UILayout
 
+from ...model.groups import format_names
 from ...model.links import is_linked
 from ...model.objects import chosen_simulated, is_job_running
 from ...model.registry import reuse_last_scan
+from ...scene_reader.bone_chains import bone_influences
 from ...status.pieces import known_parts
 from ..common.chosen_objects import count_label
 from ..common.layout import BOX_MARGIN, draw_property, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
-from .operators import DAMPSIM_OT_let_fall, DAMPSIM_OT_pin, DAMPSIM_OT_pin_bones, DAMPSIM_OT_pin_gradient
+from .operators import (
+    DAMPSIM_OT_free,
+    DAMPSIM_OT_free_bones,
+    DAMPSIM_OT_let_fall,
+    DAMPSIM_OT_pin,
+    DAMPSIM_OT_pin_apply,
+    DAMPSIM_OT_pin_bones,
+    DAMPSIM_OT_pin_cancel,
+    DAMPSIM_OT_pin_gradient,
+    previewed_objects,
+)
+from .overlay import PinPreviews
 
 
 def falls_unintentionally(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
@@ -36,8 +49,12 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
     if not falls_unintentionally(obj, context.scene):
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
-        row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA")
+        row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA").preview = True
         row.operator(DAMPSIM_OT_pin_gradient.bl_idname, text="Gradient", icon="IPO_EASE_IN_OUT")
+        row = column.row(align=True)
+        row.operator(DAMPSIM_OT_free.bl_idname, text="Free Selected", icon="UNPINNED")
+        row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
+        draw_preview(layout, context)
         return
     box = layout.box().column(align=True)
     box.enabled = not is_job_running(context)
@@ -56,4 +73,36 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
     ):
         # The active object is part of every selection, except of colliders.
         targets = [] if operator is DAMPSIM_OT_collider else chosen
-        box.operator(operator.bl_idname, text=count_label(operator.bl_label, targets), icon=icon)
+        button = box.operator(operator.bl_idname, text=count_label(operator.bl_label, targets), icon=icon)
+        if operator is DAMPSIM_OT_pin_bones:
+            button.preview = True
+    draw_preview(layout, context)
+
+
+def draw_preview(layout: UILayout, context: Context) -> None:
+    """Draw the buttons of previewed pins, and their description."""
+    objects = previewed_objects(context)
+    if not objects:
+        return
+    box = layout.box().column(align=True)
+    box.enabled = not is_job_running(context)
+    proposals = [PinPreviews.current()[obj.session_uid] for obj in objects]
+    for text in dict.fromkeys(proposal.text for proposal in proposals):
+        draw_wrapped(box, f"Preview: {text}", "HIDE_OFF", context, BOX_MARGIN)
+    draw_wrapped(box, "Red is pinned, yellow held softly, green free", "NONE", context, BOX_MARGIN)
+    row = box.row(align=True)
+    row.operator(DAMPSIM_OT_pin_apply.bl_idname, text=count_label("Apply", objects), icon="CHECKMARK")
+    row.operator(DAMPSIM_OT_pin_cancel.bl_idname, icon="X")
+
+
+def draw_rig_pins(layout: UILayout, context: Context) -> None:
+    """Draw the buttons for a rig in Pose Mode, whose selected bones become free in the selected simulated meshes."""
+    objects = [obj for obj in chosen_simulated(context) if bone_influences(obj)]
+    if not objects:
+        draw_wrapped(layout, "To free bones, select the simulated mesh first, then the rig", "INFO", context)
+        return
+    column = layout.column(align=True)
+    column.label(text=f"Pins of {format_names(objects)}", icon="BONE_DATA")
+    column.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Free Only Selected Bones").preview = True
+    column.operator(DAMPSIM_OT_free_bones.bl_idname)
+    draw_preview(layout, context)

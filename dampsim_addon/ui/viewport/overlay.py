@@ -15,7 +15,7 @@ from ..compare.overlay import GhostOption
 from ..contact.overlay import ContactOption
 from ..fibres.overlay import FibreOption
 from ..links.overlay import LinkOption
-from ..pins.overlay import PinOption
+from ..pins.overlay import PinOption, PinPreviewOption
 from ..plastic.overlay import FlowOption
 from .shape_overlays import CageOption, MostStretchedOption, RestShapeOption
 
@@ -24,6 +24,7 @@ OVERLAYS: tuple[OverlayOption, ...] = (
     RestShapeOption(),
     CageOption(),
     PinOption(),
+    PinPreviewOption(),
     MostStretchedOption(),
     ContactOption(),
     FlowOption(),

@@ -1,0 +1,298 @@
+"""Pins from the bones of a rig: the selected ones become free, keys are kept, and proposals are previewed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import bmesh
+import bpy
+import numpy as np
+import pytest
+from scenes import new_scene, world_vertices
+from test_drawing import Context, Layout
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+# Bones of a dog with their parents. Each moves a ball of its own along x.
+DOG = {
+    "spine": "",
+    "head": "spine",
+    "Ear.L": "head",
+    "earR": "head",
+    "leg": "spine",
+    "tail": "spine",
+    "tail tip": "tail",
+    "beard": "head",
+    "beard.end": "beard",
+}
+SECONDARY = {"Ear.L", "earR", "tail", "tail tip", "beard", "beard.end"}
+
+
+def dog(keyed: tuple[str, ...] = (), bones: dict[str, str] | None = None) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """Return a mesh with a ball for each bone, and its rig; some bones are keyed."""
+    new_scene()
+    bones = bones or DOG
+    data, content, mesh = bpy.data.armatures.new("Rig"), bmesh.new(), bpy.data.meshes.new("Dog")
+    rig = bpy.data.objects.new("Rig", data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for place, (name, parent) in enumerate(bones.items()):
+        bone = data.edit_bones.new(name)
+        bone.head, bone.tail = (place, 0.0, 0.0), (place, 0.0, 0.5)
+        bone.parent = data.edit_bones.get(parent) if parent else None
+        made = bmesh.ops.create_icosphere(content, subdivisions=1, radius=0.4)
+        bmesh.ops.translate(content, vec=(place, 0.0, 0.0), verts=made["verts"])
+    bpy.ops.object.mode_set(mode="OBJECT")
+    content.to_mesh(mesh)
+    content.free()
+    obj = bpy.data.objects.new("Dog", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    for place, name in enumerate(bones):
+        obj.vertex_groups.new(name=name).add(ball(obj, place), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    for name in keyed:
+        bone = rig.pose.bones[name]
+        bone.rotation_mode = "XYZ"
+        for frame, angle in ((1, 0.0), (5, 0.5)):
+            bone.rotation_euler.x = angle
+            bone.keyframe_insert("rotation_euler", frame=frame)
+    bpy.ops.object.select_all(action="DESELECT")
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    select_bones(rig)
+    return obj, rig
+
+
+def ball(obj: bpy.types.Object, place: int) -> list[int]:
+    return [v.index for v in obj.data.vertices if abs(v.co.x - place) < 0.5]
+
+
+def select_bones(rig: bpy.types.Object, *names: str) -> None:
+    for bone in rig.pose.bones:
+        owner = bone if hasattr(bone, "select") else bone.bone
+        owner.select = bone.name in names
+
+
+def weights(obj: bpy.types.Object) -> dict[str, float]:
+    """Return the mean pin weight of each ball by its bone."""
+    group = obj.vertex_groups[obj.dampsim.pin_group].index
+    found = np.array([sum(one.weight for one in v.groups if one.group == group) for v in obj.data.vertices])
+    names = [one.name for one in obj.vertex_groups if one.name in DOG or one.name.startswith("bone")]
+    return {name: round(float(found[ball(obj, place)].mean()), 3) for place, name in enumerate(names)}
+
+
+def free(obj: bpy.types.Object) -> set[str]:
+    return {name for name, weight in weights(obj).items() if weight == 0.0}
+
+
+def panel_text(load: Load) -> str:
+    texts: list[str] = []
+    load("dampsim_addon.ui.panels").DAMPSIM_PT_main.draw(SimpleNamespace(layout=Layout(texts)), Context())
+    return " ".join(texts)
+
+
+def test_ears_and_tail_become_free() -> None:
+    """Add frees the bones named like ears or tails with all bones behind them, and holds torso, head and legs."""
+    obj, _ = dog()
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert free(obj) == SECONDARY
+    assert {weight for name, weight in weights(obj).items() if name not in SECONDARY} == {1.0}
+    assert "(this frees Ear.L, earR, beard and 3 other bones)" in obj.dampsim.kind_note
+
+
+def test_names_are_matched_by_words() -> None:
+    """Neither an earth nor a curtailed bone is an ear or a tail."""
+    obj, _ = dog(bones={"bone": "", "bone earth": "bone", "bone curtail": "bone", "bone bear": "bone"})
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert free(obj) == set()
+
+
+@pytest.mark.parametrize("names", [("leg",), ("spine", "tail")])
+def test_selected_bones_become_free(names: tuple[str, ...]) -> None:
+    obj, rig = dog()
+    select_bones(rig, *names)
+    bpy.ops.dampsim.add()
+    # Add proposes without asking, so it ignores an old selection of bones.
+    assert free(obj) == SECONDARY
+    assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}
+    assert free(obj) == set(names)
+    # If all bones are selected, no choice was made.
+    select_bones(rig, *DOG)
+    bpy.ops.dampsim.pin_bones()
+    assert free(obj) == SECONDARY
+
+
+def test_keyed_bones_keep_weak_pins(load: Load) -> None:
+    obj, rig = dog(keyed=("leg", "tail tip"))
+    bpy.ops.dampsim.add()
+    weak = load("dampsim_addon.scene_reader.pin_proposals").WEAK_PIN_WEIGHT
+    found = weights(obj)
+    assert found["tail tip"] == pytest.approx(weak, abs=0.003)
+    assert found["tail"] == 0.0
+    assert found["leg"] == 1.0
+    assert "weak pins keep its pose, because of keys on tail tip" in obj.dampsim.kind_note
+    # Keys that do not move a bone say nothing about it.
+    obj, rig = dog()
+    for frame in (1, 5):
+        rig.pose.bones["tail tip"].keyframe_insert("location", frame=frame)
+    bpy.ops.dampsim.add()
+    assert weights(obj)["tail tip"] == 0.0
+
+
+def test_keyed_chain_keeps_weak_pins(load: Load) -> None:
+    """Only the first bone of a tail holds it, so keys on the others call for weak pins."""
+    obj, _ = dog(keyed=("bone 1", "bone 2"), bones={"bone 0": "", "bone 1": "bone 0", "bone 2": "bone 1"})
+    bpy.ops.dampsim.add()
+    weak = load("dampsim_addon.scene_reader.pin_proposals").WEAK_PIN_WEIGHT
+    assert list(weights(obj).values()) == pytest.approx([1.0, weak, weak], abs=0.003)
+
+
+@pytest.mark.slow
+def test_keyed_pose_of_tail_survives_bake(load: Load, tmp_path: Path) -> None:
+    """A tail that is keyed into an S ends in this S. Without weak pins, it ends a third of its length away."""
+    new_scene(30)
+    data, rows, sides = bpy.data.armatures.new("Rig"), 25, 6
+    rig = bpy.data.objects.new("Rig", data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for k in range(3):
+        bone = data.edit_bones.new(f"bone {k}")
+        bone.head, bone.tail, bone.parent = (0, 0, 2 * k), (0, 0, 2 * k + 2), data.edit_bones.get(f"bone {k - 1}")
+    bpy.ops.object.mode_set(mode="OBJECT")
+    turn = 2.0 * np.pi * np.arange(sides) / sides
+    ring = np.column_stack([0.25 * np.cos(turn), 0.25 * np.sin(turn)])
+    heights = np.linspace(0.0, 6.0, rows)
+    places = [(x, y, z) for z in heights for x, y in ring]
+    faces = [
+        (sides * r + s, sides * r + (s + 1) % sides, sides * (r + 1) + (s + 1) % sides, sides * (r + 1) + s)
+        for r in range(rows - 1)
+        for s in range(sides)
+    ]
+    ends = [tuple(reversed(range(sides))), tuple(range(sides * (rows - 1), sides * rows))]
+    mesh = bpy.data.meshes.new("Tail")
+    mesh.from_pydata(places, [], [*faces, *ends])
+    obj = bpy.data.objects.new("Tail", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    for k in range(3):
+        group = obj.vertex_groups.new(name=f"bone {k}")
+        for vertex in mesh.vertices:
+            weight = 1.0 - max(0.0, abs(vertex.co.z - 2 * k - 1) - 0.7) / 0.6
+            if weight > 0.0:
+                group.add([vertex.index], min(weight, 1.0), "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    for k, angle in ((1, 1.0), (2, -1.2)):
+        bone = rig.pose.bones[f"bone {k}"]
+        bone.rotation_mode = "XYZ"
+        for frame, part in ((1, 0.0), (10, 1.0)):
+            bone.rotation_euler = (part * angle, 0.0, 0.0)
+            bone.keyframe_insert("rotation_euler", frame=frame)
+    animated = world_vertices(obj, 30)
+    bpy.ops.object.select_all(action="DESELECT")
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    bpy.ops.dampsim.add()
+    obj.dampsim.resolution, obj.dampsim.cache_folder, obj.dampsim.target = 300, str(tmp_path), "POINT_CACHE"
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert not result.problem
+    # The weak pins leave 2.5% of the length of 6 m; without them it is 34%.
+    assert np.abs(world_vertices(obj, 30) - animated).max() < 0.05 * 6.0
+
+
+def test_preview_is_applied_or_cancelled(load: Load) -> None:
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    select_bones(rig, "leg")
+    assert bpy.ops.dampsim.pin_bones(preview=True) == {"FINISHED"}
+    assert free(obj) == SECONDARY
+    assert "Preview: frees leg" in panel_text(load)
+    assert bpy.ops.dampsim.pin_cancel() == {"FINISHED"}
+    assert "Preview" not in panel_text(load)
+    assert free(obj) == SECONDARY
+    bpy.ops.dampsim.pin_bones(preview=True)
+    assert bpy.ops.dampsim.pin_apply() == {"FINISHED"}
+    assert free(obj) == {"leg"}
+    assert "Preview" not in panel_text(load)
+
+
+def test_parts_of_pins_become_free(load: Load) -> None:
+    """Free Bones and Free Selected change only their part, first of the preview, then of the pin group."""
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    select_bones(rig, "leg")
+    bpy.ops.dampsim.pin_bones(preview=True)
+    select_bones(rig, "head")
+    assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
+    assert free(obj) == SECONDARY
+    bpy.ops.dampsim.pin_apply()
+    assert free(obj) == {"leg", "head"}
+    select_bones(rig, "earR")
+    assert bpy.ops.dampsim.free_bones() == {"FINISHED"}
+    assert free(obj) == {"leg", "head", "earR"}
+    chosen = ball(obj, list(DOG).index("spine"))
+    for parts in (obj.data.polygons, obj.data.edges):
+        parts.foreach_set("select", np.zeros(len(parts), dtype=bool))
+    obj.data.vertices.foreach_set("select", np.isin(np.arange(len(obj.data.vertices)), chosen))
+    assert bpy.ops.dampsim.free() == {"FINISHED"}
+    assert free(obj) == {"leg", "head", "earR", "spine"}
+
+
+def test_free_bones_need_selection() -> None:
+    obj, _ = dog()
+    bpy.ops.dampsim.add()
+    with pytest.raises(RuntimeError, match="select some, but not all"):
+        bpy.ops.dampsim.free_bones()
+    assert free(obj) == SECONDARY
+
+
+def test_unweighted_vertices_follow_neighbours() -> None:
+    obj, _ = dog()
+    index = ball(obj, list(DOG).index("tail"))[0]
+    obj.vertex_groups["tail"].remove([index])
+    held = ball(obj, 0)[0]
+    obj.vertex_groups["spine"].remove([held])
+    bpy.ops.dampsim.add()
+    assert free(obj) == SECONDARY
+    assert weights(obj)["spine"] == 1.0
+
+
+def test_stale_preview_is_refused() -> None:
+    obj, _ = dog()
+    bpy.ops.dampsim.add()
+    bpy.ops.dampsim.pin_bones(preview=True)
+    obj.data.vertices.add(1)
+    with pytest.raises(RuntimeError, match="mesh has changed since the preview"):
+        bpy.ops.dampsim.pin_apply()
+
+
+def test_rig_in_pose_mode_offers_pins(load: Load) -> None:
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    rig.select_set(True)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="POSE")
+    select_bones(rig, "leg")
+    assert "Pins of Dog" in panel_text(load)
+    assert bpy.ops.dampsim.pin_bones(preview=True) == {"FINISHED"}
+    assert "Preview: frees leg" in panel_text(load)
+    assert bpy.ops.dampsim.pin_apply() == {"FINISHED"}
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert free(obj) == {"leg"}
+
+
+def test_preview_is_drawn(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    select_bones(rig, "leg")
+    bpy.ops.dampsim.pin_bones(preview=True)
+    drawing, drawn = load("dampsim_addon.ui.common.drawing"), []
+    monkeypatch.setattr(drawing, "set_depth_test", lambda *_: None)
+    monkeypatch.setattr(drawing, "draw_points", lambda points, *_: drawn.append(len(points)))
+    option = next(one for one in load("dampsim_addon.ui.viewport.overlay").OVERLAYS if "Preview" in type(one).__name__)
+    assert option.is_enabled(obj)
+    option.draw(bpy.context, obj, None)
+    leg = len(ball(obj, 0))
+    assert drawn == [leg, 0, len(obj.data.vertices) - leg]
