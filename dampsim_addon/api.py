@@ -113,8 +113,9 @@ def bake(
     """Simulate the frame range of the scene, bake the objects and return a result for each.
 
     target: name of a target (see targets.TARGETS) for all objects; None uses each object's own target.
-    restart: discard cached frames; otherwise an interrupted bake continues.
-    start: first frame to simulate again.  progress: called after each step.
+    restart: discard cached frames; otherwise those before the first outdated or missing frame are kept.
+    start: first frame to simulate again; the bake fails if frames before it are outdated.
+    progress: called after each step.
     If an object cannot be baked, `problem` of its result says why; the other objects are still baked.
     Raises ParameterError for an unknown target, and SceneError for an object that is not simulated.
     """

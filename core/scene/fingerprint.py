@@ -154,6 +154,36 @@ def describe_changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[
     return found
 
 
+def describe_known_changes(before: Mapping[str, Any], known: Mapping[str, Any]) -> list[str]:
+    """Return describe_changes() for those inputs that are known, without a scene.
+
+    known: part of cache_inputs(), with all bodies.
+    """
+    bodies = {
+        mark: {name: value for name, value in body.items() if _FORMER_LABELS.get(name, name) in known["bodies"][mark]}
+        if mark in known["bodies"]
+        else body
+        for mark, body in before.get("bodies", {}).items()
+    }
+    shared = {name: value for name, value in before.get("shared", {}).items() if name in known["shared"]}
+    return describe_changes({**before, "shared": shared, "bodies": bodies}, known)
+
+
+def known_inputs(fps: float, first: int, bodies: Mapping[str, tuple[str, str, Mapping[str, object]]]) -> dict[str, Any]:
+    """Return the part of cache_inputs() that is known without a scene.
+
+    fps: frames per second.  first: first frame.  bodies: name, kind and parameters of each body by its identity.
+    """
+    return {
+        "shared": {"the version of DampSim": RESULTS_VERSION, "the frame rate": fps, "the first frame": first},
+        "bodies": {
+            mark: {"the kind": kind, **{PARAMETERS[name].label: value for name, value in values.items()}}
+            for mark, (_, kind, values) in bodies.items()
+        },
+        "names": {mark: name for mark, (name, *_) in bodies.items()},
+    }
+
+
 def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     defaults = {parameter.label: parameter.default for parameter in PARAMETERS.values()}
     known = {_FORMER_LABELS.get(name, name): value for name, value in before.items()}

@@ -30,7 +30,12 @@ class Progress:
 
 
 def bake(
-    simulation: Simulation, cache: FrameCache, restart: bool = False, start: int | None = None
+    simulation: Simulation,
+    cache: FrameCache,
+    restart: bool = False,
+    start: int | None = None,
+    *,
+    replace_outdated: bool = False,
 ) -> Generator[Progress, None, None]:
     """Fill the cache with the simulation's frames, and yield after each frame once it is flushed to disk.
 
@@ -38,29 +43,33 @@ def bake(
     Existing frames are kept if they were made from the same inputs. Each one is checked against the animation.
     restart: discard existing frames.
     start: simulate again from this frame on, and keep the frames before it.
+    replace_outdated: simulate again from the first frame that is outdated, damaged or missing, instead of raising.
     Raises StaleCacheError if inputs changed, and CacheError if frames are missing.
     """
     scene = simulation.scene
     total = len(scene.frame_numbers)
     scene_inputs = cache_inputs(scene)
-    kept_numbers = [] if restart else _reusable_frames(cache, scene_inputs, scene.first, scene.last, start)
+    try:
+        kept_numbers = [] if restart else _reusable_frames(cache, scene_inputs, scene.first, scene.last, start)
+    except CacheError as error:
+        if not replace_outdated:
+            raise
+        kept_numbers = []
+        yield Progress(0, total, _replacement_stage(error))
     last: Frame | None = None
     substep_count, fallback_count = 1, 0
-    for done, number in enumerate(kept_numbers, 1):
-        last = cache.read(number)
-        if not _has_matching_sizes(last, simulation):
-            raise cache.damaged_error(number)
-        frame_inputs = simulation.sample_frame(number, substep_count)
-        substep_count = frame_inputs.substep_count
-        changed = [name for name, digest in frame_inputs.digests.items() if last.inputs.get(name) != digest]
-        if changed:
-            fix = f"Re-bake from frame {number}" if number > scene.first else "Bake again"
-            raise StaleCacheError(
-                f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
-                f"{fix}, or clear the bake."
-            )
-        fallback_count += last.fallback_count
-        yield Progress(done, total, "Checking", fallback_count)
+    for place, number in enumerate(kept_numbers):
+        try:
+            frame, substep_count = _checked_frame(simulation, cache, number, substep_count)
+        except CacheError as error:
+            if not replace_outdated:
+                raise
+            kept_numbers, start = kept_numbers[:place], number
+            yield Progress(place, total, _replacement_stage(error))
+            break
+        last = frame
+        fallback_count += frame.fallback_count
+        yield Progress(place + 1, total, "Checking", fallback_count)
     if not kept_numbers:
         cache.start(scene_inputs)
         for prepared_parts, parts in simulation.prepare_first_frame():
@@ -81,6 +90,30 @@ def bake(
         yield pending
     if [number for number in cache.frame_numbers() if number <= scene.last] != list(scene.frame_numbers):
         raise CacheError(f"{cache.name}: the bake lost frames that were in the cache {cache.folder}. Bake again.")
+
+
+def _replacement_stage(error: CacheError) -> str:
+    """Return the stage in which frames are replaced, with the reason: the first sentence of the error."""
+    return f"Replacing outdated frames: {str(error).split('. ')[0].rstrip('.')}"
+
+
+def _checked_frame(simulation: Simulation, cache: FrameCache, number: int, substep_count: int) -> tuple[Frame, int]:
+    """Return a cached frame and its substep count. Raises CacheError if it is damaged, StaleCacheError if outdated.
+
+    substep_count: of the frame before it.
+    """
+    frame = cache.read(number)
+    if not _has_matching_sizes(frame, simulation):
+        raise cache.damaged_error(number)
+    frame_inputs = simulation.sample_frame(number, substep_count)
+    changed = [name for name, digest in frame_inputs.digests.items() if frame.inputs.get(name) != digest]
+    if changed:
+        fix = f"Re-bake from frame {number}" if number > simulation.scene.first else "Bake again"
+        raise StaleCacheError(
+            f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
+            f"{fix}, or clear the bake."
+        )
+    return frame, frame_inputs.substep_count
 
 
 def _has_matching_sizes(frame: Frame, simulation: Simulation) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import bpy
 
-from ...core import PARAMETERS, CacheError, DampSimError, StaleCacheError
+from ...core import PARAMETERS, DampSimError
 from ...core.base.wording import format_bytes, format_count, format_metres, format_percent
 from ...core.simulation.method_selection import method_warnings
 from ..blender.operator_calls import call_operator
@@ -211,12 +211,5 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
 
 
 def _bake_group(group: Group, options: argparse.Namespace) -> list[job.Result]:
-    scene, layer = bpy.context.scene, bpy.context.view_layer
-    try:
-        steps = job.bake_group(scene, layer, group, options.restart, options.start)
-        return run_steps(steps, progress_printer(group.name, options))
-    except StaleCacheError as error:
-        if options.start is not None:
-            raise CacheError(str(error)) from None
-        print(f"dampsim: {error} Starting over.", flush=True)
-        return run_steps(job.bake_group(scene, layer, group, restart=True), progress_printer(group.name, options))
+    steps = job.bake_group(bpy.context.scene, bpy.context.view_layer, group, options.restart, options.start)
+    return run_steps(steps, progress_printer(group.name, options))

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
 
-from ...core import DampSimError, FrameCache, SceneError, Settings, SettleCurve, Simulation, bake, simulation_curve
+from ...core import (
+    DampSimError,
+    FrameCache,
+    Progress,
+    SceneError,
+    Settings,
+    SettleCurve,
+    Simulation,
+    bake,
+    simulation_curve,
+)
 from ...core.base.wording import format_count
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
@@ -23,8 +33,9 @@ from ..model.caches import ensure_own_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.scene_builder import build_scene, check_object
 from ..status import overlaps
-from ..status.bake_changes import record_bake_inputs
+from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
+from ..status.next_bake import check_resumable
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import report_messages
@@ -89,9 +100,11 @@ def bake_object(
     obj: bpy.types.Object,
     restart: bool,
     start: int | None = None,
+    *,
+    resume: bool = False,
 ) -> Generator[Step, None, Result]:
     """Bake an object together with its simulation group; see bake_group."""
-    results = yield from bake_group(scene, view_layer, group_of(obj), restart, start)
+    results = yield from bake_group(scene, view_layer, group_of(obj), restart, start, resume=resume)
     own_result = next(result for result in results if result.name == obj.name)
     if own_result.problem:
         raise SceneError(own_result.problem)
@@ -99,23 +112,37 @@ def bake_object(
 
 
 def bake_group(
-    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group, restart: bool, start: int | None = None
+    scene: bpy.types.Scene,
+    view_layer: bpy.types.ViewLayer,
+    group: Group,
+    restart: bool,
+    start: int | None = None,
+    *,
+    resume: bool = False,
 ) -> Generator[Step, None, list[Result]]:
     """Simulate a group into its cache and write the target of every member.
+
+    Cached frames are kept as far as they are up to date, and the others are simulated again.
 
     After cancellation the finished frames stay in the cache. If the target of a member cannot be written, its result
     contains the problem; in a group of a single object, the error is raised.
 
-    restart, start: see core.simulation.bake.bake().
+    restart, start: see core.simulation.bake.bake(). With start, outdated frames before it raise StaleCacheError.
+    resume: raise StaleCacheError if cached frames are outdated, at once if that is known.
     """
     began = time.monotonic()
     _check_group(scene, view_layer, group)
+    if resume:
+        check_resumable(group, scene)
     with GroupSampler(scene, view_layer, group.members) as sampler:
         simulation = yield from _prepare(sampler, group)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")
         with locked_cache(group.members[0]) as cache:
-            shot = yield from _simulate(simulation, cache, restart, start)
+            frames = bake(simulation, cache, restart, start, replace_outdated=not resume and start is None)
+            shot = yield from _simulate(
+                simulation, cache, frames, lambda: record_simulation_inputs(group.members, scene)
+            )
             sampler.invalidate_frame()
             elapsed, results = time.monotonic() - began, []
             for obj in group.members:
@@ -172,13 +199,19 @@ class _SimulatedShot:
 
 
 def _simulate(
-    simulation: Simulation, cache: FrameCache, restart: bool, start: int | None
+    simulation: Simulation, cache: FrameCache, frames: Generator[Progress], on_valid: Callable[[], None]
 ) -> Generator[Step, None, _SimulatedShot]:
-    """Simulate the frames that the cache lacks."""
-    fallback_steps = 0
+    """Simulate the frames that the cache lacks.
+
+    on_valid: called once all frames in the cache are those of the current inputs.
+    """
+    fallback_steps, is_valid = 0, False
     # Close the generator before the lock is released, so that nothing is written afterwards.
-    with closing(bake(simulation, cache, restart, start)) as steps:
+    with closing(frames) as steps:
         for progress in steps:
+            if progress.stage == "Simulating" and not is_valid:
+                on_valid()
+                is_valid = True
             fallback_steps = max(fallback_steps, progress.fallback_count)
             yield Step(progress.done, progress.total, progress.stage)
     cache.take_ownership()
@@ -265,11 +298,16 @@ def bake_all(
     objects: Iterable[bpy.types.Object],
     restart: bool,
     start: int | None = None,
+    *,
+    resume: bool = False,
 ) -> Generator[Step, None, list[Result]]:
-    """Bake the groups one after the other. If a group fails, its results contain the problem, and the next follows."""
+    """Bake the groups one after the other; see bake_group.
+
+    If a group fails, its results contain the problem, and the next one follows.
+    """
     groups, results = groups_of(objects), []
     for number, group in enumerate(groups, 1):
-        steps = bake_group(scene, view_layer, group, restart, start)
+        steps = bake_group(scene, view_layer, group, restart, start, resume=resume)
         where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
         try:
             results += yield from map_steps(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))

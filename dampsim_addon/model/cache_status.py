@@ -7,15 +7,15 @@ programs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import bpy
 
-from ...core import FrameCache
+from ...core import CacheError, FrameCache
 from ..blender.dampsim_names import CACHE_MODIFIER
 from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file
@@ -29,12 +29,14 @@ from .registry import frozen_scene, reuse_last_scan
 class CacheStatus:
     """Status of an object's files on disk.
 
-    is_known: whether it was ever read.  frame_count: frames in the cache.  missing_file: path of its baked file, if it
-    is missing.  folder_mtime: ns, modification time of the cache folder, which changes with every file in it.
+    is_known: whether it was ever read.  frame_count: frames in the cache.  inputs: of these frames, see
+    core.scene.fingerprint.cache_inputs(); None if they cannot be read.  missing_file: path of its baked file, if it is
+    missing.  folder_mtime: ns, modification time of the cache folder, which changes with every file in it.
     """
 
     is_known: bool = False
     frame_count: int = 0
+    inputs: Mapping[str, Any] | None = None
     missing_file: str = ""
     folder_mtime: int = 0
 
@@ -56,16 +58,24 @@ def known_status(obj: bpy.types.Object) -> CacheStatus:
 
 
 def refresh_status(obj: bpy.types.Object) -> CacheStatus:
-    """Read and store the status. Frames are counted only if the folder has changed."""
-    previous, path = known_status(obj), baked_file(obj)
+    """Read and store the status. The cache is read only if its folder has changed."""
+    status, path = known_status(obj), baked_file(obj)
     folder_mtime = _folder_mtime(obj)
-    frame_count = (
-        previous.frame_count if previous.is_known and folder_mtime == previous.folder_mtime else cached_frame_count(obj)
-    )
-    _Statuses.current()[_status_key(obj)] = CacheStatus(
-        True, frame_count, str(path) if path is not None and not _is_file(path) else "", folder_mtime
-    )
+    if not status.is_known or folder_mtime != status.folder_mtime:
+        frame_count = cached_frame_count(obj)
+        status = CacheStatus(True, frame_count, _cached_inputs(obj) if frame_count else None, "", folder_mtime)
+    missing_file = str(path) if path is not None and not _is_file(path) else ""
+    _Statuses.current()[_status_key(obj)] = replace(status, missing_file=missing_file)
     return known_status(obj)
+
+
+def _cached_inputs(obj: bpy.types.Object) -> Mapping[str, Any] | None:
+    """Return the inputs of the cached frames; None if the frames cannot be used."""
+    try:
+        header = frame_cache(obj).compatible_header()
+    except CacheError:
+        return None
+    return None if header is None else header.inputs
 
 
 def _folder_mtime(obj: bpy.types.Object) -> int:

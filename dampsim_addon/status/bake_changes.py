@@ -1,4 +1,4 @@
-"""Detection of changes to dials, animation and meshes since a bake.
+"""Detection of changes to dials, animation and meshes since a bake, or since its frames were simulated.
 
 Panels call this at each redraw, so it visits no frames. A timer updates the digests of keyframes, poses and the mesh of
 the active object after edits.
@@ -7,6 +7,7 @@ the active object after edits.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,14 +15,17 @@ import bpy
 
 from ...core import PARAMETERS, Parameter
 from ...core.base.wording import without_exponents
+from ...core.scene.fingerprint import describe_known_changes, known_inputs
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
 from ..blender.sampler import frame_rate, gravity
+from ..model.cache_status import known_status
 from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
-from ..model.groups import group_of
+from ..model.groups import cache_ids, group_of
 from ..model.objects import refresh_active
+from ..model.properties import read_settings
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
@@ -33,24 +37,57 @@ _KEYFRAMED = "keyframes"
 _MAX_LISTED = 4
 
 
+@dataclass(frozen=True)
+class _InputRecord:
+    """Inputs of a bake or of cached frames. facts: dials and settings in words.  digests: see input_digests()."""
+
+    facts: dict[str, str]
+    digests: dict[str, str]
+
+
 @dataclass
 class _Digests(SessionState):
-    """Digests of the inputs of bakes.
+    """Digests of the inputs of bakes and cached frames.
 
-    latest: by session uid of an object, its latest input digests, and current names by the names at the time of the
-    bake.  has_new_edit: whether there was an edit since they were computed.
+    latest: by session uid of an object, and whether they are compared with the cached frames instead of the bake, its
+    latest input digests, and current names by the names at that time.
+    simulated: by session uid, the inputs of the cached frames, where they differ from those of the bake.
+    has_new_edit: whether there was an edit since the digests were computed.
     """
 
-    latest: dict[int, tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
+    latest: dict[tuple[int, bool], tuple[dict[str, str], dict[str, str]]] = field(default_factory=dict)
+    simulated: dict[int, _InputRecord] = field(default_factory=dict)
     has_new_edit: bool = True
 
 
 def record_bake_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Store the current dials, settings and digests as the inputs of the object's bake."""
-    obj.dampsim.baked_of = json.dumps({**_dial_values(obj), **_shot_settings(obj, scene)})
-    now = input_digests(obj, scene)
-    _Digests.current().latest[obj.session_uid] = now, {}
-    obj.dampsim.baked_from = json.dumps(now)
+    """Store the current dials, settings and digests as the inputs of the object's bake and of its cached frames."""
+    now, state = _current_inputs(obj, scene), _Digests.current()
+    obj.dampsim.baked_of, obj.dampsim.baked_from = json.dumps(now.facts), json.dumps(now.digests)
+    state.latest[obj.session_uid, False] = now.digests, {}
+    state.simulated.pop(obj.session_uid, None)
+
+
+def record_simulation_inputs(objects: Iterable[bpy.types.Object], scene: bpy.types.Scene) -> None:
+    """Remember the current dials, settings and digests as the inputs of the objects' cached frames."""
+    state = _Digests.current()
+    for obj in objects:
+        state.simulated[obj.session_uid] = now = _current_inputs(obj, scene)
+        state.latest[obj.session_uid, True] = now.digests, {}
+
+
+def _current_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> _InputRecord:
+    return _InputRecord({**_dial_values(obj), **_shot_settings(obj, scene)}, input_digests(obj, scene))
+
+
+def _recorded_inputs(obj: bpy.types.Object, of_simulation: bool) -> tuple[_InputRecord, bool]:
+    """Return the recorded inputs of the cached frames or of the bake, and whether they are of the frames alone."""
+    known = _Digests.current().simulated.get(obj.session_uid) if of_simulation else None
+    if known is not None:
+        return known, True
+    # Bakes of older versions stored nothing.
+    group = obj.dampsim
+    return _InputRecord(json.loads(group.baked_of or "{}"), json.loads(group.baked_from or "{}")), False
 
 
 def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
@@ -58,23 +95,61 @@ def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[st
 
     They cover the dials of the whole group, the settings of the shot, and the latest digests of motion and meshes.
     """
+    return _changes(obj, scene, of_simulation=False)
+
+
+def changes_since_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
+    """Return the changes since the cached frames were simulated, in words, as far as they are known without a bake."""
+    return _setting_changes(obj, scene) or _changes(obj, scene, of_simulation=True)
+
+
+def _setting_changes(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
+    """Return the dials and settings that differ from those in the header of the cache. Keyframed dials are left out."""
+    stored = known_status(obj).inputs
+    if stored is None:
+        return []
+    group = group_of(obj)
+    bodies = {}
+    for member, mark in zip(group.members, cache_ids(group).values(), strict=True):
+        keyed = animated_paths(member)
+        values = {
+            name: value for name, value in read_settings(member).as_dict().items() if f"dampsim.{name}" not in keyed
+        }
+        bodies[mark] = (member.name, member.dampsim.kind, values)
+    return describe_known_changes(stored, known_inputs(frame_rate(scene), scene.frame_start, bodies))
+
+
+def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool) -> list[str]:
     members = group_of(obj).members
     found, changed_inputs = [], []
     for member in members:
         prefix = f"{member.name}: " if len(members) > 1 else ""
-        found += [prefix + what for what in _differences(member, _dial_values(member))]
-        before = json.loads(member.dampsim.baked_from or "{}")
-        latest = _Digests.current().latest.get(member.session_uid)
-        if before and latest is not None:
+        recorded, is_simulation = _recorded_inputs(member, of_simulation)
+        found += [prefix + what for what in _differences(recorded.facts, _dial_values(member))]
+        latest = _Digests.current().latest.get((member.session_uid, is_simulation))
+        if recorded.digests and latest is not None:
             now, names = latest
-            before = rename_colliders(before, now)
+            before = rename_colliders(recorded.digests, now)
             differing = [name for name in {**before, **now} if _is_different(before.get(name), now.get(name), name)]
             changed_inputs += [with_current_name(name, names) for name in differing]
     # Report inputs that members share only once.
     changed_inputs = list(dict.fromkeys(changed_inputs))
     if len(changed_inputs) > _MAX_LISTED:
         changed_inputs = [*changed_inputs[: _MAX_LISTED - 1], f"{len(changed_inputs) - _MAX_LISTED + 1} more"]
-    return found + changed_inputs + _differences(obj, _shot_settings(obj, scene))
+    before, now = _recorded_inputs(obj, of_simulation)[0].facts, _shot_settings(obj, scene)
+    if not obj.dampsim.loop:
+        now = _without_covered_range(before, now, of_simulation)
+    return found + changed_inputs + _differences(before, now)
+
+
+def _without_covered_range(before: dict[str, str], now: dict[str, str], of_simulation: bool) -> dict[str, str]:
+    """Return the current settings without the ends of a frame range that lies within the recorded one."""
+    is_covered = {
+        "Frame Start": int(now["Frame Start"]) >= int(before.get("Frame Start", now["Frame Start"])),
+        # Cached frames can be continued.
+        "End": of_simulation or int(now["End"]) <= int(before.get("End", now["End"])),
+    }
+    return {name: value for name, value in now.items() if not is_covered.get(name, False)}
 
 
 def _is_different(previous: str | None, current: str | None, name: str) -> bool:
@@ -85,16 +160,18 @@ def _is_different(previous: str | None, current: str | None, name: str) -> bool:
 
 def refresh_digests(obj: bpy.types.Object) -> None:
     """Update the input digests of an object's group, which takes milliseconds for a rig."""
+    latest = _Digests.current().latest
     for member in group_of(obj).members:
-        if member.dampsim.baked and member.dampsim.baked_from:
-            previous = previous_names(member, json.loads(member.dampsim.baked_from))
-            names = {earlier: str(one.name) for one, earlier in previous.items()}
-            _Digests.current().latest[member.session_uid] = input_digests(member, bpy.context.scene, previous), names
+        for of_simulation in (False, True):
+            recorded, is_simulation = _recorded_inputs(member, of_simulation)
+            if recorded.digests and is_simulation == of_simulation and (of_simulation or member.dampsim.baked):
+                previous = previous_names(member, recorded.digests)
+                names = {earlier: str(one.name) for one, earlier in previous.items()}
+                latest[member.session_uid, of_simulation] = input_digests(member, bpy.context.scene, previous), names
 
 
-def _differences(obj: bpy.types.Object, facts: dict[str, str]) -> list[str]:
-    # Bakes of older versions stored nothing.
-    before = rename_shared_settings(json.loads(obj.dampsim.baked_of or "{}"), facts)
+def _differences(recorded: dict[str, str], facts: dict[str, str]) -> list[str]:
+    before = rename_shared_settings(recorded, facts)
     return [
         f"{what} {_format_missing(before[what])}, now {_format_missing(now)}"
         for what, now in facts.items()
@@ -160,9 +237,9 @@ def _refresh_if_edited(obj: bpy.types.Object) -> bool:
     is_playing = any(window.screen.is_animation_playing for window in bpy.context.window_manager.windows)
     if not digests.has_new_edit or is_playing:
         return False
-    digests.has_new_edit, before = False, digests.latest.get(obj.session_uid)
+    digests.has_new_edit, before = False, dict(digests.latest)
     refresh_digests(obj)
-    return digests.latest.get(obj.session_uid) != before
+    return digests.latest != before
 
 
 SUBSCRIBER = Subscriber(

@@ -178,10 +178,7 @@ def test_cli_bake_saves_file(load: Load, saved: Path, capfd: pytest.CaptureFixtu
     assert cli.main(["bake"]) == cli.DONE
     assert "Simulating" not in capfd.readouterr().out
     assert cli.main(["bake", "--set", "settle=7"]) == cli.DONE
-    assert (
-        "Settle (5, now 7) changed since the last bake. Clear the bake or bake again. Starting over"
-        in capfd.readouterr().out
-    )
+    assert "Replacing outdated frames: Wobbler: Settle (5, now 7) changed" in capfd.readouterr().out
     assert cli.main(["bake", "--from", "5", "--target", "shape_keys", "--bound", "2%"]) == cli.DONE
     lines = capfd.readouterr().out
     assert (lines.count("Checking"), lines.count("Simulating")) == (4, 2)

@@ -521,3 +521,28 @@ def test_extreme_settings_stay_bounded(settle: float) -> None:
     scene = swaying_bar(settle=settle, bounce=90.0)
     frames = list(Simulation(scene).frames())
     assert max(np.abs(f.surface - scene.bodies[0].vertices_at(f.number)).max() for f in frames) < 1.0
+
+
+@pytest.mark.parametrize("change", ["dial", "frame 5", "first frame", "damage", "header", "older version"])
+def test_outdated_frames_are_replaced(tmp_path: Path, change: str) -> None:
+    """Exactly the frames from the first invalid one on are simulated again, and all equal those of a new bake."""
+    run_bake(swaying_bar(last=8), tmp_path / "old")
+    scene, motion, kept = swaying_bar(last=9), swaying_bar().bodies[0].motion, 0
+    if change == "dial":
+        scene = swaying_bar(last=9, settle=13.0)
+    elif change in ("frame 5", "first frame"):
+        number, kept = (5.0, 4) if change == "frame 5" else (1.0, 0)
+        scene = with_body(scene, motion=lambda frame: motion(frame) + (0.1 if frame == number else 0.0))
+    elif change == "damage":
+        (tmp_path / "old" / "frame_000003.frame").write_bytes(b"")
+        kept = 2
+    elif change == "header":
+        (tmp_path / "old" / "header.json").write_text("{")
+    else:
+        (tmp_path / "old").rename(tmp_path / "gone")
+        write_old_cache(tmp_path / "old", {"Settle": 12.0})
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "old").glob("*.frame")}
+    assert run_bake(scene, tmp_path / "old", replace_outdated=True) == run_bake(scene, tmp_path / "new")
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "old").glob("*.frame")}
+    same = [name for name in sorted(before) if before[name] == after.get(name)]
+    assert same == [f"frame_{number:06d}.frame" for number in range(1, kept + 1)]

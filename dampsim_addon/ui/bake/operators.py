@@ -8,21 +8,29 @@ from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
-from bpy.types import Context, Operator
+from bpy.types import Context, Menu, Operator
 
 from ....core import SceneError
 from ....core.base.wording import format_percent
 from ...jobs import bake as job
 from ...jobs import export
-from ...model.groups import groups_of
-from ...model.objects import can_start_job, filter_simulated, selected_simulated, simulated_in_scene
+from ...model.cache_status import known_status
+from ...model.groups import group_of, groups_of
+from ...model.objects import (
+    active_simulated,
+    can_start_job,
+    filter_simulated,
+    selected_simulated,
+    simulated_in_scene,
+)
 from ...model.registry import reuse_last_scan
 from ...work.modal import ModalJob
 from ...work.steps import Step
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
-    """Simulate the frame range and bake it to shape keys or a file. ESC stops and keeps the finished frames"""
+    """Simulate the frame range and bake it to shape keys or a file. Cached frames are kept up to the first that is
+    out of date. ESC stops and keeps the finished frames"""
 
     bl_idname = "dampsim.bake"
     bl_label = "Bake"
@@ -30,6 +38,11 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     bl_options = {"UNDO"}
     ended_by_esc = "stops and keeps the finished frames"
 
+    restart: BoolProperty(
+        name="From Scratch",
+        description="Discard the cached frames and simulate all frames again",
+        options={"SKIP_SAVE"},
+    )
     resume: BoolProperty(name="Resume", description="Continue after the last simulated frame", options={"SKIP_SAVE"})
     rebake: BoolProperty(
         name="Re-bake", description="Simulate again from the given frame onwards, and keep the frames before it",
@@ -50,7 +63,9 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
     def description(cls, context: Context, properties: Any) -> str:
         if properties.rebake:
             return "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
-        return "Continue after the last simulated frame" if properties.resume else str(cls.__doc__)
+        if properties.restart:
+            return "Discard the cached frames and simulate all frames again"
+        return "Continue after the last simulated frame" if properties.resume else " ".join(str(cls.__doc__).split())
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -74,18 +89,49 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         groups = groups_of(objects)
         if not objects:
             raise SceneError("No simulated object is selected. Select one, or press Bake All.")
-        restart, start = not (self.resume or self.rebake), self.frame if self.rebake else None
+        start = self.frame if self.rebake else None
         scene, layer = context.scene, context.view_layer
         if len(groups) == 1:
-            results = yield from job.bake_group(scene, layer, groups[0], restart, start)
+            results = yield from job.bake_group(scene, layer, groups[0], self.restart, start, resume=self.resume)
         else:
-            results = yield from job.bake_all(scene, layer, objects, restart, start)
+            results = yield from job.bake_all(scene, layer, objects, self.restart, start, resume=self.resume)
         for result in results:
             if result.problem:
                 self.report({"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
-        return "baked", "bake stopped. Press Resume to continue after the last simulated frame"
+        return "baked", "bake stopped. Resume continues after the last finished frame"
+
+
+def baked_objects(context: Context) -> list[bpy.types.Object]:
+    """Return the objects that the primary button bakes: the selected ones, if the active one is among them."""
+    obj, selected = active_simulated(context), selected_simulated(context)
+    return selected if obj in selected else [] if obj is None else [obj]
+
+
+class DAMPSIM_MT_bake(Menu):
+    """Other ways to bake"""
+
+    bl_label = "Bake"
+
+    def draw(self, context: Context) -> None:
+        layout, scene, obj = self.layout, context.scene, active_simulated(context)
+        if obj is None:
+            return
+        frames_done = min(known_status(obj).frame_count, scene.frame_end - scene.frame_start + 1)
+        row = layout.row()
+        row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + frames_done
+        rebake = row.operator(
+            DAMPSIM_OT_bake.bl_idname, text=f"Re-bake from Frame {scene.frame_current}", icon="FILE_REFRESH"
+        )
+        rebake.rebake, rebake.frame = True, scene.frame_current
+        layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake from Scratch", icon="RENDER_ANIMATION").restart = True
+        layout.separator()
+        if len(baked_objects(context)) > 1:
+            layout.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake Only {group_of(obj).name}")
+        objects = simulated_in_scene(scene)
+        if len(objects) > 1:
+            layout.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(objects)} objects)").which = "ALL"
 
 
 class DAMPSIM_OT_export(ModalJob, Operator):
@@ -157,6 +203,6 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         return f"largest error, relative to the object's size: {errors}", "export stopped"
 
 
-CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_export)
+CLASSES = (DAMPSIM_OT_bake, DAMPSIM_MT_bake, DAMPSIM_OT_export)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -9,15 +9,16 @@ from ....core.base.wording import format_bytes, format_count, format_small
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
 from ...jobs.bake import fallback_message
 from ...model.cache_status import known_status
-from ...model.groups import group_of, groups_of
-from ...model.objects import active_simulated, is_job_running, selected_simulated, simulated_in_scene
+from ...model.groups import group_of
+from ...model.objects import active_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
+from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
 from ...targets import TARGETS, find_target
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
 from .issue_list import draw_issues
-from .operators import DAMPSIM_OT_bake, DAMPSIM_OT_export
+from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_export, baked_objects
 
 
 class DAMPSIM_PT_bake(ChildPanel, Panel):
@@ -61,7 +62,6 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             )
             if changes:
                 draw_wrapped(layout, f"Out of date: {'; '.join(changes)}", "BLANK1", context)
-                layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake Again", icon="FILE_REFRESH")
             size = bake_size_text(group.baked_keys, group.baked_size)
             error = f"largest error {format_small(group.baked_part)}% ({format_length(group.baked_error, scene)})"
             draw_wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
@@ -73,37 +73,22 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
 
 
 def _draw_buttons(layout: UILayout, context: Context, frames_done: int, frame_count: int) -> None:
-    scene = context.scene
-    row = layout.row()
-    row.scale_y = 1.4
-    # A bake always covers all objects of a simulation group.
-    members = len(group_of(active_simulated(context)).members)
-    text = f"Bake {members} Objects" if members > 1 else DAMPSIM_OT_bake.bl_label
-    row.operator(DAMPSIM_OT_bake.bl_idname, text=text, icon="RENDER_ANIMATION")
+    obj, scene = active_simulated(context), context.scene
+    objects, upcoming = baked_objects(context), next_bake(group_of(obj), scene)
+    if upcoming.changes and not obj.dampsim.baked:
+        text = f"The simulated frames are out of date: {'; '.join(upcoming.changes)}"
+        draw_wrapped(layout, text, "ERROR", context)
     row = layout.row(align=True)
-    resume_row = row.row(align=True)
-    # Resume also finishes a bake that was stopped after its last frame, while writing the result.
-    resume_row.enabled = frames_done > 0 and (frames_done < frame_count or not active_simulated(context).dampsim.baked)
-    resume_row.operator(DAMPSIM_OT_bake.bl_idname, text="Resume", icon="PLAY").resume = True
-    text = "Clear All" if members > 1 else DAMPSIM_OT_clear.bl_label
-    row.operator(DAMPSIM_OT_clear.bl_idname, text=text, icon="TRASH")
-    if frames_done:
-        row = layout.row()
-        row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + frames_done
-        rebake = row.operator(
-            DAMPSIM_OT_bake.bl_idname, text=f"Re-bake from Frame {scene.frame_current}", icon="FILE_REFRESH"
-        )
-        rebake.rebake, rebake.frame = True, scene.frame_current
+    row.scale_y = 1.4
+    icon = "PLAY" if upcoming.action is BakeAction.RESUME else "RENDER_ANIMATION"
+    button = row.operator(DAMPSIM_OT_bake.bl_idname, text=bake_label(objects, scene), icon=icon)
+    button.which = "SELECTED" if len(objects) > 1 else "ACTIVE"
+    row.menu(DAMPSIM_MT_bake.__name__, text="", icon="DOWNARROW_HLT")
+    # A bake always covers all objects of a simulation group.
+    text = "Clear All" if len(group_of(obj).members) > 1 else DAMPSIM_OT_clear.bl_label
+    layout.operator(DAMPSIM_OT_clear.bl_idname, text=text, icon="TRASH")
     if 0 < frames_done < frame_count:
         draw_wrapped(layout, f"{frames_done} of {frame_count} frames are simulated", "TIME", context)
-    # Buttons count simulation groups, because each group is baked once.
-    all_groups, selected_groups = groups_of(simulated_in_scene(scene)), groups_of(selected_simulated(context))
-    if len(all_groups) > 1:
-        row = layout.row(align=True)
-        one = row.row(align=True)
-        one.enabled = len(selected_groups) > 0
-        one.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake Selected ({len(selected_groups)})").which = "SELECTED"
-        row.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(all_groups)})").which = "ALL"
 
 
 def baked_vertex_count(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> tuple[int, bool]:
