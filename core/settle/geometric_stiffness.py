@@ -23,21 +23,29 @@ _HANGING_FRACTION = 0.2
 _STANDARD_GRAVITY = 9.81
 
 
-def with_geometric_stiffness(system: System, state: State, factors: Array) -> tuple[Region, ...]:
+def with_geometric_stiffness(system: System, state: State, factors: Array, posed: Array) -> tuple[Region, ...]:
     """Return the regions with the eigenvalue that weight adds to lambda_1 in a hanging state (docs/decisions/0004).
 
     factors: (b,) stiffness factor of each block.
+    posed: (n, 3) m, the nodes in the first pose without weight.
     """
     first_factor = float(factors[0])
     tangent = system.tangent(state, factors / first_factor)
 
-    def gravity_eigenvalue(region: Region) -> float:
-        if not region.has_elastic_stiffness:
-            return _net_eigenvalue(system, region, state, factors) - system.eigenvalue(region, factors)
-        found = smallest_eigenvalue(tangent, system.mass, region.free, region.rigid_modes, places=system.rest)
-        return first_factor * (found - system.eigenvalue(region, factors / first_factor))
+    def with_weight(region: Region) -> Region:
+        if region.has_elastic_stiffness:
+            found = smallest_eigenvalue(tangent, system.mass, region.free, region.rigid_modes, places=system.rest)
+            added = first_factor * (found - system.eigenvalue(region, factors / first_factor))
+            is_stable = found > 0.0 or region.rigid_modes > 0
+        else:
+            found, is_stable = _net_eigenvalue(system, region, state, factors)
+            added = found - system.eigenvalue(region, factors)
+        extent, _ = _extent_and_drop(system, region, posed)
+        stands = _height(system, region, posed) >= _HANGING_FRACTION * extent
+        is_upright = is_stable and _height(system, region, state.positions) > 0.0
+        return replace(region, gravity_eigenvalue=added, can_stand=is_upright or not stands)
 
-    return tuple(replace(region, gravity_eigenvalue=gravity_eigenvalue(region)) for region in system.regions)
+    return tuple(with_weight(region) for region in system.regions)
 
 
 def with_minimum_eigenvalues(system: System, factors: Array) -> tuple[Region, ...]:
@@ -101,12 +109,21 @@ def _extent_and_drop(system: System, region: Region, positions: Array) -> tuple[
     return extent, float((free @ down).max() - (positions[region.constrained_nodes] @ down).min())
 
 
+def _height(system: System, region: Region, positions: Array) -> float:
+    """Return the mean height of a region's free nodes above its pins, m; 0 without gravity or pins."""
+    gravity = float(np.linalg.norm(system.gravity))
+    if gravity == 0.0 or not len(region.constrained_nodes):
+        return 0.0
+    above = positions[region.free].mean(axis=0) - positions[region.constrained_nodes].mean(axis=0)
+    return float(above @ system.gravity) / -gravity
+
+
 def _hangs(extent: float, drop: float) -> bool:
     return drop >= _HANGING_FRACTION * extent
 
 
-def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> float:
-    """Return lambda_1 of a net at rest under its weight, 1/s^2 (docs/decisions/0004).
+def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> tuple[float, bool]:
+    """Return lambda_1 of a net at rest under its weight, 1/s^2, and whether it can stand (docs/decisions/0004).
 
     In a hanging sheet, compressive geometric stiffness only causes wrinkles, so it is left out. Ropes, and regions that
     stand, include it: weight softens them. A region that cannot stand falls over and hangs, so it gets the lambda_1 of
@@ -118,4 +135,4 @@ def _net_eigenvalue(system: System, region: Region, state: State, factors: Array
     tangent = system.tangent(state, factors, hangs and not is_rope)
     falls = not hangs and lowest_mode(tangent, system.mass, region.free, -bound) is not None
     found = None if falls else smallest_eigenvalue_above(tangent, system.mass, region.free, bound)
-    return chain_eigenvalue(system, region, state.positions) if found is None else found
+    return chain_eigenvalue(system, region, state.positions) if found is None else found, not falls

@@ -177,7 +177,8 @@ class StaticSolver:
                 if has_net(island.system):
                     # The search for a hanging net is long, and the new eigenvalues do not change its result.
                     self._hanging_guess[number] = state
-                regions = with_geometric_stiffness(island.system, state, factors)
+                posed = self._pose_evaluator.animated_state(island, self._first_sample).positions
+                regions = with_geometric_stiffness(island.system, state, factors, posed)
             else:
                 regions = with_minimum_eigenvalues(island.system, factors)
             self.steppers[number] = self.steppers[number].with_regions(regions)

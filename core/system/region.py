@@ -31,6 +31,7 @@ class Region:
         damped.
     has_elastic_stiffness: whether elasticity alone keeps the shape; otherwise weight does, as in a net.
     gravity_eigenvalue: contribution of the weight to lambda_1 in the hanging shape, 1/s^2 (docs/decisions/0004).
+    can_stand: False if weight makes a region fall over that stands above its pins in the first pose.
     """
 
     free: Index
@@ -39,6 +40,7 @@ class Region:
     rigid_modes: int
     has_elastic_stiffness: bool = True
     gravity_eigenvalue: float = 0.0
+    can_stand: bool = True
 
     def effective_eigenvalue(self, eigenvalue: float) -> float:
         """Return an elastic lambda_1 plus the contribution of the weight, 1/s^2."""

@@ -332,6 +332,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     loop_error: FloatProperty(options={"HIDDEN"}, default=-1.0)
     baked_fps: FloatProperty(options={"HIDDEN"})
     measured_net: BoolProperty(options={"HIDDEN"})
+    measured_falling: BoolProperty(options={"HIDDEN"})
     measured_young: FloatProperty(options={"HIDDEN"})
     measured_sag: FloatProperty(options={"HIDDEN"})
     measured_pace: FloatProperty(options={"HIDDEN"}, default=1.0)

@@ -28,10 +28,11 @@ def store_measurements(obj: bpy.types.Object, scene: bpy.types.Scene, simulation
     group.measured_fill = model.fill
     # Shells are only detected where tetrahedra fill the mesh badly and another kind would be better.
     group.measured_shell = model.fill < 0.5 and default_settings.shell_thickness(obj) > 0.0
-    island, _ = simulation.island_and_block(name)
+    island, block = simulation.island_and_block(name)
     factors = simulation.stiffness_factors(island)
     group.measured_eigenvalue = min((system.effective_eigenvalue(r, factors) for r in system.regions), default=0.0)
     pace_map = model.block.settle_scale
+    group.measured_falling = any(not system.regions[k].can_stand for k in system.regions_of(block))
     group.measured_net = any(not region.has_elastic_stiffness for region in system.regions)
     group.measured_pace = 1.0 if pace_map is None else float(pace_map.min())
     group.measured_pace_group = group.settle_group

@@ -94,6 +94,19 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
+def _falling(obj: bpy.types.Object) -> None:
+    """Replace the mesh by a soft rope that stands on its two lowest points."""
+    mesh = bpy.data.meshes.new("Antenna")
+    mesh.from_pydata([(0.0, 0.0, 0.025 * k) for k in range(22)], [(k, k + 1) for k in range(21)], [])
+    obj.data = mesh
+    pins = obj.vertex_groups.get("Pin") or obj.vertex_groups.new(name="Pin")
+    pins.add([0, 1], 1.0, "REPLACE")
+    obj.dampsim.pin_group = pins.name
+    obj.dampsim.kind, obj.dampsim.thickness, obj.dampsim.bending = "ROPE", 20.0, 0.1
+    calibrate = importlib.import_module(f"{PACKAGE}.dampsim_addon.jobs.calibrate")
+    calibrate.measure_sag(bpy.context.scene, bpy.context.view_layer, obj)
+
+
 def _separate_link(obj: bpy.types.Object) -> None:
     other = bpy.data.objects.new("Neighbour", obj.data)
     bpy.context.scene.collection.objects.link(other)
@@ -214,6 +227,7 @@ CASES = {
     "soft": ("unfelt", _soft, "Use one simulation per mesh", True),
     "caged": ("parent", _caged, "Cage deforms the mesh", True),
     "rate": ("rate", _rate, "25 frames per second", True),
+    "falling": ("falling", _falling, "cannot stand", False),
     "tiny": ("size", _tiny, "mm large", False),
     "huge": ("size", _huge, "m large", False),
     "coarse": ("coarse", _coarse, "20%", True),

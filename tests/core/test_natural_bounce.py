@@ -281,6 +281,7 @@ def test_first_eigenvalue_above_or_beside_pins(body: Body, projected: bool) -> N
     tangent = system.tangent(state, factors, projected)[dof][:, dof].toarray()
     least = np.linalg.eigvalsh(root[:, None] * tangent * root)[0]
     assert system.effective_eigenvalue(region, factors) == pytest.approx(least, rel=1e-4)
+    assert region.can_stand
 
 
 def test_falling_antenna_gets_eigenvalue_of_chain() -> None:
@@ -289,6 +290,7 @@ def test_falling_antenna_gets_eigenvalue_of_chain() -> None:
     (region,) = simulation.islands[0].system.regions
     value = simulation.islands[0].system.effective_eigenvalue(region, simulation.stiffness_factors(0))
     assert 0.3 * 9.81 / 0.5 < value < 4.0 * CHAIN / 0.5
+    assert not region.can_stand
 
 
 # The points of an antenna are collinear. Its translation does not depend on the turn about their line.

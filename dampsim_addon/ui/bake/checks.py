@@ -15,6 +15,7 @@ from ...model.groups import format_names
 from ...model.links import is_target_deleted, linked_outside_group
 from ...model.properties import read_settings
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ...status.measurements import is_measurement_current
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
@@ -117,6 +118,13 @@ def _double_resolution(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     obj.dampsim.measured_fill = 0.0
 
 
+def _cannot_stand(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    if not obj.dampsim.measured_falling or not is_measurement_current(obj, scene):
+        return None
+    dial = "Bending" if obj.dampsim.kind in ("CLOTH", "ROPE") else "Stiffness"
+    return Issue(f"It cannot stand under its own weight. Raise {dial}, or pin it higher")
+
+
 def _missing_bake_file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     path = known_status(obj).missing_file
     return Issue(f"The bake file {path} is missing. Restore it or bake again") if path else None
@@ -167,6 +175,7 @@ CHECKS: dict[str, Check] = {
     "rate": _changed_frame_rate,
     "size": _unusual_size,
     "coarse": _coarse_tetrahedra,
+    "falling": _cannot_stand,
     "apart": _linked_outside_group,
     "link": _missing_link_targets,
     "file": _missing_bake_file,
