@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dampsim.core.base.wording import format_number
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import (
     body_fingerprint,
@@ -101,7 +102,8 @@ def test_missing_older_parameter_counts_as_default(parameter: Any) -> None:
         other = parameter.max
     # Some parameters also change other effective inputs.
     said = describe_changes(lacking(plain), cache_inputs(scene(body("Cape", **{parameter.name: other}), body("Tail"))))
-    numbers = f" ({parameter.default:.6g}, now {other:.6g})" if not isinstance(other, bool | str) else ""
+    before, now = (format_number(one, 6) if isinstance(one, float) else one for one in (parameter.default, other))
+    numbers = f" ({before}, now {now})" if not isinstance(other, bool | str) else ""
     assert any(one.startswith(f"Cape: {parameter.label}{numbers}") for one in said)
     assert not any(one.startswith("Tail") for one in said)
 
