@@ -12,7 +12,7 @@ from ..session import SessionState, Subscriber
 from .registry import Uids, session_uids
 
 # Updates of more objects than this are relation changes, not edits of each of them.
-_MAX_CHECKED_UPDATES = 64
+MAX_CHECKED_UPDATES = 64
 
 
 class ObjectIndex(SessionState):
@@ -67,7 +67,7 @@ def add_edited_objects(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
     indices = ObjectIndex.in_use()
     if depsgraph is None or not indices:
         return
-    if len(depsgraph.updates) > _MAX_CHECKED_UPDATES:
+    if len(depsgraph.updates) > MAX_CHECKED_UPDATES:
         layer = bpy.context.view_layer
         selection = (layer.objects.active, *layer.objects.selected) if layer is not None else ()
         changed = [obj for obj in selection if obj is not None]

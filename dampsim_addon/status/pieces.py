@@ -16,6 +16,7 @@ import numpy as np
 from ...core import Index, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
+from ..model.object_index import MAX_CHECKED_UPDATES
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, modelled_labels, read_mesh_parts
@@ -29,11 +30,13 @@ Key = tuple[object, ...]
 class _KnownParts(SessionState):
     """Parts of meshes.
 
-    edits: number of edits of geometry by session uid of the object or mesh.  parts: by session uid of the object, with
+    edits: number of edits of geometry by session uid of the object or mesh.  relation_edits: number of edits that
+    updated all objects, whatever changed.  parts: by session uid of the object, with
     the inputs from which they were read.  labels: the same for the pieces of solids, which take long to find.
     """
 
     edits: dict[int, int] = field(default_factory=dict)
+    relation_edits: int = 0
     parts: dict[int, tuple[Key, MeshParts | None]] = field(default_factory=dict)
     labels: dict[int, tuple[Key, Index | None]] = field(default_factory=dict)
 
@@ -62,10 +65,11 @@ def refresh_parts(obj: bpy.types.Object, is_forced: bool = False) -> bool:
 
 
 def _input_key(obj: bpy.types.Object) -> Key:
-    group, edits = obj.dampsim, _KnownParts.current().edits
+    group, known = obj.dampsim, _KnownParts.current()
+    edits = (known.relation_edits, *(known.edits.get(one.session_uid, 0) for one in (obj, obj.data)))
     points = tuple(tuple(point.place) for link in group.links for point in link.points)
     settings = (group.kind, group.struts, group.resolution, group.pin_group, group.sew_loose_edges, group.together)
-    return (*settings, points, edits.get(obj.session_uid, 0), edits.get(obj.data.session_uid, 0))
+    return (*settings, points, *edits)
 
 
 def _topology_key(obj: bpy.types.Object) -> Key:
@@ -108,11 +112,14 @@ def piece_messages(scene: Scene, name: str) -> list[str]:
 
 
 def _on_geometry_edit(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:
-    edits = _KnownParts.current().edits
+    known = _KnownParts.current()
+    if len(depsgraph.updates) > MAX_CHECKED_UPDATES:
+        known.relation_edits += 1
+        return
     for update in depsgraph.updates:
         if update.is_updated_geometry:
             uid = update.id.original.session_uid
-            edits[uid] = edits.get(uid, 0) + 1
+            known.edits[uid] = known.edits.get(uid, 0) + 1
 
 
 def _on_undo(*_: Any) -> None:

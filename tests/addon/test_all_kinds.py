@@ -131,7 +131,7 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
             assert getattr(thing.dampsim, key) == pytest.approx(value)
     thing.dampsim.bending *= 1.1
     assert fabrics.current_fabric(thing.dampsim) == ""
-    with pytest.raises(RuntimeError, match="Choose one of Silk, "):
+    with pytest.raises(RuntimeError, match="choose one of Silk, "):
         bpy.ops.dampsim.fabric(fabric="Tweed")
 
 

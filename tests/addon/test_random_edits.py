@@ -47,7 +47,7 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setattr(dials, "_count_substeps", counts)
     monkeypatch.setattr(step, "_MAX_BISECTIONS", 0)
     monkeypatch.setattr(step, "_is_close_enough", lambda minimum: True)
-    monkeypatch.setattr(step.Stepper, "_attempts", lambda self, controls: [(False, self._minimiser)])
+    monkeypatch.setattr(step.Stepper, "attempts", lambda self, controls: [(False, self._minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
     monkeypatch.setattr(load("core.steppers.static"), "_MAX_STEPS", 5)
