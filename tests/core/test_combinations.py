@@ -22,7 +22,7 @@ from dampsim.core.scene.parameters import PARAMETERS, Settings
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.method_selection import has_reference_effect, method_warnings
 from dampsim.core.simulation.simulation import Simulation
-from shapes import box, tube
+from shapes import box, sphere, tube
 
 DOWN = np.array([0.0, 0.0, -9.81])
 DAMPED = {"gamma": 0.6, "damping_ratio": 0.5, "wavelength": 0.3}
@@ -65,6 +65,29 @@ def test_damping_reduces_motion_every_integrator(method: type[Damping], integrat
         assert all(np.isfinite(frame.surface).all() for frame in frames)
         left.append(sum(float((frame.state.velocities**2).sum()) for frame in frames[6:]))
     assert left[0] < left[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("stiffness", "size"), [(3.0, 2.3), (10.0, 1.45), (30.0, 1.35)])
+@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.is_implicit], ids=lambda one: one.name)
+def test_damped_ball_one_substep(integrator: type[Integrator], stiffness: float, size: float) -> None:
+    """A pinned ball that moves by 0.6 m in 3 frames keeps its size with Strain Rate and one substep per frame.
+
+    Newmark's method with C at predicted positions, or with only one repetition, lets it grow to over 100 m.
+    """
+    surface = sphere(400)
+    surface = replace(surface, vertices=surface.vertices / np.ptp(surface.vertices[:, 0]))
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.2 * min(frame - 1.0, 3.0), 0.0, 0.0])
+
+    settings = Settings(
+        stiffness=stiffness, resolution=300, damping_by="STRAIN_RATE", damping_ratio=0.5, integrator=integrator.name
+    )
+    pins = (surface.vertices[:, 2] > 0.3).astype(float)
+    made = AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion),), 24.0, DOWN, 1, 40)
+    # The ball hangs by its cap, so a soft one is longer than 1 m.
+    assert max(float(np.ptp(frame.surface, axis=0).max()) for frame in Simulation(made).frames()) < size
 
 
 def test_explicit_integrator_with_requested_substeps() -> None:

@@ -11,11 +11,17 @@ import numpy as np
 
 from ...base.arrays import Array
 from ...settle.controls import Controls, StepReport
+from ...solvers.displacement_criterion import max_norm
 from ...solvers.objective import Outcome
 from ...steppers.implicit import Stepper
 from ...system.inputs import BlockInputs, Inputs, NoReferenceMotion
 from ...system.state import State
 from .integrator import DampedSystem, Integrator
+
+# Change of a step's end, as a fraction of its displacement, below which Newmark's method does not repeat it.
+_NEWMARK_TOLERANCE = 0.01
+# Largest number of solves per step of Newmark's method.
+_MAX_NEWMARK_PASSES = 6
 
 
 def _with_damped_velocities(dynamics: DampedSystem, state: State, h: float) -> State:
@@ -153,13 +159,23 @@ class Newmark(Integrator):
         # A pin's mean velocity is the same in both halves.
         half_inputs = tuple(replace(one, start=0.5 * (one.start + one.end)) for one in inputs)
         start = system.with_pins(start, tuple(BlockInputs(one.start, one.start) for one in half_inputs))
-        # Evaluate C near the end: in the middle it would leave a first-order error.
-        end_positions = system.with_pins(state.positions + h * damped_state.velocities, inputs)
-        after, report = _solve_stage(
-            dynamics.stepper, state, start, start_velocities, half_inputs, 0.5 * h, controls, end_positions
-        )
-        if report.outcome is not Outcome.CONVERGED:
-            return state, report
+
+        def end_positions(velocities: Array) -> Array:
+            return system.with_pins(state.positions + 0.5 * h * (damped_state.velocities + velocities), inputs)
+
+        # C must be that of the end. A position that is only predicted leaves an error that adds energy in long steps.
+        velocities = damped_state.velocities
+        predicted = end_positions(velocities)
+        for k in range(_MAX_NEWMARK_PASSES):
+            velocities, report = _solve_stage(
+                dynamics.stepper, state, start, start_velocities, half_inputs, 0.5 * h, controls, predicted
+            )
+            if report.outcome is not Outcome.CONVERGED:
+                return state, report
+            previous, predicted = predicted, end_positions(velocities)
+            error, displacement = max_norm(predicted - previous), max_norm(predicted - state.positions)
+            if dynamics.stepper.viscous is None or (k > 0 and error <= _NEWMARK_TOLERANCE * displacement):
+                break
         return dynamics.state_with_pins(
-            state, state.positions + 0.5 * h * (damped_state.velocities + after), after.copy(), inputs, h
+            state, state.positions + 0.5 * h * (damped_state.velocities + velocities), velocities.copy(), inputs, h
         ), report

@@ -127,9 +127,16 @@ def newmark(scene: Scene, start: Start) -> tuple[np.ndarray, np.ndarray]:
     half = 0.5 * (start.begin + start.end)
     middle[scene.hard] = half[scene.hard]
     speed = before + 0.5 * h * force / scene.mass[:, None]
+    # C belongs to the end, which is known only afterwards: repeat the step until its end no longer moves by over 1%.
+    v, repeats = before, 0
     there, _ = with_hard_pins(scene, start, start.x + h * before, before)
-    v = solve_euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h, damped_at=there)
-    return with_hard_pins(scene, start, start.x + 0.5 * h * (before + v), v)
+    while True:
+        v = solve_euler(scene, middle, speed, start.v, (half, start.end), 0.5 * h, damped_at=there)
+        after = with_hard_pins(scene, start, start.x + 0.5 * h * (before + v), v)
+        moved = np.linalg.norm(after[0] - there, axis=1).max()
+        there, repeats = after[0], repeats + 1
+        if repeats == 6 or (repeats > 1 and moved <= 0.01 * np.linalg.norm(there - start.x, axis=1).max()):
+            return after
 
 
 def predicted_velocities(scene: Scene, start: Start) -> np.ndarray:
