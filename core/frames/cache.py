@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +36,13 @@ _SHAPE, _HISTORY = "shape/", "memory/"
 # Separator of block and array in names of history arrays. It cannot occur in names of objects.
 _SEPARATOR = "\x1f"
 _STATE = ("positions", "velocities", "reference")
+# Counts among the facts, and the largest count and number of a real frame.
+_COUNTS = ("iterations", "helped")
+_MAX_COUNT, _MAX_NUMBER = 10**12, 1e30
 # Exceptions while reading a damaged or maliciously crafted file.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
+
+T = TypeVar("T")
 
 
 class FrameCache:
@@ -152,23 +157,23 @@ class FrameCache:
             for name in data.names:
                 if name.startswith(_HISTORY):
                     block, _, key = name.removeprefix(_HISTORY).partition(_SEPARATOR)
-                    history.setdefault(self._runtime_name(block), {})[key] = data.read(name)
+                    history.setdefault(self._runtime_name(block), {})[key] = _read_numbers(data, name)
             positions, velocities, reference = (_read_points(data, name) for name in _STATE)
             if not positions.shape == velocities.shape == reference.shape:
                 raise ValueError("its arrays have different numbers of nodes")
-            state = State(float(data.facts["time"]), positions, velocities, reference, history_from_arrays(history))
+            state = State(_fact(data, "time", float), positions, velocities, reference, history_from_arrays(history))
             shapes = {
                 self._runtime_name(name.removeprefix(_SHAPE)): _read_points(data, name).astype(float)
                 for name in data.names
                 if name.startswith(_SHAPE)
             }
-            made_from = data.facts["inputs"]
-            if not isinstance(made_from, dict):
+            digests = _fact(data, "inputs", dict)
+            if not all(isinstance(digest, str) for digest in digests.values()):
                 raise ValueError("its head is damaged")
-            inputs = {self._runtime_name(name): value for name, value in made_from.items()}
+            inputs = {self._runtime_name(name): digest for name, digest in digests.items()}
             # Older frames lack this number.
-            helped = int(data.facts.get("helped", 0))
-            return Frame(number, state, shapes, inputs, int(data.facts["iterations"]), helped)
+            helped = _fact(data, "helped", int) if "helped" in data.facts else 0
+            return Frame(number, state, shapes, inputs, _fact(data, "iterations", int), helped)
 
     def _stored_name(self, name: str) -> str:
         """Return a body's name as stored in files."""
@@ -191,7 +196,7 @@ class FrameCache:
             file, size = open_regular_file(self._path(number))
             with file:
                 data = ArraysFile(file, size)
-                if data.facts.get("number") != number:
+                if _fact(data, "number", int) != number:
                     raise ValueError("it is another frame")
                 yield data
         except _READ_ERRORS as error:
@@ -313,9 +318,27 @@ class FrameCache:
         )
 
 
+def _fact(data: ArraysFile, name: str, kind: type[T]) -> T:
+    """Return a fact of a frame. Raises ValueError for another type, or a number that is negative where it counts."""
+    found = data.facts[name]
+    # A bool is an int for Python.
+    if type(found) is not kind or (name in _COUNTS and not 0 <= data.facts[name] <= _MAX_COUNT):
+        raise ValueError(f"its {name} is wrong")
+    return found
+
+
+def _read_numbers(data: ArraysFile, name: str) -> NDArray[Any]:
+    """Return an array. Raises ValueError if a number in it is not finite or absurdly large."""
+    found = data.read(name)
+    # Also False for NaN.
+    if found.size and not np.abs(found).max() <= _MAX_NUMBER:
+        raise ValueError(f"its {name} has impossible numbers")
+    return found
+
+
 def _read_points(data: ArraysFile, name: str) -> Array:
     """Return an array (n, 3). Raises ValueError for other shapes."""
-    found = data.read(name)
+    found = _read_numbers(data, name)
     if found.ndim != 2 or found.shape[1] != 3:
         raise ValueError(f"its {name} are not 3D points")
     return found

@@ -20,6 +20,14 @@ from ..system.history import (
     YarnHistory,
 )
 
+# Columns that are integers, by array: lowest and highest value, and columns.
+_INTEGERS: dict[str, tuple[float, float, slice]] = {
+    "contacts": (-(2.0**31), 2.0**31, slice(4)),
+    "impacts": (-(2.0**31), 2.0**31, slice(3)),
+    "held": (0.0, 2.0**31, slice(2)),
+    "muscles": (0.0, 1.0, slice(1)),
+    "still": (0.0, 2.0**31, slice(1)),
+}
 # Suffix of the name of a term's reference flow.
 _REFERENCE_SUFFIX = ", where its stiffness is found"
 # Names in older files of the arrays that are now shared by all kinds of bodies.
@@ -63,6 +71,7 @@ class _ArrayReader:
             or any(k not in (-1, n) for k, n in zip(shape, sides, strict=True))
         ):
             raise ValueError(f"its {name} is missing or has another shape")
+        _check_integers(found, name)
         return found
 
     def take_optional(self, name: str, *shape: int) -> Array | None:
@@ -72,6 +81,14 @@ class _ArrayReader:
     def take_acceleration(self, name: str) -> Array | None:
         """Return an acceleration (3,) or (n, 3) m/s^2, if any."""
         return self.take(name, *(-1,) * (self.rest[name].ndim - 1), 3) if name in self.rest else None
+
+
+def _check_integers(array: Array, name: str) -> None:
+    """Raise ValueError if a column of integers has other numbers."""
+    low, high, columns = _INTEGERS.get(name, (0.0, 0.0, slice(0)))
+    numbers = array[..., columns]
+    if numbers.size and not (low <= numbers.min() and numbers.max() <= high and (numbers == np.rint(numbers)).all()):
+        raise ValueError(f"its {name} has wrong counts")
 
 
 def _block_arrays(one: BlockHistory) -> dict[str, Array]:

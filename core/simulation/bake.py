@@ -12,6 +12,7 @@ from ..frames.cache import FrameCache
 from ..frames.frame import Frame
 from ..scene.fingerprint import cache_inputs, describe_changes
 from .simulation import Simulation
+from .stored_frames import find_fault
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def bake(
     substep_count, fallback_count = 1, 0
     for place, number in enumerate(kept_numbers):
         try:
-            frame, substep_count = _checked_frame(simulation, cache, number, substep_count)
+            frame, substep_count = _checked_frame(simulation, cache, number, substep_count, last)
         except CacheError as error:
             if not replace_outdated:
                 raise
@@ -97,13 +98,15 @@ def _replacement_stage(error: CacheError) -> str:
     return f"Replacing outdated frames: {str(error).split('. ')[0].rstrip('.')}"
 
 
-def _checked_frame(simulation: Simulation, cache: FrameCache, number: int, substep_count: int) -> tuple[Frame, int]:
+def _checked_frame(
+    simulation: Simulation, cache: FrameCache, number: int, substep_count: int, previous: Frame | None
+) -> tuple[Frame, int]:
     """Return a cached frame and its substep count. Raises CacheError if it is damaged, StaleCacheError if outdated.
 
-    substep_count: of the frame before it.
+    substep_count, previous: of the frame before it, and this frame itself.
     """
     frame = cache.read(number)
-    if not _has_matching_sizes(frame, simulation):
+    if find_fault(frame, previous, simulation):
         raise cache.damaged_error(number)
     frame_inputs = simulation.sample_frame(number, substep_count)
     changed = [name for name, digest in frame_inputs.digests.items() if frame.inputs.get(name) != digest]
@@ -114,13 +117,6 @@ def _checked_frame(simulation: Simulation, cache: FrameCache, number: int, subst
             f"{fix}, or clear the bake."
         )
     return frame, frame_inputs.substep_count
-
-
-def _has_matching_sizes(frame: Frame, simulation: Simulation) -> bool:
-    """Return whether a frame's node and vertex counts match the simulation."""
-    vertices = {body.name: len(body.surface.vertices) for body in simulation.scene.bodies}
-    nodes = simulation.islands[-1].node_slice.stop
-    return len(frame.state.positions) == nodes and vertices == {k: len(shape) for k, shape in frame.shapes.items()}
 
 
 def _reusable_frames(
