@@ -11,9 +11,10 @@ from ...core import PARAMETERS, Body, Index, StiffnessBy
 from ...core.base.wording import format_number
 from ...core.materials.assembly import element_edges
 from ..blender.sampler import GroupSampler
+from ..jobs.prepare import prepare_scene
 from ..model.groups import group_of
 from ..model.properties import VARIANT_DIALS
-from ..scene_reader.scene_builder import build_scene, check_object
+from ..scene_reader.scene_builder import check_object
 from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
 from .variants import Variants, simulate_all_frames
@@ -43,7 +44,7 @@ def simulate_ghosts(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj
     settings = list(obj.dampsim.variants)
     shapes = []
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        core_scene = build_scene(sampler)
+        core_scene = yield from prepare_scene(sampler)
         variants = Variants(core_scene, obj.name)
         for number, variant in enumerate(settings):
             simulation = yield from variants.prepare(variant_values(variant))

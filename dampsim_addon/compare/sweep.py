@@ -20,9 +20,10 @@ from ...core.measure.calibrate import release_test
 from ..blender.sampler import GroupSampler, Sampler
 from ..farm import report_file
 from ..farm.page import csv_text
+from ..jobs.prepare import prepare_scene
 from ..live.liveness import check_displayable
 from ..model.groups import group_of
-from ..scene_reader.scene_builder import build_scene, check_object
+from ..scene_reader.scene_builder import check_object
 from ..work.steps import Step, paired_steps
 from . import contact_sheet
 from .checkpoint import SweepCheckpoint
@@ -90,7 +91,7 @@ def simulate_sweep(
     rows: list[SweepRow] = []
     shapes: dict[int, list[Array]] = {}
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        variants = Variants(build_scene(sampler), obj.name)
+        variants = Variants((yield from prepare_scene(sampler)), obj.name)
         for number, values in enumerate(choices):
             stored = checkpoint.read(number) if checkpoint is not None else None
             if stored is not None:

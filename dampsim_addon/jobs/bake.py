@@ -31,7 +31,7 @@ from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
-from ..scene_reader.scene_builder import build_scene, check_object
+from ..scene_reader.scene_builder import check_object
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
@@ -43,7 +43,7 @@ from ..targets import Shot, get_target
 from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps
 from . import curve_bake
-from .prepare import prepare_simulation
+from .prepare import prepare_scene, prepare_simulation
 from .write import error_bound, write_bake
 
 
@@ -171,7 +171,7 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
 
 def _prepare(sampler: GroupSampler, group: Group) -> Generator[Step, None, Simulation]:
     """Return the group's simulation at its first frame."""
-    core_scene = build_scene(sampler)
+    core_scene = yield from prepare_scene(sampler)
     overlaps.record_overlaps(core_scene, group.members)
     simulation = yield from prepare_simulation(core_scene)
     for obj in group.members:

@@ -16,7 +16,7 @@ from ..scene_reader.scene_builder import build_scene, check_object
 from ..status.measurements import store_measurements
 from ..status.results import store_curve
 from ..work.steps import Step, paired_steps
-from .prepare import prepare_simulation
+from .prepare import prepare_scene, prepare_simulation
 
 
 def measure_sag(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
@@ -35,7 +35,7 @@ def calibrate_settle(
     """Find the correction of Settle for swings of the size in obj.dampsim.swing. Cancelling changes nothing."""
     check_object(obj, view_layer)
     with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-        core_scene = build_scene(sampler)
+        core_scene = yield from prepare_scene(sampler)
         simulation = yield from prepare_simulation(core_scene)
         store_measurements(obj, scene, simulation)
         test = core_calibrate(simulation, obj.name, obj.dampsim.swing / 100.0)

@@ -1,4 +1,4 @@
-"""Preparation of a simulation in a background thread, so that the window stays responsive."""
+"""Preparation of a scene, and of its simulation in a background thread, so that the window stays responsive."""
 
 from __future__ import annotations
 
@@ -6,8 +6,28 @@ from collections.abc import Generator
 
 from ...core import Scene, Simulation
 from ...core.simulation.assembly import Assembly
+from ..blender.sampler import GroupSampler
+from ..scene_reader.contributors import run_simulations
+from ..scene_reader.scene_builder import build_scene
 from ..work.background_thread import run_in_thread
 from ..work.steps import Step, map_steps
+
+
+def prepare_scene(sampler: GroupSampler) -> Generator[Step, None, Scene]:
+    """Run the unbaked simulations of Blender on which a group depends, and build the group's core scene.
+
+    Raises DampSimError.
+    """
+    yield from _run_simulations(sampler, affected_only=False)
+    core_scene = build_scene(sampler)
+    # Reading the rest shape has switched modifiers of the members, which resets simulations that depend on them.
+    yield from _run_simulations(sampler, affected_only=True)
+    return core_scene
+
+
+def _run_simulations(sampler: GroupSampler, affected_only: bool) -> Generator[Step]:
+    for done, total, names in run_simulations(sampler, affected_only):
+        yield Step(done, total, f"Running {names}")
 
 
 def prepare_simulation(core_scene: Scene, assembly: Assembly | None = None) -> Generator[Step, None, Simulation]:

@@ -14,9 +14,10 @@ from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
 from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
-from ..scene_reader.scene_builder import build_scene, check_object
+from ..scene_reader.scene_builder import check_object
 from ..status.results import remove_ghosts
 from ..work.steps import Step, map_steps
+from .prepare import prepare_scene
 
 
 def search_walks(
@@ -27,7 +28,7 @@ def search_walks(
     group = obj.dampsim
     try:
         with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
-            core_scene = build_scene(sampler)
+            core_scene = yield from prepare_scene(sampler)
             found: tuple[Walk, ...] = yield from map_steps(
                 find_walks(core_scene, obj.name, search), lambda told: Step(*told)
             )
