@@ -131,3 +131,9 @@ class Dispatcher:
                     stack.callback(one.handle, event, *args)
 
         return cast("Callable[..., None]", persistent(handler))
+
+
+def has_frame_handlers_of_others() -> bool:
+    """Return whether scripts or other add-ons have handlers of frame changes."""
+    lists = (bpy.app.handlers.frame_change_pre, bpy.app.handlers.frame_change_post)
+    return any(getattr(handler, "__module__", "") != __name__ for found in lists for handler in found)

@@ -16,7 +16,6 @@ from ..blender.mesh_cache import add_cache_modifier, pc2_header, place_modifier,
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import simulated_in_scene
 from .draft import is_in_draft
-from .live_frame import FrameStatus
 from .liveness import is_live
 from .session import LiveSessions, Session, find_session
 
@@ -88,7 +87,7 @@ def display_frame(group: Group, session: Session, scene: bpy.types.Scene, number
     """Display a valid frame of a group, interpolated at a subframe."""
     live_frame, subframe = session.frames[number - scene.frame_start], scene.frame_subframe
     following = None
-    if subframe and session.frame_status(group.members[0], scene, number + 1) is FrameStatus.VALID:
+    if subframe and session.frame_status(group.members[0], scene, number + 1).can_be_shown:
         following = session.frames[number + 1 - scene.frame_start]
     for obj in group.members:
         local = live_frame.local_vertices[obj.session_uid]

@@ -108,7 +108,11 @@ def _show_or_schedule(group: Group, scene: bpy.types.Scene, rendering: bool) -> 
         return None
     session, number = _session_of(group, rendering), min(scene.frame_current, scene.frame_end)
     session.check_inputs(group, scene)
-    if session.frame_status(group.members[0], scene, number) is FrameStatus.VALID:
+    status = session.frame_status(group.members[0], scene, number)
+    if status is FrameStatus.UNVERIFIED and number == scene.frame_start:
+        # Playback begins: sample all frames again.
+        session.invalidate()
+    elif status.can_be_shown:
         display.display_frame(group, session, scene, number)
         return None
     display.hide_group_display(group)
@@ -198,11 +202,7 @@ def on_save_post(*_: object) -> None:
     with _suppress_edit_tracking(), frozen_scene():
         for group in groups_of(all_simulated()):
             session, live = find_session(group.members[0]), is_live(group.members[0])
-            if (
-                session
-                and live
-                and session.frame_status(group.members[0], scene, scene.frame_current) is FrameStatus.VALID
-            ):
+            if session and live and session.frame_status(group.members[0], scene, scene.frame_current).can_be_shown:
                 display.display_frame(group, session, scene, scene.frame_current)
 
 

@@ -14,11 +14,20 @@ from ..blender.modifiers import modifier_settings, simulated_topology_modifiers
 
 
 class FrameStatus(enum.Enum):
-    """Status of an object's live shape at a frame."""
+    """Status of an object's live shape at a frame.
+
+    An unverified frame matches all inputs whose changes are noticed, but others may have changed.
+    """
 
     VALID = "simulated"
+    UNVERIFIED = "unverified"
     STALE = "out of date"
     MISSING = "not simulated yet"
+
+    @property
+    def can_be_shown(self) -> bool:
+        """True for frames that are shown as the current state of the object."""
+        return self in (FrameStatus.VALID, FrameStatus.UNVERIFIED)
 
 
 @dataclass(frozen=True)

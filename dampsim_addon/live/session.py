@@ -18,7 +18,9 @@ from ...core.simulation.sampling import FrameInputs, input_digests, sample_times
 from ...core.simulation.simulation import SimulationRun
 from ..blender.mesh_counts import MeshCounts
 from ..blender.sampler import GroupSampler
+from ..blender.untracked_inputs import frame_handler_inputs
 from ..model.groups import Group, cache_ids, group_key, group_of
+from ..scene_reader.contributors import untracked_group_inputs
 from ..scene_reader.sample_reader import SampleReader
 from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState
@@ -44,6 +46,8 @@ class Session:
         self.frames: list[LiveFrame] = []
         self.verified = 0
         self.problem = ""
+        # Inputs, in words, that may change without an update. They were found when the inputs were last read.
+        self._untracked_inputs: list[str] = []
         # Rest positions (v, 3) in object space, by session_uid, of members whose modifiers change the topology.
         self.rest_vertices: dict[int, Array] = {}
         # Whether the inputs that are constant over the shot must be read again.
@@ -80,7 +84,14 @@ class Session:
             and index < self.verified
             and self._static_inputs == static_inputs(group_of(obj), scene, self.draft)
         )
-        return FrameStatus.VALID if is_valid else FrameStatus.STALE
+        if not is_valid:
+            return FrameStatus.STALE
+        return FrameStatus.UNVERIFIED if self.untracked_inputs else FrameStatus.VALID
+
+    @property
+    def untracked_inputs(self) -> list[str]:
+        """Inputs, in words, that may have changed without a depsgraph update."""
+        return self._untracked_inputs + frame_handler_inputs()
 
     @property
     def next_frame(self) -> int:
@@ -162,6 +173,7 @@ class Session:
                     model,
                     scene_key,
                 )
+            self._untracked_inputs = untracked_group_inputs(sampler)
             self.needs_inputs = False
         except DampSimError:
             self.simulation = None

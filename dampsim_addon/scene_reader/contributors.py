@@ -9,6 +9,7 @@ import bpy
 from ..blender.dependencies import References
 from ..blender.sampler import GroupSampler
 from ..blender.simulation_caches import unbaked_simulations
+from ..blender.untracked_inputs import untracked_inputs
 from ..model.colliders import active_colliders_by_member
 from ..model.force_fields import fields_acting_on
 
@@ -44,3 +45,12 @@ def run_simulations(sampler: GroupSampler, affected_only: bool = False) -> Gener
         sampler.set_frame(float(frame))
         yield done, last + 1 - first, names
     sampler.invalidate_frame()
+
+
+def untracked_group_inputs(sampler: GroupSampler) -> list[str]:
+    """Return the inputs of a group, in words, that may change without a depsgraph update."""
+    references, members = References(), {member.obj for member in sampler.members}
+    blocks = references.reachable(direct_contributors(sampler))
+    objects = [block for block in blocks if isinstance(block, bpy.types.Object)]
+    caches = unbaked_simulations(sampler.scene, objects, members)
+    return untracked_inputs(blocks) + [f"{cache.label} that are not baked" for cache in caches]

@@ -83,7 +83,7 @@ def body_view(obj: bpy.types.Object, scene: bpy.types.Scene) -> BodyView | None:
     if session is None or session.simulation is None:
         _Views.current().pop(obj.session_uid, None)
         return None
-    if session.frame_status(obj, scene, frame_number) is not live.FrameStatus.VALID:
+    if not session.frame_status(obj, scene, frame_number).can_be_shown:
         return None
     frame = session.frames[frame_number - scene.frame_start].frame
     views = _Views.current()

@@ -59,7 +59,7 @@ def outdated_groups(context: Context) -> list[Group]:
             continue
         if not any(obj.visible_get(view_layer=context.view_layer) for obj in group.members):
             continue
-        if session is None or session.frame_status(first, scene, frame) is not live.FrameStatus.VALID:
+        if session is None or not session.frame_status(first, scene, frame).can_be_shown:
             outdated.append(group)
     return outdated
 

@@ -19,6 +19,7 @@ from ..common.layout import BOX_MARGIN, draw_wrapped
 _MAX_SAMPLES, _MOTION_TOLERANCE = 12, 1e-3
 _STALE_TEXT = "Live: frame {} is out of date. Play to simulate it again"
 _MISSING_TEXT = "Live: frame {} is not simulated yet. Play from frame {}"
+_UNVERIFIED_TEXT = "{}: unverified, since {} may have changed unnoticed. Play from frame {} to check"
 _STATIC_TEXT = "nothing moves. Animate the object, or the objects that move its pins"
 # Labels of the modes that lock the mesh data.
 _MODE_LABELS = {
@@ -57,17 +58,24 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
         return "Playback skips frames that Live needs. Set Sync to Play Every Frame in the timeline", True
     if session is None:
         return "Live: press play", False
+    return _simulated_text(session, obj, scene), False
+
+
+def _simulated_text(session: live.Session, obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
+    """Return the status of the current frame of a session as text."""
     total = scene.frame_end - scene.frame_start + 1
     frame = min(scene.frame_current, scene.frame_end)
     frame_status = session.frame_status(obj, scene, frame)
     if frame_status is live.FrameStatus.STALE:
-        return _STALE_TEXT.format(frame), False
+        return _STALE_TEXT.format(frame)
     if frame_status is live.FrameStatus.MISSING:
-        return _MISSING_TEXT.format(frame, scene.frame_start), False
+        return _MISSING_TEXT.format(frame, scene.frame_start)
     name = "Live in Draft" if session.draft else "Live"
+    if frame_status is live.FrameStatus.UNVERIFIED:
+        return _UNVERIFIED_TEXT.format(name, session.untracked_inputs[0], scene.frame_start)
     if session.verified == total and _is_still(session, obj):
-        return f"{name}: {_STATIC_TEXT}", False
-    return f"{name}: {session.verified} of {format_count(total, 'frame')}, {session.megabytes:.0f} MB", False
+        return f"{name}: {_STATIC_TEXT}"
+    return f"{name}: {session.verified} of {format_count(total, 'frame')}, {session.megabytes:.0f} MB"
 
 
 def reserved_texts(scene: bpy.types.Scene) -> list[str]:

@@ -1,0 +1,105 @@
+"""Live frames are valid only if all changes of their inputs are noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from random_edits import ball
+from scenes import new_scene
+from test_live import assert_same_bits, bake_frames, frame_status, live_frames, play
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+LAST = 4
+
+
+@pytest.fixture(autouse=True)
+def clean_namespace() -> Iterator[None]:
+    yield
+    bpy.app.driver_namespace.pop("amount", None)
+    bpy.app.handlers.frame_change_pre[:] = [h for h in bpy.app.handlers.frame_change_pre if h is not _move]
+
+
+def _move(scene: bpy.types.Scene, depsgraph: Any = None) -> None:
+    obj = bpy.data.objects.get("Flesh")
+    if obj is not None:
+        obj.location.x = 0.1 * scene.frame_current * scene.get("speed", 1.0)
+
+
+def by_image(obj: bpy.types.Object) -> Callable[[], None]:
+    image = bpy.data.images.new("Bumps", 4, 4, float_buffer=True)
+    texture = bpy.data.textures.new("Bumps", "IMAGE")
+    texture.image = image
+    modifier: Any = obj.modifiers.new("Displace", "DISPLACE")
+    modifier.texture, modifier.strength = texture, 0.2
+
+    def change() -> None:
+        image.pixels = [0.9] * 64
+        image.update()
+
+    return change
+
+
+def by_driver(obj: bpy.types.Object) -> Callable[[], None]:
+    bpy.app.driver_namespace["amount"] = lambda: 0.2
+    obj.driver_add("location", 0).driver.expression = "amount()"
+    return lambda: bpy.app.driver_namespace.update(amount=lambda: 0.6)
+
+
+def by_handler(obj: bpy.types.Object) -> Callable[[], None]:
+    bpy.app.handlers.frame_change_pre.append(_move)
+    return lambda: bpy.context.scene.__setitem__("speed", 2.0)
+
+
+CASES = {"image": (by_image, "image Bumps"), "driver": (by_driver, "a Python driver of Flesh"),
+         "handler": (by_handler, "a script that runs at each frame")}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_unverified_frames_are_sampled_again(load: Load, live: ModuleType, tmp_path: Path, case: str) -> None:
+    prepare, words = CASES[case]
+    scene = new_scene(LAST)
+    obj = ball("Flesh", 0.0, tmp_path, settle=6.0)
+    change = prepare(obj)
+    obj.dampsim.live = True
+    bpy.context.view_layer.update()
+    play(1, LAST)
+    assert {frame_status(live, obj, frame) for frame in range(1, LAST + 1)} == {"UNVERIFIED"}
+    text, is_problem = load("dampsim_addon.ui.main.live_status").live_status_text(
+        obj, SimpleNamespace(scene=scene, view_layer=bpy.context.view_layer, window_manager=bpy.context.window_manager)
+    )
+    assert f"unverified, since {words} may have changed" in text
+    assert not is_problem
+    before = [kept.state.positions.copy() for kept in live_frames(live, obj)]
+    change()
+    play(1, LAST)
+    kept = live_frames(live, obj)
+    assert np.abs(kept[-1].state.positions - before[-1]).max() > 1e-3
+    assert_same_bits(kept, bake_frames(load, obj))
+
+
+def test_frames_without_untracked_inputs_are_valid(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """A driver of variables and the frame is noticed by Blender."""
+    new_scene(LAST)
+    obj = ball("Flesh", 0.0, tmp_path, settle=6.0)
+    obj.driver_add("location", 0).driver.expression = "0.1 * sin(frame)"
+    obj.dampsim.live = True
+    play(1, LAST)
+    assert {frame_status(live, obj, frame) for frame in range(1, LAST + 1)} == {"VALID"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "is_tracked"),
+    [("var * 2", True), ("sin(frame / 3)", True), ("bpy.context.scene.frame_end", False), ("noise.random()", False),
+     ("self.location.x", False), ("amount(frame)", False), ("1 +", True)],
+)  # fmt: skip
+def test_driver_expressions(load: Load, expression: str, is_tracked: bool) -> None:
+    variable = SimpleNamespace(name="var")
+    driver = SimpleNamespace(type="SCRIPTED", expression=expression, variables=[variable])
+    assert load("dampsim_addon.blender.untracked_inputs").is_tracked_driver(driver) == is_tracked
