@@ -16,6 +16,7 @@ from .model import (
     registry,
     save_handlers,
 )
+from .scene_reader import isolation
 from .session import Dispatcher
 from .status import bake_changes, pieces
 from .ui import panels
@@ -40,8 +41,8 @@ from .ui.yarns import operators as weave_operators
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, geometry_nodes, object_index, save_handlers, cache_status, bake_changes, pieces, background_render,
-    live_handlers, main_thread, idle_resimulation,
+    registry, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes, pieces,
+    background_render, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

@@ -31,6 +31,7 @@ from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
+from ..scene_reader.isolation import isolate_group
 from ..scene_reader.scene_builder import check_object
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
@@ -134,7 +135,7 @@ def bake_group(
     _check_group(scene, view_layer, group)
     if resume:
         check_resumable(group, scene)
-    with GroupSampler(scene, view_layer, group.members) as sampler:
+    with GroupSampler(scene, view_layer, group.members) as sampler, isolate_group(sampler):
         simulation = yield from _prepare(sampler, group)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")

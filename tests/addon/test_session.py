@@ -17,7 +17,7 @@ Load = Callable[[str], ModuleType]
 # Subscribers of each event with several of them, in the order in which they are notified.
 ORDER = {
     "load_pre": ["session"],
-    "load_post": ["session", "cache_status", "live"],
+    "load_post": ["session", "isolation", "cache_status", "live"],
     "undo_post": ["session", "cache_status", "bake_changes", "pieces", "live"],
     "blend_import_post": ["session", "live"],
     "depsgraph_update_post": [
