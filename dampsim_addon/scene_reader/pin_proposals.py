@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import bpy
 import numpy as np
+from mathutils import Vector
+from mathutils.bvhtree import BVHTree
 
 from ...core import Array
 from ...core.base.wording import format_count
@@ -153,6 +155,26 @@ def freed_weights(obj: bpy.types.Object, weights: Array) -> Array | None:
     painted = np.array(read_weights(obj, [pull.name for pull in found]))
     painted = _like_neighbours(obj, modelled_world_vertices(obj), painted) if painted.any() else painted
     return np.minimum(weights, _held_weights(found, painted, free))
+
+
+def parent_distances(obj: bpy.types.Object, vertices: Array, view_layer: bpy.types.ViewLayer) -> Array | None:
+    """Return the distances (v,) of vertices (v, 3) in world space from an object's parent; None without one.
+
+    A parent that is no mesh counts as its bones that move the object, or as its origin.
+    """
+    bones = bone_influences(obj)
+    if bones and (obj.parent is None or obj.parent.type == "ARMATURE"):
+        return np.asarray(np.min([_segment_distance(vertices, pull.ends()) for pull in bones], axis=0))
+    if obj.parent is None:
+        return None
+    evaluated = obj.parent.evaluated_get(view_layer.depsgraph)
+    matrix = np.array(evaluated.matrix_world)
+    if obj.parent.type != "MESH" or not len(evaluated.data.polygons):
+        return np.asarray(np.linalg.norm(vertices - matrix[:3, 3], axis=1))
+    faces = [list(face.vertices) for face in evaluated.data.polygons]
+    places = transform_points(matrix, mesh_positions(evaluated.data).astype(float))
+    tree = BVHTree.FromPolygons(places.tolist(), faces)
+    return np.array([tree.find_nearest(Vector(vertex))[3] for vertex in vertices.tolist()], dtype=float)
 
 
 def radial_weights(vertices: Array, point: Array, inner_radius: float, outer_radius: float) -> Array:

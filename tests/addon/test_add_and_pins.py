@@ -259,6 +259,7 @@ def test_pin_selection_extends_pins(load: Load, mode: str) -> None:
     ("begin", "held"),
     [
         ("TOP", (0, 1, 0)),
+        ("BOTTOM", (0, -1, 0)),
         ("Z", (0, 0, 1)),
         ("-Z", (0, 0, -1)),
         ("X", (1, 0, 0)),
@@ -417,17 +418,52 @@ def test_keep_shape_reports_remaining_sag(load: Load, tmp_path: Path) -> None:
 
 
 def test_pin_gradient_on_flat_mesh(load: Load) -> None:
-    """A gradient from the top pins one end of a horizontal sheet and frees the other."""
+    """A mesh that lies flat has neither top nor bottom, so the user has to choose a side."""
     new_scene()
-    bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=4, size=1.0)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=10, y_subdivisions=4, size=1.0)
     obj = bpy.context.object
-    obj.scale.x = 3.0
-    bpy.context.view_layer.update()
+    select(obj)
     bpy.ops.dampsim.add()
-    assert bpy.ops.dampsim.pin_gradient() == {"FINISHED"}
-    found = pin_weights(obj)
-    assert found.max() == 1.0
-    assert found.min() == 0.0
+    for begin in ("TOP", "BOTTOM"):
+        with pytest.raises(RuntimeError, match=f"lies flat, so it has no {begin.lower()}. Choose a side"):
+            bpy.ops.dampsim.pin_gradient(begin=begin)
+        assert not obj.dampsim.pin_group
+    assert bpy.ops.dampsim.pin_gradient(begin="X") == {"FINISHED"}
+    x = np.array([v.co.x for v in obj.data.vertices])
+    assert pin_weights(obj)[x > 0.4].min() == 1.0
+    assert pin_weights(obj)[x < -0.4].max() == 0.0
+
+
+@pytest.mark.parametrize("parent", ["MESH", "BONE", "EMPTY"])
+def test_pin_gradient_from_parent(load: Load, parent: str) -> None:
+    """A tail is pinned where it touches its parent, and free at its end."""
+    new_scene()
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=20, y_subdivisions=2, size=2.0)
+    obj = bpy.context.object
+    if parent == "BONE":
+        owner = bone_chains(["hip"])
+        owner.location.x = -1.7
+    else:
+        owner = ball(1.0, (-1.5, 0.0, 0.0)) if parent == "MESH" else bpy.data.objects.new("Hip", None)
+        owner.location.x = -1.5
+    if parent == "EMPTY":
+        bpy.context.scene.collection.objects.link(owner)
+    select(obj)
+    bpy.ops.dampsim.add()
+    with pytest.raises(RuntimeError, match="it has no parent"):
+        bpy.ops.dampsim.pin_gradient(begin="PARENT")
+    bpy.context.view_layer.update()
+    matrix = obj.matrix_world.copy()
+    obj.parent = owner
+    if parent == "BONE":
+        obj.parent_type, obj.parent_bone = "BONE", "hip"
+    bpy.context.view_layer.update()
+    obj.matrix_world = matrix
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.pin_gradient(begin="PARENT", held=0.2, free=0.6) == {"FINISHED"}
+    x = np.array([(obj.matrix_world @ v.co).x for v in obj.data.vertices])
+    assert pin_weights(obj)[x < -0.95].max() == 1.0
+    assert pin_weights(obj)[x > 0.6].max() == 0.0
 
 
 def test_units_stay_with_numbers(load: Load) -> None:

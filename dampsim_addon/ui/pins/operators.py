@@ -19,6 +19,7 @@ from ...scene_reader.pin_proposals import (
     freed_weights,
     linear_weights,
     modelled_world_vertices,
+    parent_distances,
     propose_pins,
     radial_weights,
 )
@@ -29,6 +30,10 @@ from .overlay import PinPreviews
 PIN_GROUP_NAME = "Pin"
 # An object lies flat if its height is below this fraction of its longest side.
 _FLAT_RATIO = 0.02
+_GRADIENT_WORDS = {
+    "TOP": "from the top down", "BOTTOM": "from the bottom up", "PARENT": "from its parent",
+    "CURSOR": "from the 3D cursor", "BONE": "along its bone",
+}  # fmt: skip
 _SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z": (2, 1.0), "-Z": (2, -1.0)}
 
 
@@ -219,7 +224,7 @@ def bones_text(obj: bpy.types.Object) -> str:
 
 
 class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
-    """Pin one end with weights that fade towards the other end: from the top, the 3D cursor, a bone or a side"""
+    """Pin one end with weights that fade towards the other end"""
 
     bl_idname = "dampsim.pin_gradient"
     bl_label = "Pin Gradient"
@@ -229,7 +234,9 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
         name="From",
         description="Choose where the gradient starts, with pin weight 1",
         items=[
-            ("TOP", "Top", "Fade from the highest point down. If the object lies flat, fade from one end"),
+            ("TOP", "Top", "Fade from the highest point down"),
+            ("BOTTOM", "Bottom", "Fade from the lowest point up"),
+            ("PARENT", "Where It Touches Its Parent", "Fade from the vertices nearest to the parent object or bone"),
             ("CURSOR", "3D Cursor", "Fade outwards from the 3D cursor"),
             ("BONE", "Bone", "Fade from the head to the tail of the bone that moves the object"),
             *((side, f"{side} Side", f"Fade from the end in the local {side} direction")
@@ -252,42 +259,46 @@ class DAMPSIM_OT_pin_gradient(_PinOperator, Operator):
         max=1.0,
     )
 
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        return f"{super().apply(context, obj)}, fading {_GRADIENT_WORDS.get(self.begin, f'from the {self.begin} side')}"
+
     def weights(self, context: Context, obj: bpy.types.Object) -> Array:
         vertices = modelled_world_vertices(obj)
         held, free = min(self.held, self.free), max(self.held, self.free)
-        if self.begin == "CURSOR":
-            point = np.array(context.scene.cursor.location, dtype=float)
-            max_distance = float(np.linalg.norm(vertices - point, axis=1).max())
-            values = radial_weights(vertices, point, held * max_distance, free * max_distance)
-        elif self.begin == "BONE":
+        if self.begin == "BONE":
             influences = bone_influences(obj)
             if not influences:
                 raise PinError(f"{obj.name}: no bone moves the object. Choose another option under From.")
             values = linear_weights(vertices, influences[0].ends(), held, free)
         else:
-            if self.begin == "TOP":
-                sizes = np.ptp(vertices, axis=0)
-                is_flat = sizes[2] < _FLAT_RATIO * sizes.max()
-                if is_flat:
-                    # All of it is at the top. If pinned completely, it would not move.
-                    self.report(
-                        {"INFO"}, f"{obj.name}: pinned at one end, because it lies flat. Choose another end under From"
-                    )
-                coordinates = vertices[:, int(sizes.argmax()) if is_flat else 2]
-            else:
-                axis, sign = _SIDE_AXES[self.begin]
-                coordinates = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
-            values = radial_weights(
-                (coordinates.max() - coordinates)[:, None],
-                np.zeros(1),
-                held * np.ptp(coordinates),
-                free * np.ptp(coordinates),
-            )
+            distance = self._distances(context, obj, vertices)
+            values = radial_weights(distance[:, None], np.zeros(1), held * distance.max(), free * distance.max())
         if not values.any():
             raise PinError(
                 f"{obj.name}: no vertex is close enough. Raise Pinned Up To, or choose another option under From."
             )
         return values
+
+    def _distances(self, context: Context, obj: bpy.types.Object, vertices: Array) -> Array:
+        """Return the distances (v,) of vertices (v, 3) in world space from the start of the gradient."""
+        if self.begin == "CURSOR":
+            return np.asarray(np.linalg.norm(vertices - np.array(context.scene.cursor.location, dtype=float), axis=1))
+        if self.begin == "PARENT":
+            found = parent_distances(obj, vertices, context.view_layer)
+            if found is None:
+                raise PinError(f"{obj.name}: it has no parent. Parent it, or choose another option under From.")
+            return np.asarray(found - found.min())
+        if self.begin in ("TOP", "BOTTOM"):
+            sizes = np.ptp(vertices, axis=0)
+            if sizes[2] < _FLAT_RATIO * sizes.max():
+                raise PinError(
+                    f"{obj.name}: it lies flat, so it has no {self.begin.lower()}. Choose a side under Gradient."
+                )
+            coordinates = vertices[:, 2] if self.begin == "TOP" else -vertices[:, 2]
+        else:
+            axis, sign = _SIDE_AXES[self.begin]
+            coordinates = sign * np.array([vertex.co[axis] for vertex in obj.data.vertices])
+        return np.asarray(coordinates.max() - coordinates)
 
 
 class DAMPSIM_OT_let_fall(ChosenObjectsOperator, Operator):

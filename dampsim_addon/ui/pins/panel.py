@@ -50,7 +50,7 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
         row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA").preview = True
-        row.operator(DAMPSIM_OT_pin_gradient.bl_idname, text="Gradient", icon="IPO_EASE_IN_OUT")
+        row.operator_menu_enum(DAMPSIM_OT_pin_gradient.bl_idname, "begin", text="Gradient", icon="IPO_EASE_IN_OUT")
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_free.bl_idname, text="Free Selected", icon="UNPINNED")
         row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
@@ -73,7 +73,12 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
     ):
         # The active object is part of every selection, except of colliders.
         targets = [] if operator is DAMPSIM_OT_collider else chosen
-        button = box.operator(operator.bl_idname, text=count_label(operator.bl_label, targets), icon=icon)
+        text = count_label(operator.bl_label, targets)
+        if operator is DAMPSIM_OT_pin_gradient:
+            # The user chooses the direction, since none suits all objects.
+            box.operator_menu_enum(operator.bl_idname, "begin", text=text, icon=icon)
+            continue
+        button = box.operator(operator.bl_idname, text=text, icon=icon)
         if operator is DAMPSIM_OT_pin_bones:
             button.preview = True
     draw_preview(layout, context)
