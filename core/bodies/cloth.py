@@ -216,6 +216,8 @@ class ClothKind(BodyKind):
     @staticmethod
     def check(body: Body) -> None:
         check_surface(body.surface)
+        if body.settings.pressure:
+            _airtight_triangles(body, Sheet.of(body))
 
     @staticmethod
     def build(body: Body) -> Model:
@@ -270,12 +272,22 @@ def _pressure_terms(body: Body, sheet: Sheet) -> tuple[ForceTerm, ...]:
     pressure = body.settings.pressure
     if pressure == 0.0:
         return ()
-    triangles = _merge_sewn_nodes(sheet.seams, sheet.triangles, len(sheet.vertices))
-    if count_open_edges(triangles):
-        raise MeshError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
+    triangles = _airtight_triangles(body, sheet)
     # Orient the triangles outwards, whatever the normals of the mesh.
     outwards = orient_outward(body.surface.vertices[sheet.vertices], triangles)
     return (Potential(Pressure(outwards, pressure), StiffnessScaling.FIXED),)
+
+
+class OpenSheetError(MeshError):
+    """Open sheet with air pressure."""
+
+
+def _airtight_triangles(body: Body, sheet: Sheet) -> Index:
+    """Return the triangles (m, 3) of a closed sheet, with sewn nodes merged. Raises OpenSheetError if it is open."""
+    triangles = _merge_sewn_nodes(sheet.seams, sheet.triangles, len(sheet.vertices))
+    if count_open_edges(triangles):
+        raise OpenSheetError(f"{body.name}: the sheet is open, so that it holds no air; close it or set Pressure to 0.")
+    return triangles
 
 
 def _merge_sewn_nodes(seams: Index, triangles: Index, count: int) -> Index:

@@ -143,6 +143,11 @@ def _check_sampled_vertices(name: str, vertices: Array, count: int, frame: float
             "move the modifier that changes them below the deforming ones."
         )
     if not float(np.abs(vertices).max(initial=0.0)) < _MAX_COORDINATE:
+        if np.isfinite(vertices).all():
+            raise SceneError(
+                f"{name}: it reaches farther than a million km from the world origin at frame {frame:g}; "
+                f" move it closer or scale it down."
+            )
         raise SceneError(
             f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."
         )

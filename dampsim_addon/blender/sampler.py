@@ -52,12 +52,17 @@ def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Ar
 
 # Ratio of the shortest to the longest column of a matrix below which the object counts as flat.
 _MIN_SCALE_RATIO = 1e-9
+# Length of a column from which it is the longest ones that are wrong.
+_MAX_SCALE = 1e6
 
 
 def check_scale(obj: bpy.types.Object, matrix: Array, frame_words: str = "") -> None:
     """Raise MeshError if a matrix (4, 4) to world space is singular. frame_words: words that name the frame."""
-    columns = np.linalg.norm(matrix[:3, :3], axis=0)
+    # Blender's matrices are in single precision, in which the square of a huge scale overflows.
+    columns = np.linalg.norm(matrix[:3, :3].astype(float), axis=0)
     if not columns.min() > _MIN_SCALE_RATIO * max(columns.max(), 1e-30):
+        if not columns.max() < _MAX_SCALE:
+            raise MeshError(f"{obj.name}: its scale is far too large along an axis{frame_words}. Set a smaller scale.")
         raise MeshError(f"{obj.name}: its scale is zero along an axis{frame_words}. Set a scale above zero.")
 
 

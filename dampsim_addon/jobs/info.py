@@ -53,7 +53,7 @@ class Info:
     def text(self) -> str:
         """The state in one line."""
         total = self.frames[1] - self.frames[0] + 1
-        parts = [f"{self.cached} of {format_count(total, 'frame')} simulated"]
+        parts = [f"{min(self.cached, total)} of {format_count(total, 'frame')} simulated"]
         parts.append(f"baked to {self.baked.lower()}" if self.baked else "not baked")
         if self.colliders:
             parts.append(f"collides with {', '.join(self.colliders)}")

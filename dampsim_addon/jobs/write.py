@@ -10,6 +10,7 @@ import numpy as np
 
 from ...core import SceneError
 from ...core.base.wording import format_metres
+from ..blender.dampsim_names import is_tagged_action
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
@@ -67,13 +68,29 @@ def _write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple
             shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
         distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
         raise SceneError(
-            f"{obj.name}: the bake plays {distance} away from the simulation; look for drivers, muted or "
-            f"solo NLA tracks that override it{'' if kind.exact else ', or allow a larger error'}."
+            f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"
+            f"{'' if kind.exact else ', or allow a larger error'}."
         )
     except BaseException:
         if is_written:
             kind.clear(obj)
         raise
+
+
+def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:
+    """Return the fix for animation that overrides a bake, as a clause."""
+    keys = obj.data.shape_keys if kind.storage is Storage.KEYS else None
+    data = keys.animation_data if keys is not None else None
+    if kind.storage is Storage.FILE:
+        return "look for modifiers and drivers that act on its cache modifier"
+    if data is not None and data.drivers:
+        return "remove the drivers of its shape keys that override it"
+    action = None if data is None or data.action is None or is_tagged_action(data.action) else data.action
+    if action is not None and (data.action_influence < 1.0 or data.action_blend_type != "REPLACE"):
+        return f"set Influence of the action {action.name} of its shape keys to 1, and Blending to Replace"
+    if action is not None:
+        return f"set Extrapolation of the action {action.name} of its shape keys to Nothing"
+    return "look for muted or solo NLA tracks of its shape keys that override it"
 
 
 def max_error(shot: Shot) -> Generator[int, None, float]:

@@ -12,6 +12,7 @@ from ...core.base.arrays import Mask
 from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
+from ..blender.modifiers import simulated_topology_modifiers
 from ..blender.vertex_groups import read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
@@ -33,18 +34,16 @@ class MeshParts:
 
 
 def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshParts | None:
-    """Return the parts of an object's mesh; None if it cannot be simulated as it is.
+    """Return the parts of an object's mesh; None if it has no vertices.
 
-    labels: pieces of the vertices, if they are known.
+    labels: pieces of the vertices, if they are known.  Raises DampSimError if it cannot be simulated as it is.
     """
     if not len(obj.data.vertices):
         return None
-    try:
-        pieces = find_pieces(modelled_body(obj), _link_points(obj), labels)
-    except DampSimError:
-        # The bake reports it.
-        return None
-    return MeshParts(pieces, _boneless_vertices(obj))
+    body = modelled_body(obj)
+    if not simulated_topology_modifiers(obj):
+        kind_by_name(body.kind).check(body)
+    return MeshParts(find_pieces(body, _link_points(obj), labels), _boneless_vertices(obj))
 
 
 def modelled_body(obj: bpy.types.Object) -> Body:

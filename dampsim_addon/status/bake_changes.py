@@ -90,6 +90,14 @@ def _recorded_inputs(obj: bpy.types.Object, of_simulation: bool) -> tuple[_Input
     return _InputRecord(json.loads(group.baked_of or "{}"), json.loads(group.baked_from or "{}")), False
 
 
+def baked_number(obj: bpy.types.Object, label: str) -> float:
+    """Return the value that a dial had in the bake of an object; 0 if it is unknown or was keyframed."""
+    try:
+        return float(_recorded_inputs(obj, of_simulation=False)[0].facts.get(label, "0"))
+    except ValueError:
+        return 0.0
+
+
 def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
     """Return the changes since the bake, in words.
 

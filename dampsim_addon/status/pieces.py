@@ -13,13 +13,14 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core import Index, Scene, find_pieces, kind_by_name
+from ...core import DampSimError, Index, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
 from ..model.object_index import MAX_CHECKED_UPDATES
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, modelled_labels, read_mesh_parts
+from ..scene_reader.seams import seam_groups
 from ..session import SessionState, Subscriber
 from .woven_yarns import index_checksum
 
@@ -33,12 +34,14 @@ class _KnownParts(SessionState):
     edits: number of edits of geometry by session uid of the object or mesh.  relation_edits: number of edits that
     updated all objects, whatever changed.  parts: by session uid of the object, with
     the inputs from which they were read.  labels: the same for the pieces of solids, which take long to find.
+    refusals: by session uid of the object, the error because of which its mesh cannot be simulated.
     """
 
     edits: dict[int, int] = field(default_factory=dict)
     relation_edits: int = 0
     parts: dict[int, tuple[Key, MeshParts | None]] = field(default_factory=dict)
     labels: dict[int, tuple[Key, Index | None]] = field(default_factory=dict)
+    refusals: dict[int, DampSimError] = field(default_factory=dict)
 
 
 def known_parts(obj: bpy.types.Object) -> MeshParts | None:
@@ -60,8 +63,19 @@ def refresh_parts(obj: bpy.types.Object, is_forced: bool = False) -> bool:
         if known.labels.get(obj.session_uid, ((), None))[0] != label_key:
             known.labels[obj.session_uid] = label_key, modelled_labels(obj)
         labels = known.labels[obj.session_uid][1]
-    known.parts[obj.session_uid] = key, read_mesh_parts(obj, labels)
+    known.refusals.pop(obj.session_uid, None)
+    try:
+        parts = read_mesh_parts(obj, labels)
+    except DampSimError as error:
+        parts, known.refusals[obj.session_uid] = None, error
+    known.parts[obj.session_uid] = key, parts
     return True
+
+
+def known_refusal(obj: bpy.types.Object) -> DampSimError | None:
+    """Return the error because of which a bake will refuse the object's mesh, as far as it is known; else None."""
+    known_parts(obj)
+    return _KnownParts.current().refusals.get(obj.session_uid)
 
 
 def _input_key(obj: bpy.types.Object) -> Key:
@@ -69,6 +83,7 @@ def _input_key(obj: bpy.types.Object) -> Key:
     edits = (known.relation_edits, *(known.edits.get(one.session_uid, 0) for one in (obj, obj.data)))
     points = tuple(tuple(point.place) for link in group.links for point in link.points)
     settings = (group.kind, group.struts, group.resolution, group.pin_group, group.sew_loose_edges, group.together)
+    settings += (group.pressure > 0.0, tuple(seam_groups(obj)))
     return (*settings, points, *edits)
 
 
@@ -87,6 +102,17 @@ def accept_part(obj: bpy.types.Object, name: str, vertices: Mask) -> None:
     """Store that the user accepts a finding about these vertices (v,)."""
     others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith(f"{name}:")]
     obj.dampsim.accepted_parts = " ".join([*others, _acceptance(name, vertices)])
+
+
+def is_size_accepted(obj: bpy.types.Object, size: float) -> bool:
+    """Return whether the user has accepted a size, m, of an object."""
+    return f"size:{size:.2g}" in obj.dampsim.accepted_parts.split()
+
+
+def accept_size(obj: bpy.types.Object, size: float) -> None:
+    """Store that the user accepts the size, m, of an object."""
+    others = [one for one in obj.dampsim.accepted_parts.split() if not one.startswith("size:")]
+    obj.dampsim.accepted_parts = " ".join([*others, f"size:{size:.2g}"])
 
 
 def _acceptance(name: str, vertices: Mask) -> str:

@@ -85,6 +85,11 @@ def check_shared_mesh(obj: bpy.types.Object) -> None:
         )
 
 
+def has_shared_mesh(obj: bpy.types.Object) -> bool:
+    """Return whether other objects use the mesh of an object."""
+    return _user_count(obj.data) > 1
+
+
 def _user_count(mesh: bpy.types.Mesh) -> int:
     return mesh.users - int(mesh.use_fake_user)
 

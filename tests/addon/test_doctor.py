@@ -21,6 +21,35 @@ def _negative(obj: bpy.types.Object) -> None:
     obj.scale.x = -0.5
 
 
+def _stretched_time(obj: bpy.types.Object) -> None:
+    bpy.context.scene.render.frame_map_new = 200
+
+
+def _shared_mesh(obj: bpy.types.Object) -> None:
+    bpy.context.scene.collection.objects.link(bpy.data.objects.new("Twin", obj.data))
+
+
+def _replaced_vertices(obj: bpy.types.Object) -> None:
+    obj.modifiers.new("Mesh Cache", "MESH_CACHE")
+    obj.modifiers.move(1, 0)
+
+
+def _absolute_keys(obj: bpy.types.Object) -> None:
+    obj.shape_key_add(name="Basis")
+    obj.data.shape_keys.use_relative = False
+
+
+def _leaking(obj: bpy.types.Object) -> None:
+    _thin(obj)
+    obj.modifiers.remove(obj.modifiers["Solidify"])
+    obj.dampsim.kind, obj.dampsim.pressure = "CLOTH", 1.0
+
+
+def _seam_inside(obj: bpy.types.Object) -> None:
+    obj.dampsim.kind = "CLOTH"
+    obj.vertex_groups.new(name="Seam").add([0, 1, 2], 1.0, "REPLACE")
+
+
 def _uneven(obj: bpy.types.Object) -> None:
     obj.scale.x = 0.9
 
@@ -108,7 +137,7 @@ def _falling(obj: bpy.types.Object) -> None:
 
 
 def _separate_link(obj: bpy.types.Object) -> None:
-    other = bpy.data.objects.new("Neighbour", obj.data)
+    other = bpy.data.objects.new("Neighbour", obj.data.copy())
     bpy.context.scene.collection.objects.link(other)
     other.dampsim.enabled = True
     obj.dampsim.links.add().other = other
@@ -228,8 +257,14 @@ CASES = {
     "caged": ("parent", _caged, "Cage deforms the mesh", True),
     "rate": ("rate", _rate, "25 frames per second", True),
     "falling": ("falling", _falling, "cannot stand", False),
-    "tiny": ("size", _tiny, "mm large", False),
-    "huge": ("size", _huge, "m large", False),
+    "tiny": ("size", _tiny, "mm large", True),
+    "huge": ("size", _huge, "m large", True),
+    "stretching": ("stretching", _stretched_time, "Time Stretching is on", True),
+    "shared": ("target", _shared_mesh, "Its mesh is shared by 2 objects", True),
+    "replaced": ("target", _replaced_vertices, "before Mesh Cache, which replaces the vertices", True),
+    "absolute": ("target", _absolute_keys, "Its shape keys are absolute", True),
+    "pressure": ("mesh", _leaking, "The sheet is open, so that it holds no air", True),
+    "seam": ("mesh", _seam_inside, "Vertex group 'Seam' is not on a border", True),
     "coarse": ("coarse", _coarse, "20%", True),
     "apart": ("apart", _separate_link, "Neighbour, which is not simulated with it", True),
     "link": ("link", _unlinked, "link is missing", True),
@@ -272,7 +307,7 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # Each case with the number of a fix; some cases have a second one.
-_TWO_FIXES = ("mirrored", "hidden", "pieces", "boneless", "soft")
+_TWO_FIXES = ("mirrored", "hidden", "pieces", "boneless", "soft", "shared")
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 
 
@@ -306,14 +341,41 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
 
 
-def test_shared_mesh_scale_has_no_fix(load: Load, tmp_path: Path) -> None:
+def test_shared_mesh_scale_fix(load: Load, tmp_path: Path) -> None:
+    """The fix changes this object only."""
     obj = object_without_findings(tmp_path)
     other = bpy.data.objects.new("Twin", obj.data)
     bpy.context.scene.collection.objects.link(other)
     obj.scale.x = -0.5
     bpy.context.view_layer.update()
     finding = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["scale"]
-    assert finding.fix is None
-    assert "single-user" in finding.text
-    assert bpy.ops.dampsim.mend(check="scale") == {"CANCELLED"}
-    assert obj.scale.x == -0.5
+    assert finding.button_label == "Make Single User and Apply Scale"
+    before = world_vertices(other, 1)
+    assert bpy.ops.dampsim.mend(check="scale") == {"FINISHED"}
+    assert tuple(obj.scale) == (1.0, 1.0, 1.0)
+    np.testing.assert_array_equal(world_vertices(other, 1), before)
+
+
+def test_keep_seconds_scales_settle(load: Load, tmp_path: Path) -> None:
+    obj, scene = object_without_findings(tmp_path), bpy.context.scene
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    scene.render.fps = 30
+    labels = [fix.button_label for fix in find_issues(obj, scene)["rate"].fixes]
+    assert labels == ["Restore 24 fps", "Keep Seconds (Settle 8 → 10)"]
+    assert bpy.ops.dampsim.mend(check="rate", way=1) == {"FINISHED"}
+    assert obj.dampsim.settle == 10.0
+    assert "rate" not in find_issues(obj, scene)
+    changes = load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene)
+    assert changes == ["Settle 8, now 10", "Frame Rate 24, now 30"]
+    obj.dampsim.settle = 9.0
+    assert [fix.button_label for fix in find_issues(obj, scene)["rate"].fixes] == ["Restore 24 fps"]
+
+
+@pytest.mark.parametrize(("scale", "words"), [(0.0, "its scale is zero"), (1e30, "its scale is far too large")])
+def test_refused_scale_names_cause(load: Load, tmp_path: Path, scale: float, words: str) -> None:
+    obj = object_without_findings(tmp_path)
+    obj.scale.x = scale
+    bpy.context.view_layer.update()
+    with pytest.raises(RuntimeError, match=words):
+        bpy.ops.dampsim.bake()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import bpy
 import numpy as np
 
-from ....core import kind_by_name
+from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_metres, format_number
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
@@ -15,18 +17,22 @@ from ...model.groups import format_names
 from ...model.links import is_target_deleted, linked_outside_group
 from ...model.properties import read_settings
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ...status.bake_changes import baked_number
 from ...status.measurements import is_measurement_current
+from ...status.pieces import accept_size, is_size_accepted
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..objects.group_operators import simulate_together
 from ..pins import checks as pin_checks
-from . import modifier_checks
+from . import modifier_checks, refusal_checks
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
 _MIN_SIZE, _MAX_SIZE = 0.01, 50.0
 # Mean filled fraction of the tetrahedra, below which the body is thinner than two of them.
 _MIN_FILL = 0.45
+# Relative difference of Settle that counts as no change: Blender stores single precision.
+_SETTLE_TOLERANCE = 1e-5
 # Relative difference between the scales of two axes that counts as uneven.
 _SCALE_TOLERANCE = 1e-4
 
@@ -38,11 +44,14 @@ def _unapplied_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | N
         return None
     text = "The scale is negative" if negative else "The scale differs between axes"
     if obj.data.users > 1:
-        return Issue(f"{text}, and other objects share the mesh. Make the mesh single-user, then apply the scale")
+        tip = "Give this object its own copy of the mesh, and apply the scale to it"
+        return Issue(f"{text}, and other objects share the mesh", "Make Single User and Apply Scale", _apply_scale, tip)
     return Issue(text, "Apply Scale", _apply_scale)
 
 
 def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    if obj.data.users > 1:
+        obj.data = obj.data.copy()
     with bpy.context.temp_override(
         active_object=obj, object=obj, selected_objects=[obj], selected_editable_objects=[obj]
     ):
@@ -68,15 +77,26 @@ def _missing_vertex_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issu
 
 
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    rate = obj.dampsim.baked_fps
-    if not obj.dampsim.baked or abs(rate - frame_rate(scene)) < 1e-3:
+    rate, current = obj.dampsim.baked_fps, frame_rate(scene)
+    if not obj.dampsim.baked or abs(rate - current) < 1e-3:
         return None
-    before, now = format_number(rate, 4), format_number(frame_rate(scene), 4)
+    settle, baked_settle = obj.dampsim.settle, baked_number(obj, PARAMETERS["settle"].label)
+    scaled_settle, seconds_fix = baked_settle * current / rate, None
+    if baked_settle and math.isclose(settle, scaled_settle, rel_tol=_SETTLE_TOLERANCE):
+        # The user has kept the seconds. The panel reports the bake as out of date.
+        return None
+    is_allowed = PARAMETERS["settle"].min <= scaled_settle <= PARAMETERS["settle"].max
+    if baked_settle and is_allowed and math.isclose(settle, baked_settle, rel_tol=_SETTLE_TOLERANCE):
+        seconds_fix = Issue(
+            "", f"Keep Seconds (Settle {format_number(settle, 4)} → {format_number(scaled_settle, 4)})",
+            lambda o, s: setattr(o.dampsim, "settle", scaled_settle),
+            "Set Settle so that the object comes to rest after the same time in seconds. Then bake again",
+        )  # fmt: skip
+    before, now = format_number(rate, 4), format_number(current, 4)
     return Issue(
-        f"Baked at {before} frames per second, but the scene now has {now}",
-        f"Restore {before} fps",
-        _restore_frame_rate,
-    )
+        f"Baked at {before} frames per second, but the scene now has {now}", f"Restore {before} fps",
+        _restore_frame_rate, "Set the frame rate of the scene to that of the bake", seconds_fix,
+    )  # fmt: skip
 
 
 def _restore_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -87,11 +107,15 @@ def _restore_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     size = max(obj.dimensions[:]) * scene.unit_settings.scale_length
-    if size < _MIN_SIZE:
-        return Issue(f"The object is only {format_metres(size)} large. Real materials hardly move at this size")
-    if size > _MAX_SIZE:
-        return Issue(f"The object is {format_metres(size)} large. Real materials sag and swing slowly at this size")
-    return None
+    if _MIN_SIZE <= size <= _MAX_SIZE or is_size_accepted(obj, size):
+        return None
+    effect, word = ("hardly move", "only ") if size < _MIN_SIZE else ("sag and swing slowly", "")
+    return Issue(
+        f"The object is {word}{format_metres(size)} large. Real materials {effect} at this size",
+        "Accept Size", lambda o, s: accept_size(o, size),
+        "Simulate the object at this size, and do not report it again. Otherwise scale it, or set Unit Scale in the "
+        "scene properties",
+    )  # fmt: skip
 
 
 def _coarse_tetrahedra(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -164,6 +188,9 @@ def _unsupported_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -
 
 
 CHECKS: dict[str, Check] = {
+    "stretching": refusal_checks.time_stretching,
+    "target": refusal_checks.refused_target,
+    "mesh": refusal_checks.refused_mesh,
     "scale": _unapplied_scale,
     "group": _missing_vertex_group,
     "keys": modifier_checks.keys_cannot_bake_generated,

@@ -148,7 +148,7 @@ def simulate_with_collisions(obj: bpy.types.Object, others: list[bpy.types.Objec
 def flat_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report colliders with zero scale along an axis: they have no inside."""
     for other in active_colliders(obj, simulation_view_layer(scene)):
-        columns = np.linalg.norm(np.array(other.matrix_world)[:3, :3], axis=0)
+        columns = np.linalg.norm(np.array(other.matrix_world, dtype=float)[:3, :3], axis=0)
         if other.dampsim_collider.plane:
             columns = columns[:2]
         if not columns.min() > _FLAT_RATIO * max(columns.max(), 1e-30):
