@@ -176,7 +176,8 @@ def run_export(options: argparse.Namespace) -> Report:
     steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
     results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
     for one in results:
-        print(f"dampsim: {one.path}: {one.problem or f'{one.name} is off by {format_percent(one.part)} of its size'}")
+        said = one.problem or one.warning or f"{one.name} is off by {format_percent(one.part)} of its size"
+        print(f"dampsim: {one.path}: {said}")
     return not any(one.problem or one.part > export.MAX_EXPORT_ERROR for one in results), [
         asdict(one) for one in results
     ]

@@ -69,6 +69,56 @@ def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
     obj.modifiers.new("Wave", "WAVE").height = 0.2
     (gltf,) = load("dampsim_addon.api").export([obj], tmp_path / "out", ["GLTF"])
     assert gltf.part > 0.01
+    assert "The modifier 'Wave' moves vertices" in gltf.warning
+    obj.modifiers.remove(obj.modifiers["Wave"])
+
+
+def test_large_export_error_names_its_cause(load: Load, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """FBX plays a muted, animated shape key: the operator warns and names the key and the fix."""
+    new_scene()
+    obj = wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    key = obj.shape_key_add(name="Big", from_mix=False)
+    for point in key.data:
+        point.co *= 1.5
+    for frame, value in ((1, 0.0), (8, 1.0)):
+        key.value = value
+        key.keyframe_insert("value", frame=frame)
+    key.mute = True
+    assert bpy.ops.dampsim.export(filepath=str(tmp_path / "out"), format={"FBX"}) == {"FINISHED"}
+    said = "The shape key 'Big' is muted but animated, and FBX plays it; delete its animation or the key."
+    assert said in obj.dampsim.exported
+    assert f"Warning: {obj.name}: FBX is off by" in capfd.readouterr().out
+    key.mute = False
+    obj.shape_key_remove(key)
+    (fbx,) = load("dampsim_addon.api").export([obj], tmp_path / "out", ["FBX"])
+    assert (fbx.part < 1e-4, fbx.warning) == (True, "")
+
+
+def test_causes_of_export_errors(load: Load, tmp_path: Path) -> None:
+    """Five bones at a vertex, loose vertices, mirrored scale and constraints are named with a fix."""
+    new_scene()
+    obj = wobbler(tmp_path / "cache")
+    rig = armature(obj)
+    causes = load("dampsim_addon.jobs.export.causes")
+    assert list(causes._causes(obj, "GLTF")) == []
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for number in range(5):
+        bone = rig.data.edit_bones.new(f"Extra {number}")
+        bone.tail = (0.0, 0.0, 1.0)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for number in range(5):
+        obj.vertex_groups.new(name=f"Extra {number}").add([0], 0.2, "REPLACE")
+    obj.data.vertices.add(2)
+    obj.scale.x = -1.0
+    obj.constraints.new("COPY_LOCATION")
+    bpy.context.view_layer.update()
+    found = " ".join(causes._causes(obj, "GLTF"))
+    for words in ("1 vertex has more than 4 bone weights", "2 vertices belong to no face", "scale is negative",
+                  "It has constraints"):  # fmt: skip
+        assert words in found
+    assert "bone weights" not in " ".join(causes._causes(obj, "FBX"))
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from ....core import Array
 from ....core.frames.matching import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step
+from .causes import export_warning
 from .form import ExportResult, Format
 from .staging import scratch_scene, show_in_window
 
@@ -51,7 +52,10 @@ def compare_export(
         if best is None:
             results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no morph targets for it."))
         else:
-            results.append(replace(plain, error=best.error, part=best.error / size))
+            result = replace(plain, error=best.error, part=best.error / size)
+            # Also for NaN.
+            is_good = result.part <= MAX_EXPORT_ERROR
+            results.append(result if is_good else replace(result, warning=export_warning(obj, result)))
     return results
 
 

@@ -31,6 +31,7 @@ class ExportResult:
 
     error: largest distance of a vertex after export and import, at any frame, m.  part: the same as a fraction of the
     object's size.  problem: sentence that says why there is no result; error is meaningless then.
+    warning: probable causes of a large error, with their fixes; '' for a good export.
     """
 
     name: str
@@ -39,6 +40,7 @@ class ExportResult:
     error: float = 0.0
     part: float = 0.0
     problem: str = ""
+    warning: str = ""
 
 
 def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:

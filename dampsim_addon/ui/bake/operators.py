@@ -8,7 +8,7 @@ from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
-from bpy.types import Context, Menu, Operator
+from bpy.types import Context, Event, Menu, Operator
 
 from ....core import SceneError
 from ....core.base.wording import format_percent
@@ -185,6 +185,13 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         # A suffix keeps the user's own exports, which may have the scene's name, from being overwritten.
         return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
 
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        if self.filepath or bpy.data.filepath:
+            return set(super().invoke(context, event))
+        # Without a .blend file there is no default folder.
+        context.window_manager.fileselect_add(self)
+        return {"RUNNING_MODAL"}
+
     def work(self, context: Context) -> Generator[Step]:
         objects = self._baked_objects(context)
         formats = [form for form in export.FORMATS if form.name in self.format]
@@ -193,9 +200,13 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         for one in self._exported:
             if one.problem:
                 self.report({"ERROR"}, one.problem)
+            elif one.warning:
+                self.report({"WARNING"}, one.warning)
         for obj in objects:
             obj.dampsim.exported = "; ".join(
-                f"{one.format} {format_percent(one.part)}" for one in self._exported if one.name == obj.name
+                one.warning or f"{one.format} {format_percent(one.part)}"
+                for one in self._exported
+                if one.name == obj.name
             )
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
