@@ -19,6 +19,8 @@ import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index
+from ..native.library import load_library
+from ..native.sheets import CompiledMembrane
 from .surface_strains import CORNER_PAIRS, SymmetricPattern, plane_shape_gradients
 
 # Smallest ratio of a crushed triangle's area to its rest area.
@@ -210,6 +212,23 @@ class Corotational(Membrane):
     number = 0
     label = "Corotational"
     description = "Equally stiff at any stretch, and stable under compression"
+    _compiled: tuple[Array, Array, CompiledMembrane] | None = None
+
+    def compiled(self) -> CompiledMembrane | None:
+        """Return the compiled energy, or None without a kernel; copies with other weights or shapes get their own."""
+        library = load_library()
+        if library is None:
+            return None
+        known = self._compiled
+        if known is None or known[0] is not self.shape_gradients or known[1] is not self.weights:
+            moduli = self.weights[:, None] * np.array([self.fabric.mu, self.fabric.lam])
+            found = CompiledMembrane(library, self._nodes, self.triangles, self.shape_gradients, moduli)
+            self._compiled = known = self.shape_gradients, self.weights, found
+        return known[2]
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        compiled = self.compiled()
+        return super().value_gradient(positions) if compiled is None else compiled.value_gradient(positions)
 
     def _stress(self, F: Array) -> tuple[Array, Array]:
         # Put the coordinates first: numpy is much faster along many elements than along three coordinates.

@@ -20,6 +20,7 @@ class Sewing:
     stiffness: Array
     node_count: int
     rounding: ClassVar[float] = 0.0
+    has_constant_hessian: ClassVar[bool] = True
 
     @cached_property
     def _difference_operator(self) -> csr_matrix:

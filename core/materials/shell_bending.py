@@ -20,6 +20,8 @@ from scipy.sparse import coo_matrix, csr_matrix, diags, kron
 from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index, Mask
+from ..native.library import load_library
+from ..native.sheets import CompiledShell
 from .assembly import assemble_matrix, assemble_vector
 from .strains import finite_difference_hessian
 from .surface_strains import Hinges
@@ -70,6 +72,8 @@ class ShellBending:
     triangles: (m, 3), consistently oriented in flat pieces.  hinges: of the triangles.  stiffness: K_b, (h, h) N m.
     pinned: (m,) mask of pinned triangles, which do not bend.
     """
+
+    _compiled: tuple[Array, csr_matrix, CompiledShell] | None = None
 
     def __init__(
         self,
@@ -130,12 +134,29 @@ class ShellBending:
         """Constant Hessian (n, n) N/m of each coordinate for a flat sheet, else None."""
         return self._flat_hessian
 
+    def compiled(self) -> CompiledShell | None:
+        """Return the compiled energy of a curved sheet; None for a flat one or without a kernel."""
+        library = None if self._flat_hessian is not None else load_library()
+        if library is None:
+            return None
+        known = self._compiled
+        if known is None or known[0] is not self._rest_angles or known[1] is not self.stiffness:
+            self.stiffness.sum_duplicates()
+            found = CompiledShell(
+                library, self._nodes, self.hinges.nodes, self._rest_angles, self.stiffness, _FADE_START
+            )
+            self._compiled = known = self._rest_angles, self.stiffness, found
+        return known[2]
+
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         if self._flat_hessian is not None:
             # Relative to the mean, to keep precision far from the origin.
             near = positions - positions.mean(axis=0)
             pull = self._flat_hessian @ near
             return 0.5 * float(np.vdot(pull, near)), np.asarray(pull)
+        compiled = self.compiled()
+        if compiled is not None:
+            return compiled.value_gradient(positions)
         corners = positions[self.hinges.nodes]
         value, moment = self._energy_and_moments(self._excess_angles_at(corners))
         forces = moment[:, None] * self._dihedral.gradient(corners)[:, 0]

@@ -19,6 +19,7 @@ class SoftPins:
     stiffness: Array
     targets: Array
     rounding: ClassVar[float] = 0.0
+    has_constant_hessian: ClassVar[bool] = True
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         offset = take_rows(positions, self.nodes) - self.targets

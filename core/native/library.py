@@ -17,6 +17,8 @@ ENABLE_VARIABLE = "DAMPSIM_KERNEL"
 # Number of tetrahedra processed side by side.
 LANES = 8
 _TOLERANCE = 1e-12
+# The same for results in single precision.
+_SINGLE_TOLERANCE = 1e-5
 # Noise of fields.forces at the first point of the self-test.
 _KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
 
@@ -39,6 +41,30 @@ class KernelLibrary:
         self.solve.argtypes, self.solve.restype = [count, count, *8 * [pointer]], None
         self.blocks = loaded.dampsim_blocks
         self.blocks.argtypes, self.blocks.restype = [count, *5 * [pointer]], None
+        real = ctypes.c_double
+        self.membrane = loaded.dampsim_membrane
+        self.membrane.argtypes, self.membrane.restype = [count, *5 * [pointer]], real
+        self.membrane_blocks = loaded.dampsim_membrane_blocks
+        self.membrane_blocks.argtypes, self.membrane_blocks.restype = (
+            [count, *3 * [pointer], real, *3 * [pointer]],
+            None,
+        )
+        self.shell = loaded.dampsim_shell
+        self.shell.argtypes, self.shell.restype = [count, *5 * [pointer], real, *5 * [pointer]], real
+        self.shell_blocks = loaded.dampsim_shell_blocks
+        self.shell_blocks.argtypes, self.shell_blocks.restype = (
+            [count, *3 * [pointer], real, real, *5 * [pointer]],
+            None,
+        )
+        self.block_factorise = loaded.dampsim_block_factorise
+        self.block_factorise.argtypes, self.block_factorise.restype = [count, *8 * [pointer]], real
+        self.block_solve = loaded.dampsim_block_solve
+        self.block_solve.argtypes, self.block_solve.restype = [count, *4 * [pointer], real, *3 * [pointer]], None
+        self.block_cg = loaded.dampsim_block_cg
+        self.block_cg.argtypes, self.block_cg.restype = (
+            [count, *5 * [pointer], real, count, count, *4 * [pointer], real, count, *4 * [pointer]],
+            count,
+        )
         self.noise = loaded.dampsim_noise
         self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
@@ -58,7 +84,10 @@ def load_library() -> KernelLibrary | None:
 
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
-    return _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_noise(loaded)
+    solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
+    return (
+        solids and _check_noise(loaded) and _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded)
+    )
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -108,6 +137,68 @@ def _check_noise(loaded: KernelLibrary) -> bool:
     points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.empty((2, 3))
     loaded.noise(2, 1, 7, 1.0, points.ctypes.data, found.ctypes.data)
     return _is_close(found[0], np.array(_KNOWN_NOISE)) and _is_close(found[1], np.zeros(3))
+
+
+def _check_membrane(loaded: KernelLibrary) -> bool:
+    """Return whether energy, forces and Hessian of a uniformly stretched triangle are right."""
+    s, mu, lam = 1.25, 3.0, 4.0
+    corners, shape = np.arange(3, dtype=np.int32), np.array([[-1.0, -1.0], [1.0, 0.0], [0.0, 1.0]])
+    moduli, x, forces = np.array([mu, lam]), s * np.eye(3)[[2, 0, 1]] * [1.0, 1.0, 0.0], np.zeros((3, 3))
+    given = [one.ctypes.data for one in (corners, shape, moduli, x)]
+    energy = loaded.membrane(1, *given, forces.ctypes.data)
+    pull = 2.0 * mu * (s - 1.0) + 2.0 * lam * (s - 1.0)
+    expected = pull * np.array([[-1.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    places, blocks = np.arange(9, dtype=np.int32), np.zeros((9, 3, 3))
+    loaded.membrane_blocks(1, *given[:3], 1.0, x.ctypes.data, places.ctypes.data, blocks.ctypes.data)
+    # A second axis that moves along itself, and out of the plane.
+    tension = 2.0 * mu + (2.0 * lam * (s - 1.0) - 2.0 * mu) / s
+    hessian = _is_close(blocks[8, 1, 1], 2.0 * mu + lam) and _is_close(blocks[8, 2, 2], tension)
+    known_energy = 2.0 * mu * (s - 1.0) ** 2 + 2.0 * lam * (s - 1.0) ** 2
+    return _is_close(energy, known_energy) and _is_close(forces, expected) and hessian
+
+
+def _check_shell(loaded: KernelLibrary) -> bool:
+    """Return whether energy, forces and Hessian of a hinge that is bent by a right angle are right."""
+    nodes, rest, starts, columns = (np.array(one) for one in ([0, 1, 2, 3], [0.5], [0, 1], [0]))
+    x = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
+    values, forces, blocks, places = np.array([3.0]), np.zeros((4, 3)), np.zeros((16, 3, 3)), np.arange(16)
+    whole = [one.astype(np.int32) for one in (nodes, starts, columns, places)]
+    slopes, excess, coupled = np.empty(12), np.empty(1), np.empty(1)
+    at = {"nodes": whole[0], "starts": whole[1], "columns": whole[2], "places": whole[3]}
+    pointers = {name: one.ctypes.data for name, one in at.items()}
+    stiffness = pointers["starts"], pointers["columns"], values.ctypes.data
+    work = slopes.ctypes.data, excess.ctypes.data
+    energy = loaded.shell(
+        1, pointers["nodes"], rest.ctypes.data, *stiffness, 2.0, x.ctypes.data, *work, coupled.ctypes.data,
+        forces.ctypes.data,
+    )  # fmt: skip
+    loaded.shell_blocks(1, *stiffness, 2.0, 1.0, *work, *2 * [pointers["places"]], blocks.ctypes.data)
+    # The normals are at a right angle; a corner at distance 2 turns its side by 1/2 rad per metre.
+    bend = float(excess[0])
+    known = _is_close(abs(bend + 0.5), np.pi / 2.0) and _is_close(energy, 1.5 * bend**2)
+    return known and _is_close(abs(forces[2, 2]), 1.5 * abs(bend)) and _is_close(blocks[10, 2, 2], 0.75)
+
+
+def _check_blocks(loaded: KernelLibrary) -> bool:
+    """Return whether two nodes are solved, which an incomplete factorisation does completely."""
+    dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
+    blocks = np.ascontiguousarray(dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)).reshape(4, 3, 3)
+    pattern = [np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3])]
+    marks, matrix, factors = np.empty(2, dtype=np.int32), *(np.empty((4, 3, 4), dtype=np.float32) for _ in range(2))
+    starts, columns, diagonal, mirror = (one.ctypes.data for one in pattern)
+    stored = matrix.ctypes.data, factors.ctypes.data
+    rows = starts, columns, diagonal
+    size = loaded.block_factorise(2, *rows, mirror, blocks.ctypes.data, marks.ctypes.data, *stored)
+    right, found, again, norm = np.arange(1.0, 7.0), np.empty(6), np.empty(6), np.empty(1)
+    vectors, none = np.empty((8, 4), dtype=np.float32), np.zeros(2, dtype=np.int32)
+    loaded.block_solve(2, *rows, stored[1], size, right.ctypes.data, vectors.ctypes.data, found.ctypes.data)
+    low = (none.ctypes.data, none.ctypes.data, none.ctypes.data)
+    loaded.block_cg(
+        2, *rows, *stored, size, 0, 1, *low, right.ctypes.data, 1e-5, 10, vectors.ctypes.data, none.ctypes.data,
+        norm.ctypes.data, again.ctypes.data,
+    )  # fmt: skip
+    expected = np.linalg.solve(dense, right)
+    return all(np.allclose(one, expected, rtol=_SINGLE_TOLERANCE, atol=_SINGLE_TOLERANCE) for one in (found, again))
 
 
 def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:

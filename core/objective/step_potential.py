@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import block_diag, csr_matrix
@@ -100,6 +101,24 @@ class StepPotential:
                 batched.append(one.energy.with_element_scale(scales[one.element_blocks]))
                 batched_keys.update(keys)
         return batched, [one for one in self._energies if (one[0], id(one[2])) not in batched_keys]
+
+    @cached_property
+    def scaled_energies(self) -> tuple[tuple[slice, float, Energy], ...]:
+        """The nodes, the total factor and the energy of each term."""
+        return tuple(
+            (self._system.slices[place], scale * self._theta if material else scale, energy)
+            for place, scale, energy, material in self._energies
+        )
+
+    @property
+    def links(self) -> Links | None:
+        """Links between the blocks; None if there are none."""
+        return self._links
+
+    def link_hessian(self, x: Array) -> csr_matrix:
+        """Return the positive semi-definite part of the links' Hessian, (3n, 3n) N/m. Only with links."""
+        assert self._links is not None
+        return (self._theta * self._links.hessian(x, self._factors, True)).tocsr()
 
     def set_contacts(self, contacts: ContactPotential | None) -> None:
         """Replace the active contacts."""

@@ -1,8 +1,9 @@
-"""Inexact Newton method for sheets: a few L-BFGS iterations, then Newton steps by conjugate gradients.
+"""Inexact Newton method for sheets, with steps by conjugate gradients.
 
-A constant preconditioner represents sheets badly. L-BFGS uses it, while conjugate gradients use one that also
-represents the low bending stiffness, and need about ten steps at any resolution. The Hessian is projected, because the
-Hessian of a compressed sheet is indefinite and gives no descent direction.
+The compiled directions precondition with an incomplete factorisation (objective.sheet_matrix). Without the kernel,
+conjugate gradients use a constant preconditioner and one that represents the low bending stiffness, and need about ten
+steps at any resolution; a few L-BFGS iterations come first, unless contacts press. The Hessian is projected, because
+the Hessian of a compressed sheet is indefinite and gives no descent direction.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol
 import numpy as np
 
 from ..base.arrays import Array
+from .displacement_criterion import max_norm
 from .factorisation import LowRankUpdate, factorise
 from .lbfgs import minimise_lbfgs
 from .line_search import backtrack, extrapolate, line_search
@@ -21,7 +23,7 @@ from .objective import Minimum, Outcome, PreconditionedObjective, Tolerance
 Product = Callable[[Array], Array]
 """Function that multiplies a matrix with a vector (f, 3)."""
 
-# Number of L-BFGS iterations at the start.
+# Number of L-BFGS iterations at the start, without contacts.
 _LBFGS_ITERATIONS = 4
 # Relative residual at which conjugate gradients stop.
 _FORCING = 0.02
@@ -37,10 +39,40 @@ _ESTIMATE_MARGIN = 4.0
 _PATIENCE, _RELAXED_TOLERANCE = 20, 10.0
 # If slivers prevent any decrease along Newton's direction, an error of this fraction of the motion is accepted.
 _STUCK_FRACTION = 0.05
+# A search ends with a step that nobody sees if the error is at most this fraction of the motion.
+_INVISIBLE_ERROR = 0.1
+# Tolerance at which the objective's invisible motion counts in full; a tighter one reduces it.
+_USUAL_TOLERANCE = 1e-3
+
+
+class NewtonDirections(Protocol):
+    """Source of approximate Newton directions."""
+
+    def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
+        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
+        ...
+
+    def norm(self, gradient: Array) -> float:
+        """Return the norm of a gradient (f, 3) in the last preconditioner."""
+        ...
 
 
 class MatrixFreeObjective(PreconditionedObjective, Protocol):
     """An objective whose Hessian is available as a product."""
+
+    @property
+    def invisible_motion(self) -> float:
+        """Change of a node's velocity that nobody sees, m/s; 0 if every change matters."""
+        ...
+
+    @property
+    def has_contacts(self) -> bool:
+        """True if contacts may press."""
+        ...
+
+    def compiled_directions(self) -> NewtonDirections | None:
+        """Return compiled directions for a search with the current contacts; None without a kernel."""
+        ...
 
     def tangent_operator(self, v: Array) -> Product:
         """Return the product with the positive semi-definite Hessian at v, including low-rank parts."""
@@ -59,22 +91,26 @@ def minimise_inexact_newton(
     The tolerance is relative to the motion alone, because the first error of a step is dominated by a stretch that
     vanishes quickly.
     """
-    start_result = minimise_lbfgs(
-        objective, start, Tolerance(0.0, tolerance.absolute), max_iterations=_LBFGS_ITERATIONS
-    )
-    v = start_result.velocities if np.isfinite(start_result.velocities).all() else start
+    directions: NewtonDirections | None = objective.compiled_directions()
+    v, iterations, evaluations, error = start, 0, 1, float(np.inf)
+    if directions is None:
+        directions = _NewtonDirections(objective)
+        if not objective.has_contacts:
+            only_absolute = Tolerance(0.0, tolerance.absolute)
+            start_result = minimise_lbfgs(objective, start, only_absolute, max_iterations=_LBFGS_ITERATIONS)
+            v = start_result.velocities if np.isfinite(start_result.velocities).all() else start
+            iterations, evaluations = start_result.iterations, start_result.evaluations + 1
     value, gradient = objective.value_gradient(v)
-    evaluations, error = start_result.evaluations + 1, float(np.inf)
+    invisible_motion = objective.invisible_motion * min(tolerance.relative / _USUAL_TOLERANCE, 1.0)
     first_error: float | None = None
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, evaluations, np.inf, np.inf)
     outcome, iteration, estimate_ratio = Outcome.ITERATIONS, 0, np.inf
-    directions = _NewtonDirections(objective)
     for iteration in range(max_iterations + 1):
         motion = objective.motion_norm(v)
         if first_error is not None:
             # Assume the same ratio of error to preconditioned norm as before the last step.
-            estimate = estimate_ratio * _preconditioned_norm(objective, gradient)
+            estimate = estimate_ratio * directions.norm(gradient)
             if _ESTIMATE_MARGIN * estimate <= max(tolerance.relative * motion, tolerance.absolute):
                 error, outcome = estimate, Outcome.CONVERGED
                 break
@@ -93,6 +129,7 @@ def minimise_inexact_newton(
             break
         if iteration == max_iterations:
             break
+        is_last = error <= _INVISIBLE_ERROR * motion and max_norm(direction) <= invisible_motion
         trial = line_search(objective, v, value, direction, slope, backtrack, 40)
         if trial.success:
             trial = extrapolate(objective, v, direction, slope, trial)
@@ -103,9 +140,19 @@ def minimise_inexact_newton(
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)
         v, value, gradient = trial.v, accepted.value, accepted.gradient
+        if is_last:
+            outcome = Outcome.CONVERGED
+            break
     residual = float(error / first_error) if first_error else 0.0
-    total = start_result.iterations + iteration
-    return Minimum(v, outcome, total, evaluations, residual, float(np.linalg.norm(gradient)), float(first_error or 0.0))
+    return Minimum(
+        v,
+        outcome,
+        iterations + iteration,
+        evaluations,
+        residual,
+        float(np.linalg.norm(gradient)),
+        float(first_error or 0.0),
+    )
 
 
 def _preconditioned_norm(objective: MatrixFreeObjective, gradient: Array) -> float:
@@ -121,8 +168,10 @@ class _NewtonDirections:
         self._factorised: Product | None = None
         self._is_refined = False
 
+    def norm(self, gradient: Array) -> float:
+        return _preconditioned_norm(self._objective, gradient)
+
     def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
-        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
         objective = self._objective
         if self._factorised is not None:
             product = objective.tangent_operator(v)

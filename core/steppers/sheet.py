@@ -16,7 +16,9 @@ from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
 from ..materials.surface_strains import area_weighted_normals
+from ..native.library import load_library
 from ..objective.contact_problem import StepPreconditioner
+from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatrix, cached_elements
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..settle.controls import Controls
@@ -34,6 +36,8 @@ from .implicit import Stepper, round_inertia
 _MAX_PENETRATION, _MAX_BISECTIONS = 0.025, 3
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
+# Displacement that nobody sees, as a fraction of the median edge length.
+_INVISIBLE_CHANGE = 2.5e-3
 
 
 def has_sheet(system: System) -> bool:
@@ -74,6 +78,29 @@ class SheetProblem(StepProblem):
         )
         self._normal_solve: NormalDirectionSolve | None = None
         self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
+
+    @property
+    def invisible_motion(self) -> float:
+        """Change of a node's velocity that nobody sees, m/s; 0 in statics, whose steps tend to none."""
+        stepper = self._stepper
+        if self._step_start is None or not isinstance(stepper, SheetStepper):
+            return 0.0
+        return _INVISIBLE_CHANGE * stepper.median_edge / self._h
+
+    @property
+    def has_contacts(self) -> bool:
+        """True if contacts may press."""
+        return self.contacts is not None
+
+    def compiled_directions(self) -> BlockDirections | None:
+        """Return the compiled Newton directions from now on; None without a kernel."""
+        library = load_library()
+        stepper = self._stepper
+        if library is None or not isinstance(stepper, SheetStepper):
+            return None
+        elements = cached_elements(stepper.element_patterns, self._potential, stepper.free_index, self._end_positions)
+        matrix = SheetMatrix(library, elements, self._potential, self._inertia, self._h, self._damping_matrix)
+        return BlockDirections(matrix, self.positions, lambda: self.low_rank)
 
     def tangent_operator(self, v: Array) -> Product:
         return self._product(self._potential.tangent(self.positions(v)))
@@ -141,6 +168,15 @@ class SheetStepper(Stepper):
 
     def __init__(self, system: System) -> None:
         super().__init__(system, minimise_inexact_newton)
+        self.element_patterns: dict[int, ElementPattern] = {}
+        lengths = [
+            np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).ravel()
+            for block in system.blocks
+            for energy in block.energies
+            if isinstance(energy, Membrane)
+            for corners in [block.rest[energy.triangles]]
+        ]
+        self.median_edge = float(np.median(np.concatenate(lengths))) if lengths else 0.0
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
         key = self._factorisation_key(h, inertia, factors, stiffness_weights)

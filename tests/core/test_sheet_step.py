@@ -13,6 +13,7 @@ from dampsim.core.objective.tangent import NormalDirectionSolve, Tangent, Tangen
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import inexact_newton
 from dampsim.core.solvers.factorisation import factorise_single_precision
+from dampsim.core.steppers import sheet as sheet_steps
 from shapes import sheet
 
 
@@ -61,6 +62,7 @@ def test_conjugate_gradient_count_at_any_resolution(count: int, monkeypatch: pyt
         return found
 
     monkeypatch.setattr(inexact_newton, "conjugate_gradients", counted)
+    monkeypatch.setattr(sheet_steps, "load_library", lambda: None)
     flat = sheet(count)
     body = static_body(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,

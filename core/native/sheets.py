@@ -1,0 +1,211 @@
+"""Compiled energies of sheets, and linear solves with matrices of 3 x 3 blocks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from ..base.arrays import Array, Index
+from .arguments import require_indices, require_row_count, require_shape
+from .library import KernelLibrary
+
+Places = NDArray[np.int32]
+"""Indices of blocks of a matrix; -1 for blocks that it does not have."""
+
+
+def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
+    return [one.ctypes.data for one in arrays]
+
+
+def _require_places(places: Places, shape: tuple[int, ...], blocks: Array) -> None:
+    """Raise ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them."""
+    if blocks.ndim != 3 or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
+        raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
+    require_shape(blocks, (len(blocks), 3, 3), "blocks")
+    if places.dtype != np.int32 or not places.flags.c_contiguous:
+        raise ValueError("the places are not a contiguous array of 32-bit integers")
+    require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
+
+
+class CompiledMembrane:
+    """Compiled equivalent of materials.membrane.Corotational, with another summation order."""
+
+    def __init__(self, library: KernelLibrary, nodes: int, triangles: Index, shape: Array, moduli: Array) -> None:
+        """Store the triangles.
+
+        nodes: n.  triangles: (m, 3).  shape: (m, 3, 2) 1/m, see plane_shape_gradients().  moduli: (m, 2) J, mu and
+        lambda times the weights.
+
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
+        """
+        require_row_count(nodes, "nodes")
+        require_indices(triangles, (len(triangles), 3), nodes, "triangles")
+        require_shape(shape, (len(triangles), 3, 2), "shape gradients")
+        require_shape(moduli, (len(triangles), 2), "moduli")
+        self._library, self._nodes, self._count = library, nodes, len(triangles)
+        self._buffers = (
+            np.ascontiguousarray(triangles, dtype=np.int32),
+            np.ascontiguousarray(shape, dtype=float),
+            np.ascontiguousarray(moduli, dtype=float),
+        )
+        self._places = _pointers(*self._buffers)
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        require_shape(positions, (self._nodes, 3), "positions")
+        x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
+        value = self._library.membrane(self._count, *self._places, x.ctypes.data, gradient.ctypes.data)
+        return float(value), gradient
+
+    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array) -> None:
+        """Add the projected Hessian times a factor to blocks (b, 3, 3). places: (m, 3, 3), of pairs of corners."""
+        require_shape(positions, (self._nodes, 3), "positions")
+        _require_places(places, (self._count, 3, 3), blocks)
+        x = np.ascontiguousarray(positions, dtype=float)
+        self._library.membrane_blocks(self._count, *self._places, factor, *_pointers(x, places, blocks))
+
+
+class CompiledShell:
+    """Compiled equivalent of materials.shell_bending.ShellBending for curved sheets."""
+
+    def __init__(
+        self, library: KernelLibrary, nodes: int, hinges: Index, rest: Array, stiffness: csr_matrix, fade: float
+    ) -> None:
+        """Store the hinges.
+
+        nodes: n.  hinges: (h, 4), see Hinges.nodes.  rest: (h,) rad.  stiffness: (h, h) N m, symmetric.
+        fade: rad, angle at which the coupling of hinges starts to fade.
+
+        Raises ValueError if the arrays do not match.
+        """
+        require_row_count(nodes, "nodes")
+        require_indices(hinges, (len(hinges), 4), nodes, "hinges")
+        require_shape(rest, (len(hinges),), "rest angles")
+        if stiffness.shape != (len(hinges), len(hinges)) or not stiffness.has_canonical_format:
+            raise ValueError("the stiffness is not a canonical matrix with a row for each hinge")
+        if not 0.0 < fade < np.pi:
+            raise ValueError(f"the angle {fade} is not between 0 and pi")
+        self._library, self._nodes, self._count, self._fade = library, nodes, len(hinges), fade
+        self._buffers = (
+            np.ascontiguousarray(hinges, dtype=np.int32),
+            np.ascontiguousarray(rest, dtype=float),
+            np.ascontiguousarray(stiffness.indptr, dtype=np.int32),
+            np.ascontiguousarray(stiffness.indices, dtype=np.int32),
+            np.ascontiguousarray(stiffness.data, dtype=float),
+        )
+        self._pointers = _pointers(*self._buffers)
+        self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
+
+    @property
+    def pair_nodes(self) -> tuple[Index, Index]:
+        """Nodes (q, 4, 4) of the rows and of the columns of the blocks that each stored pair of hinges adds to."""
+        hinges, _, starts, columns, _ = self._buffers
+        rows = np.arange(self._count).repeat(np.diff(starts))
+        upper = columns >= rows
+        first, second = hinges[rows[upper]], hinges[columns[upper]]
+        shape = (len(first), 4, 4)
+        return (
+            np.broadcast_to(first[:, :, None], shape).astype(np.int64),
+            np.broadcast_to(second[:, None, :], shape).astype(np.int64),
+        )
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        require_shape(positions, (self._nodes, 3), "positions")
+        x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
+        slopes = _pointers(*self._slopes)
+        value = self._library.shell(
+            self._count, *self._pointers, self._fade, x.ctypes.data, *slopes, gradient.ctypes.data
+        )
+        return float(value), gradient
+
+    def add_blocks(self, positions: Array, factor: float, places: tuple[Places, Places], blocks: Array) -> None:
+        """Add J^T K J times a factor to blocks (b, 3, 3).
+
+        places: (q, 4, 4) of pair_nodes, and of the transposed blocks.
+        """
+        self.value_gradient(positions)
+        _, _, starts, columns, _ = self._buffers
+        shape = (int((columns >= np.arange(self._count).repeat(np.diff(starts))).sum()), 4, 4)
+        for one in places:
+            _require_places(one, shape, blocks)
+        self._library.shell_blocks(
+            self._count, *self._pointers[2:], self._fade, factor, *_pointers(*self._slopes[:2], *places, blocks)
+        )
+
+
+class BlockFactors:
+    """Incomplete factors, in single precision, of a symmetric matrix of 3 x 3 blocks.
+
+    They keep the pattern of the matrix. is_valid: False if no positive factors were found.
+    """
+
+    def __init__(
+        self, library: KernelLibrary, starts: Places, columns: Places, diagonal: Places, mirror: Places, blocks: Array
+    ) -> None:
+        """Factorise a matrix.
+
+        starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
+        mirror: (b,) index of each transposed block.  blocks: (b, 3, 3).
+
+        Raises ValueError if the arrays do not match.
+        """
+        count = len(starts) - 1
+        require_row_count(count, "nodes")
+        require_indices(columns, (len(blocks),), count, "columns of blocks")
+        require_indices(mirror, (len(blocks),), max(len(blocks), 1), "transposed blocks")
+        require_indices(diagonal, (count,), max(len(blocks), 1), "diagonal blocks")
+        require_shape(blocks, (len(blocks), 3, 3), "blocks")
+        if starts[0] != 0 or starts[-1] != len(blocks) or (np.diff(starts) < 1).any():
+            raise ValueError(f"the rows do not divide {len(blocks)} blocks")
+        if (columns[diagonal] != np.arange(count)).any() or (diagonal < starts[:-1]).any():
+            raise ValueError("the diagonal blocks are not on the diagonal")
+        self._library, self._count = library, count
+        pattern = [np.ascontiguousarray(one, dtype=np.int32) for one in (starts, columns, diagonal, mirror)]
+        values = np.ascontiguousarray(blocks, dtype=float)
+        marks = np.empty(count, dtype=np.int32)
+        self._buffers = *pattern, *(np.empty((len(blocks), 3, 4), dtype=np.float32) for _ in range(2))
+        self._matrix, self._factors = _pointers(*self._buffers[4:])
+        self._pattern = _pointers(*pattern[:3])
+        self._size = library.block_factorise(count, *_pointers(*pattern, values, marks), self._matrix, self._factors)
+        self.is_valid = self._size > 0.0
+
+    def solve(self, right: Array) -> Array:
+        """Return the inverse of the factors times right (n, 3)."""
+        require_shape(right, (self._count, 3), "right-hand sides")
+        given, found = np.ascontiguousarray(right, dtype=float), np.empty((self._count, 3))
+        workspace = np.empty((self._count, 4), dtype=np.float32)
+        self._library.block_solve(
+            self._count, *self._pattern, self._factors, self._size, *_pointers(given, workspace, found)
+        )
+        return found
+
+    def conjugate_gradients(
+        self, right: Array, low_rank: tuple[Array, Array, Index], forcing: float, max_steps: int
+    ) -> tuple[Array, int, float]:
+        """Solve (A + Y diag(signs) Y^T) x = right (n, 3) by conjugate gradients, preconditioned with the factors.
+
+        low_rank: Y (n, 3, k), signs (r, k), and the row (n,) of signs of each node.
+        forcing: relative preconditioned residual at which to stop.
+
+        Also return the number of steps, max_steps + 1 if they did not suffice, and the preconditioned norm of right.
+        """
+        columns, signs, region = low_rank
+        regions, k = signs.shape
+        require_shape(right, (self._count, 3), "right-hand sides")
+        require_shape(columns, (self._count, 3, k), "columns of the low-rank part")
+        require_indices(region, (self._count,), max(regions, 1), "regions")
+        k = k if regions else 0
+        given, found, norm = np.ascontiguousarray(right, dtype=float), np.empty((self._count, 3)), np.empty(1)
+        low = (
+            np.ascontiguousarray(columns, dtype=float),
+            np.ascontiguousarray(signs, dtype=float),
+            np.ascontiguousarray(region, dtype=np.int32),
+        )
+        vectors, amplitudes = np.empty(((4 + k) * self._count, 4), dtype=np.float32), np.empty(max(regions * k, 1))
+        steps = self._library.block_cg(
+            self._count, *self._pattern, self._matrix, self._factors, self._size, k, regions, *_pointers(*low),
+            given.ctypes.data, forcing, max_steps, *_pointers(vectors, amplitudes, norm, found),
+        )  # fmt: skip
+        return found, int(steps), float(norm[0])

@@ -1,0 +1,390 @@
+"""Hessian of a sheet's step as 3 x 3 blocks on a fixed pattern, for the compiled solver (docs/decisions/0047).
+
+The pattern of elements is computed once per system. Contacts add blocks to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from ..base.arrays import Array, Index
+from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..materials import Corotational, Energy, ShellBending
+from ..native.library import KernelLibrary
+from ..native.sheets import BlockFactors, Places
+from ..solvers.factorisation import LowRank, LowRankUpdate, factorise
+from .step_potential import StepPotential
+
+# Relative preconditioned residual at which conjugate gradients stop.
+_FORCING = 0.05
+# After more steps than this, the matrix is factorised completely.
+_MAX_STEPS = 300
+# Number of patterns that a stepper keeps.
+_KEPT_PATTERNS = 4
+
+
+@dataclass(frozen=True)
+class BlockPattern:
+    """Symmetric sparsity pattern of 3 x 3 blocks, with all diagonal blocks.
+
+    count: n.  keys: (b,) row * n + column of each block, ascending.
+    starts, columns, diagonal, mirror: see BlockFactors.
+    """
+
+    count: int
+    keys: Index
+    starts: Places
+    columns: Places
+    diagonal: Places
+    mirror: Places
+
+    @staticmethod
+    def of(count: int, keys: Index) -> BlockPattern:
+        """Return the pattern of unique ascending keys (b,), which include the diagonal and are symmetric."""
+        rows, columns = keys // count, keys % count
+        starts = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=count))]).astype(np.int32)
+        diagonal = np.searchsorted(keys, np.arange(count) * (count + 1)).astype(np.int32)
+        # Sorted by column, then by row: the order of the transposed blocks.
+        mirror = np.empty(len(keys), dtype=np.int32)
+        mirror[np.argsort(columns, kind="stable")] = np.arange(len(keys), dtype=np.int32)
+        return BlockPattern(count, keys, starts, columns.astype(np.int32), diagonal, mirror)
+
+    def places(self, rows: Index, columns: Index) -> Places:
+        """Return the places of blocks; -1 where a row or a column is negative, or there is no block."""
+        keys = rows * self.count + columns
+        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        is_stored = (rows >= 0) & (columns >= 0) & (self.keys[found] == keys)
+        return np.where(is_stored, found, -1).astype(np.int32)
+
+    def with_blocks(self, rows: Index, columns: Index) -> tuple[BlockPattern, Index] | None:
+        """Return the pattern with further blocks and their transposes, and the new place of each block.
+
+        Return None if all of them are there. Negative rows and columns are ignored.
+        """
+        used = (rows >= 0) & (columns >= 0)
+        rows, columns = rows[used], columns[used]
+        keys = np.unique(np.concatenate([rows * self.count + columns, columns * self.count + rows]))
+        found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        missing = keys[self.keys[found] != keys]
+        if not len(missing):
+            return None
+        before = np.searchsorted(self.keys, missing)
+        moved = np.arange(len(self.keys)) + np.searchsorted(missing, self.keys)
+        return BlockPattern.of(self.count, np.insert(self.keys, before, missing)), moved
+
+
+def _moved_places(places: Places, moved: Index) -> Places:
+    """Return places after their blocks have moved; -1 stays."""
+    return np.append(moved, -1)[places].astype(np.int32)
+
+
+@dataclass(frozen=True)
+class ElementPattern:
+    """Pattern of the elements of a system, and the places of each energy in it.
+
+    slot: (n,) row of each node; -1 for hard pins.  order: (f,) row of v of each row.
+    places: of each energy of the potential: of a Corotational, (m, 3, 3); of a curved ShellBending, those of its pairs
+        and of the transposed ones; of others None.
+    topology: objects that identify the elements.
+    """
+
+    pattern: BlockPattern
+    slot: Index
+    order: Index
+    places: tuple[Places | tuple[Places, Places] | None, ...]
+    topology: tuple[object, ...]
+
+    @staticmethod
+    def topology_of(potential: StepPotential) -> tuple[object, ...]:
+        """Return objects whose identity determines the pattern."""
+        found: list[object] = [potential.links is not None]
+        for part, _, energy in potential.scaled_energies:
+            shape: object = energy.triangles if isinstance(energy, Corotational) else type(energy)
+            if isinstance(energy, ShellBending):
+                shape = energy.hinges
+            found += [part.start, shape]
+        return tuple(found)
+
+    @staticmethod
+    def create(potential: StepPotential, free_index: Index, x: Array) -> ElementPattern:
+        """Return the pattern of a potential's energies. free_index: (n,), -1 for hard pins.  x: (n, 3) m."""
+        count = int((free_index >= 0).sum())
+        pairs = [_pairs_of_energy(energy, part, x) for part, _, energy in potential.scaled_energies]
+        if potential.links is not None:
+            pairs.append(_pairs_of_matrix(potential.link_hessian(x), 0))
+        rows, columns = (free_index[np.concatenate([pair[k].ravel() for pair in pairs])] for k in (0, 1))
+        used = (rows >= 0) & (columns >= 0)
+        graph = csr_matrix((np.ones(used.sum()), (rows[used], columns[used])), shape=(count, count))
+        order = np.asarray(reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True), dtype=np.int64)
+        place = np.empty(count + 1, dtype=np.int64)
+        place[order], place[count] = np.arange(count), -1
+        slot = place[free_index]
+        rows, columns = place[rows[used]], place[columns[used]]
+        diagonal = np.arange(count) * (count + 1)
+        pattern = BlockPattern.of(
+            count, np.unique(np.concatenate([rows * count + columns, columns * count + rows, diagonal]))
+        )
+        places: list[Places | tuple[Places, Places] | None] = []
+        for (_, _, energy), (first, second) in zip(potential.scaled_energies, pairs, strict=False):
+            if isinstance(energy, Corotational):
+                places.append(pattern.places(slot[first], slot[second]))
+            elif isinstance(energy, ShellBending) and energy.coordinate_hessian is None:
+                ends = slot[first], slot[second]
+                places.append((pattern.places(*ends), pattern.places(*ends[::-1])))
+            else:
+                places.append(None)
+        return ElementPattern(pattern, slot, order, tuple(places), ElementPattern.topology_of(potential))
+
+    def with_blocks(self, rows: Index, columns: Index) -> ElementPattern:
+        """Return the pattern with further blocks, see BlockPattern.with_blocks()."""
+        extended = self.pattern.with_blocks(rows, columns)
+        if extended is None:
+            return self
+        pattern, moved = extended
+        places = tuple(
+            None
+            if one is None
+            else (_moved_places(one[0], moved), _moved_places(one[1], moved))
+            if isinstance(one, tuple)
+            else _moved_places(one, moved)
+            for one in self.places
+        )
+        return replace(self, pattern=pattern, places=places)
+
+
+def _pairs_of_energy(energy: Energy, part: slice, x: Array) -> tuple[Index, Index]:
+    """Return the nodes of the rows and of the columns of the blocks of an energy's Hessian."""
+    if isinstance(energy, Corotational):
+        t = energy.triangles + part.start
+        shape = (len(t), 3, 3)
+        return np.broadcast_to(t[:, :, None], shape), np.broadcast_to(t[:, None, :], shape)
+    if isinstance(energy, ShellBending) and energy.coordinate_hessian is None:
+        compiled = energy.compiled()
+        assert compiled is not None
+        rows, columns = compiled.pair_nodes
+        return rows + part.start, columns + part.start
+    if isinstance(energy, ShellBending):
+        matrix = energy.coordinate_hessian
+        assert matrix is not None
+        return np.arange(matrix.shape[0]).repeat(np.diff(matrix.indptr)) + part.start, matrix.indices + part.start
+    return _pairs_of_matrix(energy.hessian(x[part], True), part.start)
+
+
+def _pairs_of_matrix(matrix: csr_matrix, start: int) -> tuple[Index, Index]:
+    """Return the nodes of the rows and of the columns of the blocks of a matrix (3n, 3n)."""
+    blocks = matrix.tobsr((3, 3))
+    rows = np.arange(len(blocks.indptr) - 1).repeat(np.diff(blocks.indptr))
+    return rows + start, blocks.indices.astype(np.int64) + start
+
+
+class SheetMatrix:
+    """Hessian of a step of sheets, h times that of the potential and the inertia."""
+
+    def __init__(
+        self,
+        library: KernelLibrary,
+        elements: ElementPattern,
+        potential: StepPotential,
+        inertia: Array,
+        h: float,
+        damping: csr_matrix | None,
+    ) -> None:
+        """inertia: (f,) of the rows of v.  damping: (3n, 3n) or None."""
+        self._library, self._elements, self._potential, self._h = library, elements, potential, h
+        self._inertia, self._damping = inertia[elements.order], damping
+        self._base: Array | None = None
+        self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
+        self._constant = {
+            number for number, (_, _, energy) in enumerate(potential.scaled_energies) if _has_constant_hessian(energy)
+        }
+
+    @property
+    def order(self) -> Index:
+        """Row of v (f,) of each row of the matrix."""
+        return self._elements.order
+
+    def factors_at(self, x: Array) -> tuple[BlockFactors, Array]:
+        """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m."""
+        contacts, potential = self._potential.contacts, self._potential
+        if contacts is not None and (self._contact_blocks is None or self._contact_blocks[0] is not contacts.contacts):
+            self._add_contact_pattern(contacts.contacts)
+        if self._base is None:
+            self._base = self._constant_blocks(x)
+        blocks = self._base.copy()
+        for number, (part, factor, energy) in enumerate(potential.scaled_energies):
+            places = self._elements.places[number]
+            if number in self._constant:
+                continue
+            if isinstance(energy, Corotational):
+                membrane = energy.compiled()
+                assert membrane is not None
+                assert isinstance(places, np.ndarray)
+                membrane.add_blocks(x[part], self._h * factor, places, blocks)
+            elif isinstance(places, tuple):
+                assert isinstance(energy, ShellBending)
+                shell = energy.compiled()
+                assert shell is not None
+                shell.add_blocks(x[part], self._h * factor, places, blocks)
+            else:
+                blocks = self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
+        if potential.links is not None:
+            blocks = self._add_matrix(blocks, potential.link_hessian(x), self._h, 0)
+        if contacts is not None:
+            self._add_contacts(blocks, contacts, x)
+        pattern = self._elements.pattern
+        return (
+            BlockFactors(self._library, pattern.starts, pattern.columns, pattern.diagonal, pattern.mirror, blocks),
+            blocks,
+        )
+
+    def as_sparse(self, blocks: Array) -> csr_matrix:
+        """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
+        pattern = self._elements.pattern
+        return bsr_matrix((blocks, pattern.columns, pattern.starts), shape=(3 * pattern.count,) * 2).tocsr()
+
+    def _constant_blocks(self, x: Array) -> Array:
+        """Return the blocks of the inertia, the damping and the energies whose Hessian is constant."""
+        pattern = self._elements.pattern
+        blocks = np.zeros((len(pattern.keys), 3, 3))
+        for number in self._constant:
+            part, factor, energy = self._potential.scaled_energies[number]
+            if isinstance(energy, ShellBending):
+                matrix = energy.coordinate_hessian
+                assert matrix is not None
+                places = self._places_of(*_pairs_of_energy(energy, part, x))
+                used = places >= 0
+                for k in range(3):
+                    blocks[places[used], k, k] += self._h * factor * matrix.data[used]
+            else:
+                blocks = self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
+        if self._damping is not None:
+            blocks = self._add_matrix(blocks, self._damping, 1.0, 0)
+        for k in range(3):
+            blocks[self._elements.pattern.diagonal, k, k] += self._inertia
+        return blocks
+
+    def _places_of(self, rows: Index, columns: Index) -> Places:
+        slot = self._elements.slot
+        return self._elements.pattern.places(slot[rows], slot[columns])
+
+    def _add_matrix(self, blocks: Array, matrix: csr_matrix, factor: float, start: int) -> Array:
+        """Return blocks (b, 3, 3) with a matrix (3n, 3n) added, after adding its blocks to the pattern."""
+        added = matrix.tobsr((3, 3))
+        nodes = _pairs_of_matrix(added, start)
+        slot = self._elements.slot
+        blocks = self._extended(blocks, slot[nodes[0]], slot[nodes[1]])
+        places = self._places_of(*nodes)
+        used = places >= 0
+        # Each block of a sparse matrix is stored once.
+        blocks[places[used]] += factor * added.data[used]
+        return blocks
+
+    def _extended(self, blocks: Array, rows: Index, columns: Index) -> Array:
+        """Return blocks (b, 3, 3) on the pattern with further blocks."""
+        old = self._elements
+        self._elements = old.with_blocks(rows, columns)
+        if self._elements is old:
+            return blocks
+        found = np.zeros((len(self._elements.pattern.keys), 3, 3))
+        found[np.searchsorted(self._elements.pattern.keys, old.pattern.keys)] = blocks
+        if self._base is not None and self._base is not blocks:
+            base = np.zeros_like(found)
+            base[np.searchsorted(self._elements.pattern.keys, old.pattern.keys)] = self._base
+            self._base = base
+        self._contact_blocks = None
+        return found
+
+    def _add_contact_pattern(self, contacts: ContactSet) -> None:
+        rows, columns, _, _ = self._contact_pairs(contacts)
+        if self._base is None:
+            self._elements = self._elements.with_blocks(rows, columns)
+        else:
+            self._base = self._extended(self._base, rows, columns)
+        self._contact_blocks = None
+
+    def _contact_pairs(self, contacts: ContactSet) -> tuple[Index, Index, Array, Index]:
+        """Return rows, columns, weight products and contacts of all pairs of free nodes of a contact."""
+        weights = contacts.weights
+        slot = self._elements.slot[weights.indices]
+        counts = np.diff(weights.indptr)
+        # Combine each weight with each weight of its contact.
+        repeated = counts.repeat(counts)
+        first = np.arange(len(slot)).repeat(repeated)
+        begin = weights.indptr[:-1].repeat(counts).repeat(repeated)
+        second = begin + np.arange(len(first)) - (np.cumsum(repeated) - repeated).repeat(repeated)
+        used = (slot[first] >= 0) & (slot[second] >= 0)
+        first, second = first[used], second[used]
+        return slot[first], slot[second], weights.data[first] * weights.data[second], contacts.weight_rows[first]
+
+    def _add_contacts(self, blocks: Array, contacts: ContactPotential, x: Array) -> None:
+        if self._contact_blocks is None:
+            rows, columns, products, contact = self._contact_pairs(contacts.contacts)
+            places = self._elements.pattern.places(rows, columns)
+            used, compact = np.unique(places, return_inverse=True)
+            gather = csr_matrix((products, (compact, contact)), shape=(len(used), len(contacts.contacts)))
+            self._contact_blocks, self._contact_places = (contacts.contacts, gather), used
+        stiffness = contacts.stiffness_blocks(x).reshape(-1, 9)
+        blocks[self._contact_places] += self._h * (self._contact_blocks[1] @ stiffness).reshape(-1, 3, 3)
+
+
+def _has_constant_hessian(energy: Energy) -> bool:
+    if isinstance(energy, ShellBending):
+        return energy.coordinate_hessian is not None
+    return bool(getattr(energy, "has_constant_hessian", False))
+
+
+class BlockDirections:
+    """Newton directions by conjugate gradients that an incomplete factorisation preconditions."""
+
+    def __init__(
+        self, matrix: SheetMatrix, positions: Callable[[Array], Array], low_rank: Callable[[], LowRank]
+    ) -> None:
+        """positions: returns (n, 3) m for velocities v (f, 3).  low_rank: returns the low-rank part of the Hessian."""
+        self._matrix, self._positions, self._low_rank = matrix, positions, low_rank
+        self._factors: BlockFactors | None = None
+
+    def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
+        """Return the direction (f, 3) at v, and the preconditioned norm of the gradient."""
+        self._factors, blocks = self._matrix.factors_at(self._positions(v))
+        order, low = self._matrix.order, self._low_rank()
+        found, steps, norm = np.zeros_like(gradient), _MAX_STEPS + 1, 0.0
+        if self._factors.is_valid:
+            k = low.columns.shape[1]
+            parts = low.columns.reshape(len(order), 3, k)[order], low.signs, low.block[::3][order]
+            found[order], steps, norm = self._factors.conjugate_gradients(-gradient[order], parts, _FORCING, _MAX_STEPS)
+        if steps > _MAX_STEPS:
+            solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), _reordered(low, order))
+            found[order] = -solve(gradient[order].ravel()).reshape(-1, 3)
+        return found, norm
+
+    def norm(self, gradient: Array) -> float:
+        """Return the norm of a gradient (f, 3) in the last preconditioner; infinite before the first direction."""
+        if self._factors is None or not self._factors.is_valid:
+            return np.inf
+        right = gradient[self._matrix.order]
+        return float(np.sqrt(max(float(np.vdot(right, self._factors.solve(right))), 0.0)))
+
+
+def _reordered(low: LowRank, order: Index) -> LowRank:
+    dof = (3 * order[:, None] + np.arange(3)).ravel()
+    return LowRank(low.columns[dof], low.signs, low.block[dof])
+
+
+def cached_elements(
+    known: dict[int, ElementPattern], potential: StepPotential, free_index: Index, x: Array
+) -> ElementPattern:
+    """Return the element pattern of a potential from a cache of a stepper, or create it."""
+    topology = ElementPattern.topology_of(potential)
+    for one in known.values():
+        if len(one.topology) == len(topology) and all(
+            a is b or (isinstance(a, (int, type)) and a == b) for a, b in zip(one.topology, topology, strict=True)
+        ):
+            return one
+    if len(known) == _KEPT_PATTERNS:
+        known.clear()
+    return known.setdefault(len(known), ElementPattern.create(potential, free_index, x))

@@ -1,0 +1,162 @@
+"""The compiled energies and solver of sheets give numpy's results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import bsr_matrix
+
+from dampsim.core.materials import Corotational, Fabric, ShellBending, membrane, shell_bending
+from dampsim.core.native import library as native
+from dampsim.core.native.sheets import BlockFactors
+from shapes import sheet
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture
+def kernel() -> native.KernelLibrary:
+    found = native.load_library()
+    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
+        pytest.skip("the kernel was left out, or not compiled here")
+    assert found is not None
+    return found
+
+
+def without_kernel(found: Callable[[], Any]) -> Any:
+    """Return the result of a call without the kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        for user in (membrane, shell_bending):
+            patch.setattr(user, "load_library", lambda: None)
+        return found()
+
+
+def states(far: float) -> dict[str, np.ndarray]:
+    """Return positions of a sheet of 8 x 8 vertices, from flat to crumpled, inverted and degenerate."""
+    flat, rng = sheet(8).vertices, np.random.default_rng(5)
+    found = {
+        "rest": flat,
+        "waves": flat + 0.02 * rng.standard_normal(flat.shape),
+        "crumpled": flat + 0.3 * rng.standard_normal(flat.shape),
+        "folded": np.where(flat[:, :1] > 0.5, [1, 1, 1] * flat * [-1, 1, 1] + [1, 0, 0.01], flat),
+        "a line": flat * [1, 0, 0],
+        "a point": 0.0 * flat,
+        "inverted": flat * [-1, 1, 1],
+    }
+    return {name: x + far for name, x in found.items()}
+
+
+def dense_blocks(count: int, add: Callable[[np.ndarray, np.ndarray], None], rows: Any, columns: Any) -> np.ndarray:
+    """Return the matrix (3n, 3n) that a kernel adds to blocks at places of all pairs of nodes."""
+    blocks = np.zeros((count * count, 3, 3))
+    add((rows * count + columns).astype(np.int32), blocks)
+    return blocks.reshape(count, count, 3, 3).transpose(0, 2, 1, 3).reshape(3 * count, 3 * count)
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3])
+@pytest.mark.parametrize("name", states(0.0))
+def test_kernel_membrane_matches_numpy(kernel: native.KernelLibrary, name: str, far: float) -> None:
+    """Values and gradients agree to 1e-12 of the forces of the single triangles, and Hessians to 1e-12."""
+    flat, x = sheet(8), states(far)[name]
+    energy = Corotational(flat.vertices + far, flat.triangles, Fabric(9.0, 0.3))
+    (value, gradient), (known, wanted) = energy.value_gradient(x), without_kernel(lambda: energy.value_gradient(x))
+    near = 1e-12 if not far else 1e-9
+    assert abs(value - known) <= near * abs(known) + energy.rounding * (1.0 + far)
+    # Of a triangle crushed to a line, R depends on the rounding of F over its area, which is at least 1e-12.
+    close = 1e-3 if name == "a line" else near
+    assert np.abs(gradient - wanted).max() <= close * 9.0 * max(1.0, np.abs(wanted).max())
+    compiled, t = energy.compiled(), flat.triangles
+    assert compiled is not None
+    rows, columns = np.broadcast_to(t[:, :, None], (len(t), 3, 3)), np.broadcast_to(t[:, None, :], (len(t), 3, 3))
+    found = dense_blocks(64, lambda places, blocks: compiled.add_blocks(x, 2.0, places, blocks), rows, columns)
+    dense = 2.0 * energy.hessian(x, True).toarray()
+    # A line or a point has no directions: rounding decides them.
+    if name not in ("a line", "a point"):
+        assert np.abs(found - dense).max() <= 100 * near * np.abs(dense).max()
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("far", [0.0, 1e3])
+@pytest.mark.parametrize("name", [one for one in states(0.0) if one not in ("a line", "a point")])
+def test_kernel_shell_matches_numpy(kernel: native.KernelLibrary, name: str, far: float) -> None:
+    """A curved shell agrees, also where hinges are folded beyond the angle at which their coupling fades."""
+    flat = sheet(8)
+    rest = flat.vertices + 0.05 * np.sin(5.0 * flat.vertices[:, :1]) * [0, 0, 1]
+    energy, x = ShellBending(rest + far, flat.triangles, 0.1), states(far)[name]
+    (value, gradient), (known, wanted) = energy.value_gradient(x), without_kernel(lambda: energy.value_gradient(x))
+    near = 1e-11 if not far else 1e-7
+    assert abs(value - known) <= near * abs(known)
+    assert np.abs(gradient - wanted).max() <= near * np.abs(wanted).max()
+    compiled = energy.compiled()
+    assert compiled is not None
+    rows, columns = compiled.pair_nodes
+    back = (columns * 64 + rows).astype(np.int32)
+    found = dense_blocks(64, lambda places, blocks: compiled.add_blocks(x, 2.0, (places, back), blocks), rows, columns)
+    dense = 2.0 * energy.hessian(x, True).toarray()
+    assert np.abs(found - dense).max() <= near * np.abs(dense).max()
+
+
+def block_system(count: int) -> tuple[BlockFactors, np.ndarray]:
+    """Return the factors and the dense matrix of a crumpled sheet with some inertia."""
+    flat = sheet(count)
+    x = flat.vertices + 0.02 * np.random.default_rng(2).standard_normal(flat.vertices.shape)
+    energy, bending = Corotational(flat.vertices, flat.triangles, Fabric(9.0, 0.3)), 1e-4
+    matrix = energy.hessian(x, True) + ShellBending(flat.vertices, flat.triangles, bending).hessian(x, True)
+    matrix = (matrix + 1e-2 * bsr_matrix(np.eye(3 * len(x)))).tobsr((3, 3))
+    matrix.sort_indices()
+    rows = np.arange(len(x)).repeat(np.diff(matrix.indptr))
+    keys = rows * len(x) + matrix.indices
+    starts, columns = matrix.indptr.astype(np.int32), matrix.indices.astype(np.int32)
+    diagonal = np.searchsorted(keys, np.arange(len(x)) * (len(x) + 1)).astype(np.int32)
+    mirror = np.searchsorted(keys, matrix.indices * len(x) + rows).astype(np.int32)
+    library = native.load_library()
+    assert library is not None
+    return BlockFactors(library, starts, columns, diagonal, mirror, matrix.data), matrix.toarray()
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])
+def test_block_conjugate_gradients_match_dense_solve(kernel: native.KernelLibrary, scale: float) -> None:
+    """The solver meets its forcing, with positive and negative low-rank parts of two regions, at any scale."""
+    factors, dense = block_system(9)
+    assert factors.is_valid
+    rng = np.random.default_rng(0)
+    count = len(dense) // 3
+    region = (np.arange(count) >= 40).astype(np.int64)
+    columns = 0.01 * rng.standard_normal((count, 3, 2))
+    signs = np.array([[1.0, -1.0], [1.0, 1.0]])
+    whole, right = dense.copy(), scale * rng.standard_normal((count, 3))
+    for number in range(2):
+        for k in range(2):
+            one = np.where((region == number)[:, None], columns[:, :, k], 0.0).ravel()
+            whole += signs[number, k] * np.outer(one, one)
+    wanted = np.linalg.solve(whole, right.ravel()).reshape(-1, 3)
+    found, steps, norm = factors.conjugate_gradients(right, (columns, signs, region), 1e-5, 200)
+    assert steps <= 60
+    assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
+    np.testing.assert_allclose(norm**2, np.vdot(right, factors.solve(right)), rtol=1e-5)
+    plain = np.zeros((count, 3, 0)), np.zeros((1, 0)), np.zeros(count, dtype=np.int64)
+    few, count_of_few, _ = factors.conjugate_gradients(right, plain, 1e-6, 2)
+    assert count_of_few == 3
+    assert np.vdot(few, right) > 0.0
+
+
+def test_sheet_kernels_refuse_wrong_arguments(kernel: native.KernelLibrary) -> None:
+    flat = sheet(4)
+    energy = Corotational(flat.vertices, flat.triangles, Fabric(9.0, 0.3))
+    compiled = energy.compiled()
+    assert compiled is not None
+    with pytest.raises(ValueError, match="positions"):
+        compiled.value_gradient(flat.vertices[:-1])
+    places = np.zeros((len(flat.triangles), 3, 3), dtype=np.int32)
+    for wrong, match in ((places + 4, "places"), (places[1:], "places"), (places.astype(np.int64), "32-bit")):
+        with pytest.raises(ValueError, match=match):
+            compiled.add_blocks(flat.vertices, 1.0, wrong, np.zeros((4, 3, 3)))
+    with pytest.raises(ValueError, match="blocks"):
+        compiled.add_blocks(flat.vertices, 1.0, places, np.zeros((4, 9)))
+    factors, _ = block_system(4)
+    with pytest.raises(ValueError, match="right-hand"):
+        factors.solve(np.zeros((3, 3)))
