@@ -81,7 +81,7 @@ class RopeKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric")
+        return ("thin", "fabric", "integrator papers")
 
     @staticmethod
     def check(body: Body) -> None:

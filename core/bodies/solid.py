@@ -143,7 +143,7 @@ class SolidKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("shape", "solid", "tets", "plastic", "fibres", "solid papers")
+        return ("shape", "solid", "tets", "plastic", "fibres", "integrator papers", "viscosity papers", "solid papers")
 
     @staticmethod
     def resolution_parameter(settings: Settings) -> str:

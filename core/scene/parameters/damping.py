@@ -110,23 +110,23 @@ class DampingSettings:
     damping_ratio: float = parameter(
         0.1, "Damping Ratio",
         "Set the damping ratio of the first mode: 0 never stops, 1 is critically damped (no overshoot)",
-        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="papers",
+        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="integrator papers",
         visible_if=_visible_with_methods("damping_ratio"),
     )  # fmt: skip
     alpha: float = parameter(
         0.0, "α",
         "Add damping of all motion relative to the world, in proportion to mass: also slows flight and rotation",
-        unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="papers",
+        unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="integrator papers",
         visible_if=_visible_with_methods("alpha"),
     )  # fmt: skip
     lambda_d: float = parameter(
         1.0, "Volume Damping (λ_d)", "Set the damping of volume changes, as a multiple of that set by Damping Ratio",
-        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers",
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
         visible_if=_visible_with_methods("lambda_d"),
     )  # fmt: skip
     mu_d: float = parameter(
         1.0, "Shape Damping (μ_d)", "Set the damping of shape changes, as a multiple of that set by Damping Ratio",
-        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="solid papers",
+        min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
         visible_if=_visible_with_methods("mu_d"),
     )  # fmt: skip
     strain: str = parameter(
@@ -162,7 +162,7 @@ class DampingSettings:
         INTEGRATORS[0].name, "Integrator",
         "Choose the time integration method, which determines how much energy each step loses",
         choices=tuple(Choice(one.name, one.label, one.description, one.number) for one in INTEGRATORS),
-        section="papers", visible_if=("damping_by", *(method.name for method in DAMPINGS)),
+        section="integrator papers", visible_if=("damping_by", *(method.name for method in DAMPINGS)),
     )  # fmt: skip
     carrier: str = parameter(
         ReferenceChoice.AUTO, "Reference Motion",

@@ -48,9 +48,9 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
             )
         draw_property(column, group, "cache_folder", "Cache", context)
         column.separator()
-        # Parameters that only solids have are drawn along with the others.
+        # Parameters that only some kinds have are drawn along with the others.
         draw_parameters(
-            column, group, context, "papers", *(one for one in parameter_sections(group) if one == "solid papers")
+            column, group, context, "papers", *(one for one in parameter_sections(group) if one.endswith(" papers"))
         )
         settings = read_settings(obj)
         if "RAYS" in torque_schemes(settings) or group.centre_group not in ("", *obj.vertex_groups.keys()):

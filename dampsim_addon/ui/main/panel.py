@@ -229,7 +229,7 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
             text = f"Sags {format_small(group.measured_sag, 3)}% at {pressure_text(group.measured_young)}"
         column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
         for section in parameter_sections(group):
-            if section not in ("shape", "solid papers", "plastic", "fibres"):
+            if section not in ("shape", "plastic", "fibres") and not section.endswith(" papers"):
                 draw_parameters(column, group, context, section)
         if group.kind == "CLOTH":
             draw_property(column, group, "sew_loose_edges", "Sew Loose Edges", context)
