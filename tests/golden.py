@@ -63,7 +63,7 @@ def summary(frames: Iterable[Any], size: float) -> dict[str, Any]:
     for count, frame in enumerate(frames):
         for array in (frame.state.positions, frame.state.velocities, frame.surface):
             total.update(np.ascontiguousarray(array, dtype=float).tobytes())
-        if frame.fallback_count:
+        if frame.guards:
             helped.append(count)
         if count % _COURSE_INTERVAL == 0:
             course.append([float(f"{value:.6g}") for value in frame.surface.mean(axis=0)])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -13,14 +14,14 @@ from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
-from ..contact.intersections import needs_exact_check, new_intersections
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
-from ..contact.penalty_scaling import TOLERATED_DEPTH, PenaltyScaling
+from ..contact.penalty_scaling import PenaltyScaling
 from ..objective.contact_problem import ContactProblem
 from ..objective.plastic_update import has_plastic_flow
 from ..objective.rigid_part import centre_of_mass_velocity, conserve_momentum, floating_clusters
 from ..objective.sleep import contact_dial_values
 from ..settle.controls import Controls
+from ..settle.step_report import GuardCounts, Verdict
 from ..settle.support_modes import (
     ContactEnvironment,
     Support,
@@ -34,6 +35,7 @@ from ..system.history import SystemContacts
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
+from .contact_guards import ContactGuards, penetration_increase
 from .impacts import (
     contact_resultants,
     is_separating,
@@ -45,48 +47,6 @@ from .impacts import (
     update_impacts,
 )
 from .step_truncation import truncate_to_intersection_free
-
-# Gap tolerances for a missing contact and for a changed one, in contact distances.
-_MISSING_GAP, _CHANGED_GAP = 0.1, 0.3
-# Tolerated force of contacts with a changed normal, as a fraction of the total normal force.
-_TURNED_FORCE_FRACTION = 0.01
-
-
-def is_contact_set_unchanged(contacts: ContactSet, new_contacts: ContactSet, x: Array) -> bool:
-    """Return whether the contacts detected at the end of the step agree with those of its minimisation."""
-    before, now = (ContactPotential(one, np.zeros(len(one))).forces_at(x) for one in (contacts, new_contacts))
-    sorted_keys = ContactHistory.of(contacts.key, contacts.stick_anchor, np.ones(len(contacts)), contacts.distance)
-    matches = sorted_keys.indices_of(new_contacts.key)
-    order = np.lexsort(contacts.key.T[::-1]) if len(contacts) else np.zeros(0, dtype=np.int64)
-    is_missing = matches < 0
-    if (now.gap[is_missing] < -_MISSING_GAP * new_contacts.distance[is_missing]).any():
-        return False
-    is_matched = ~is_missing
-    old_gap, new_gap = before.gap[order][matches[is_matched]], now.gap[is_matched]
-    has_changed = (
-        np.abs(np.minimum(old_gap, 0.0) - np.minimum(new_gap, 0.0)) > _CHANGED_GAP * new_contacts.distance[is_matched]
-    )
-    # A changed normal turns the force, which would then alternate from step to step.
-    normal_change = np.linalg.norm(
-        contacts.normal[order][matches[is_matched]] - new_contacts.normal[is_matched], axis=1
-    )
-    force = np.maximum(before.force[order][matches[is_matched]], now.force[is_matched])
-    if has_changed.any() or (normal_change * force).max(initial=0.0) > _TURNED_FORCE_FRACTION * now.force.sum():
-        return False
-    is_gone = np.ones(len(contacts), dtype=bool)
-    is_gone[order[matches[is_matched]]] = False
-    return not (before.gap[is_gone] < -_MISSING_GAP * contacts.distance[is_gone]).any()
-
-
-def penetration_increase(contacts: ContactSet, x: Array, history: ContactHistory) -> Array:
-    """Return the increase of penetration depth at x since the start of the step, (k,) m; negative outside."""
-    depth = -ContactPotential(contacts, np.zeros(len(contacts))).forces_at(x).gap - contacts.target_gap
-    return np.asarray(depth - history.depths_of(contacts.key))
-
-
-def has_tunnelled(contacts: ContactSet, x: Array, history: ContactHistory) -> bool:
-    """Return whether a contact has tunnelled: it penetrates visibly and deeper than at the start of the step."""
-    return bool((penetration_increase(contacts, x, history) > TOLERATED_DEPTH * contacts.distance).any())
 
 
 def warm_start_normal_forces(contacts: ContactSet, new_contacts: ContactSet, x: Array) -> Array:
@@ -101,14 +61,8 @@ def warm_start_normal_forces(contacts: ContactSet, new_contacts: ContactSet, x: 
     return np.where(matched_force > 0.0, matched_force, current_force)
 
 
-# Largest number of contact detections at the end of a step.
-_MAX_DETECTIONS = 3
 # Contacts are detected again after displacements above this fraction of the contact distance.
 _REDETECTION_FRACTION = 0.02
-# Largest number of penalty increases for contacts that penetrate too far.
-_MAX_PENALTY_INCREASES = 3
-# A minimisation with more iterations has moved far, so its result is tested exactly for intersections.
-_EXACT_CHECK_ITERATIONS = 60
 # Speed limit of a region at rest, relative to the speed that gravity adds in one step.
 _REST_SPEED_RATIO = 3.0
 # Friction above this fraction of the Coulomb limit counts as close to sliding.
@@ -124,6 +78,7 @@ class ContactSolve:
     contact_history: contacts at the end of the last step; None at the start of a shot.
     impacts: impacts in progress, by pair of region indices.
     support_modes: damped rigid modes of each region; None where it has no support.
+    guards: judge the contacts and the motion.  counts: how often each fired, increased by this solve.
     """
 
     system: System
@@ -135,10 +90,20 @@ class ContactSolve:
     contact_history: ContactHistory | None
     impacts: Mapping[tuple[int, int], Impact]
     support_modes: tuple[SupportModes | None, ...]
+    guards: ContactGuards
+    counts: GuardCounts
 
     @staticmethod
     def create(
-        system: System, state: State, inputs: Inputs, h: float, controls: Controls, is_thorough: bool = False
+        system: System,
+        state: State,
+        inputs: Inputs,
+        h: float,
+        controls: Controls,
+        *,
+        is_thorough: bool = False,
+        guards: ContactGuards | None = None,
+        counts: GuardCounts | None = None,
     ) -> ContactSolve:
         """Create the contact solve of a step. is_thorough: see CollisionDetection."""
         assert system.contact is not None
@@ -151,7 +116,19 @@ class ContactSolve:
         impacts = {} if last is None else {(one.region, one.other): one for one in last.impacts}
         support_modes = (None,) * len(system.regions) if last is None else last.support_modes
         detection = CollisionDetection(collision_state, contact_history, is_thorough)
-        return ContactSolve(system, state, inputs, h, controls, detection, contact_history, impacts, support_modes)
+        return ContactSolve(
+            system,
+            state,
+            inputs,
+            h,
+            controls,
+            detection,
+            contact_history,
+            impacts,
+            support_modes,
+            ContactGuards() if guards is None else guards,
+            Counter() if counts is None else counts,
+        )
 
     @property
     def _gravity_step_speed(self) -> float:
@@ -161,7 +138,7 @@ class ContactSolve:
         )
 
     @property
-    def _redetection_tolerance(self) -> float:
+    def redetection_tolerance(self) -> float:
         """Displacement up to which contacts are not detected again, m.
 
         It is negative for sheets and threads, which can fold: their contacts are always detected again.
@@ -217,61 +194,40 @@ class ContactSolve:
             if guess is not None
             else problem.best_start(contacts, normal_force, problem.start, problem.previous_velocities)
         )
+        refinement = _Refinement(self, contacts, self.detection.model.operator @ x, contacts)
         iterations = evaluations = 0
-        first_error = 0.0
-        penalty_scaling, penalty_increases, attempt, unscaled_contacts = PenaltyScaling(), 0, 0, contacts
-        detected_at = self.detection.model.operator @ x
+        first_error: float | None = None
         while True:
-            problem.set_contacts(contacts, normal_force, v)
+            problem.set_contacts(refinement.contacts, normal_force, v)
             noise = problem.noise + (
                 problem.contacts.rounding_error(problem.positions(v), self.h) if problem.contacts else 0.0
             )
             # Later searches start near the minimum, where a tolerance relative to their first error is too strict.
-            stop_threshold = noise if attempt == 0 else max(noise, tolerance * min(first_error, problem.motion_norm(v)))
+            stop_threshold = (
+                noise if first_error is None else max(noise, tolerance * min(first_error, problem.motion_norm(v)))
+            )
             minimum = minimise(problem, v, Tolerance(tolerance, stop_threshold))
-            first_error = minimum.first_error if attempt == 0 else first_error
+            first_error = minimum.first_error if first_error is None else first_error
             iterations += minimum.iterations
             evaluations += minimum.evaluations
             if minimum.outcome is not Outcome.CONVERGED:
                 break
             v = minimum.velocities
             x = problem.positions(v)
-            surface_points = self.detection.model.operator @ x
-            new_contacts, is_converged = unscaled_contacts, True
-            if float(np.abs(surface_points - detected_at).max()) > self._redetection_tolerance:
-                new_contacts = keep_corner_contacts(unscaled_contacts, self.detection(x), x, history)
-                new_contacts = keep_thread_contacts(unscaled_contacts, new_contacts, x, self.detection.model.threads)
-                detected_at, is_converged = surface_points, is_contact_set_unchanged(contacts, new_contacts, x)
-            if is_converged and (
-                penalty_increases == _MAX_PENALTY_INCREASES
-                or not penalty_scaling.raise_stiffness(new_contacts, x, history.depths_of(new_contacts.key))
-            ):
+            before, verdict = refinement.contacts, refinement.judge(x)
+            if verdict is Verdict.BISECT:
+                minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
+            if verdict is not Verdict.REFINE_CONTACTS:
                 break
-            penalty_increases += is_converged
-            unscaled_contacts, new_contacts = new_contacts, penalty_scaling(new_contacts)
-            if attempt == _MAX_DETECTIONS + penalty_increases:
-                if has_tunnelled(new_contacts, x, history):
-                    minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
-                break
-            normal_force = warm_start_normal_forces(contacts, new_contacts, x)
+            normal_force = warm_start_normal_forces(before, refinement.contacts, x)
             touched_regions = environment.touched_regions | self._touched_regions(
-                new_contacts, ContactPotential(new_contacts, normal_force).forces_at(x).force > 0.0
+                refinement.contacts, ContactPotential(refinement.contacts, normal_force).forces_at(x).force > 0.0
             )
-            contacts, attempt = new_contacts, attempt + 1
             if touched_regions != environment.touched_regions:
                 environment = replace(environment, touched_regions=touched_regions)
                 problem = make_problem(environment)
-        # Bisected steps would make plastic dents depend on the frame rate.
-        plastic_blocks = {
-            k for k, block in enumerate(self.system.blocks) if has_plastic_flow(block, self.state.history)
-        }
-        collision_state = self.detection.state
-        if minimum.outcome is Outcome.CONVERGED and (
-            iterations > _EXACT_CHECK_ITERATIONS or needs_exact_check(collision_state, new_contacts, x, plastic_blocks)
-        ):
-            minimum = (
-                replace(minimum, outcome=Outcome.CONTACT_SET) if new_intersections(collision_state, x) else minimum
-            )
+        if minimum.outcome is Outcome.CONVERGED and self._has_intersected(refinement.detected, x, iterations):
+            minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
         if problem.contacts is not None:
             groups = floating_clusters(
                 self.system, problem.contacts, x, environment.touched_regions - {*environment.supports}
@@ -280,6 +236,16 @@ class ContactSolve:
                 minimum, velocities=conserve_momentum(self.system, problem, minimum.velocities, self.h, groups)
             )
         return problem, replace(minimum, iterations=iterations, evaluations=evaluations)
+
+    def _has_intersected(self, contacts: ContactSet, x: Array, iterations: int) -> bool:
+        """Return whether the guard against new intersections fires at x (n, 3) m."""
+        # Bisected steps would make plastic dents depend on the frame rate.
+        plastic_blocks = {
+            k for k, block in enumerate(self.system.blocks) if has_plastic_flow(block, self.state.history)
+        }
+        guard = self.guards.new_intersections
+        has_intersected = guard.has_intersected(self.detection.state, contacts, x, iterations, plastic_blocks)
+        return guard.fires(has_intersected, self.counts)
 
     def _touched_regions(self, contacts: ContactSet, is_pressed: Mask) -> frozenset[int]:
         """Return the indices of regions with nodes in the contacts of a mask (k,)."""
@@ -331,9 +297,12 @@ class ContactSolve:
         is_final: whether no shorter step follows; motion that ends in an intersection is then truncated.
         """
         state, collision_state = problem.state_after(v), self.detection.state
-        if is_final and state.is_finite and (intersecting_pairs := new_intersections(collision_state, state.positions)):
-            v, blocks = truncate_to_intersection_free(self.system, collision_state, problem, v, intersecting_pairs)
-            state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
+        if is_final and state.is_finite:
+            guard = self.guards.remaining_intersections
+            intersecting_pairs = guard.find(collision_state, state.positions)
+            if guard.fires(bool(intersecting_pairs), self.counts):
+                v, blocks = truncate_to_intersection_free(self.system, collision_state, problem, v, intersecting_pairs)
+                state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
         return self.state_with_contact_history(problem, state)
 
     def state_with_contact_history(self, problem: ContactProblem, state: State) -> State:
@@ -430,3 +399,53 @@ class ContactSolve:
                 )
             found[place] = modes
         return tuple(found)
+
+
+@dataclass
+class _Refinement:
+    """Contacts of a contact solve, refined at the end of each minimisation.
+
+    contacts: of the current minimisation.
+    detected_at: (N, 3) m, points of all surfaces at the last detection.
+    detected: contacts of that detection, without the higher penalties.
+    changes, penalty_increases: how often either was the reason to minimise again.
+    """
+
+    solve: ContactSolve
+    contacts: ContactSet
+    detected_at: Array
+    detected: ContactSet
+    changes: int = 0
+    penalty_increases: int = 0
+    _scaling: PenaltyScaling = field(default_factory=PenaltyScaling)
+
+    def judge(self, x: Array) -> Verdict | None:
+        """Detect contacts at the minimum x (n, 3) m, and return the verdict; None if the contacts have converged."""
+        solve, guards, history = self.solve, self.solve.guards, self.solve.contact_history or ContactHistory()
+        has_changed = self._detect_again(x, history) and guards.changed_contacts.has_changed(
+            self.contacts, self.detected, x
+        )
+        if has_changed and not guards.changed_contacts.may_refine(self.changes):
+            has_tunnelled = guards.tunnelled_contacts.has_tunnelled(self.detected, x, history)
+            return Verdict.BISECT if guards.tunnelled_contacts.fires(has_tunnelled, solve.counts) else None
+        if guards.changed_contacts.fires(has_changed, solve.counts):
+            self.changes += 1
+        elif guards.deep_contacts.may_refine(self.penalty_increases) and guards.deep_contacts.fires(
+            self._scaling.raise_stiffness(self.detected, x, history.depths_of(self.detected.key)), solve.counts
+        ):
+            self.penalty_increases += 1
+        else:
+            return None
+        self.contacts = self._scaling(self.detected)
+        return Verdict.REFINE_CONTACTS
+
+    def _detect_again(self, x: Array, history: ContactHistory) -> bool:
+        """Detect the contacts at x (n, 3) m, unless the surfaces hardly moved; return whether they were detected."""
+        detection = self.solve.detection
+        surface_points = detection.model.operator @ x
+        if not float(np.abs(surface_points - self.detected_at).max()) > self.solve.redetection_tolerance:
+            return False
+        contacts = keep_corner_contacts(self.detected, detection(x), x, history)
+        self.detected = keep_thread_contacts(self.detected, contacts, x, detection.model.threads)
+        self.detected_at = surface_points
+        return True

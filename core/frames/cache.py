@@ -36,8 +36,7 @@ _SHAPE, _HISTORY = "shape/", "memory/"
 # Separator of block and array in names of history arrays. It cannot occur in names of objects.
 _SEPARATOR = "\x1f"
 _STATE = ("positions", "velocities", "reference")
-# Counts among the facts, and the largest count and number of a real frame.
-_COUNTS = ("iterations", "helped")
+# The largest count and number of a real frame.
 _MAX_COUNT, _MAX_NUMBER = 10**12, 1e30
 # Exceptions while reading a damaged or maliciously crafted file.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
@@ -118,7 +117,7 @@ class FrameCache:
             "time": state.time,
             "inputs": {self._stored_name(name): value for name, value in frame.inputs.items()},
             "iterations": frame.iterations,
-            "helped": frame.fallback_count,
+            "guards": dict(frame.guards),
         }
         arrays = {name: getattr(state, name) for name in _STATE}
         arrays |= {
@@ -171,9 +170,12 @@ class FrameCache:
             if not all(isinstance(digest, str) for digest in digests.values()):
                 raise ValueError("its head is damaged")
             inputs = {self._runtime_name(name): digest for name, digest in digests.items()}
-            # Older frames lack this number.
-            helped = _fact(data, "helped", int) if "helped" in data.facts else 0
-            return Frame(number, state, shapes, inputs, _fact(data, "iterations", int), helped)
+            # Older frames lack the guards.
+            guards = _fact(data, "guards", dict) if "guards" in data.facts else {}
+            iterations = _fact(data, "iterations", int)
+            if not all(_is_count(count) for count in (iterations, *guards.values())):
+                raise ValueError("its head is damaged")
+            return Frame(number, state, shapes, inputs, iterations, guards)
 
     def _stored_name(self, name: str) -> str:
         """Return a body's name as stored in files."""
@@ -319,12 +321,16 @@ class FrameCache:
 
 
 def _fact(data: ArraysFile, name: str, kind: type[T]) -> T:
-    """Return a fact of a frame. Raises ValueError for another type, or a number that is negative where it counts."""
+    """Return a fact of a frame. Raises ValueError for another type."""
     found = data.facts[name]
     # A bool is an int for Python.
-    if type(found) is not kind or (name in _COUNTS and not 0 <= data.facts[name] <= _MAX_COUNT):
+    if type(found) is not kind:
         raise ValueError(f"its {name} is wrong")
     return found
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_COUNT
 
 
 def _read_numbers(data: ArraysFile, name: str) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..base.arrays import Array
 from ..system.state import State
@@ -18,7 +18,7 @@ class Frame:
     shapes: surface (v, 3) m of each body by name.
     inputs: digests of its inputs, by body and collider.
     iterations: number of solver iterations.
-    fallback_count: number of steps that used a fallback, see StepReport.
+    guards: number of hard steps by guard that decided them, see StepReport.hard_guards.
     """
 
     number: int
@@ -26,7 +26,7 @@ class Frame:
     shapes: Mapping[str, Array]
     inputs: Mapping[str, str]
     iterations: int
-    fallback_count: int = 0
+    guards: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def surface(self) -> Array:

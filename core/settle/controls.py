@@ -1,4 +1,4 @@
-"""Settings that the dials give for a step, and the report of a step."""
+"""Settings that the dials give for a step."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array
-from ..solvers.objective import Outcome
 from .law import DeformationLaw
 
 
@@ -57,22 +56,3 @@ class Controls:
     def stiffness_per_block(self, block_count: int) -> Array:
         """Return the stiffness factor of each block, (b,)."""
         return np.broadcast_to(np.asarray(self.stiffness, dtype=float), block_count)
-
-
-@dataclass(frozen=True)
-class StepReport:
-    """Result of a step.
-
-    outcome: of the worst substep.
-    iterations, evaluations: sums over all substeps.
-    substeps: number of substeps.
-    residual: of the worst substep, see solvers.problem.Minimum.
-    fallback_count: how many times a fallback was used: fallback coefficients or Newton's method.
-    """
-
-    outcome: Outcome
-    iterations: int
-    evaluations: int
-    substeps: int
-    residual: float
-    fallback_count: int = 0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..base.errors import CacheError, StaleCacheError
@@ -21,13 +21,13 @@ class Progress:
 
     done, total: frames in the cache, or parts of the preparation.
     stage: the current activity.
-    fallback_count: steps so far that needed a fallback, see Frame.
+    guards: frames so far with hard steps, by guard that decided them, see Frame.
     """
 
     done: int
     total: int
     stage: str
-    fallback_count: int = 0
+    guards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def bake(
@@ -58,7 +58,7 @@ def bake(
         kept_numbers = []
         yield Progress(0, total, _replacement_stage(error))
     last: Frame | None = None
-    substep_count, fallback_count = 1, 0
+    substep_count, guards = 1, dict[str, tuple[int, ...]]()
     for place, number in enumerate(kept_numbers):
         try:
             frame, substep_count = _checked_frame(simulation, cache, number, substep_count, last)
@@ -69,8 +69,8 @@ def bake(
             yield Progress(place, total, _replacement_stage(error))
             break
         last = frame
-        fallback_count += frame.fallback_count
-        yield Progress(place + 1, total, "Checking", fallback_count)
+        guards = _with_guards_of(guards, frame)
+        yield Progress(place + 1, total, "Checking", guards)
     if not kept_numbers:
         cache.start(scene_inputs)
         for prepared_parts, parts in simulation.prepare_first_frame():
@@ -83,8 +83,8 @@ def bake(
             cache.append(frame, writer)
             if pending is not None:
                 yield pending
-            fallback_count += frame.fallback_count
-            pending = Progress(done, total, "Simulating", fallback_count)
+            guards = _with_guards_of(guards, frame)
+            pending = Progress(done, total, "Simulating", guards)
     finally:
         writer.close()
     if pending is not None:
@@ -117,6 +117,13 @@ def _checked_frame(
             f"{fix}, or clear the bake."
         )
     return frame, frame_inputs.substep_count
+
+
+def _with_guards_of(guards: dict[str, tuple[int, ...]], frame: Frame) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of frames by guard, with those of another frame."""
+    if not frame.guards:
+        return guards
+    return guards | {name: (*guards.get(name, ()), frame.number) for name in frame.guards}
 
 
 def _reusable_frames(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -214,13 +215,13 @@ class Simulation:
         """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
         return sample_frame(self.scene, self.dials.max_substeps, number, previous_substeps)
 
-    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, int]:
+    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, Mapping[str, int]]:
         """Advance the state and the pose by one frame.
 
-        Return the new state and pose, the iteration count and the fallback count, see Frame. Raises StepError.
+        Return the new state and pose, the iteration count and the guards, see Frame. Raises StepError.
         """
         substep_count = len(frame_inputs.samples)
-        iterations = fallback_count = 0
+        iterations, guards = 0, Counter[str]()
         version = self._plastic_rest_shapes.version_for(state.history)
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
@@ -251,8 +252,7 @@ class Simulation:
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings))
                 island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
                 iterations += report.iterations
-                # A step in several parts failed as a whole first.
-                fallback_count += report.fallback_count > 0 or report.substeps > 1
+                guards.update(report.hard_guards)
                 if report.outcome is not Outcome.CONVERGED:
                     raise self._step_error(k, settings, frame_inputs.number, report.outcome)
                 island_state = apply_plastic_flow(island.system, island_state, plasticity_per_block(island_settings, h))
@@ -267,7 +267,7 @@ class Simulation:
             State(time, state.positions, state.velocities, state.reference, state.history),
             pose,
             iterations,
-            fallback_count,
+            guards,
         )
 
     def _stepper_for(
@@ -343,8 +343,8 @@ class SimulationRun:
 
     def advance(self, frame_inputs: FrameInputs) -> Frame:
         """Advance to the next frame with its inputs. If the step fails, the run stays at its frame."""
-        state, pose, iterations, fallback_count = self.simulation.step(self.frame.state, self._pose, frame_inputs)
+        state, pose, iterations, guards = self.simulation.step(self.frame.state, self._pose, frame_inputs)
         shapes = self.simulation.shapes(state, frame_inputs.samples[-1])
-        self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, fallback_count)
+        self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, guards)
         self._pose, self.substep_count = pose, frame_inputs.substep_count
         return self.frame

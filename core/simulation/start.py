@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import replace
 from typing import Protocol
 
@@ -42,7 +42,9 @@ class StartContext(Protocol):
 
     def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs: ...
 
-    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, int]: ...
+    def step(
+        self, state: State, pose: Pose, frame_inputs: FrameInputs
+    ) -> tuple[State, Pose, int, Mapping[str, int]]: ...
 
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]: ...
 

@@ -1,17 +1,17 @@
-"""Time stepper: one substep of a system, and the fallbacks if its minimisation fails."""
+"""Time stepper: one substep of a system."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
-from ..base.arrays import Array, Index, take_rows
+from ..base.arrays import Array, Index
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_solve import ContactSolve
 from ..objective.contact_problem import ContactProblem
@@ -20,85 +20,20 @@ from ..objective.reference_motion import RegionSlice, region_slices
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
 from ..objective.step_problem import StepProblem
 from ..objective.stepper_view import ViscousMatrix
-from ..settle.controls import Controls, StepReport
+from ..settle.controls import Controls
+from ..settle.step_report import GuardCounts, StepReport, Verdict
 from ..settle.support_modes import ContactEnvironment
-from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
-from ..solvers.newton import minimise_newton
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..solvers.preconditioner import build_preconditioner
 from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from .step_policy import Minimiser, StepPolicy
 
-# Largest speed relative to the surrounding speeds: landings reach 0.9, snap-through reaches hundreds.
-_MAX_SPEED_RATIO = 1.0
-
-
-def is_runaway_step(
-    system: System, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array
-) -> bool:
-    """Return whether a step of h s from the state to velocities (n, 3) m/s is a runaway step."""
-    max_speeds = [max_norm(take_rows(velocities, region.free)) for region in system.regions]
-    swing_speeds = []
-    for region, law in zip(system.regions, controls.laws, strict=True):
-        size = float(np.ptp(take_rows(system.rest, region.free), axis=0).max(initial=0.0))
-        coefficients = law.coefficients(h)
-        # Speed of a swing with the region's size as amplitude, w = sqrt(lambda_1 / reference_inertia_ratio).
-        swing_speeds.append(
-            size
-            * float(
-                np.sqrt(
-                    np.max(
-                        coefficients.first_mode_stiffness_ratio
-                        / (h * coefficients.inertia_time * coefficients.reference_inertia_ratio)
-                    )
-                )
-            )
-        )
-
-    def exceeds_limit(reference_speed: float) -> bool:
-        return any(
-            fast > _MAX_SPEED_RATIO * (reference_speed + swing)
-            for fast, swing in zip(max_speeds, swing_speeds, strict=True)
-        )
-
-    surrounding_speed = max_norm(state.velocities)
-    # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
-    return exceeds_limit(surrounding_speed) and exceeds_limit(
-        max(surrounding_speed, _max_kinematic_displacement(inputs) / h)
-        + h * max_norm(_external_accelerations(system, inputs))
-    )
-
-
-def _max_kinematic_displacement(inputs: Inputs) -> float:
-    """Return the largest displacement of animated points in the step, m."""
-    displacements = []
-    for block_inputs in inputs:
-        displacements.append(block_inputs.end - block_inputs.start)
-        if block_inputs.contact is not None:
-            displacements += [
-                span.end - span.start
-                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
-            ]
-    return max(map(max_norm, displacements))
-
-
-def _external_accelerations(system: System, inputs: Inputs) -> Array:
-    """Return the external accelerations of all nodes, (n, 3) m/s^2, or (1, 3) if they are uniform."""
-    return np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))
-
-
-# Function that minimises the objectives of its stepper, which are of the kind that it needs.
-Minimiser = Callable[[Any, Array, Tolerance], Minimum]
-# Number of bisections of a failed step before a rough result is accepted or the failure is reported.
-_MAX_BISECTIONS = 4
-# Largest residual, relative to the first error estimate, that is accepted in the shortest parts. Crushed bodies may
-# creep towards their minimum for hundreds of iterations. psi is below its initial value, so the motion stays bounded.
-_ACCEPTABLE_RESIDUAL = 0.1
 # Number of bits of the inertia that identify a factorisation.
 _INERTIA_BITS = 40
 # Number of cached factorisations.
@@ -119,6 +54,7 @@ class Stepper:
     region_slices: slices of each region, one per block.
     is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
     stiffness: (3f, 3f) N/m of the free nodes at rest, positive semi-definite, for stiffness factors of 1.
+    policy: decides about steps whose minimisation fails.
     problem_type: class of the objective that a substep minimises.
     """
 
@@ -131,6 +67,7 @@ class Stepper:
         self.system = system
         self.viscous = viscous
         self._minimiser = minimiser
+        self.policy = StepPolicy()
         self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
         self.free_index = np.full(len(system.rest), -1)
@@ -188,21 +125,26 @@ class Stepper:
     ) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move; return the new state and a report.
 
-        A failed step is retried with fallback coefficients, then by Newton's method, and is then bisected. A rough
-        result is accepted in the shortest parts. If every attempt fails, the given state is returned, and the
-        report's outcome states the failure.
+        The policy decides about failed steps. If all attempts fail, the given state is returned, and the report's
+        outcome states the failure.
 
         guess: (n, 3) m/s, velocities from which the search starts.
         damping_positions: (n, 3) m, at which C is evaluated; None for those at the start of the step.
         """
         if is_asleep(self.system, state, inputs, controls):
             return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
-        for halving in range(self.initial_bisections(state, inputs, h, controls), _MAX_BISECTIONS + 1):
-            answer, report = self._step_in_parts(state, inputs, h, 2**halving, controls, guess, damping_positions)
-            if report.outcome is Outcome.CONVERGED and answer.is_finite:
-                is_regular = report.substeps == 1 and not report.fallback_count
-                return count_still_step(self.system, state, answer, inputs, h, controls, is_regular), report
-        return state, report
+        counts: GuardCounts = Counter()
+        halvings = self.initial_bisections(state, inputs, h, controls, counts)
+        while True:
+            after, report = self._step_in_parts(
+                state, inputs, h, 2**halvings, controls, guess, damping_positions, counts
+            )
+            if report.outcome is Outcome.CONVERGED:
+                is_regular = not report.hard_guards
+                return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
+            if halvings == self.policy.max_bisections or not self.policy.may_bisect(report.outcome, counts):
+                return state, report
+            halvings += 1
 
     def has_unknowns(self) -> bool:
         """Return whether a step has anything to solve."""
@@ -223,9 +165,15 @@ class Stepper:
             self, state, inputs, h, controls, use_fallback_coefficients, damping_positions, environment
         )
 
-    def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
+    def initial_bisections(
+        self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
+    ) -> int:
         """Return the number of bisections before the first attempt."""
         return 0
+
+    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the attempts at a part of a step, see StepPolicy.attempts()."""
+        return self.policy.attempts(self._minimiser, controls)
 
     def _step_in_parts(
         self,
@@ -236,13 +184,15 @@ class Stepper:
         controls: Controls,
         guess: Array | None,
         damping_positions: Array | None,
+        counts: GuardCounts,
     ) -> tuple[State, StepReport]:
         iterations = evaluations = 0
-        residual, fallback_count = 0.0, 0
+        residual, is_shortest = 0.0, parts == 2**self.policy.max_bisections
+        free_guess = None if guess is None else guess[self.free]
         for part in range(parts):
-            for attempt, (use_fallback_coefficients, minimiser) in enumerate(self.attempts(controls)):
-                part_inputs = subinterval_inputs(inputs, part, parts)
-                free_guess = None if guess is None else guess[self.free]
+            part_inputs = subinterval_inputs(inputs, part, parts)
+            attempts = self.attempts(controls)
+            for attempt, (use_fallback_coefficients, minimiser) in enumerate(attempts, 1):
                 contact: ContactSolve | None = None
 
                 def make_problem(
@@ -264,46 +214,45 @@ class Stepper:
                     minimum = minimiser(problem, problem.initial_guess(free_guess), tolerance)
                 else:
                     # A bisected step searches contacts thoroughly: the whole step may have missed some.
-                    contact = ContactSolve.create(self.system, state, part_inputs, h / parts, controls, parts > 1)
+                    contact = ContactSolve.create(
+                        self.system,
+                        state,
+                        part_inputs,
+                        h / parts,
+                        controls,
+                        is_thorough=parts > 1,
+                        guards=self.policy.contacts,
+                        counts=counts,
+                    )
                     problem, minimum = contact.solve(make_problem, minimiser, free_guess, controls.tolerance)
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
-                fallback_count += attempt > 0
+                if attempt == len(attempts):
+                    break
                 is_runaway = contact is not None and self._is_runaway_step(
                     state, part_inputs, h / parts, controls, minimum.velocities
                 )
-                if minimum.outcome in (Outcome.CONVERGED, Outcome.CONTACT_SET) and not is_runaway:
-                    # A contact failure is not retried: only a shorter step finds other contacts.
+                if self.policy.judge_attempt(minimum, is_runaway, counts) is Verdict.ACCEPT:
                     break
-            residual = max(residual, minimum.residual)
-            if contact is None:
-                state = problem.state_after(minimum.velocities)
-            else:
-                state = contact.finish_step(problem, minimum.velocities, parts == 2**_MAX_BISECTIONS)
-            if parts == 2**_MAX_BISECTIONS and _is_close_enough(minimum):
-                continue
-            if minimum.outcome is not Outcome.CONVERGED or not state.is_finite:
-                outcome = minimum.outcome if state.is_finite else Outcome.NOT_FINITE
-                return state, StepReport(outcome, iterations, evaluations, parts, residual, fallback_count)
-        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, fallback_count)
+            residual, outcome = max(residual, minimum.residual), minimum.outcome
+            if self.policy.judge_part(minimum, is_shortest, counts) is Verdict.ACCEPT:
+                if contact is None:
+                    state = problem.state_after(minimum.velocities)
+                else:
+                    state = contact.finish_step(problem, minimum.velocities, is_shortest)
+                if state.is_finite:
+                    continue
+                outcome = Outcome.NOT_FINITE
+            return state, StepReport(outcome, iterations, evaluations, parts, residual, counts)
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, counts)
 
     def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
-        """Return whether a step with velocities (f, 3) m/s is a runaway step, see is_runaway_step()."""
+        """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""
         if not any(law.is_waveform for law in controls.laws):
             return False
         all_velocities = np.zeros_like(state.positions)
         all_velocities[self.free] = velocities
-        return is_runaway_step(self.system, state, inputs, h, controls, all_velocities)
-
-    def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
-        """Return the attempts in order: whether to use fallback coefficients, and the minimiser of each."""
-        attempts: list[tuple[bool, Minimiser]] = [(False, self._minimiser)]
-        has_history = any(law.is_waveform for law in controls.laws)
-        if has_history:
-            attempts.append((True, self._minimiser))
-        if self._minimiser is not minimise_newton:
-            attempts.append((has_history, minimise_newton))
-        return attempts
+        return self.policy.runaway_step.is_runaway(self.system, state, inputs, h, controls, all_velocities)
 
     def factorise(self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None = None) -> Solve:
         """Return a factorised solve with D + h K/e + C/e at rest.
@@ -394,13 +343,6 @@ class Stepper:
             self._roundings = [one for one in self._roundings if any(one[0] is other for other in cached)]
             self._roundings.append((solve, found[0]))
         return found[0]
-
-
-def _is_close_enough(minimum: Minimum) -> bool:
-    """Return whether a minimum that did not converge is accurate enough for the shortest parts of a step."""
-    if minimum.outcome is Outcome.CONTACT_SET:
-        return True
-    return minimum.outcome is Outcome.ITERATIONS and minimum.residual <= _ACCEPTABLE_RESIDUAL
 
 
 def round_inertia(inertia: Array) -> Array:

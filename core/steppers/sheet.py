@@ -5,7 +5,6 @@ See docs/explanation/physics/01-step-potential.md.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..objective.sheet_matrix import BlockDirections, ElementPattern, SheetMatri
 from ..objective.step_problem import StepProblem
 from ..objective.tangent import NormalDirectionSolve, Tangent
 from ..settle.controls import Controls
+from ..settle.step_report import GuardCounts
 from ..solvers.factorisation import LowRankUpdate, Solve, factorise
 from ..solvers.inexact_newton import Product, minimise_inexact_newton
 from ..solvers.objective import AcceptedPoint
@@ -31,9 +31,6 @@ from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper, round_inertia
 
-# Largest penetration of a sheet in a step, as a fraction of the block's size; the step is bisected up to so many times
-# to stay below it.
-_MAX_PENETRATION, _MAX_BISECTIONS = 0.025, 3
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
 # Displacement that nobody sees, as a fraction of the median edge length.
@@ -192,11 +189,10 @@ class SheetStepper(Stepper):
             self._cache_factorisation(key, solve_vectors)
         return self._factorisations[key]
 
-    def initial_bisections(self, state: State, inputs: Inputs, h: float, controls: Controls) -> int:
-        """Return how often a step is bisected at first because something would penetrate a sheet deeply.
-
-        In a single step, the sheet would stretch over the whole displacement before any of it slides off.
-        """
+    def initial_bisections(
+        self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
+    ) -> int:
+        """Return the number of bisections before the first attempt, see DeepSheetContact."""
         if self.system.contact is None or all(one.contact is None for one in inputs):
             return 0
         sheets = {
@@ -205,8 +201,7 @@ class SheetStepper(Stepper):
         if not sheets:
             return 0
         penetration = ContactSolve.create(self.system, state, inputs, h, controls).predicted_penetration(sheets)
-        parts = penetration / (_MAX_PENETRATION * min(sheets.values()))
-        return min(math.ceil(math.log2(parts)), _MAX_BISECTIONS) if parts > 1.0 else 0
+        return self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), counts)
 
     def _scalar_stiffness(self, factors: Array, stiffness_weights: Array | None) -> csr_matrix:
         """Return the scalar stiffness of the free nodes over the first of the factors (b,), (f, f) N/m."""

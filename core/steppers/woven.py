@@ -20,7 +20,8 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import find_weave_term
-from .implicit import Minimiser, Stepper
+from .implicit import Stepper
+from .step_policy import Minimiser
 
 # Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
 _MIN_MULTIFRONTAL_UNKNOWNS = 600
@@ -67,6 +68,7 @@ class WeaveStepper(Stepper):
         return minimise_newton_cg(problem, start, tolerance, self._factorise)
 
     def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the only attempt: its law has no history, and Newton's method is used already."""
         return [(False, self._minimise)]
 
     def has_unknowns(self) -> bool:

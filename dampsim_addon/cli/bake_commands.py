@@ -132,7 +132,7 @@ def _render_pictures(options: argparse.Namespace, baked_objects: list[bpy.types.
 def report_line(entry: dict[str, Any]) -> str:
     """Return the line for a baked object. entry: its entry in the report."""
     keys = f"{format_count(entry['keys'], 'shape key')}, " if entry["keys"] else ""
-    messages = [text for text in (job.fallback_message(entry["helped"]), *entry["touched"]) if text]
+    messages = [text for text in (entry["hard_steps"], *entry["touched"]) if text]
     cost = f"{format_bytes(entry['size'])}, largest error {format_metres(entry['error'])}, {entry['seconds']:.1f} s"
     return "; ".join([f"{entry['target'].lower()}: {keys}{cost}", *messages])
 

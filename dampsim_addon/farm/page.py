@@ -168,8 +168,8 @@ def _file_name(path: str) -> str:
 
 def _object_row(row: FarmRow, entry: Mapping[str, Any]) -> FarmRow:
     remarks = [*row.remarks, *map(printable_text, entry.get("touched", ()))]
-    if entry.get("helped"):
-        remarks.append(f"violent motion; steps computed with a fallback: {entry['helped']}")
+    if entry.get("hard_steps"):
+        remarks.append(printable_text(entry["hard_steps"]))
     return FarmRow(
         row.label, row.folder, "", printable_text(entry.get("name", "")), entry.get("rest"),
         entry.get("dialled_rest"), entry.get("overshoot"), entry.get("dialled_overshoot"), entry.get("error"),

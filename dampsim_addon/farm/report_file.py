@@ -115,10 +115,10 @@ _REPORT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "objects": lambda value: isinstance(value, list),
 }
 _OBJECT_FIELDS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("name", "problem"), _is_text),
+    **dict.fromkeys(("name", "problem", "hard_steps"), _is_text),
     "touched": _is_texts,
     **dict.fromkeys(("first", "last"), _is_frame),
-    **dict.fromkeys(("size", "helped"), _is_count),
+    "size": _is_count,
     "seconds": lambda value: _is_number(value) and value >= 0.0,
     **dict.fromkeys(("rest", "dialled_rest", "overshoot", "dialled_overshoot", "error", "bound"), _is_number_or_none),
 }

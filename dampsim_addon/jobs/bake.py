@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import bpy
 import numpy as np
@@ -21,7 +21,6 @@ from ...core import (
     bake,
     simulation_curve,
 )
-from ...core.base.wording import format_count
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from .. import live
@@ -39,7 +38,7 @@ from ..status.measurements import store_measurements
 from ..status.next_bake import check_resumable
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
-from ..status.shot_messages import report_messages
+from ..status.shot_messages import hard_steps_message, report_messages
 from ..targets import Shot, get_target
 from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps
@@ -56,7 +55,8 @@ class Result:
     error: largest distance of a played vertex from the simulation at any frame, m.
     bound: largest allowed error, m; None for exact targets.
     seconds: duration, s.
-    helped: number of steps of the whole group that used a fallback.
+    guards: frames of the whole group with hard steps, by the guard that decided them.
+    hard_steps: message about them, or ''.
     touched: messages about pieces, contact, stretch, and motion that the simulation did not feel.
     rest, overshoot: measured settle time (frames) and overshoot (fraction of the previous swing) at the end of the
     shot. rest is None if the object does not come to rest.
@@ -74,7 +74,8 @@ class Result:
     error: float = 0.0
     bound: float | None = None
     seconds: float = 0.0
-    helped: int = 0
+    guards: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    hard_steps: str = ""
     touched: tuple[str, ...] = ()
     rest: float | None = None
     dialled_rest: float | None = None
@@ -82,17 +83,6 @@ class Result:
     dialled_overshoot: float | None = None
     settling: str = ""
     problem: str = ""
-
-
-def fallback_message(steps: int) -> str:
-    """Return a warning about the number of steps that used a fallback; '' for zero."""
-    if not steps:
-        return ""
-    pronoun = "it" if steps == 1 else "they"
-    return (
-        f"In {format_count(steps, 'step')} the motion was too violent, so {pronoun} had to be computed again with a "
-        "fallback; if the result looks wrong, slow down the motion that drives or hits the object, or raise Substeps"
-    )
 
 
 def bake_object(
@@ -184,14 +174,14 @@ def _prepare(sampler: GroupSampler, group: Group) -> Generator[Step, None, Simul
 class _SimulatedShot:
     """All frames of a group.
 
-    settings: of each body at the last frame.  fallback_steps: see Result.helped.
+    settings: of each body at the last frame.  guards: see Result.
     reports: contact reports by name of the body.
     """
 
     simulation: Simulation
     cache: FrameCache
     settings: tuple[Settings, ...]
-    fallback_steps: int
+    guards: Mapping[str, tuple[int, ...]]
     reports: dict[str, ShotReport]
 
     @property
@@ -206,19 +196,21 @@ def _simulate(
 
     on_valid: called once all frames in the cache are those of the current inputs.
     """
-    fallback_steps, is_valid = 0, False
+    guards: Mapping[str, tuple[int, ...]] = {}
+    is_valid = False
     # Close the generator before the lock is released, so that nothing is written afterwards.
     with closing(frames) as steps:
         for progress in steps:
             if progress.stage == "Simulating" and not is_valid:
                 on_valid()
                 is_valid = True
-            fallback_steps = max(fallback_steps, progress.fallback_count)
+            # The preparation reports none.
+            guards = progress.guards or guards
             yield Step(progress.done, progress.total, progress.stage)
     cache.take_ownership()
     settings = simulation.scene.sample(float(simulation.scene.last)).settings
     reports = yield from _contact_reports(simulation, cache)
-    return _SimulatedShot(simulation, cache, settings, fallback_steps, reports)
+    return _SimulatedShot(simulation, cache, settings, guards, reports)
 
 
 def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
@@ -241,7 +233,8 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         error=error,
         bound=None if target.exact else shot.bound,
         seconds=elapsed + time.monotonic() - began,
-        helped=simulated.fallback_steps,
+        guards=simulated.guards,
+        hard_steps=hard_steps_message(simulated.guards),
         touched=(
             *piece_messages(core_scene, obj.name),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
@@ -326,7 +319,7 @@ def _store_result(obj: bpy.types.Object, result: Result, simulation: Simulation)
         result.size / 1e6,
         result.seconds,
     )
-    properties.baked_error, properties.baked_helped, properties.exported = result.error, result.helped, ""
+    properties.baked_error, properties.baked_guards, properties.exported = result.error, result.hard_steps, ""
     properties.baked_touched = "\n".join(result.touched)
     properties.baked_part = 100.0 * result.error / core_scene.body(obj.name).surface.size
     if properties.loop and simulation.loop_error:

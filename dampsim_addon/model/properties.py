@@ -316,7 +316,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     baked_error: FloatProperty(options={"HIDDEN"})
     baked_part: FloatProperty(options={"HIDDEN"})
     baked_seconds: FloatProperty(options={"HIDDEN"})
-    baked_helped: IntProperty(options={"HIDDEN"})
+    baked_guards: StringProperty(options={"HIDDEN"})
     baked_touched: StringProperty(options={"HIDDEN"})
     accepted_modifiers: StringProperty(options={"HIDDEN"})
     exported: StringProperty(options={"HIDDEN"})

@@ -1,19 +1,31 @@
-"""Messages about an object in a shot: penetration, stretch and late rest."""
+"""Messages about an object in a shot: hard steps, penetration, stretch and late rest."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 
 import bpy
 
 from ...core import kind_by_name
 from ...core.base.wording import format_count, format_metres, format_percent
 from ...core.measure.report import Penetration, ShotReport
+from ...core.settle.step_report import Verdict
+from ...core.steppers.step_policy import GUARDS
 from ..blender.sampler import frame_rate
 from ..model.properties import read_settings
 
 # Maximum number of penetrations that are listed.
 _MAX_LISTED = 3
+# Maximum number of frames, or of ranges of frames, that are listed.
+_MAX_LISTED_FRAMES = 5
+# Effects of guards on the steps of a frame.
+_EFFECTS = {
+    Verdict.BISECT: "halved",
+    Verdict.RETRY: "retried with calmer motion",
+    Verdict.ACCEPT: "accepted before they converged",
+    Verdict.TRUNCATE: "cut short to keep surfaces apart",
+}
 # Frames by which rest may be later than Settle without a message.
 _SETTLE_TOLERANCE = 1.0
 
@@ -35,6 +47,40 @@ def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.
         count = format_count(math.ceil(frames), "frame")
         found.append(f"Needs at least {count} to come to rest, because it swings on its support")
     return found
+
+
+def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
+    """Return a warning that names the effects of guards and their frames; '' without any.
+
+    guards: frames with hard steps, by guard, see Progress. Guards of other versions are ignored.
+    """
+    frames: dict[str, set[int]] = {}
+    for guard in GUARDS:
+        if guard.name in guards and guard.verdict in _EFFECTS:
+            frames.setdefault(_EFFECTS[guard.verdict], set()).update(guards[guard.name])
+    parts = [f"{effect} {_frames_text(sorted(frames[effect]))}" for effect in _EFFECTS.values() if frames.get(effect)]
+    if not parts:
+        return ""
+    return (
+        f"Steps were {', '.join(parts)}. If the result looks wrong there, slow down the motion that drives or hits the "
+        "object, or raise Substeps"
+    )
+
+
+def _frames_text(frames: list[int]) -> str:
+    """Return the text for sorted frames: 'on frames 3 to 6 and 9'."""
+    ranges: list[list[int]] = []
+    for frame in frames:
+        if ranges and frame == ranges[-1][-1] + 1:
+            ranges[-1].append(frame)
+        else:
+            ranges.append([frame])
+    # A range of two frames is not shorter than the two.
+    pieces = [text for one in ranges for text in ([f"{one[0]} to {one[-1]}"] if len(one) > 2 else map(str, one))]
+    if len(pieces) > _MAX_LISTED_FRAMES:
+        pieces = [*pieces[: _MAX_LISTED_FRAMES - 1], "others"]
+    text = " and ".join([*([", ".join(pieces[:-1])] if pieces[:-1] else []), pieces[-1]])
+    return f"on frame {text}" if len(frames) == 1 else f"on frames {text}"
 
 
 def _penetration_message(number: int, one: Penetration, obj: bpy.types.Object, scene: bpy.types.Scene) -> str:

@@ -173,7 +173,7 @@ def test_cli_bake_saves_file(load: Load, saved: Path, capfd: pytest.CaptureFixtu
     assert (baked["name"], baked["target"], baked["first"], baked["last"]) == ("Wobbler", "POINT_CACHE", 1, 6)
     assert baked["size"] == 32 + 6 * 12 * len(obj.data.vertices)
     assert 0.0 <= baked["error"] < 1e-5
-    assert baked["helped"] == 0
+    assert (baked["guards"], baked["hard_steps"]) == ({}, "")
     # A repeated bake has nothing to simulate. A changed setting starts over with a message.
     assert cli.main(["bake"]) == cli.DONE
     assert "Simulating" not in capfd.readouterr().out

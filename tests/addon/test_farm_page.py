@@ -36,8 +36,8 @@ def write_report(folder: Path, label: str, **facts: Any) -> None:
     problem = facts.pop("problem", "")
     entry = {
         "name": "Tail", "first": 1, "last": 120, "size": 3_200_000, "seconds": 41.0, "error": 0.0002, "bound": 0.001,
-        "rest": 11.8, "dialled_rest": 12.0, "overshoot": 0.31, "dialled_overshoot": 0.3, "helped": 0, "touched": [],
-        "problem": problem, **facts,
+        "rest": 11.8, "dialled_rest": 12.0, "overshoot": 0.31, "dialled_overshoot": 0.3, "touched": [],
+        "hard_steps": "", "problem": problem, **facts,
     }  # fmt: skip
     whole = {"exit_code": 1 if problem else 0, "problem": "", "objects": [entry], "made_from": {"outputs": outputs}}
     (place / "report.json").write_text(json.dumps(whole))
@@ -48,7 +48,7 @@ def gathered(load: Load, tmp_path: Path) -> Path:
     """Return the folder of a farm's page with every kind of result."""
     folder = tmp_path / "A night & <more>"
     write_report(folder, "sh010/settle=12", picture=True)
-    write_report(folder, "sh020/settle=12", rest=19.0, picture=True, helped=3)
+    write_report(folder, "sh020/settle=12", rest=19.0, picture=True, hard_steps="Steps were halved on frame 7.")
     write_report(folder, "sh030/settle=12", rest=None, overshoot=0.9)
     write_report(folder, "sh040/settle=12", dialled_rest=None, rest=None, overshoot=None, dialled_overshoot=None)
     write_report(folder, "sh050/settle=12", problem="Tail: the <pins> are gone & nothing holds it; choose a pin group.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -157,25 +157,55 @@ def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pyt
     def warnings() -> list[str]:
         texts: list[str] = []
         load("dampsim_addon.ui.bake.panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
-        return [text[:10] for text in texts if "violent" in text]
+        return [text for text in texts if text.startswith("Steps were")]
 
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
-    assert (obj.dampsim.baked_helped, warnings()) == (0, [])
-    stepper = load("core.steppers.implicit").Stepper
+    assert (obj.dampsim.baked_guards, warnings()) == ("", [])
+    stepper, policy = load("core.steppers.implicit").Stepper, load("core.steppers.step_policy")
     usual = stepper.step
 
-    def helped(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
+    def report_guards(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
         after, report = usual(one, state, inputs, h, controls, *given)
-        return after, replace(report, fallback_count=int(after.time > 9.0 / 24.0))
+        fired = {policy.FailedAttempts: 1, policy.ChangedContacts: 2} if after.time > 9.0 / 24.0 else {}
+        return after, replace(report, guards=fired)
 
-    monkeypatch.setattr(stepper, "step", helped)
+    monkeypatch.setattr(stepper, "step", report_guards)
     assert bpy.ops.dampsim.bake(restart=True) == {"FINISHED"}
-    assert obj.dampsim.baked_helped == 3
-    assert warnings() == ["In 3 steps"]
+    assert obj.dampsim.baked_guards.startswith("Steps were halved on frames 10 to 12. If the result looks wrong there")
+    assert len(warnings()) == 1
     # A bake that reuses these frames from the cache repeats the report.
     monkeypatch.undo()
-    obj.dampsim.baked_helped = 0
-    assert load("dampsim_addon.api").bake([obj])[0].helped == 3
+    obj.dampsim.baked_guards = ""
+    result = load("dampsim_addon.api").bake([obj])[0]
+    assert result.guards == {"FAILED_ATTEMPTS": (10, 11, 12)}
+    assert result.hard_steps == obj.dampsim.baked_guards
+
+
+@pytest.mark.parametrize(
+    ("guards", "effects"),
+    [
+        ({}, ""),
+        ({"OF_ANOTHER_VERSION": (3,)}, ""),
+        ({"RUNAWAY_STEP": (12,)}, "retried with calmer motion on frame 12"),
+        (
+            {"FAILED_ATTEMPTS": (13, 40), "NEW_INTERSECTIONS": (12, 40), "REMAINING_INTERSECTIONS": (40,)},
+            "halved on frames 12, 13 and 40, cut short to keep surfaces apart on frame 40",
+        ),
+        ({"SLOW_PROGRESS": (2, 4, 5, 6, 9, 11)}, "accepted before they converged on frames 2, 4 to 6, 9 and 11"),
+        ({"TUNNELLED_CONTACTS": range(1, 20, 2)}, "halved on frames 1, 3, 5, 7 and others"),
+    ],
+)
+def test_hard_steps_message(load: Load, guards: dict[str, Iterable[int]], effects: str) -> None:
+    message = load("dampsim_addon.status.shot_messages").hard_steps_message(guards)
+    assert message.partition(". If")[0] == (f"Steps were {effects}" if effects else "")
+
+
+def test_every_hard_guard_has_an_effect(load: Load) -> None:
+    """A frame on which a guard fired is in the message. Refined contacts are part of ordinary steps."""
+    verdict = load("core.settle.step_report").Verdict
+    for guard in load("core.steppers.step_policy").GUARDS:
+        if guard.verdict is not verdict.REFINE_CONTACTS:
+            assert "frame 7" in load("dampsim_addon.status.shot_messages").hard_steps_message({guard.name: (7,)})
 
 
 def advanced_labels(load: Load) -> list[str]:

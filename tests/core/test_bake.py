@@ -25,11 +25,12 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.scene.scene import Scene
-from dampsim.core.settle.controls import StepReport
+from dampsim.core.settle.step_report import StepReport
 from dampsim.core.simulation.bake import Progress, bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.simulation.statics import stiffness_for_sag
 from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.step_policy import ChangedContacts, FailedAttempts, FailedSearch
 from dampsim.core.system.state import State
 from dampsim.core.system.system import assemble_system
 from shapes import box, sphere, with_body
@@ -61,26 +62,31 @@ def file_contents(folder: Path) -> list[bytes]:
     return [path.read_bytes() for path in sorted(folder.iterdir())]
 
 
-def test_fallback_count_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The count of fallback steps goes on where a stopped bake left it."""
+def test_guards_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report of guards goes on where a stopped bake left it. Guards that refine contacts are not in it."""
     # Without overshoot a frame is one step.
     simulation, cache = Simulation(swaying_bar(last=6, bounce=0.0)), FrameCache(tmp_path, "Bar")
     simulation.first_frame()
     usual = Stepper.step
-    helps = iter([(0, 1), (3, 1), (0, 2), (2, 4), (0, 1)])
+    fired = iter(
+        [{ChangedContacts: 2}, {FailedSearch: 3}, {FailedAttempts: 1}, {FailedSearch: 1, FailedAttempts: 2}, {}]
+    )
 
-    def helped(stepper: Stepper, *given: Any) -> tuple[State, StepReport]:
+    def report_guards(stepper: Stepper, *given: Any) -> tuple[State, StepReport]:
         state, report = usual(stepper, *given)
-        how, parts = next(helps)
-        return state, replace(report, fallback_count=how, substeps=parts)
+        return state, replace(report, guards=next(fired))
 
-    monkeypatch.setattr(Stepper, "step", helped)
+    monkeypatch.setattr(Stepper, "step", report_guards)
     running = bake(simulation, cache)
-    assert [next(running).fallback_count for _ in range(4)] == [0, 0, 1, 2]
+    once = {"FAILED_SEARCH": (3,)}
+    twice = once | {"FAILED_ATTEMPTS": (4,)}
+    assert [next(running).guards for _ in range(4)] == [{}, {}, once, twice]
     running.close()
-    sums = [progress.fallback_count for progress in bake(simulation, cache)]
-    assert [cache.read(number).fallback_count for number in cache.frame_numbers()] == [0, 0, 1, 1, 1, 0]
-    assert sums == [0, 0, 1, 2, 3, 3]
+    found = [progress.guards for progress in bake(simulation, cache)]
+    last = {"FAILED_SEARCH": (3, 5), "FAILED_ATTEMPTS": (4, 5)}
+    assert found == [{}, {}, once, twice, last, last]
+    # A frame counts its hard steps, however often a guard fired in each.
+    assert cache.read(5).guards == {"FAILED_SEARCH": 1, "FAILED_ATTEMPTS": 1}
 
 
 def test_pinned_vertices_follow_animation_exactly() -> None:

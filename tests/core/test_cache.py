@@ -55,7 +55,7 @@ def cache(tmp_path: Path) -> FrameCache:
         history = History({"Cape": BlockHistory(terms={"stretched": rng.standard_normal(4)})})
         state = State(number / 24.0, *arrays, history=history)
         shapes = {"Cape": rng.standard_normal((3, 3)), "Tail": rng.standard_normal((2, 3))}
-        made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5, 2))
+        made.append(Frame(number, state, shapes, {"Cape": "a", "Tail": "b"}, 5, {"RUNAWAY_STEP": 2}))
     return made
 
 
@@ -125,7 +125,8 @@ def test_frame_round_trip_is_exact(cache: FrameCache) -> None:
             [state.positions, state.velocities, state.reference], rng.standard_normal((3, 2, 3))
         )
         np.testing.assert_array_equal(state.history.block("Cape").terms["stretched"], rng.standard_normal(4))
-        assert (frame.number, state.time, frame.iterations, frame.fallback_count) == (number, number / 24.0, 5, 2)
+        assert (frame.number, state.time, frame.iterations) == (number, number / 24.0, 5)
+        assert frame.guards == {"RUNAWAY_STEP": 2}
         assert frame.inputs == {"Cape": "a", "Tail": "b"}
         for name, count in (("Cape", 3), ("Tail", 2)):
             shape = rng.standard_normal((count, 3)).astype(np.float32)
@@ -381,12 +382,12 @@ def test_huge_header_is_not_read(cache: FrameCache) -> None:
     assert_header_refused(cache)
 
 
-def test_older_frame_without_fallback_count(cache: FrameCache) -> None:
+def test_older_frame_without_guards(cache: FrameCache) -> None:
     content = frame_file(cache).read_bytes()
     head = frame_head(content)
-    del head["facts"]["helped"]
+    del head["facts"]["guards"]
     frame_file(cache).write_bytes(with_head(content, json.dumps(head).encode()))
-    assert cache.read(NUMBER).fallback_count == 0
+    assert cache.read(NUMBER).guards == {}
 
 
 HUGE, ENDLESS, NAN = 10**18, float("inf"), float("nan")
@@ -409,7 +410,7 @@ FACTS: dict[str, tuple[Any, ...]] = {
     "time": (None, "late", [], {}, 10**400),
     "inputs": (None, 5, [5], "ab"),
     "iterations": (None, "many", [], ENDLESS, NAN),
-    "helped": (None, "many", [], ENDLESS, NAN),
+    "guards": (None, "many", [], {"RUNAWAY_STEP": "many"}, {"RUNAWAY_STEP": NAN}),
 }
 
 

@@ -83,7 +83,7 @@ def variants(facts: dict[str, Any], arrays: dict[str, np.ndarray]) -> Iterator[t
     wrong: dict[str, list[Any]] = {
         "time": [None, "x", float("nan"), 1e308, -5.0, [], 5, True, facts["time"] + 0.1],
         "iterations": [None, "x", -1, 10**400, 10**15, 4.5, True],
-        "helped": ["x", None, 10**30, -1, False],
+        "guards": ["x", None, [], *({"RUNAWAY_STEP": count} for count in ("x", None, 10**30, -1, False))],
         "inputs": [None, [], {"Bar": 5}, {"Bar": ["x"]}],
         "number": ["3", 3.0, True, 4],
     }

@@ -23,7 +23,8 @@ from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Outcome
-from dampsim.core.steppers.implicit import Minimiser, Stepper
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.step_policy import Minimiser
 from dampsim.core.system.inputs import BlockInputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system

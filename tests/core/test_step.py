@@ -23,9 +23,10 @@ from dampsim.core.settle.waveform import settle_law
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.newton import minimise_newton
 from dampsim.core.solvers.objective import Minimum, Outcome, PreconditionedObjective, Tolerance
-from dampsim.core.steppers import implicit as stepping
-from dampsim.core.steppers.implicit import Minimiser, Stepper
+from dampsim.core.steppers import step_policy
+from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.static import solve_static_equilibrium
+from dampsim.core.steppers.step_policy import FailedSearch, Minimiser
 from dampsim.core.system.inputs import BlockInputs, Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System, build_system
@@ -295,7 +296,7 @@ def inaccurate_minimiser(residual: float, monkeypatch: pytest.MonkeyPatch) -> Mi
     def minimiser(problem: PreconditionedObjective, start: np.ndarray, tolerance: Tolerance) -> Minimum:
         return replace(minimise_newton(problem, start, tolerance), outcome=Outcome.ITERATIONS, residual=residual)
 
-    monkeypatch.setattr(stepping, "minimise_newton", minimiser)
+    monkeypatch.setattr(step_policy, "minimise_newton", minimiser)
     return minimiser
 
 
@@ -307,7 +308,7 @@ def test_inaccurate_substeps_are_accepted_last(monkeypatch: pytest.MonkeyPatch) 
     state, report = near.step(start, stationary_pins(system), 1 / 24, dials)
     assert report.outcome is Outcome.CONVERGED
     assert (report.substeps, report.residual) == (16, 0.09)
-    assert report.fallback_count > 0
+    assert report.guards[FailedSearch] > 0
     assert state.is_finite
     assert (state.positions != system.rest).any()
     far = Stepper(system, inaccurate_minimiser(0.11, monkeypatch))
@@ -330,5 +331,5 @@ def test_fallback_step_clears_deformation_history(monkeypatch: pytest.MonkeyPatc
         state = advance(whole, state, stationary_pins(system), 1 / 24, dials)
     assert system.deformation_history(state) is not None
     after, report = helped.step(state, stationary_pins(system), 1 / 24, dials)
-    assert report.fallback_count == 1
+    assert report.guards == {FailedSearch: 1}
     assert system.deformation_history(after) is None

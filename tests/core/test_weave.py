@@ -24,8 +24,9 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.link import Anchor, Link, LinkPoint
 from dampsim.core.scene.scene import Scene
-from dampsim.core.settle.controls import Controls, StepReport, YarnDials
+from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw, DeformationLaw, TauKappaLaw
+from dampsim.core.settle.step_report import StepReport
 from dampsim.core.simulation.bake import bake
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.static import relax_dynamically

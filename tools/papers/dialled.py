@@ -27,12 +27,12 @@ _DIALS = {"settle": 12.0, "bounce": 50.0, "touch_together": True, "start_settled
 
 @dataclass(frozen=True)
 class Shown:
-    """A scene and its frames.  h: step length, s.  helped: number of fallback steps."""
+    """A scene and its frames.  h: step length, s.  hard_frames: number of frames with hard steps."""
 
     scene: Scene
     frames: Sequence[Frame]
     h: float
-    helped: int
+    hard_frames: int
 
     @property
     def deepest(self) -> float:
@@ -111,4 +111,4 @@ def _seen(bodies: list[Body], links: list[Link], falling: dict[str, float], seco
     frames = [run.frame]
     for number in range(2, made.last + 1):
         frames.append(run.advance(simulation.sample_frame(number, run.substep_count)))
-    return Shown(made, frames, 1.0 / (FPS * run.substep_count), sum(frame.fallback_count for frame in frames))
+    return Shown(made, frames, 1.0 / (FPS * run.substep_count), sum(bool(frame.guards) for frame in frames))

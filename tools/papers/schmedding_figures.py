@@ -194,7 +194,7 @@ def _touched(scene: SchmeddingScene) -> float:
 def _under_dials(one: Shown) -> str:
     return (
         f"\nThe last row is the scene as DampSim simulates it, with its own meshes and contact, Settle 12 and Bounce 50%, in steps of {1e3 * one.h:.1f} ms.\n"
-        f"{one.helped} of its {round((len(one.frames) - 1) / (one.h * dialled.FPS))} steps needed a fallback. The deepest penetration at any frame is {1e3 * one.deepest:.2f} mm.\n"
+        f"{one.hard_frames} of its {len(one.frames) - 1} frames had hard steps. The deepest penetration at any frame is {1e3 * one.deepest:.2f} mm.\n"
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...base.arrays import Array
-from ...settle.controls import Controls, StepReport
+from ...settle.controls import Controls
+from ...settle.step_report import StepReport
 from ...solvers.objective import Outcome
 from ...system.inputs import Inputs
 from ...system.state import State

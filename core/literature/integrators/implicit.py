@@ -10,7 +10,8 @@ from dataclasses import replace
 import numpy as np
 
 from ...base.arrays import Array
-from ...settle.controls import Controls, StepReport
+from ...settle.controls import Controls
+from ...settle.step_report import StepReport
 from ...solvers.displacement_criterion import max_norm
 from ...solvers.objective import Outcome
 from ...steppers.implicit import Stepper

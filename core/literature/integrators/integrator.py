@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ...base.arrays import Array
-from ...settle.controls import Controls, StepReport
+from ...settle.controls import Controls
+from ...settle.step_report import StepReport
 from ...steppers.implicit import Stepper
 from ...system.inputs import BlockInputs, Inputs
 from ...system.state import State

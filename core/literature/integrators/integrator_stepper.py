@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from ...settle.controls import Controls, StepReport
+from ...settle.controls import Controls
+from ...settle.step_report import StepReport
 from ...solvers.lbfgs import minimise_lbfgs
 from ...solvers.newton import take_newton_step
-from ...steppers.implicit import Minimiser, Stepper
+from ...steppers.implicit import Stepper
+from ...steppers.step_policy import Minimiser
 from ...system.inputs import Inputs
 from ...system.state import State
 from ...system.system import System

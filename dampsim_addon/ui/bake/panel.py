@@ -7,7 +7,6 @@ from bpy.types import Context, Panel, UILayout
 
 from ....core.base.wording import format_bytes, format_count, format_small
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
-from ...jobs.bake import fallback_message
 from ...model.cache_status import known_status
 from ...model.groups import group_of
 from ...model.objects import active_simulated, is_job_running
@@ -65,7 +64,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             size = bake_size_text(group.baked_keys, group.baked_size)
             error = f"largest error {format_small(group.baked_part)}% ({format_length(group.baked_error, scene)})"
             draw_wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
-            draw_wrapped(layout, fallback_message(group.baked_helped), "INFO", context)
+            draw_wrapped(layout, group.baked_guards, "INFO", context)
             for line in group.baked_touched.splitlines():
                 draw_wrapped(layout, line, "INFO", context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")

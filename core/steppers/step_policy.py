@@ -1,0 +1,251 @@
+"""Policy of hard steps: which guard decides what if the minimisation of a step fails, runs away or hardly converges.
+
+A step is tried as a whole first. Its guards may retry it with fallback coefficients and by Newton's method, bisect it
+again and again, and accept or truncate its shortest parts (docs/decisions/0042-decide-hard-steps-by-named-guards.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..base.arrays import Array, take_rows
+from ..contact_response.contact_guards import (
+    ChangedContacts,
+    ContactGuards,
+    DeepContacts,
+    NewIntersections,
+    RemainingIntersections,
+    TunnelledContacts,
+)
+from ..settle.controls import Controls
+from ..settle.step_report import Guard, GuardCounts, Verdict
+from ..solvers.displacement_criterion import max_norm
+from ..solvers.newton import minimise_newton
+from ..solvers.objective import Minimum, Outcome, Tolerance
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.system import System
+
+Minimiser = Callable[[Any, Array, Tolerance], Minimum]
+"""Function that minimises the objectives of its stepper, which are of the kind that it needs."""
+
+# Number of bisections of a failed step before a rough result is accepted or the failure is reported.
+_MAX_BISECTIONS = 4
+# Largest residual, relative to the first error estimate, that is accepted in the shortest parts.
+_ACCEPTABLE_RESIDUAL = 0.1
+# Largest speed relative to the surrounding speeds: landings reach 0.9, snap-through reaches hundreds.
+_MAX_SPEED_RATIO = 1.0
+# Largest predicted penetration of a sheet in a step, as a fraction of the block's size, and largest number of the
+# bisections that keep it below.
+_MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
+
+
+@dataclass(frozen=True)
+class DeepSheetContact(Guard):
+    """Bisect a step in advance if something would penetrate a sheet deeply (physics, section 7).
+
+    In a single step, the sheet would stretch over the whole displacement before any of it slides off.
+
+    max_penetration: as a fraction of the size of the smallest sheet.
+    """
+
+    name: ClassVar[str] = "DEEP_SHEET_CONTACT"
+    verdict: ClassVar[Verdict] = Verdict.BISECT
+    max_penetration: float = _MAX_PENETRATION
+
+    def bisections(self, penetration: float, size: float, counts: GuardCounts) -> int:
+        """Return the number of bisections for a predicted penetration in m into sheets of a size in m."""
+        parts = penetration / (self.max_penetration * size)
+        return min(math.ceil(math.log2(parts)), _MAX_SHEET_BISECTIONS) if self.fires(parts > 1.0, counts) else 0
+
+
+@dataclass(frozen=True)
+class FailedSearch(Guard):
+    """Retry a step whose search failed: with fallback coefficients, then by Newton's method (physics, section 2).
+
+    Contacts that have not converged are no failed search: only a shorter step finds others.
+    """
+
+    name: ClassVar[str] = "FAILED_SEARCH"
+    verdict: ClassVar[Verdict] = Verdict.RETRY
+
+
+@dataclass(frozen=True)
+class RunawayStep(Guard):
+    """Retry a step in contact in which a node becomes faster than everything around it (physics, section 7).
+
+    The elastic force of the history is a dead load. Where contacts crush a body until it snaps through, the minimum is
+    a body length away, however short the step is. Fallback coefficients have no history.
+
+    max_speed_ratio: largest speed relative to the surrounding speeds.
+    """
+
+    name: ClassVar[str] = "RUNAWAY_STEP"
+    verdict: ClassVar[Verdict] = Verdict.RETRY
+    max_speed_ratio: float = _MAX_SPEED_RATIO
+
+    def is_runaway(
+        self, system: System, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array
+    ) -> bool:
+        """Return whether a step of h s from the state to velocities (n, 3) m/s is a runaway step."""
+        max_speeds = [max_norm(take_rows(velocities, region.free)) for region in system.regions]
+        swing_speeds = []
+        for region, law in zip(system.regions, controls.laws, strict=True):
+            size = float(np.ptp(take_rows(system.rest, region.free), axis=0).max(initial=0.0))
+            coefficients = law.coefficients(h)
+            # Speed of a swing with the region's size as amplitude, w = sqrt(lambda_1 / reference_inertia_ratio).
+            squared_frequency = coefficients.first_mode_stiffness_ratio / (
+                h * coefficients.inertia_time * coefficients.reference_inertia_ratio
+            )
+            swing_speeds.append(size * float(np.sqrt(np.max(squared_frequency))))
+
+        def exceeds_limit(reference_speed: float) -> bool:
+            return any(
+                fast > self.max_speed_ratio * (reference_speed + swing)
+                for fast, swing in zip(max_speeds, swing_speeds, strict=True)
+            )
+
+        surrounding_speed = max_norm(state.velocities)
+        # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
+        return exceeds_limit(surrounding_speed) and exceeds_limit(
+            max(surrounding_speed, _max_kinematic_displacement(inputs) / h)
+            + h * max_norm(_external_accelerations(system, inputs))
+        )
+
+
+@dataclass(frozen=True)
+class FailedAttempts(Guard):
+    """Bisect a step if all attempts of a part failed or gave numbers that are not finite (physics, section 1).
+
+    A shorter step is easier: its inertia dominates.
+    """
+
+    name: ClassVar[str] = "FAILED_ATTEMPTS"
+    verdict: ClassVar[Verdict] = Verdict.BISECT
+
+
+@dataclass(frozen=True)
+class UnresolvedContacts(Guard):
+    """Accept the shortest parts of a step although their contacts have not converged (decision 0017).
+
+    Remaining intersections are truncated.
+    """
+
+    name: ClassVar[str] = "UNRESOLVED_CONTACTS"
+    verdict: ClassVar[Verdict] = Verdict.ACCEPT
+
+
+@dataclass(frozen=True)
+class SlowProgress(Guard):
+    """Accept the shortest parts of a step although their search ran out of iterations (physics, section 1).
+
+    Crushed bodies may creep towards their minimum for hundreds of iterations. The potential is below its initial value,
+    so the motion stays bounded.
+
+    max_residual: relative to the first error estimate.
+    """
+
+    name: ClassVar[str] = "SLOW_PROGRESS"
+    verdict: ClassVar[Verdict] = Verdict.ACCEPT
+    max_residual: float = _ACCEPTABLE_RESIDUAL
+
+
+# All guards, in the order in which they judge a step.
+GUARDS: tuple[type[Guard], ...] = (
+    DeepSheetContact,
+    ChangedContacts,
+    DeepContacts,
+    TunnelledContacts,
+    NewIntersections,
+    FailedSearch,
+    RunawayStep,
+    UnresolvedContacts,
+    SlowProgress,
+    FailedAttempts,
+    RemainingIntersections,
+)
+
+
+@dataclass(frozen=True)
+class StepPolicy:
+    """Guards of a stepper, and the decisions that they make together.
+
+    max_bisections: number of bisections of a step; the shortest parts are those of the last one.
+    """
+
+    deep_sheet_contact: DeepSheetContact = DeepSheetContact()
+    contacts: ContactGuards = field(default_factory=ContactGuards)
+    failed_search: FailedSearch = FailedSearch()
+    runaway_step: RunawayStep = RunawayStep()
+    unresolved_contacts: UnresolvedContacts = UnresolvedContacts()
+    slow_progress: SlowProgress = SlowProgress()
+    failed_attempts: FailedAttempts = FailedAttempts()
+    max_bisections: int = _MAX_BISECTIONS
+
+    def without(self, guard: type[Guard]) -> StepPolicy:
+        """Return the policy with one kind of guard switched off."""
+        contacts = replace(self.contacts, **_switched_off(self.contacts, guard))
+        return replace(self, contacts=contacts, **_switched_off(self, guard))
+
+    def attempts(self, minimiser: Minimiser, controls: Controls) -> list[tuple[bool, Minimiser]]:
+        """Return the attempts in order: whether to use fallback coefficients, and the minimiser of each."""
+        attempts = [(False, minimiser)]
+        has_history = any(law.is_waveform for law in controls.laws)
+        if has_history:
+            attempts.append((True, minimiser))
+        if minimiser is not minimise_newton:
+            attempts.append((has_history, minimise_newton))
+        return attempts
+
+    def judge_attempt(self, minimum: Minimum, is_runaway: bool, counts: GuardCounts) -> Verdict:
+        """Return whether to retry an attempt that is not the last one."""
+        has_failed = minimum.outcome not in (Outcome.CONVERGED, Outcome.CONTACT_SET)
+        if self.failed_search.fires(has_failed, counts) or self.runaway_step.fires(is_runaway, counts):
+            return Verdict.RETRY
+        return Verdict.ACCEPT
+
+    def judge_part(self, minimum: Minimum, is_shortest: bool, counts: GuardCounts) -> Verdict:
+        """Return whether to accept the last attempt of a part of a step, or to bisect the step."""
+        outcome = minimum.outcome
+        if outcome is Outcome.CONVERGED:
+            return Verdict.ACCEPT
+        is_close = outcome is Outcome.ITERATIONS and minimum.residual <= self.slow_progress.max_residual
+        if is_shortest and (
+            self.unresolved_contacts.fires(outcome is Outcome.CONTACT_SET, counts)
+            or self.slow_progress.fires(is_close, counts)
+        ):
+            return Verdict.ACCEPT
+        return Verdict.BISECT
+
+    def may_bisect(self, outcome: Outcome, counts: GuardCounts) -> bool:
+        """Return whether a step that ended with this outcome is bisected. The guards of contacts count themselves."""
+        return outcome is Outcome.CONTACT_SET or self.failed_attempts.fires(True, counts)
+
+
+def _switched_off(guards: StepPolicy | ContactGuards, kind: type[Guard]) -> dict[str, Any]:
+    """Return the fields with guards of a kind, switched off."""
+    values = {one.name: getattr(guards, one.name) for one in fields(guards)}
+    return {name: replace(value, is_enabled=False) for name, value in values.items() if isinstance(value, kind)}
+
+
+def _max_kinematic_displacement(inputs: Inputs) -> float:
+    """Return the largest displacement of animated points in the step, m."""
+    displacements = []
+    for block_inputs in inputs:
+        displacements.append(block_inputs.end - block_inputs.start)
+        if block_inputs.contact is not None:
+            displacements += [
+                span.end - span.start
+                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
+            ]
+    return max(map(max_norm, displacements))
+
+
+def _external_accelerations(system: System, inputs: Inputs) -> Array:
+    """Return the external accelerations of all nodes, (n, 3) m/s^2, or (1, 3) if they are uniform."""
+    return np.atleast_2d(system.acceleration(inputs, np.arange(len(system.rest))))

@@ -1,0 +1,277 @@
+"""Guards of hard steps: each is switched off in turn, which shows its effect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from test_cloth_contact import cloth
+from test_step import DOWN, controls, stationary_pins
+
+from animated import AnimatedCollider
+from builders import scene, static_body
+from dampsim.core.contact.intersections import INVISIBLE_DEPTH
+from dampsim.core.literature.papers.compare import bar
+from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.step_report import Guard, StepReport, Verdict
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.solvers.lbfgs import minimise_lbfgs
+from dampsim.core.solvers.objective import Minimum, Outcome
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.step_policy import (
+    GUARDS,
+    ChangedContacts,
+    DeepContacts,
+    DeepSheetContact,
+    FailedAttempts,
+    FailedSearch,
+    NewIntersections,
+    RemainingIntersections,
+    RunawayStep,
+    SlowProgress,
+    StepPolicy,
+    TunnelledContacts,
+    UnresolvedContacts,
+)
+from dampsim.core.system.state import State
+from random_pairs import icosphere
+from shapes import box
+from supports import block, plane
+
+SIZE = 0.2
+
+
+class HardStep:
+    """The hardest step of a scene, which can be repeated with guards switched off."""
+
+    def __init__(self, made: Scene, speed: float = 0.0) -> None:
+        """speed: m/s, of all bodies downwards at first."""
+        self.simulation, steps = Simulation(made), []
+        run = SimulationRun(self.simulation, self.simulation.first_frame(), self.simulation.sample_frame(1))
+        state = run.frame.state
+        run.frame = replace(run.frame, state=replace(state, velocities=state.velocities - [0.0, 0.0, speed]))
+        self.stepper = self.simulation.statics.steppers[0]
+        usual = self.stepper.step
+
+        def record(*given: Any) -> tuple[State, StepReport]:
+            found = usual(*given)
+            steps.append((given, found[1]))
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(self.stepper, "step", record)
+            for number in range(2, made.last + 1):
+                run.advance(self.simulation.sample_frame(number, run.substep_count))
+        self._arguments = max(steps, key=lambda step: sum(step[1].guards.values()))[0]
+
+    def without(self, *guards: type[Guard]) -> tuple[State, StepReport]:
+        """Repeat the step without some guards."""
+        with switched_off(self.stepper, *guards):
+            return self.stepper.step(*self._arguments)
+
+    def depth(self, state: State) -> float:
+        """Return the depth of the surface below z = 0, over its size."""
+        (body,) = self.simulation.scene.bodies
+        surface = self.simulation.assembly.models[0].skin(state.positions, body.surface.vertices)
+        return -float(surface[:, 2].min()) / SIZE
+
+
+@contextmanager
+def switched_off(stepper: Stepper, *guards: type[Guard]) -> Iterator[None]:
+    usual = stepper.policy
+    for guard in guards:
+        stepper.policy = stepper.policy.without(guard)
+    try:
+        yield
+    finally:
+        stepper.policy = usual
+
+
+def soft_block(stiffness: float, resolution: int) -> Scene:
+    """Return a block that falls on a plane within two frames, if it starts fast."""
+    body = block(low=(-0.1, -0.1, 0.05), stiffness=stiffness, resolution=resolution, touch_together=True, size=SIZE)
+    return scene(body, last=2, colliders=(plane(),))
+
+
+def moving_ball(path: Callable[[float], list[float]], radius: float) -> AnimatedCollider:
+    ball = icosphere(0)
+
+    def motion(frame: float) -> np.ndarray:
+        return radius * ball.vertices + np.array(path(frame))
+
+    return AnimatedCollider("Ball", motion(1.0), ball.triangles, motion=motion)
+
+
+def box_hit_by_ball(speed: float, start: float, last: int) -> Scene:
+    """Return a box that floats in the path of a ball. speed: m per frame.  start: m, along x."""
+    shape = box((0.4, 0.4, 0.4))
+    points = shape.vertices - shape.vertices.min(axis=0) + [-0.2, -0.2, 0.0]
+    body = static_body(replace(shape, vertices=points), stiffness=200.0, settle=24.0, bounce=20.0, resolution=60)
+    ball = moving_ball(lambda frame: [start + speed * (frame - 1.0), 0.01, 0.2], 0.1)
+    return scene(body, last=last, gravity=np.zeros(3), colliders=(ball,))
+
+
+# Each guard has a name of its own, for frame files, and can be switched off.
+
+
+def test_guards_have_unique_names() -> None:
+    names = [guard.name for guard in GUARDS]
+    assert len({*names}) == len(names) == len({*GUARDS})
+    assert all(guard.__doc__ for guard in GUARDS)
+    for guard in GUARDS:
+        policy = StepPolicy().without(guard)
+        guards = [*vars(policy).values(), *vars(policy.contacts).values()]
+        assert [type(one) for one in guards if isinstance(one, Guard) and not one.is_enabled] == [guard]
+
+
+# Guards of failed searches, with minimisers that fail on purpose.
+
+
+def hanging_bar_step(minimiser: Any, *guards: type[Guard], bounce: float = 0.3) -> tuple[State, StepReport]:
+    """Make the first step of a hanging bar with a minimiser, without some guards."""
+    system = bar((2, 1, 1), gravity=DOWN)
+    stepper, start = Stepper(system, minimiser), State.at_rest(system.rest)
+    with switched_off(stepper, *guards):
+        return stepper.step(start, stationary_pins(system), 1 / 24, controls(system, 0.5, bounce))
+
+
+def test_failed_search_is_retried() -> None:
+    def fail(problem: Any, *given: Any) -> Minimum:
+        found = minimise_lbfgs(problem, *given)
+        return found if problem._use_fallback_coefficients else replace(found, outcome=Outcome.LINE_SEARCH)
+
+    _, report = hanging_bar_step(fail)
+    assert (report.outcome, report.guards, report.substeps) == (Outcome.CONVERGED, {FailedSearch: 1}, 1)
+    # Without a retry, even the shortest parts fail.
+    _, report = hanging_bar_step(fail, FailedSearch)
+    assert (report.outcome, report.guards, report.substeps) == (Outcome.LINE_SEARCH, {FailedAttempts: 4}, 16)
+
+
+def failing_above(step_length: float, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a minimiser that fails in longer steps, in s. Newton's method fails likewise."""
+
+    def fail(problem: Any, *given: Any) -> Minimum:
+        found = minimise_lbfgs(problem, *given)
+        return replace(found, outcome=Outcome.LINE_SEARCH) if problem._h > step_length else found
+
+    monkeypatch.setattr("dampsim.core.steppers.step_policy.minimise_newton", fail)
+    return fail
+
+
+def test_failed_attempts_are_bisected(monkeypatch: pytest.MonkeyPatch) -> None:
+    fail = failing_above(0.011, monkeypatch)
+    state, report = hanging_bar_step(fail)
+    assert (report.outcome, report.substeps, report.guards[FailedAttempts]) == (Outcome.CONVERGED, 4, 2)
+    assert state.positions[:, 2].min() < 0.0
+    state, report = hanging_bar_step(fail, FailedAttempts)
+    assert (report.outcome, report.substeps) == (Outcome.LINE_SEARCH, 1)
+    assert state.time == 0.0
+
+
+@pytest.mark.parametrize("residual", [0.09, 0.11])
+def test_slow_progress_is_accepted_last(residual: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    def creep(*given: Any) -> Minimum:
+        return replace(minimise_lbfgs(*given), outcome=Outcome.ITERATIONS, residual=residual)
+
+    monkeypatch.setattr("dampsim.core.steppers.step_policy.minimise_newton", creep)
+    is_accepted = residual < 0.1
+    _, report = hanging_bar_step(creep)
+    assert report.outcome is (Outcome.CONVERGED if is_accepted else Outcome.ITERATIONS)
+    assert (report.substeps, report.guards.get(SlowProgress, 0)) == (16, 16 * is_accepted)
+    _, report = hanging_bar_step(creep, SlowProgress)
+    assert (report.outcome, report.guards.get(SlowProgress, 0)) == (Outcome.ITERATIONS, 0)
+
+
+# Guards of contacts.
+
+
+@pytest.fixture(scope="module")
+def soft_impact() -> HardStep:
+    """Return the step in which a soft block hits a plane at 30 m/s."""
+    return HardStep(soft_block(20.0, 50), 30.0)
+
+
+def test_deep_contacts_are_stiffened(soft_impact: HardStep) -> None:
+    _, report = soft_impact.without()
+    assert (report.guards, report.substeps) == ({DeepContacts: 1}, 1)
+    _, report = soft_impact.without(DeepContacts)
+    assert report.substeps == 16
+    assert RemainingIntersections in report.guards
+
+
+def test_new_intersections_are_bisected(soft_impact: HardStep) -> None:
+    state, report = soft_impact.without(DeepContacts)
+    assert report.guards[NewIntersections] > 0
+    assert soft_impact.depth(state) <= INVISIBLE_DEPTH
+    state, report = soft_impact.without(DeepContacts, NewIntersections)
+    assert report.substeps == 1
+    assert soft_impact.depth(state) > 2.0 * INVISIBLE_DEPTH
+
+
+def test_remaining_intersections_are_truncated(soft_impact: HardStep) -> None:
+    state, _ = soft_impact.without(DeepContacts)
+    assert soft_impact.depth(state) <= INVISIBLE_DEPTH
+    state, _ = soft_impact.without(DeepContacts, RemainingIntersections)
+    assert soft_impact.depth(state) > 10.0 * INVISIBLE_DEPTH
+
+
+def test_unresolved_contacts_are_accepted_last(soft_impact: HardStep) -> None:
+    _, report = soft_impact.without(DeepContacts)
+    assert (report.outcome, report.guards[UnresolvedContacts]) == (Outcome.CONVERGED, 2)
+    _, report = soft_impact.without(DeepContacts, UnresolvedContacts)
+    assert report.outcome is Outcome.CONTACT_SET
+
+
+def test_changed_contacts_are_detected_again() -> None:
+    """A ball that passes through a box within a frame touches other triangles than predicted."""
+    hit = HardStep(box_hit_by_ball(1.2, -1.5, 3))
+    _, report = hit.without()
+    assert (report.guards[ChangedContacts], report.substeps) == (3, 1)
+    _, report = hit.without(ChangedContacts)
+    assert report.substeps == 16
+    assert UnresolvedContacts in report.guards
+
+
+@pytest.mark.slow
+def test_tunnelled_contacts_are_bisected() -> None:
+    hit = HardStep(box_hit_by_ball(0.5, -1.0, 4))
+    _, report = hit.without()
+    assert (report.guards[TunnelledContacts], report.substeps) == (1, 2)
+    # The exact test, where it applies, would find the intersection too.
+    _, report = hit.without(NewIntersections)
+    assert (report.guards[TunnelledContacts], report.substeps) == (1, 2)
+    _, report = hit.without(NewIntersections, TunnelledContacts)
+    assert report.substeps == 1
+
+
+@pytest.mark.slow
+def test_runaway_step_is_retried() -> None:
+    """A block that an impact crushes would snap through and leave faster than it came."""
+    impact = HardStep(soft_block(20.0, 60), 40.0)
+    state, report = impact.without()
+    assert report.guards[RunawayStep] == 1
+    assert np.abs(state.velocities).max() < 4.0
+    state, _ = impact.without(RunawayStep)
+    assert np.abs(state.velocities).max() > 40.0
+
+
+@pytest.mark.slow
+def test_deep_sheet_contact_is_bisected_first() -> None:
+    """A fast ball hits cloth: the whole step would fail, so it is not tried."""
+    ball = moving_ball(lambda frame: [0.01, 0.02, 0.3 * (frame - 1.0)], 0.1)
+    hit = HardStep(scene(cloth(5, 0.2), last=3, gravity=np.zeros(3), colliders=(ball,)))
+    _, report = hit.without()
+    assert (report.guards[DeepSheetContact], report.substeps) == (1, 4)
+    assert TunnelledContacts not in report.guards
+    _, report = hit.without(DeepSheetContact)
+    assert report.guards[TunnelledContacts] > 0
+
+
+def test_only_hard_guards_are_reported() -> None:
+    report = StepReport(Outcome.CONVERGED, 1, 1, 1, 0.0, {ChangedContacts: 2, DeepContacts: 1, RunawayStep: 3})
+    assert report.hard_guards == ["RUNAWAY_STEP"]
+    assert {guard.verdict for guard in GUARDS} == {*Verdict}
