@@ -30,8 +30,6 @@ from events import (
 )
 
 FRAMES = 12
-# Horizontal position of the second button in a row, in parts of the sidebar's width.
-CLEAR = 0.7
 # Pixels from the lower edge of Bake to the header of Links.
 HEADER = 152
 # Region with the bridge next to the panel, in pixels from the window's upper left corner.
@@ -138,7 +136,7 @@ def bridge() -> Iterator[float]:
     assert box.dampsim.baked
     yield 1.5
     shot("12_group_baked")
-    yield from click("clear()", CLEAR)
+    yield from click("clear()")
     yield from wait_until(lambda: not wire.dampsim.baked and not box.dampsim.baked, 5, "Clear All by a click")
     assert wire.data.shape_keys is None
     assert box.data.shape_keys is None

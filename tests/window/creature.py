@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from events import (
     SHOTS,
     addon_module,
+    call_menu_entry,
     click,
     panel_picture,
     picture,
@@ -31,8 +32,6 @@ from events import (
 FRAMES, RESOLUTION = 40, 5000
 # Frames and Settle long enough that work lasts several redraws on any machine before ESC stops it.
 LONG_SHOT, LONG_SETTLE = 400, 150.0
-# Horizontal positions of the buttons in a row, in parts of the sidebar's width.
-RESUME, CLEAR = 0.3, 0.7
 # Turns of the wheel from the top of the panel to the settle curve.
 TURNS = 12
 # Region of the camera frame in the window, in pixels.
@@ -169,7 +168,7 @@ def play() -> Iterator[float]:
     assert 0 < kept < LONG_SHOT, f"{kept} frames kept"
     assert creature.data.shape_keys is None
 
-    yield from click("bake(resume=True)", RESUME)
+    yield from click("bake()")
     yield from wait_until(lambda: progress().object_name == "Creature", 10, "Resume to start by a click")
     gaps = RedrawRecorder()
     yield from wait_until(lambda: not progress().object_name, 180, "the bake to end")
@@ -193,14 +192,14 @@ def play() -> Iterator[float]:
     yield 1.0
     shot("5_baked")
     panel_picture("bake", 700)
-    yield from click("bake(rebake=True, frame=20)")
+    yield from call_menu_entry("bake", rebake=True, frame=20)
     yield from wait_until(lambda: progress().object_name == "Creature", 10, "Re-bake to start by a click")
     yield from wait_until(lambda: not progress().object_name, 180, "the bake to end")
     for frame in played:
         assert frame.state.positions.tobytes() == cache.read(frame.number).state.positions.tobytes()
     yield 1.0
 
-    yield from click("clear()", CLEAR)
+    yield from click("clear()")
     yield from wait_until(lambda: creature.data.shape_keys is None, 10, "Clear by a click")
     scene.frame_end = FRAMES
     area.spaces.active.shading.type = "MATERIAL"

@@ -97,6 +97,14 @@ def click(command: str, across: float = 0.5) -> Iterator[float]:
     shell("xdotool", "click", "1")
 
 
+def call_menu_entry(operator: str, **options: Any) -> Iterator[float]:
+    """Run an operator as an entry of a menu beside a button does."""
+    window, area, region = sidebar()
+    with bpy.context.temp_override(window=window, area=area, region=region):
+        getattr(bpy.ops.dampsim, operator)("INVOKE_DEFAULT", **options)
+    yield 0.1
+
+
 def point(place: tuple[float, float]) -> None:
     """Move the pointer to (part of the sidebar's width, pixels from its top)."""
     window, _, region = sidebar()

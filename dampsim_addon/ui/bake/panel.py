@@ -81,7 +81,8 @@ def _draw_buttons(layout: UILayout, context: Context, frames_done: int, frame_co
     row.scale_y = 1.4
     icon = "PLAY" if upcoming.action is BakeAction.RESUME else "RENDER_ANIMATION"
     button = row.operator(DAMPSIM_OT_bake.bl_idname, text=bake_label(objects, scene), icon=icon)
-    button.which = "SELECTED" if len(objects) > 1 else "ACTIVE"
+    if len(objects) > 1:
+        button.which = "SELECTED"
     row.menu(DAMPSIM_MT_bake.__name__, text="", icon="DOWNARROW_HLT")
     # A bake always covers all objects of a simulation group.
     text = "Clear All" if len(group_of(obj).members) > 1 else DAMPSIM_OT_clear.bl_label
