@@ -129,7 +129,7 @@ def bridge() -> Iterator[float]:
     yield from wait_until(lambda: not bpy.context.screen.is_animation_playing, 5, "ESC to stop the playback")
 
     yield 1.0
-    yield from click("bake()")
+    yield from click("bake(which='SELECTED')")
     yield from wait_until(lambda: progress().object_name == "Cube, Wire", 10, "Bake to start by a click")
     yield from wait_until(lambda: not progress().object_name, 60, "the bake to end")
     assert wire.dampsim.baked

@@ -19,6 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import scenes
 from events import (
     SHOTS,
+    call_menu_entry,
     clear_scene,
     click,
     picture,
@@ -43,6 +44,8 @@ MIN_MOTION, MAX_LAG = 0.01, 0.6
 MAX_SEAM_GAP, MAX_EDGE_CHANGE = 1e-3, 0.2
 # Region with the middle of the viewport and the panel, in pixels from the window's upper left corner.
 VIEW = (424, 84, 890, 640)
+# The entry of the menu Gradient that pins the top.
+PIN_TOP = "pin_gradient"
 
 
 @dataclass(frozen=True)
@@ -56,15 +59,15 @@ class FirstSession:
 
 
 MINUTES = (
-    FirstSession("suzanne", scenes.suzanne, ("add()", "pin_gradient()")),
+    FirstSession("suzanne", scenes.suzanne, ("add()", PIN_TOP)),
     FirstSession("belly", scenes.belly, ("add()",)),
     FirstSession("tail", scenes.tail, ("add()",)),
     # Apply Mirror, then bake to a file, because Subdivision is above Armature.
     FirstSession("half_head", scenes.half_head, ("add()", 'mend(check="keys"', 'mend(check="shown"')),
     FirstSession("shirt", scenes.shirt, ("add()", "pin()")),
-    FirstSession("linked", lambda scene: scenes.linked_jelly(scene, SHOTS), ("local_add()", "pin_gradient()")),
-    FirstSession("text", scenes.text, ("convert_add()", "pin_gradient()")),
-    FirstSession("curve", scenes.curve, ("convert_add()", "pin_gradient()")),
+    FirstSession("linked", lambda scene: scenes.linked_jelly(scene, SHOTS), ("local_add()", PIN_TOP)),
+    FirstSession("text", scenes.text, ("convert_add()", PIN_TOP)),
+    FirstSession("curve", scenes.curve, ("convert_add()", PIN_TOP)),
     FirstSession("ear", scenes.ear, ("add()",)),
     FirstSession("big_belly", lambda scene: scenes.belly(scene, 3.0, "Big Belly"), ("add()",)),
 )
@@ -92,7 +95,7 @@ def play_minute(one: FirstSession) -> Iterator[float]:
     shot(f"first_{one.name}_0")
     spent = 0.0
     for number, command in enumerate(one.clicks):
-        yield from click(command)
+        yield from call_menu_entry(PIN_TOP, begin="TOP") if command == PIN_TOP else click(command)
         began = time.monotonic()
         yield 0.01
         yield from wait_until(lambda: bpy.context.object and bpy.context.object.dampsim.enabled, 20, command)

@@ -10,7 +10,7 @@ import bpy
 
 sys.path.insert(0, str(Path(__file__).parent))
 import scenes
-from events import SHOTS, addon_module, click, point_at_viewport, run, shell, shot, sidebar, wait_until
+from events import SHOTS, addon_module, call_menu_entry, click, point_at_viewport, run, shell, shot, sidebar, wait_until
 from truncated_labels import find_truncations, grab_grey
 
 # Difference from the default width of the sidebar, pixels.
@@ -110,7 +110,7 @@ def labels() -> Iterator[float]:
     yield from click("add()")
     yield 0.5
     yield from check_labels("nothing_holds_it")
-    yield from click("pin_gradient()")
+    yield from call_menu_entry("pin_gradient", begin="TOP")
     yield 0.5
     yield from check_labels("pinned")
     long.dampsim.stiffness_by = "MODULUS"
