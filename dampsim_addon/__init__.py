@@ -21,7 +21,7 @@ from .session import Dispatcher
 from .status import bake_changes, pieces
 from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
-from .ui.bake import issue_list
+from .ui.bake import influence_operators, issue_list
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
 from .ui.contact import operators as contact_operators
@@ -49,8 +49,8 @@ MODULES = (
     DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, setup_operators,
     add_operators, curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators,
     plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators,
-    group_operators, link_operators, link_panel, contact_operators, issue_list, presets,
-    idle_resimulation, panels, overlay, cli,
+    group_operators, link_operators, link_panel, contact_operators, influence_operators, issue_list,
+    presets, idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 
 

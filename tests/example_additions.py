@@ -166,6 +166,7 @@ import numpy as np
 from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name
 from . import keys
+from .bake_tracks import animate_keys
 from .target import Cost, Shot
 
 
@@ -184,7 +185,7 @@ class Increments(keys.KeyTarget):
         for number, more in zip(shot.numbers, changes, strict=True):
             key = keys.add_key(obj, frame_name(number), basis + more)
             curves[keys.value_path(key)] = [(number - 1.0, 0.0), (float(number), 1.0)][int(number == first) :]
-        keys.animate_keys(obj, curves)
+        animate_keys(obj, curves)
         return keys.key_cost(len(basis), len(shot.numbers))
 '''
 

@@ -193,15 +193,24 @@ def _cycle_end(context: StartContext, first_sample: SceneSample) -> int:
     """Return the frame at which the animation repeats the first frame: the last frame or the one after it."""
     scene = context.scene
     for number in (scene.last, scene.last + 1):
-        if number > scene.first:
-            sample = context.sample_frame(number).samples[-1]
-            is_same_pose = [
-                float(np.abs(a.vertices - b.vertices).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
-                for a, b, body in zip(sample.bodies, first_sample.bodies, scene.bodies, strict=True)
-            ]
-            if all(is_same_pose):
-                return number
+        if number > scene.first and _is_same_pose(scene, context.sample_frame(number).samples[-1], first_sample):
+            return number
     raise SceneError(
         f"{scene.name}: neither frame {scene.last} nor the one after it has the pose of frame "
         f"{scene.first}. Make the animation a cycle, or switch off Loop."
+    )
+
+
+def loop_end(scene: Scene) -> int | None:
+    """Return the frame at which a loop starts again: the last frame, or the one after it; None without a loop."""
+    if not scene.is_loop:
+        return None
+    ends_in_first_pose = _is_same_pose(scene, scene.sample(float(scene.last)), scene.sample(float(scene.first)))
+    return scene.last if ends_in_first_pose and scene.last > scene.first else scene.last + 1
+
+
+def _is_same_pose(scene: Scene, sample: SceneSample, other: SceneSample) -> bool:
+    return all(
+        float(np.abs(a.vertices - b.vertices).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
+        for a, b, body in zip(sample.bodies, other.bodies, scene.bodies, strict=True)
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import bpy
 
-from .dampsim_names import is_dampsim_fcurve, is_tagged_action
+from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action
 
 
 def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
@@ -18,12 +18,11 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     for action in (action for action in actions if action is not None):
         has_bake_curves = is_tagged_action(action)
         for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
-            # The panel calls this on rigs with thousands of F-curves, so unmarked actions are not filtered.
-            yield from (
-                (c for c in bag.fcurves if not is_dampsim_fcurve(action, c.data_path))
-                if has_bake_curves
-                else bag.fcurves
-            )
+            for curve in bag.fcurves:
+                if not (has_bake_curves and is_dampsim_fcurve(action, curve.data_path)) and not is_output_path(
+                    curve.data_path
+                ):
+                    yield curve
 
 
 def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:

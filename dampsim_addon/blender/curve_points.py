@@ -54,6 +54,9 @@ def _thin_copy(curve: bpy.types.Curve) -> Iterator[tuple[bpy.types.Object, bpy.t
         for point in spline.bezier_points:
             point.handle_left_type = point.handle_right_type = "FREE"
     obj = bpy.data.objects.new(data.name, data)
+    if data.shape_keys is not None:
+        # A bake's keys would override the points.
+        obj.shape_key_clear()
     try:
         yield obj, data
     finally:

@@ -23,6 +23,7 @@ from ...core import (
 )
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
+from ...core.simulation.start import loop_end
 from .. import live
 from ..blender.modifiers import unfelt_modifiers
 from ..blender.sampler import GroupSampler, Sampler
@@ -221,7 +222,8 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
     began = time.monotonic()
     obj, core_scene, target = sampler.obj, simulated.simulation.scene, get_target(sampler.obj.dampsim.target)
     folder, size = target_folder(obj), core_scene.body(obj.name).surface.size
-    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, error_bound(sampler.scene, obj, size))
+    bound = error_bound(sampler.scene, obj, size)
+    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, bound, loop_end(core_scene))
     cost, error = yield from write_bake(shot, target)
     result = Result(
         name=obj.name,

@@ -12,6 +12,7 @@ from ...core.geometry.mesh.affine import transform_points
 from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
 from ..blender.dampsim_names import BASIS, frame_name, is_dampsim_name
 from ..targets import Shot, keys
+from ..targets.bake_tracks import animate_keys
 from ..work.steps import Step
 
 
@@ -49,24 +50,26 @@ def bake_following_curve(shot: Shot) -> Generator[Step]:
     curve = following_curve(obj)
     if curve is None:
         return
-    clear_following_curve(obj)
     line, point_offsets = _checked_line(obj, curve), fit_control_points(curve.data)
-    curve.shape_key_add(name=BASIS, from_mix=False).interpolation = "KEY_LINEAR"
+    keys.remove_baked_keys(curve)
+    if curve.data.shape_keys is None:
+        curve.shape_key_add(name=BASIS, from_mix=False)
+    curve.data.shape_keys.reference_key.interpolation = "KEY_LINEAR"
     shape_keys = []
-    for done, number in enumerate(shot.numbers, 1):
-        shot.sampler.set_frame(number)
-        world = shot.cache.read_shape(number, obj.name)
+    for done, number in enumerate(shot.key_numbers, 1):
+        # A loop ends with its first shape.
+        shot.sampler.set_frame(shot.numbers[(done - 1) % len(shot.numbers)])
+        world = shot.cache.read_shape(shot.numbers[(done - 1) % len(shot.numbers)], obj.name)
         local = transform_points(np.linalg.inv(shot.sampler.matrix()), np.asarray(world, dtype=float))
         key = curve.shape_key_add(name=frame_name(number), from_mix=False)
         key.interpolation = "KEY_LINEAR"
         set_control_points(key, point_offsets(local - line.points))
         shape_keys.append(key)
-        yield Step(done, len(shot.numbers), "Baking the curve")
+        yield Step(done, len(shot.key_numbers), "Baking the curve")
     block = curve.data.shape_keys
     block.use_relative = False
-    keys.animate_keys(
-        curve, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, shape_keys, strict=True)]}
-    )
+    times = [(number, key.frame) for number, key in zip(shot.key_numbers, shape_keys, strict=True)]
+    animate_keys(curve, {"eval_time": times}, shot.cycle_end is not None)
 
 
 def clear_following_curve(obj: bpy.types.Object) -> None:

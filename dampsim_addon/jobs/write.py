@@ -12,6 +12,8 @@ from ...core import SceneError
 from ...core.base.wording import format_metres
 from ..blender.dampsim_names import is_tagged_action
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
+from ..targets.bake_tracks import play_bake_alone
+from ..targets.influence import keep_user_settings, read_influence, write_influence
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
 
@@ -54,16 +56,20 @@ def _write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple
         if kind.exact
         else requested_bound
     )
-    is_written, error = False, 0.0
+    is_written, error, influence = False, 0.0, read_influence(obj)
     try:
         for _ in range(1 if kind.exact else _ATTEMPTS):
             compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
             obj.dampsim.baked, is_written = previous_target, True
-            cost = kind.write(shot, compressed)
-            error = yield from counted_steps(max_error(shot), total, "Measuring")
+            with keep_user_settings(obj):
+                cost = kind.write(shot, compressed)
+                with play_bake_alone(obj.data.shape_keys):
+                    error = yield from counted_steps(max_error(shot), total, "Measuring")
             if error <= limit:
                 for storage in other_storages:
                     clear_storage(obj, storage)
+                if previous_target:
+                    write_influence(obj, influence)
                 return cost, error
             shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
         distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)

@@ -49,6 +49,7 @@ def display_vertices(obj: bpy.types.Object, local: Array, draft: bool = False) -
     place_modifier(obj, modifier)
     if modifier.filepath != str(file):
         modifier.filepath = str(file)
+    modifier.factor = obj.dampsim.influence
     # The modifier is evaluated, and reads the file, at each frame change.
     modifier.show_viewport = modifier.show_render = True
 

@@ -22,6 +22,7 @@ from bpy.types import Collection, Object, PropertyGroup, WindowManager
 from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy
 from ...core.geometry.mesh.affine import transform_points
 from ..targets import TARGETS, HasTarget
+from ..targets.influence import influence_at, set_influence
 from . import default_settings
 from .cache_status import refresh_status
 from .contact_properties import ContactProperties
@@ -113,6 +114,21 @@ VARIANT_DIALS = ("settle", "bounce", "follow_through", "stiffness_by", "stiffnes
 def _on_cache_folder_changed(group: PropertyGroup, context: object) -> None:
     """Refresh the cache status after a change of the cache folder."""
     refresh_status(group.id_data)
+
+
+def _read_influence(group: PropertyGroup) -> float:
+    """Return the influence of the object's bake at the current frame, or that of its next bake."""
+    found = influence_at(group.id_data, _current_frame())
+    return group.unbaked_influence if found is None else found
+
+
+def _write_influence(group: PropertyGroup, value: float) -> None:
+    group.unbaked_influence = value
+    set_influence(group.id_data, value, _current_frame())
+
+
+def _current_frame() -> float:
+    return float(bpy.context.scene.frame_current_final)
 
 
 def _on_enabled_changed(group: PropertyGroup, context: object) -> None:
@@ -300,6 +316,13 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         precision=3,
         options=set(),
     )
+    influence: FloatProperty(
+        name="Influence",
+        description="Blend the bake and Live between the animation without the simulation (0) and the simulation (1)",
+        default=1.0, min=0.0, max=1.0, subtype="FACTOR", options=set(),
+        get=_read_influence, set=_write_influence,
+    )  # fmt: skip
+    unbaked_influence: FloatProperty(options={"HIDDEN"}, default=1.0)
     cache_folder: StringProperty(
         name="Cache",
         description="Choose the folder for simulated frames. If empty, use DampSim's folder in your user files",

@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 
 from ..blender.animation import user_fcurves
-from ..blender.dampsim_names import is_dampsim_name
+from ..blender.dampsim_names import is_dampsim_name, is_tagged_action
 from ..blender.edge_attributes import marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
@@ -146,8 +146,10 @@ def _digest_motion(
             keyed_paths.add(driver.data_path)
             add_digest(f"drivers of {name}", (driver.data_path, driver.driver.expression, targets))
         for track in data.nla_tracks if data is not None else ():
-            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in track.strips]
-            if not any(is_dampsim_name(one) for one in (track.name, *(s.name for s in track.strips))):
+            # Strips of the bake are an output.
+            user_strips = [s for s in track.strips if s.action is None or not is_tagged_action(s.action)]
+            strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in user_strips]
+            if strips or not (len(track.strips) or is_dampsim_name(track.name)):
                 add_digest(f"NLA tracks of {name}", (track.mute, strips))
     # The transform of a rigid body is a result of its simulation at one frame.
     if source.rigid_body is None:

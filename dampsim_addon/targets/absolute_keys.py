@@ -10,6 +10,7 @@ from ...core import SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name, is_dampsim_name
 from . import keys
+from .bake_tracks import animate_keys
 from .target import Cost, Shot
 
 
@@ -33,15 +34,16 @@ class AbsoluteKeys(keys.KeyTarget):
         obj = shot.sampler.obj
         basis = keys.prepare_basis(obj)
         new_keys = []
-        for number, move in zip(shot.numbers, compressed, strict=True):
-            key = keys.add_key(obj, frame_name(number), basis + move)
+        numbers = shot.key_numbers
+        for place, number in enumerate(numbers):
+            # A loop ends with its first shape.
+            key = keys.add_key(obj, frame_name(number), basis + compressed[place % len(shot.numbers)])
             key.interpolation = "KEY_LINEAR"
             new_keys.append(key)
         block = obj.data.shape_keys
         block.reference_key.interpolation = "KEY_LINEAR"
         block.use_relative = False
         # Read the positions that Blender has assigned to the keys; rounding makes them slightly uneven.
-        keys.animate_keys(
-            obj, {"eval_time": [(number, key.frame) for number, key in zip(shot.numbers, new_keys, strict=True)]}
-        )
-        return keys.key_cost(len(basis), len(shot.numbers))
+        times = [(number, key.frame) for number, key in zip(numbers, new_keys, strict=True)]
+        animate_keys(obj, {"eval_time": times}, shot.cycle_end is not None)
+        return keys.key_cost(len(basis), len(numbers))

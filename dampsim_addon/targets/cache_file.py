@@ -17,6 +17,7 @@ from ...core import CacheError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
 from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_dampsim_name
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
+from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
@@ -179,6 +180,7 @@ class FileTarget(Target):
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
         remove_cache_modifiers(obj)
+        remove_factor_curve(obj)
 
     @classmethod
     def remove_files(cls, folder: Path) -> None:

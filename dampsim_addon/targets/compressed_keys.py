@@ -12,6 +12,7 @@ from ...core.frames.compression import CompressedMotion, compress_motion
 from ..blender.dampsim_names import OFFSET, shape_name
 from ..work.background_thread import run_in_thread
 from . import keys
+from .bake_tracks import animate_keys
 from .target import Cost, Shot
 
 
@@ -38,15 +39,18 @@ class CompressedKeys(keys.KeyTarget):
         offset = keys.add_key(obj, OFFSET, basis + compressed.offset)
         offset.value = 1.0
         new_keys = [keys.add_key(obj, shape_name(k), basis + shape) for k, shape in enumerate(compressed.shapes, 1)]
-        keys.animate_keys(
+        numbers = shot.key_numbers
+        weights = compressed.weights[np.arange(len(numbers)) % len(shot.numbers)]
+        animate_keys(
             obj,
             {
                 # The offset is keyed too, because FBX treats keys without animation as zero.
-                keys.value_path(offset): [(number, 1.0) for number in shot.numbers],
+                keys.value_path(offset): [(number, 1.0) for number in numbers],
                 **{
-                    keys.value_path(key): zip(shot.numbers, values, strict=True)
-                    for key, values in zip(new_keys, compressed.weights.T, strict=True)
+                    keys.value_path(key): zip(numbers, values, strict=True)
+                    for key, values in zip(new_keys, weights.T, strict=True)
                 },
             },
+            shot.cycle_end is not None,
         )
         return keys.key_cost(len(basis), 1 + len(new_keys))

@@ -7,6 +7,7 @@ from typing import ClassVar
 from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import frame_name
 from . import keys
+from .bake_tracks import animate_keys
 from .target import Cost, Shot
 
 
@@ -21,12 +22,15 @@ class FrameKeys(keys.KeyTarget):
     def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:
         obj = shot.sampler.obj
         basis = keys.prepare_basis(obj)
-        first, last = shot.numbers[0], shot.numbers[-1]
+        first, last = shot.numbers[0], shot.key_numbers[-1]
         curves = {}
         for number, move in zip(shot.numbers, compressed, strict=True):
             key = keys.add_key(obj, frame_name(number), basis + move)
             points = [(number - 1.0, 0.0), (float(number), 1.0), (number + 1.0, 0.0)]
             # The first and last shape hold outside the frame range.
             curves[keys.value_path(key)] = points[int(number == first) : 3 - int(number == last)]
-        keys.animate_keys(obj, curves)
+            if number == first and last > shot.numbers[-1]:
+                # A loop ends with its first shape.
+                curves[keys.value_path(key)] += [(last - 1.0, 0.0), (float(last), 1.0)]
+        animate_keys(obj, curves, shot.cycle_end is not None)
         return keys.key_cost(len(basis), len(shot.numbers))

@@ -1,8 +1,8 @@
-"""Base class and helpers of targets that create shape keys: checks, animation of the keys, and their removal."""
+"""Base class and helpers of targets that create shape keys: checks, creation of the keys, and their removal."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,17 +11,9 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from ..blender.dampsim_names import (
-    BAKE_TRACK,
-    BASIS,
-    PREFIX,
-    is_dampsim_fcurve,
-    is_dampsim_name,
-    is_tagged_action,
-    tag_action,
-    untag_action,
-)
+from ..blender.dampsim_names import BASIS, is_dampsim_name
 from ..blender.modifiers import simulated_topology_modifiers
+from .bake_tracks import remove_bake_animation
 from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
 from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
 
@@ -59,6 +51,8 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
             f"{obj.name}: a solo NLA track of its shape keys would mute the bake; switch its star off or "
             "bake to PC2 Cache."
         )
+    if data.use_tweak_mode:
+        raise SceneError(f"{obj.name}: an NLA strip of its shape keys is being edited; leave Tweak Mode with Tab.")
 
 
 def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
@@ -95,8 +89,11 @@ def _user_count(mesh: bpy.types.Mesh) -> int:
 
 
 def prepare_basis(obj: bpy.types.Object) -> Array:
-    """Remove the previous bake, create a basis key if needed, and return the basis (v, 3)."""
-    clear_keys(obj)
+    """Remove the keys of the previous bake, create a basis key if needed, and return the basis (v, 3).
+
+    The animation of the previous bake stays, for animate_keys() to rewrite.
+    """
+    remove_baked_keys(obj)
     if obj.data.shape_keys is None:
         # By this name of the basis, clear_keys() recognises that the mesh had no keys before.
         obj.shape_key_add(name=BASIS, from_mix=False)
@@ -118,88 +115,33 @@ def value_path(key: bpy.types.ShapeKey) -> str:
     return f'key_blocks["{bpy.utils.escape_identifier(key.name)}"].value'
 
 
-def animate_keys(obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]]) -> None:
-    """Create an action from the points (frame, value) of its F-curves, by data path.
-
-    The action goes to an NLA track above the user's tracks, so that its keyframes do not clutter the timeline.
-    """
-    keys = obj.data.shape_keys
-    action = bpy.data.actions.new(f"{PREFIX}{obj.name}")
-    tag_action(action)
-    slot = action.slots.new(id_type="KEY", name=keys.name)
-    strip = action.layers.new("Bake").strips.new(type="KEYFRAME")
-    fcurves = strip.channelbag(slot, ensure=True).fcurves
-    # Interpolate linearly: with constant interpolation, subframes would repeat frames.
-    linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
-    first, last = np.inf, -np.inf
-    for path, values in curves.items():
-        flat = np.array(list(values), dtype=np.float32)
-        curve = fcurves.new(path)
-        curve.keyframe_points.add(len(flat))
-        curve.keyframe_points.foreach_set("co", flat.ravel())
-        curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
-        curve.update()
-        first, last = min(first, flat[0, 0]), max(last, flat[-1, 0])
-    data = keys.animation_data or keys.animation_data_create()
-    track = data.nla_tracks.new()
-    track.name = BAKE_TRACK
-    nla_strip = track.strips.new(action.name, int(first), action)
-    nla_strip.action_slot = slot
-    nla_strip.extrapolation = "HOLD"
-
-
 def clear_keys(obj: bpy.types.Object) -> None:
     """Remove the bake's keys and their animation."""
     keys = obj.data.shape_keys
     if keys is None or not can_edit_before_modifiers(obj):
         return
-    index = int(obj.active_shape_key_index or 0)
-    _remove_animation(keys)
-    ours = [key for key in keys.key_blocks if is_dampsim_name(key.name)]
-    if len(ours) == len(keys.key_blocks):
+    remove_bake_animation(keys)
+    if all(is_dampsim_name(key.name) for key in keys.key_blocks):
         obj.shape_key_clear()
         return
-    if is_dampsim_name(keys.reference_key.name):
-        # Keys that the user added after the bake need a basis.
+    remove_baked_keys(obj)
+
+
+def remove_baked_keys(obj: bpy.types.Object) -> None:
+    """Remove the bake's keys, but not the basis. Keys that the user added after the bake give it their usual name."""
+    keys = obj.data.shape_keys
+    if keys is None:
+        return
+    index = int(obj.active_shape_key_index or 0)
+    ours = [key for key in keys.key_blocks if is_dampsim_name(key.name)]
+    if keys.reference_key in ours:
+        if len(ours) < len(keys.key_blocks):
+            keys.reference_key.name = "Basis"
         ours.remove(keys.reference_key)
-        keys.reference_key.name = "Basis"
         keys.use_relative = True
     for key in ours:
         obj.shape_key_remove(key)
     obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
-
-
-def _remove_animation(keys: bpy.types.Key) -> None:
-    data = keys.animation_data
-    if data is None:
-        return
-    for track in list(data.nla_tracks):
-        actions = {strip.action for strip in track.strips if strip.action is not None}
-        if is_dampsim_name(track.name) and all(is_tagged_action(action) for action in actions):
-            data.nla_tracks.remove(track)
-            for action in actions:
-                _remove_unused_action(action)
-    action = data.action
-    if action is not None and is_tagged_action(action):
-        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-        if all(is_dampsim_fcurve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
-            data.action = None
-            _remove_unused_action(action)
-        else:
-            # The user has added keyframes to the action, so keep it without our curves.
-            for bag in bags:
-                for curve in [curve for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]:
-                    bag.fcurves.remove(curve)
-            untag_action(action)
-            action.name = f"{keys.name}Action"
-    if data.action is None and not data.nla_tracks and not data.drivers:
-        keys.animation_data_clear()
-
-
-def _remove_unused_action(action: bpy.types.Action) -> None:
-    # A duplicate of the object may use it too.
-    if action.users == 0:
-        bpy.data.actions.remove(action)
 
 
 class KeyTarget(Target):

@@ -34,6 +34,7 @@ class Shot:
 
     sampler: entered as a context.  cache: contains the frames in numbers.  folder: folder of the target's files.
     bound: largest allowed error in world space, m; exact targets ignore it.
+    cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
 
     sampler: Sampler
@@ -41,6 +42,13 @@ class Shot:
     numbers: list[int]
     folder: Path
     bound: float
+    cycle_end: int | None = None
+
+    @property
+    def key_numbers(self) -> list[int]:
+        """Frames at which a bake has keys: numbers, and the frame after them where a loop starts again."""
+        is_open = self.cycle_end is not None and self.cycle_end > self.numbers[-1]
+        return [*self.numbers, self.numbers[-1] + 1] if is_open else self.numbers
 
     @property
     def vertices(self) -> int:

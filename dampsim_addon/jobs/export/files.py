@@ -9,6 +9,7 @@ import bpy
 
 from ....core import SceneError
 from ...targets import get_target
+from ...targets.bake_tracks import cycle_end
 from ...work.steps import Step
 from .check import compare_export, object_motions
 from .fbx import FBX
@@ -52,8 +53,11 @@ def export_objects(
         raise SceneError(
             f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
+    frame_before, end_before = (scene.frame_current, scene.frame_subframe), scene.frame_end
+    if any(cycle_end(obj.data.shape_keys) == end_before + 1 for obj in objects):
+        # The clip of a loop ends with its first shape.
+        scene.frame_end += 1
     numbers = list(range(scene.frame_start, scene.frame_end + 1))
-    frame_before = (scene.frame_current, scene.frame_subframe)
     results: list[ExportResult] = []
     try:
         with disable_topology_modifiers(objects):
@@ -67,5 +71,6 @@ def export_objects(
                 yield Step(0, 1, f"Reading {form.label}")
                 results += yield from compare_export(scene, form, path, objects, sources, numbers)
     finally:
+        scene.frame_end = end_before
         scene.frame_set(frame_before[0], subframe=frame_before[1])
     return results

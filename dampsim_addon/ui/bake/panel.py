@@ -14,8 +14,11 @@ from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
 from ...targets import TARGETS, find_target
+from ...targets.bake_tracks import bake_strips, has_base_track
+from ...targets.influence import has_influence
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
+from .influence_operators import DAMPSIM_OT_key_influence
 from .issue_list import draw_issues
 from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_export, baked_objects
 
@@ -67,8 +70,21 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_wrapped(layout, group.baked_guards, "INFO", context)
             for line in group.baked_touched.splitlines():
                 draw_wrapped(layout, line, "INFO", context)
+            _draw_influence(layout, obj, context)
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
+
+
+def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    if not has_influence(obj):
+        return
+    row = layout.row(align=True)
+    draw_property(row, obj.dampsim, "influence", "Influence", context)
+    row.operator(DAMPSIM_OT_key_influence.bl_idname, text="", icon="KEY_HLT")
+    keys = obj.data.shape_keys
+    if keys is not None and bake_strips(keys.animation_data) and not has_base_track(keys.animation_data):
+        draw_wrapped(layout, "Influence and muting show wrong shapes until the next bake adds a base track", "ERROR",
+            context)  # fmt: skip
 
 
 def _draw_buttons(layout: UILayout, context: Context, frames_done: int, frame_count: int) -> None:

@@ -1,0 +1,308 @@
+"""NLA tracks of a bake to shape keys: a strip that plays it, above a base strip in which all of its keys are zero.
+
+Blender blends a strip towards the strips beneath it. Influence, fades and muting are exact because of the base strip;
+without one, the keys would keep their last values. A re-bake rewrites the action in place, so that every edit of the
+strips survives (docs/decisions/0048-blend-bakes-from-a-base-track.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ...core import Array
+from ..blender.dampsim_names import (
+    BAKE_TRACK,
+    BASE_TRACK,
+    PREFIX,
+    is_base_action,
+    is_dampsim_fcurve,
+    is_dampsim_name,
+    is_tagged_action,
+    tag_action,
+    untag_action,
+)
+
+
+def bake_strips(data: bpy.types.AnimData | None) -> list[Any]:
+    """Return the strips that play the bake, from the lowest track up, also those inside meta strips."""
+    strips = [strip for track in data.nla_tracks for strip in _all_strips(track)] if data is not None else []
+    return [strip for strip in strips if _plays(strip, is_base=False)]
+
+
+def _all_strips(parent: Any) -> Iterator[Any]:
+    for strip in parent.strips:
+        yield strip
+        yield from _all_strips(strip)
+
+
+def _plays(strip: Any, is_base: bool) -> bool:
+    return strip.action is not None and is_tagged_action(strip.action) and is_base_action(strip.action) == is_base
+
+
+def has_base_track(data: bpy.types.AnimData | None) -> bool:
+    """Return whether an audible base track lies beneath all strips of the bake."""
+    tracks = list(data.nla_tracks) if data is not None else []
+    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False) for s in _all_strips(track))), 0)
+    return any(
+        _plays(strip, True) and not track.mute and not strip.mute
+        for track in tracks[:lowest]
+        for strip in _all_strips(track)
+    )
+
+
+def cycle_end(keys: bpy.types.Key | None) -> int | None:
+    """Return the frame at which the bake of a loop starts again; None without one."""
+    strips = bake_strips(keys.animation_data) if keys is not None else []
+    return round(strips[0].action.frame_range[1]) if strips and strips[0].action.use_cyclic else None
+
+
+def animate_keys(
+    obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]], is_cyclic: bool = False
+) -> None:
+    """Write the points (frame, value) of F-curves, by data path, to the action of the bake.
+
+    The first bake creates its tracks above the user's tracks, so that its keyframes do not clutter the timeline. Later
+    ones rewrite the actions of all its strips.  is_cyclic: whether the last points repeat the first ones.
+    """
+    keys = obj.data.shape_keys
+    data = keys.animation_data or keys.animation_data_create()
+    points = {path: np.array(list(values), dtype=np.float32) for path, values in curves.items()}
+    first = min((float(flat[0, 0]) for flat in points.values()), default=0.0)
+    last = max((float(flat[-1, 0]) for flat in points.values()), default=0.0)
+    strips = bake_strips(data)
+    if strips:
+        _rewrite_strips(data, strips, points, (first, last), is_cyclic)
+        base = _empty_base_track(data)
+    else:
+        base, track = data.nla_tracks.new(), data.nla_tracks.new()
+        track.name = BAKE_TRACK
+        action = _new_action(f"{PREFIX}{obj.name}", keys.name)
+        _write_curves(action, action.slots[0], points, (first, last), is_cyclic)
+        _add_strip(track, action, first)
+    _fill_base(obj, base, points, first)
+
+
+def _new_action(name: str, slot_name: str, is_base: bool = False) -> bpy.types.Action:
+    action = bpy.data.actions.new(name)
+    tag_action(action, is_base)
+    action.slots.new(id_type="KEY", name=slot_name)
+    return action
+
+
+def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float) -> Any:
+    strip = track.strips.new(action.name, int(first), action)
+    strip.action_slot = action.slots[0]
+    strip.extrapolation = "HOLD"
+    return strip
+
+
+def _write_curves(
+    action: bpy.types.Action, slot: Any, points: Mapping[str, Array], span: tuple[float, float], is_cyclic: bool
+) -> None:
+    """Replace the bake's F-curves in a slot of an action."""
+    layer = action.layers[0] if len(action.layers) else action.layers.new("Bake")
+    strip = layer.strips[0] if len(layer.strips) else layer.strips.new(type="KEYFRAME")
+    fcurves = strip.channelbag(slot, ensure=True).fcurves
+    for curve in [curve for curve in fcurves if is_dampsim_fcurve(action, curve.data_path)]:
+        fcurves.remove(curve)
+    # Interpolate linearly: with constant interpolation, subframes would repeat frames.
+    linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
+    for path, flat in points.items():
+        curve = fcurves.new(path)
+        curve.keyframe_points.add(len(flat))
+        curve.keyframe_points.foreach_set("co", flat.ravel())
+        curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
+        curve.update()
+    action.use_frame_range, action.use_cyclic = is_cyclic, is_cyclic
+    if is_cyclic:
+        action.frame_start, action.frame_end = span
+
+
+def _rewrite_strips(
+    data: bpy.types.AnimData,
+    strips: list[Any],
+    points: Mapping[str, Array],
+    span: tuple[float, float],
+    is_cyclic: bool,
+) -> None:
+    """Rewrite the actions of the strips and keep all settings of the strips."""
+    for action in {strip.action for strip in strips}:
+        users = [strip for strip in strips if strip.action == action]
+        slot, previous = users[0].action_slot, _curve_span(action)
+        own = action
+        if action.users - int(action.use_fake_user) > len(users) + int(data.action == action):
+            # A duplicate of the object plays it too.
+            own = action.copy()
+        if slot is None or slot.identifier not in own.slots:
+            slot = own.slots[0] if len(own.slots) else own.slots.new(id_type="KEY", name="Bake")
+        _write_curves(own, own.slots[slot.identifier], points, span, is_cyclic)
+        for strip in users:
+            strip.action = own
+            strip.action_slot = own.slots[slot.identifier]
+            _move_strip(strip, previous, span)
+
+
+def _curve_span(action: bpy.types.Action) -> tuple[float, float]:
+    """Return the first and last frame of the bake's F-curves."""
+    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+    ranges = [curve.range() for bag in bags for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]
+    return (min(one[0] for one in ranges), max(one[1] for one in ranges)) if ranges else (0.0, 0.0)
+
+
+def _move_strip(strip: Any, previous: tuple[float, float], span: tuple[float, float]) -> None:
+    """Let a strip cover the new frames of the bake, at the same place in time. Ends that the user cut stay cut."""
+    first, last = strip.action_frame_start, strip.action_frame_end
+    new_first = span[0] if abs(first - previous[0]) < 0.5 else min(max(first, span[0]), span[1])
+    new_last = max(span[1] if abs(last - previous[1]) < 0.5 else min(max(last, span[0]), span[1]), new_first + 1.0)
+    if (new_first, new_last) == (first, last):
+        return
+    start = strip.frame_start + (new_first - first) * (0.0 if strip.use_reverse else strip.scale)
+    end = start + (new_last - new_first) * strip.scale * strip.repeat
+    kept = {name: getattr(strip, name) for name in ("scale", "repeat", "blend_in", "blend_out")}
+    strip.action_frame_start, strip.action_frame_end = new_first, new_last
+    # Set the end first where the strip moves forwards, as Blender does not let the start pass it.
+    for name, value in (("frame_end", end), ("frame_start", start), ("frame_end", end)):
+        setattr(strip, name, value)
+    for name, value in kept.items():
+        if getattr(strip, name) != value:
+            setattr(strip, name, value)
+
+
+def _empty_base_track(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
+    """Return an empty track beneath all strips of the bake: its base track, or a new one."""
+    found = None
+    is_beneath = True
+    for track in list(data.nla_tracks):
+        is_beneath &= not any(_plays(strip, is_base=False) for strip in _all_strips(track))
+        base_strips = [strip for strip in track.strips if _plays(strip, is_base=True)]
+        for strip in base_strips:
+            action = strip.action
+            track.strips.remove(strip)
+            remove_unused_action(action)
+        if base_strips and not len(track.strips):
+            if is_beneath and found is None:
+                found = track
+            else:
+                data.nla_tracks.remove(track)
+    return found or _new_track_beneath(data)
+
+
+def _fill_base(obj: bpy.types.Object, track: bpy.types.NlaTrack, points: Mapping[str, Array], first: float) -> None:
+    """Add a strip to an empty track in which all keys of the bake are zero at all frames."""
+    track.name, track.mute = BASE_TRACK, False
+    action = _new_action(f"{PREFIX}{obj.name} Base", obj.data.shape_keys.name, is_base=True)
+    zero = {path: np.array([[first, 0.0]], dtype=np.float32) for path in points}
+    _write_curves(action, action.slots[0], zero, (first, first), False)
+    _add_strip(track, action, first)
+
+
+def _new_track_beneath(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
+    """Return a new, empty track directly beneath the lowest strip of the bake."""
+    tracks = list(data.nla_tracks)
+    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False) for s in _all_strips(track)))
+    if lowest:
+        return data.nla_tracks.new(prev=tracks[lowest - 1])
+    # Blender cannot insert a track at the bottom, so the contents of the lowest one move up.
+    bottom, track = tracks[0], data.nla_tracks.new(prev=tracks[0])
+    name, is_muted = bottom.name, bottom.mute
+    for strip in list(bottom.strips):
+        if strip.type == "CLIP" and strip.action is not None:
+            _copy_strip(strip, track)
+        bottom.strips.remove(strip)
+    bottom.name = BASE_TRACK
+    track.name, track.mute = name, is_muted
+    return track if not len(track.strips) else bottom
+
+
+def _copy_strip(source: Any, track: bpy.types.NlaTrack) -> None:
+    """Copy a strip with its influence and time curves to another track."""
+    strip = track.strips.new(source.name, int(np.floor(source.frame_start)), source.action)
+    strip.name, strip.action_slot = source.name, source.action_slot
+    strip.action_frame_start, strip.action_frame_end = source.action_frame_start, source.action_frame_end
+    strip.scale, strip.repeat = source.scale, source.repeat
+    # The end first, as Blender does not let the start pass it; the rest depends on the length.
+    strip.frame_end, strip.frame_start = source.frame_end, source.frame_start
+    for prop in source.bl_rna.properties:
+        is_plain = prop.type in ("BOOLEAN", "FLOAT", "ENUM") and not prop.is_readonly
+        if is_plain and not prop.identifier.startswith(("frame_", "action_", "use_sync")):
+            setattr(strip, prop.identifier, getattr(source, prop.identifier))
+    # Blender clears these where automatic blending is switched off.
+    strip.blend_in, strip.blend_out = source.blend_in, source.blend_out
+    for curve in source.fcurves:
+        copy = strip.fcurves.find(curve.data_path)
+        if copy is not None:
+            copy_keyframes(curve, copy)
+
+
+def copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
+    """Replace the keyframes of an F-curve with those of another one."""
+    target.keyframe_points.clear()
+    target.keyframe_points.add(len(source.keyframe_points))
+    for one, copy in zip(source.keyframe_points, target.keyframe_points, strict=True):
+        for name in ("co", "interpolation", "easing", "handle_left_type", "handle_right_type"):
+            setattr(copy, name, getattr(one, name))
+        copy.handle_left, copy.handle_right = one.handle_left, one.handle_right
+    target.extrapolation = source.extrapolation
+    target.update()
+
+
+@contextmanager
+def play_bake_alone(keys: bpy.types.Key | None) -> Iterator[None]:
+    """Context in which the bake plays as written, whatever the user has set on its strips."""
+    data = keys.animation_data if keys is not None else None
+    strips = bake_strips(data)
+    if data is None or not strips:
+        yield
+        return
+    track = data.nla_tracks.new()
+    track.name = BAKE_TRACK
+    strip = track.strips.new(strips[0].name, int(_curve_span(strips[0].action)[0]), strips[0].action)
+    strip.action_slot, strip.extrapolation = strips[0].action_slot, "HOLD"
+    try:
+        yield
+    finally:
+        if keys.animation_data is not None and track in list(keys.animation_data.nla_tracks):
+            keys.animation_data.nla_tracks.remove(track)
+
+
+def remove_bake_animation(keys: bpy.types.Key) -> None:
+    """Remove all strips, tracks and F-curves of the bake."""
+    data = keys.animation_data
+    if data is None:
+        return
+    for track in list(data.nla_tracks):
+        actions = {strip.action for strip in _all_strips(track) if strip.action is not None}
+        ours = {action for action in actions if is_tagged_action(action)}
+        if actions == ours and (ours or is_dampsim_name(track.name)):
+            data.nla_tracks.remove(track)
+        else:
+            for strip in [strip for strip in track.strips if strip.action in ours]:
+                track.strips.remove(strip)
+        for action in ours:
+            remove_unused_action(action)
+    action = data.action
+    if action is not None and is_tagged_action(action):
+        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+        if all(is_dampsim_fcurve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
+            data.action = None
+            remove_unused_action(action)
+        else:
+            # The user has added keyframes to the action, so keep it without our curves.
+            for bag in bags:
+                for curve in [curve for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]:
+                    bag.fcurves.remove(curve)
+            untag_action(action)
+            action.name = f"{keys.name}Action"
+    if data.action is None and not data.nla_tracks and not data.drivers:
+        keys.animation_data_clear()
+
+
+def remove_unused_action(action: bpy.types.Action) -> None:
+    """Remove an action unless a duplicate of the object uses it too."""
+    if action.users == 0:
+        bpy.data.actions.remove(action)

@@ -1,0 +1,208 @@
+"""Influence of a bake: between the animation without the simulation (0) and the simulation (1), keyable.
+
+Blender stores it natively, so that it plays without DampSim: as the influence of the NLA strip of shape keys, or as the
+factor of the Mesh Cache modifier of a file. All strips of a bake receive the same influence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from ..blender.animation import channelbags
+from ..blender.dampsim_names import CACHE_MODIFIER, is_output_path
+from .bake_tracks import bake_strips
+
+_FACTOR_PATH = f'modifiers["{CACHE_MODIFIER}"].factor'
+# Settings of a cache modifier that belong to the user and not to the bake.
+_USER_SETTINGS = (
+    *("factor", "vertex_group", "invert_vertex_group", "show_viewport", "show_render", "show_in_editmode"),
+    *("show_on_cage", "show_expanded", "use_pin_to_last"),
+)
+
+
+_KEYFRAME_SETTINGS = ("interpolation", "easing", "handle_left_type", "handle_right_type", "handle_left", "handle_right")
+
+
+@dataclass(frozen=True)
+class KeptInfluence:
+    """Influence of a bake. value: without keyframes.  keyframes: settings of each keyframe by name."""
+
+    value: float
+    keyframes: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class _Channel:
+    """Place of the influence of a bake. owner, name: property.  curve: its F-curve, or None."""
+
+    owner: Any
+    name: str
+    curve: bpy.types.FCurve | None
+
+    @property
+    def keyframes(self) -> int:
+        return len(self.curve.keyframe_points) if self.curve is not None else 0
+
+
+def _factor_curve(obj: bpy.types.Object) -> bpy.types.FCurve | None:
+    return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == _FACTOR_PATH), None)
+
+
+def _channels(obj: bpy.types.Object) -> list[_Channel]:
+    modifier = obj.modifiers.get(CACHE_MODIFIER)
+    if modifier is not None and modifier.type == "MESH_CACHE":
+        return [_Channel(modifier, "factor", _factor_curve(obj))]
+    keys = obj.data.shape_keys if obj.type == "MESH" else None
+    if keys is None or not keys.use_relative:
+        return []
+    strips = bake_strips(keys.animation_data)
+    return [
+        _Channel(one, "influence", one.fcurves.find("influence") if one.use_animated_influence else None)
+        for one in strips
+    ]
+
+
+def has_influence(obj: bpy.types.Object) -> bool:
+    """Return whether the object's bake can be blended: absolute keys and Alembic files cannot."""
+    return bool(_channels(obj))
+
+
+def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
+    """Return the influence of the first strip or the modifier at a frame; None if there is none."""
+    channels = _channels(obj)
+    if not channels:
+        return None
+    one = channels[0]
+    if one.curve is not None and one.keyframes:
+        return float(min(max(one.curve.evaluate(frame), 0.0), 1.0))
+    if one.name == "influence" and not one.owner.use_animated_influence:
+        return 1.0
+    return float(getattr(one.owner, one.name))
+
+
+def set_influence(obj: bpy.types.Object, value: float, frame: float) -> None:
+    """Set the influence: at the frame if it has keyframes, else of the whole bake."""
+    for one in _channels(obj):
+        _enable(one)
+        if one.keyframes:
+            _insert(one, frame, value)
+        else:
+            setattr(one.owner, one.name, value)
+    _tag(obj)
+
+
+def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], interpolation: str = "BEZIER") -> None:
+    """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them."""
+    found = sorted(points)
+    new = {round(frame, 3) for frame, _ in found}
+    for one in _channels(obj):
+        _enable(one)
+        for frame, value in found:
+            _insert(one, frame, value)
+    for curve in [one.curve for one in _channels(obj) if one.curve is not None]:
+        for key in reversed(list(curve.keyframe_points)):
+            if round(key.co.x, 3) in new:
+                key.interpolation = interpolation
+                key.handle_left_type = key.handle_right_type = "AUTO_CLAMPED"
+            elif found[0][0] < key.co.x < found[-1][0]:
+                curve.keyframe_points.remove(key)
+        curve.update()
+    _tag(obj)
+
+
+def _enable(one: _Channel) -> None:
+    """Switch on the influence of a strip. Blender animates it by one keyframe; without any, its value applies."""
+    if one.name == "influence" and not one.owner.use_animated_influence:
+        one.owner.use_animated_influence = True
+        for curve in one.owner.fcurves:
+            if curve.data_path == "influence" and len(curve.keyframe_points) == 1:
+                curve.keyframe_points.clear()
+        one.owner.influence = 1.0
+
+
+def _insert(one: _Channel, frame: float, value: float) -> None:
+    setattr(one.owner, one.name, value)
+    one.owner.keyframe_insert(one.name, frame=frame)
+
+
+def _tag(obj: bpy.types.Object) -> None:
+    obj.update_tag()
+    if obj.data.shape_keys is not None:
+        obj.data.shape_keys.update_tag()
+
+
+@contextmanager
+def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
+    """Context in which a bake replaces the cache modifier of a file: it plays as written until the end of the context.
+
+    Then the new modifier receives the user's settings.
+    """
+    modifier = obj.modifiers.get(CACHE_MODIFIER)
+    kept: dict[str, Any] = {}
+    if modifier is not None:
+        kept = {name: getattr(modifier, name) for name in _USER_SETTINGS if hasattr(modifier, name)}
+    curve = _factor_curve(obj)
+    is_muted = curve is not None and curve.mute
+    if curve is not None:
+        curve.mute = True
+    try:
+        yield
+    finally:
+        modifier = obj.modifiers.get(CACHE_MODIFIER)
+        for name, value in kept.items():
+            if modifier is not None and hasattr(modifier, name):
+                setattr(modifier, name, value)
+        if curve is not None and not is_muted:
+            curve.mute = False
+
+
+def read_influence(obj: bpy.types.Object) -> KeptInfluence | None:
+    """Return the influence of the object's bake, to move it to a bake in another storage; None if there is none."""
+    source = next(iter(_channels(obj)), None)
+    if source is None:
+        return None
+    keyframes = source.curve.keyframe_points if source.curve is not None else ()
+    return KeptInfluence(
+        influence_at(obj, 0.0) or 0.0,
+        [{name: _plain(getattr(key, name)) for name in ("co", *_KEYFRAME_SETTINGS)} for key in keyframes],
+    )
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, str) else tuple(value)
+
+
+def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
+    """Give the object's bake the influence of read_influence()."""
+    if kept is None or (kept.value == 1.0 and not kept.keyframes):
+        return
+    if not kept.keyframes:
+        set_influence(obj, kept.value, 0.0)
+        return
+    key_influence(obj, [key["co"] for key in kept.keyframes])
+    for curve in [channel.curve for channel in _channels(obj) if channel.curve is not None]:
+        for key, settings in zip(curve.keyframe_points, kept.keyframes, strict=True):
+            for name in _KEYFRAME_SETTINGS:
+                setattr(key, name, settings[name])
+        curve.update()
+
+
+def remove_factor_curve(obj: bpy.types.Object) -> None:
+    """Remove the user's F-curve of the cache modifier's factor, and its action if nothing else is left in it."""
+    data = obj.animation_data
+    if data is None or not any(is_output_path(curve.data_path) for bag in channelbags(obj) for curve in bag.fcurves):
+        return
+    for bag in channelbags(obj):
+        for curve in [curve for curve in bag.fcurves if is_output_path(curve.data_path)]:
+            bag.fcurves.remove(curve)
+    action = data.action
+    if action is not None and action.users == 1 and action.is_empty:
+        data.action = None
+        bpy.data.actions.remove(action)
+        if not data.nla_tracks and not data.drivers:
+            obj.animation_data_clear()

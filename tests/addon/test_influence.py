@@ -1,0 +1,297 @@
+"""Influence of a bake: exact at every value, muted, scaled and repeated, and kept by re-bakes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, dump, new_scene, size, wobbler, world_vertices
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+RELATIVE = ("SHAPE_KEYS", "FRAME_KEYS")
+POINT_FILES = ("POINT_CACHE", "MDD")
+FRAMES = (1, 4, 6, 7, 9, LAST)
+
+
+def bake(obj: bpy.types.Object, target: str) -> None:
+    bpy.context.view_layer.objects.active = obj
+    obj.dampsim.target = target
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+
+
+def tracks(obj: bpy.types.Object) -> Any:
+    return obj.data.shape_keys.animation_data.nla_tracks
+
+
+def bake_strip(obj: bpy.types.Object) -> Any:
+    return tracks(obj)[-1].strips[0]
+
+
+def shapes(obj: bpy.types.Object, frames: tuple[float, ...] = FRAMES) -> np.ndarray:
+    return np.array([world_vertices(obj, frame) for frame in frames])
+
+
+def bound(obj: bpy.types.Object) -> float:
+    """Return the largest permitted error, m. Exact targets store single precision."""
+    exact = 2e-6 * size(world_vertices(obj, 1))
+    return max(float(obj.dampsim.baked_error), exact)
+
+
+def worst(played: np.ndarray, expected: np.ndarray) -> float:
+    return float(np.linalg.norm(played - expected, axis=-1).max())
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE", *[
+    pytest.param(target, marks=pytest.mark.slow) for target in ("FRAME_KEYS", "MDD")
+]])  # fmt: skip
+def test_influence_blends_exactly(load: Load, tmp_path: Path, target: str) -> None:
+    """At influence I, every vertex is the fraction I of the way from the plain animation to the simulation."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    plain = shapes(obj)
+    bake(obj, target)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    simulated = np.array([cache.read_shape(frame, obj.name) for frame in FRAMES])
+    assert worst(plain, simulated) > 0.05
+    for influence in (0.0, 0.25, 0.5, 1.0, 0.5):
+        obj.dampsim.influence = influence
+        assert obj.dampsim.influence == pytest.approx(influence)
+        expected = plain + influence * (simulated - plain)
+        assert worst(shapes(obj), expected) < bound(obj)
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", pytest.param("FRAME_KEYS", marks=pytest.mark.slow)])
+def test_muted_scaled_and_repeated_strip(load: Load, tmp_path: Path, target: str) -> None:
+    new_scene()
+    obj = wobbler(tmp_path)
+    plain = shapes(obj)
+    bake(obj, target)
+    baked = shapes(obj, tuple(range(1, LAST + 1)))
+    local = baked - shapes_without(obj, tuple(range(1, LAST + 1)))
+    tracks(obj)[-1].mute = True
+    assert worst(shapes(obj), plain) < 2e-6
+    tracks(obj)[-1].mute = False
+    strip = bake_strip(obj)
+    strip.scale = 2.0
+    frames = tuple(1 + 2 * k for k in range(LAST))
+    offsets = shapes(obj, frames) - shapes_without(obj, frames)
+    assert worst(offsets, local) < 2e-5
+    strip.scale, strip.repeat = 1.0, 3.0
+    frames = tuple(LAST + k for k in range(1, LAST - 1))
+    offsets = shapes(obj, frames) - shapes_without(obj, frames)
+    assert worst(offsets, local[1 : LAST - 1]) < 2e-5
+
+
+def shapes_without(obj: bpy.types.Object, frames: tuple[float, ...]) -> np.ndarray:
+    """Return the shapes with the bake's keys muted."""
+    ours = [key for key in obj.data.shape_keys.key_blocks if key.name.startswith("DampSim")]
+    for key in ours:
+        key.mute = True
+    found = shapes(obj, frames)
+    for key in ours:
+        key.mute = False
+    return found
+
+
+def strip_settings(strip: Any) -> dict[str, Any]:
+    names = ("frame_start", "frame_end", "action_frame_start", "action_frame_end", "scale", "repeat", "blend_in")
+    found = {name: getattr(strip, name) for name in (*names, "blend_out", "blend_type", "extrapolation", "mute")}
+    curves = [(c.data_path, [(tuple(k.co), k.interpolation) for k in c.keyframe_points]) for c in strip.fcurves]
+    return {**found, "animated": strip.use_animated_influence, "curves": curves, "reverse": strip.use_reverse}
+
+
+def all_settings(obj: bpy.types.Object) -> list[Any]:
+    return [
+        (track.name, track.mute, [strip_settings(s) for s in track.strips])
+        for track in tracks(obj)
+        if not track.name.startswith("DampSim Base")
+    ]
+
+
+def edit_scale(strip: Any, chance: random.Random) -> None:
+    strip.scale = chance.choice([0.5, 1.0, 2.0])
+
+
+def edit_repeat(strip: Any, chance: random.Random) -> None:
+    strip.repeat = chance.choice([1.0, 2.0, 3.0])
+
+
+def edit_influence(strip: Any, chance: random.Random) -> None:
+    strip.use_animated_influence = True
+    strip.influence = chance.random()
+    strip.keyframe_insert("influence", frame=chance.randrange(1, LAST))
+
+
+def edit_fades(strip: Any, chance: random.Random) -> None:
+    strip.blend_in, strip.blend_out = chance.choice([0.0, 2.0]), chance.choice([0.0, 3.0])
+
+
+def edit_mute(strip: Any, chance: random.Random) -> None:
+    strip.mute = not strip.mute
+
+
+def edit_blend_type(strip: Any, chance: random.Random) -> None:
+    strip.blend_type = chance.choice(["REPLACE", "ADD", "COMBINE"])
+
+
+def edit_start(strip: Any, chance: random.Random) -> None:
+    strip.frame_end += 3.0
+    strip.frame_start += 3.0
+
+
+def edit_extrapolation(strip: Any, chance: random.Random) -> None:
+    strip.extrapolation = chance.choice(["HOLD", "NOTHING"])
+
+
+EDITS = [value for name, value in sorted(globals().items()) if name.startswith("edit_")]
+
+
+@pytest.mark.parametrize("seed", [0, 1, *[pytest.param(k, marks=pytest.mark.slow) for k in range(2, 40)]])
+def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
+    """Edits of strips, new tracks and re-bakes in random order: no setting is lost, and Clear restores the object."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    obj.dampsim.resolution = 60
+    before = dump()
+    bake(obj, "SHAPE_KEYS")
+    chance = random.Random(seed)
+    for _ in range(3):
+        for edit in chance.choices(EDITS, k=3):
+            edit(chance.choice([s for t in tracks(obj) for s in t.strips if t.name != "DampSim Base"]), chance)
+        if chance.random() < 0.4:
+            source = bake_strip(obj)
+            track = tracks(obj).new()
+            track.name = chance.choice(["Mine", "DampSim Bake"])
+            strip = track.strips.new("More", LAST + 40, source.action)
+            strip.action_slot = source.action_slot
+        if chance.random() < 0.3:
+            tracks(obj)[-1].mute = not tracks(obj)[-1].mute
+        kept = all_settings(obj)
+        obj.dampsim.settle += 1.0
+        bake(obj, chance.choice(RELATIVE))
+        assert all_settings(obj) == kept
+        assert load("dampsim_addon.targets.bake_tracks").has_base_track(obj.data.shape_keys.animation_data)
+        assert not load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene)
+    obj.dampsim.settle -= 3.0
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    obj.dampsim.target = "SHAPE_KEYS"
+    assert dump() == before
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_keyed_influence_moves_between_storages(tmp_path: Path, target: str) -> None:
+    new_scene()
+    obj = wobbler(tmp_path)
+    before = dump()
+    bake(obj, target)
+    for frame, value in ((2, 1.0), (6, 0.3), (10, 0.0)):
+        bpy.context.scene.frame_set(frame)
+        obj.dampsim.influence = value
+        assert bpy.ops.dampsim.key_influence() == {"FINISHED"}
+
+    def values() -> list[float]:
+        found = []
+        for frame in (2, 4, 6, 8, 10):
+            bpy.context.scene.frame_set(frame)
+            found.append(obj.dampsim.influence)
+        return found
+
+    keyed = values()
+    assert [keyed[k] for k in (0, 2, 4)] == pytest.approx([1.0, 0.3, 0.0])
+    for again in (target, "POINT_CACHE", "POINT_CACHE", "FRAME_KEYS", target):
+        bake(obj, again)
+        assert values() == pytest.approx(keyed)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    bpy.context.scene.frame_set(1)
+    obj.dampsim.target = "SHAPE_KEYS"
+    after = dump()
+    before["scene"] = after["scene"]
+    assert after == before
+
+
+def test_bake_without_base_track_is_repaired(load: Load, tmp_path: Path) -> None:
+    """A bake of an earlier version, whose strip lies at the bottom, keeps its keyed influence."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    tracks(obj).remove(tracks(obj)[0])
+    edit_influence(bake_strip(obj), random.Random(3))
+    bake_strip(obj).scale, bake_strip(obj).blend_out = 2.0, 3.0
+    kept = all_settings(obj)
+    has_base_track = load("dampsim_addon.targets.bake_tracks").has_base_track
+    assert not has_base_track(obj.data.shape_keys.animation_data)
+    bake(obj, "SHAPE_KEYS")
+    assert has_base_track(obj.data.shape_keys.animation_data)
+    assert all_settings(obj) == kept
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", *[
+    pytest.param(one, marks=pytest.mark.slow) for one in ("FRAME_KEYS", "ABSOLUTE_KEYS")
+]])  # fmt: skip
+@pytest.mark.parametrize("is_closed", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_repeated_loop(tmp_path: Path, target: str, is_closed: bool) -> None:
+    """A cycle repeated three times plays each frame of each cycle as in the first one."""
+    scene = new_scene()
+    obj = wobbler(tmp_path)
+    obj.animation_data_clear()
+    period = LAST - int(is_closed)
+    for frame in range(1, LAST + 2):
+        obj.location.x = 0.2 * np.sin(2 * np.pi * (frame - 1) / period)
+        obj.keyframe_insert("location", frame=frame)
+    obj.dampsim.loop, obj.dampsim.resolution = True, 60
+    bake(obj, target)
+    strip = bake_strip(obj)
+    assert (strip.frame_start, strip.frame_end) == (1.0, 1.0 + period)
+    assert strip.action.use_cyclic
+    assert strip.action.frame_range[:] == (1.0, 1.0 + period)
+    strip.repeat = 3.0
+
+    def local(frame: float) -> np.ndarray:
+        scene.frame_set(int(frame), subframe=frame % 1.0)
+        layer = bpy.context.view_layer
+        mesh = obj.evaluated_get(layer.depsgraph).data
+        flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+        mesh.vertices.foreach_get("co", flat)
+        return flat.reshape(-1, 3)
+
+    once = [local(1.0 + frame) for frame in range(period)]
+    size_limit = 1e-3 * obj.dampsim.bound_percent * size(once[0]) if target == "SHAPE_KEYS" else 2e-6
+    moved = max(worst(shape, once[0]) for shape in once)
+    assert moved > 0.01
+    # Frames and the middle of the step from one cycle to the next.
+    for cycle in (1, 2):
+        for frame in range(period):
+            assert worst(local(1.0 + cycle * period + frame), once[frame]) < size_limit
+    # Simulated cycles repeat within the loop's own closing error.
+    closing = 2e-4 * size(once[0]) + 10 * size_limit
+    middle = 0.5 * (once[-1] + once[0])
+    assert worst(local(period + 0.5), middle) < closing
+
+
+@pytest.mark.slow
+def test_exported_loop_contains_closing_frame(load: Load, tmp_path: Path) -> None:
+    scene = new_scene()
+    obj = wobbler(tmp_path / "cache")
+    obj.animation_data_clear()
+    for frame in range(1, LAST + 2):
+        obj.location.x = 0.2 * np.sin(2 * np.pi * (frame - 1) / LAST)
+        obj.keyframe_insert("location", frame=frame)
+    obj.dampsim.loop, obj.dampsim.resolution = True, 60
+    bake(obj, "SHAPE_KEYS")
+    results = load("dampsim_addon.api").export([obj], tmp_path / "out")
+    assert all(one.part < 1e-4 for one in results)
+    assert scene.frame_end == LAST
+    bpy.ops.import_scene.gltf(filepath=str(tmp_path / "out.glb"))
+    copy = bpy.context.selected_objects[0]
+    assert copy != obj
+    clip = copy.data.shape_keys.animation_data
+    actions = [clip.action] if clip.action else [s.action for t in clip.nla_tracks for s in t.strips]
+    spans = [tuple(action.frame_range) for action in actions]
+    assert max(end - start for start, end in spans) == pytest.approx(LAST), (spans, [a.name for a in actions])
