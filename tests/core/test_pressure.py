@@ -93,5 +93,5 @@ def test_higher_pressure_flattens_less() -> None:
     heights = [
         float(np.ptp(dropped_balloon(20, 0.02, pressure=one, settle=12.0)[1][-1][:, 2])) for one in (20.0, 200.0)
     ]
-    # Half of the flattening at 20 Pa is that of the skin alone. It differs by 6 mm with the facets that touch the floor.
+    # Half of the flattening at 20 Pa is that of the skin alone. The facets that touch the floor change it by 6 mm.
     assert heights[0] < heights[1] - 0.004

@@ -322,7 +322,7 @@ def _spring(claims: list[Claim]) -> str:
         f"energy in J; uniform circular motion with the same angular momentum has {circle:.1f} J.\n\n"
         + table(["integrator, h = 0.01 s", "β, s", "strain rate, 5 s", "20 s", "Rayleigh, 5 s", "20 s"], rows)
         + "\nWith h = 0.1 s and Newmark, after 20 s. Here the damping force is that at the end of the step, with (8) and (9) in Newton's method\n"
-        "(`core/literature/papers/rate_step.py`). DampSim's own steps evaluate C at their start.\n\n"
+        "(`core/literature/papers/rate_step.py`). DampSim's own Newmark and midpoint steps are repeated with C at their end.\n\n"
         + table(
             ["β, s", "Rayleigh", "strain rate, full solve", "one iteration, (9) whole", "one iteration, (9) clamped"],
             coarse,

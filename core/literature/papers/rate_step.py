@@ -3,7 +3,7 @@
     M (v+ - v^) = g (f_e(x+) + f_d(x+, v+) + M g_0),   x+ = x^ + g v+
 
 Backward Euler has g = h, x^ = x, v^ = v; Newmark's average acceleration has g = h/2, x^ = x + h v/2 and v^ = v + h a/2.
-DampSim's own steps evaluate C at their start, so that [SRD] (9) occurs in none of them.
+DampSim's own steps hold C constant in each solve, so that [SRD] (9) occurs in none of them.
 """
 
 from __future__ import annotations
