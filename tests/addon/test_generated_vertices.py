@@ -480,9 +480,9 @@ def test_panel_fix_tips_and_vertex_count(load: Load, tmp_path: Path) -> None:
     ways = _finding(load, obj, "keys")[1]
     assert "does not change" in ways[0].tooltip
     assert "do not change" in ways[1].tooltip
-    description = load("dampsim_addon.ui.bake.checks").DAMPSIM_OT_mend.description
+    description = load("dampsim_addon.ui.bake.issue_list").DAMPSIM_OT_mend.description
     tooltips = [description(bpy.context, SimpleNamespace(check="keys", way=number)) for number in range(3)]
-    assert tooltips == [ways[0].tooltip, ways[1].tooltip, "Fix this problem"]
+    assert tooltips == [*(way.tooltip for way in ways[:2]), "Fix this problem of all selected objects that have it"]
 
 
 def test_changed_modifiers_outdate_file_bake(load: Load, tmp_path: Path) -> None:

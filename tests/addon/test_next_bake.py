@@ -61,7 +61,7 @@ def test_outdated_resume_is_refused_early(load: Load, tmp_path: Path, monkeypatc
     obj.keyframe_insert("location", frame=5)
     job = load("dampsim_addon.jobs.bake")
     with monkeypatch.context() as patch:
-        patch.setattr(job, "build_scene", lambda *_: pytest.fail("the scene was read"))
+        patch.setattr(job, "prepare_scene", lambda *_: pytest.fail("the scene was read"))
         with pytest.raises(RuntimeError, match="keyframes of Wobbler changed since the last bake, so it cannot"):
             bpy.ops.dampsim.bake(resume=True)
     assert label(load, obj) == "Re-bake"

@@ -33,7 +33,10 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     # A sequence does not depend on the speed of the machine.
     monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 600.0)
     # Ten times faster, for Live and for the reference: a rough step has the same inputs as an accurate one.
-    step, lbfgs, substeps = (load(f"core.{name}") for name in ("steppers.implicit", "solvers.lbfgs", "settle.substeps"))
+    step, lbfgs, substeps, reports = (
+        load(f"core.{name}")
+        for name in ("steppers.step_policy", "solvers.lbfgs", "settle.substeps", "settle.step_report")
+    )
     monkeypatch.setattr(substeps, "MAX_SUBSTEPS", 2)
     # Results cached with another limit, here and after the test.
     substeps.choose_substeps.cache_clear()
@@ -45,9 +48,8 @@ def live(load: Load, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
         return replace(counted(self, body, settings), count=settings.substeps + crc32(repr(settings).encode()) % 2)
 
     monkeypatch.setattr(dials, "_count_substeps", counts)
-    monkeypatch.setattr(step, "_MAX_BISECTIONS", 0)
-    monkeypatch.setattr(step, "_is_close_enough", lambda minimum: True)
-    monkeypatch.setattr(step.Stepper, "attempts", lambda self, controls: [(False, self._minimiser)])
+    monkeypatch.setattr(step.StepPolicy, "judge_part", lambda *_: reports.Verdict.ACCEPT)
+    monkeypatch.setattr(step.StepPolicy, "attempts", lambda self, minimiser, controls: [(False, minimiser)])
     monkeypatch.setattr(lbfgs.minimise_lbfgs, "__defaults__", (20, 5))
     monkeypatch.setattr(load("core.solvers.newton").minimise_newton, "__defaults__", (5,))
     monkeypatch.setattr(load("core.steppers.static"), "_MAX_STEPS", 5)

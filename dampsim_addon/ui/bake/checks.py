@@ -78,7 +78,8 @@ def _missing_vertex_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issu
 
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     rate, current = obj.dampsim.baked_fps, frame_rate(scene)
-    if not obj.dampsim.baked or abs(rate - current) < 1e-3:
+    # Bakes without a stored rate come from older files.
+    if not obj.dampsim.baked or not rate or abs(rate - current) < 1e-3:
         return None
     settle, baked_settle = obj.dampsim.settle, baked_number(obj, PARAMETERS["settle"].label)
     scaled_settle, seconds_fix = baked_settle * current / rate, None
