@@ -157,21 +157,19 @@ def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _is_accepted(number: float) -> bool:
+    return math.isfinite(number) if isinstance(number, float) else abs(number) < _MAX_INTEGER
+
+
 def _check_values(found: object) -> None:
     """Raise ValueError if parsed values are nested too deeply, or if a number is not finite or too large."""
-    level = [found]
+    level: list[Any] = [found]
     for _ in range(MAX_DEPTH + 1):
-        below: list[Any] = []
-        for value in level:
-            if isinstance(value, dict):
-                below += value.values()
-            elif isinstance(value, list):
-                below += value
-            elif (isinstance(value, float) and not math.isfinite(value)) or (
-                isinstance(value, int) and abs(value) >= _MAX_INTEGER
-            ):
-                raise ValueError("one of its numbers is too large or not a number")
-        if not below:
+        if any(type(one) in (int, float) and not _is_accepted(one) for one in level):
+            raise ValueError("one of its numbers is too large or not a number")
+        # Large files consist of millions of empty values.
+        filled = (one for one in level if one and type(one) in (dict, list))
+        level = [below for one in filled for below in (one.values() if type(one) is dict else one)]
+        if not level:
             return
-        level = below
     raise ValueError("it is nested too deeply")
