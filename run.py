@@ -9,7 +9,7 @@
 
 Options of `test`:
     --all           run the slow tests too
-    --slice         run the quick tests and one quarter of the slow ones, chosen by the commit
+    --slice         run the quick tests and one eighth of the slow ones, chosen by the commit
     --with NAME     run all tests in the environment requirements/NAME.txt
 
 All other arguments are passed on to the tool: `python run.py test tests/core -k dial`.
@@ -31,7 +31,7 @@ SUPPORTED = ((3, 11), (3, 13))
 # Number of worker processes that share the tests.
 WORKERS = 2
 # Number of parts of the slow tests; each submission runs one of them.
-SLICES = 4
+SLICES = 8
 # Folders of the tests: without and with Blender.
 SIDES = ("core", "addon")
 # Options of pytest whose value could be mistaken for a path.

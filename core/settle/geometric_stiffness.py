@@ -17,7 +17,7 @@ _SLACK_FACTOR = 0.3
 _CHAIN_FACTOR = 1.446
 # Eigenvalues below this fraction of a chain's do not belong to bending.
 _ZERO_FRACTION = 1e-2
-# A region hangs if its lowest free node is below its highest pin by at least this fraction of its extent.
+# A region hangs if its lowest free node is below its highest pin by at least this fraction of its reach.
 _HANGING_FRACTION = 0.2
 # Gravity assumed for weightless nets, m/s^2.
 _STANDARD_GRAVITY = 9.81
@@ -40,8 +40,7 @@ def with_geometric_stiffness(system: System, state: State, factors: Array, posed
         else:
             found, is_stable = _net_eigenvalue(system, region, state, factors)
             added = found - system.eigenvalue(region, factors)
-        extent, _ = _extent_and_drop(system, region, posed)
-        stands = _height(system, region, posed) >= _HANGING_FRACTION * extent
+        stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
         return replace(region, gravity_eigenvalue=added, can_stand=is_upright or not stands)
 
@@ -87,26 +86,31 @@ def slack_eigenvalue_limit(system: System, region: Region, positions: Array) -> 
 def _gravity_over_length(system: System, region: Region, positions: Array) -> float:
     """Return g over the height from the lowest free node to the highest pin, 1/s^2.
 
-    A region that stands above its pins or beside them, or that has none, uses its extent.
+    A region that stands above its pins or beside them, or that has none, uses its reach.
     """
     gravity = float(np.linalg.norm(system.gravity)) or _STANDARD_GRAVITY
-    extent, drop = _extent_and_drop(system, region, positions)
-    length = drop if _hangs(extent, drop) else extent
+    reach, drop = _reach_and_drop(system, region, positions)
+    length = drop if _hangs(reach, drop) else reach
     return gravity / max(length, 1e-3 * max(block.size for block in system.blocks))
 
 
-def _extent_and_drop(system: System, region: Region, positions: Array) -> tuple[float, float]:
-    """Return the extent of a region's free nodes, and the height from the lowest one to the highest pin, m.
+def _reach_and_drop(system: System, region: Region, positions: Array) -> tuple[float, float]:
+    """Return how far the free nodes of a region reach beyond its pins, and how far the lowest is below the highest pin, m.
 
-    The height is 0 without gravity or pins.
+    The reach is measured along the axes: that of a wire between two pins is 0. Without pins it is the extent. The drop
+    is 0 without gravity or pins.
     """
-    free = positions[region.free]
-    extent = float(np.ptp(free, axis=0).max(initial=0.0))
+    free, pins = positions[region.free], positions[region.constrained_nodes]
+    if not len(pins):
+        return _extent(free), 0.0
+    reach = np.maximum(free.max(axis=0) - pins.max(axis=0), pins.min(axis=0) - free.min(axis=0))
     gravity = float(np.linalg.norm(system.gravity))
-    if gravity == 0.0 or not len(region.constrained_nodes):
-        return extent, 0.0
-    down = system.gravity / gravity
-    return extent, float((free @ down).max() - (positions[region.constrained_nodes] @ down).min())
+    drop = float((free @ system.gravity).max() - (pins @ system.gravity).min()) / gravity if gravity else 0.0
+    return max(float(reach.max()), 0.0), drop
+
+
+def _extent(points: Array) -> float:
+    return float(np.ptp(points, axis=0).max(initial=0.0))
 
 
 def _height(system: System, region: Region, positions: Array) -> float:
@@ -118,8 +122,8 @@ def _height(system: System, region: Region, positions: Array) -> float:
     return float(above @ system.gravity) / -gravity
 
 
-def _hangs(extent: float, drop: float) -> bool:
-    return drop >= _HANGING_FRACTION * extent
+def _hangs(reach: float, drop: float) -> bool:
+    return drop >= _HANGING_FRACTION * reach
 
 
 def _net_eigenvalue(system: System, region: Region, state: State, factors: Array) -> tuple[float, bool]:
@@ -131,7 +135,7 @@ def _net_eigenvalue(system: System, region: Region, state: State, factors: Array
     """
     bound = slack_eigenvalue_limit(system, region, state.positions)
     is_rope = all(system.blocks[k].is_rope for k in np.unique(system.node_blocks()[region.free]))
-    hangs = _hangs(*_extent_and_drop(system, region, state.positions))
+    hangs = _hangs(*_reach_and_drop(system, region, state.positions))
     tangent = system.tangent(state, factors, hangs and not is_rope)
     falls = not hangs and lowest_mode(tangent, system.mass, region.free, -bound) is not None
     found = None if falls else smallest_eigenvalue_above(tangent, system.mass, region.free, bound)

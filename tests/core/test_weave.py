@@ -436,7 +436,8 @@ def scene_with_pulled_yarn(last: int = 20) -> Scene:
 def test_yarn_history_is_in_every_frame() -> None:
     frames = list(Simulation(scene_with_pulled_yarn(14)).frames())
     names = {name for _, name in history_bytes(frames[-1].state.history)}
-    assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses", "yarns still"}
+    # It never comes to rest, so there are no still steps to count.
+    assert names == {"yarn places", "yarn speeds", "yarn anchors", "yarn presses"}
     places = [frame.state.history.block("Swatch").yarns.positions for frame in frames[1:]]
     # The pulled yarn keeps sliding.
     assert np.abs(places[-1] - places[0]).max() > 0.05
