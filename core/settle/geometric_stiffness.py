@@ -95,7 +95,7 @@ def _gravity_over_length(system: System, region: Region, positions: Array) -> fl
 
 
 def _reach_and_drop(system: System, region: Region, positions: Array) -> tuple[float, float]:
-    """Return how far the free nodes of a region reach beyond its pins, and how far the lowest is below the highest pin, m.
+    """Return how far free nodes reach beyond the pins, and how far the lowest one is below the highest pin, m.
 
     The reach is measured along the axes: that of a wire between two pins is 0. Without pins it is the extent. The drop
     is 0 without gravity or pins.
