@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy.sparse import csr_matrix, diags, identity, kron
+from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import spsolve
 
-from ..base.arrays import Array
+from ..base.arrays import Array, Index
 from ..solvers.modes import lowest_mode, smallest_eigenvalue, smallest_eigenvalue_above
 from ..system.region import Region
 from ..system.state import State
@@ -21,6 +24,11 @@ _ZERO_FRACTION = 1e-2
 _HANGING_FRACTION = 0.2
 # Gravity assumed for weightless nets, m/s^2.
 _STANDARD_GRAVITY = 9.81
+# A region is stretched between two pins if the way from one to the other by its farthest node is shorter than this many
+# times their distance.
+_SPANNED_RATIO = 1.5
+# Connections shorter than this fraction of the way to the pins count as this long.
+_MIN_LENGTH_FRACTION = 1e-3
 
 
 def with_geometric_stiffness(system: System, state: State, factors: Array, posed: Array) -> tuple[Region, ...]:
@@ -68,6 +76,71 @@ def with_minimum_eigenvalues(system: System, factors: Array) -> tuple[Region, ..
             minimum = max(minimum, bending or 0.0)
         regions.append(replace(region, gravity_eigenvalue=max(minimum - material, 0.0)))
     return tuple(regions)
+
+
+def estimated_regions(system: System, factors: Array, posed: Array) -> tuple[Region, ...] | None:
+    """Return the regions of a system of hanging sheets with lambda_1 estimated without their hanging shape.
+
+    The tension of the weight is assumed to flow along the sheet to the nearest pins. Its geometric stiffness is added
+    to the elastic stiffness at rest. Return None if that says too little: for other bodies, and for regions that stand
+    or are stretched between pins.
+
+    factors: (b,) stiffness factor of each block.
+    posed: (n, 3) m, the nodes in the first pose without weight.
+    """
+    if not system.gravity.any() or not all(block.is_sheet and block.is_net for block in system.blocks):
+        return None
+    elastic = system.tangent(State.at_rest(system.rest), factors, True)
+    graph, regions = _distance_graph(elastic, posed), []
+    for region in system.regions:
+        stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
+        if region.has_elastic_stiffness or region.rigid_modes or not len(region.constrained_nodes) or stands:
+            return None
+        distances, _, nearest = dijkstra(
+            graph, indices=region.constrained_nodes, min_only=True, return_predecessors=True
+        )
+        farthest = region.free[int(np.argmax(distances[region.free]))]
+        length = float(distances[farthest])
+        between = np.linalg.norm(posed[region.constrained_nodes] - posed[nearest[farthest]], axis=1)
+        ways = length + dijkstra(graph, indices=farthest)[region.constrained_nodes]
+        if not 0.0 < length < np.inf or (ways < _SPANNED_RATIO * between).any():
+            return None
+        weight = _tension_stiffness(graph, distances, system.mass * float(np.linalg.norm(system.gravity)), region.free)
+        bound = _SLACK_FACTOR * float(np.linalg.norm(system.gravity)) / length
+        found = smallest_eigenvalue_above(elastic + weight, system.mass, region.free, bound)
+        if found is None:
+            return None
+        regions.append(replace(region, gravity_eigenvalue=found - system.eigenvalue(region, factors)))
+    return tuple(regions)
+
+
+def _distance_graph(matrix: csr_matrix, positions: Array) -> csr_matrix:
+    """Return the distances in m of nodes that share a block of a matrix (3n, 3n). positions: (n, 3) m."""
+    blocks = matrix.tobsr((3, 3))
+    rows, columns = np.arange(len(positions)).repeat(np.diff(blocks.indptr)), blocks.indices
+    distances = np.linalg.norm(positions[rows] - positions[columns], axis=1)
+    # A distance of zero would mean that there is no connection.
+    return csr_matrix((np.maximum(distances, 1e-12), (rows, columns)), shape=(len(positions),) * 2)
+
+
+def _tension_stiffness(graph: csr_matrix, distances: Array, weight: Array, free: Index) -> csr_matrix:
+    """Return the geometric stiffness (3n, 3n) N/m if each node hangs from all neighbours that are closer to the pins.
+
+    graph: lengths in m of the connections.  distances: (n,) m from the pins.  weight: (n,) N.  free: nodes that hang.
+    """
+    edges, is_free = graph.tocoo(), np.zeros(len(weight), dtype=bool)
+    is_free[free] = True
+    used = is_free[edges.row] & (distances[edges.col] < distances[edges.row])
+    low, high, lengths = edges.row[used], edges.col[used], edges.data[used]
+    slope = (distances[low] - distances[high]) / lengths
+    total = np.bincount(low, slope**2, minlength=len(weight))
+    # Each node passes its load on, in proportion to the squared slopes of the connections.
+    passed = csr_matrix((slope**2 / total[low], (high, low)), shape=graph.shape)
+    load = spsolve((identity(len(weight)) - passed).tocsc(), weight * is_free)
+    stiffness = load[low] * slope / total[low] / np.maximum(lengths, _MIN_LENGTH_FRACTION * distances.max())
+    laplacian = csr_matrix((stiffness, (low, high)), shape=graph.shape)
+    laplacian = laplacian + laplacian.T
+    return kron(diags(np.asarray(laplacian.sum(axis=1)).ravel()) - laplacian, identity(3), format="csr")
 
 
 def chain_eigenvalue(system: System, region: Region, positions: Array) -> float:

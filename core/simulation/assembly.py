@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index
 from ..base.errors import MeshError, SceneError
+from ..base.progress import StageProgress
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..bodies.pieces import build_model
@@ -86,16 +87,8 @@ class Assembly:
         return slice(start + part.start, start + part.stop)
 
 
-ProgressCallback = Callable[[str], None]
-"""Function that receives the name of each preparation step as it begins."""
-
-
-def no_progress(message: str) -> None:
-    """Ignore progress messages."""
-
-
 def build_assembly(
-    scene: Scene, known_models: Mapping[str, Model] | None = None, report_progress: ProgressCallback = no_progress
+    scene: Scene, known_models: Mapping[str, Model] | None = None, progress: StageProgress | None = None
 ) -> Assembly:
     """Build the models and islands of a scene.
 
@@ -103,8 +96,9 @@ def build_assembly(
     Raises a DampSimError that the user can fix.
     """
     models = []
+    progress = progress or StageProgress()
     for body in scene.bodies:
-        report_progress(f"the simulation mesh of {body.name}")
+        progress.begin(f"the simulation mesh of {body.name}")
         kind_by_name(body.kind).check(body)
         mark = body_fingerprint(body)
         models.append(known_models[mark] if known_models and mark in known_models else build_model(body))
@@ -116,7 +110,7 @@ def build_assembly(
             for link in scene.links
             if {link.first.owner, link.second.owner} & {scene.bodies[k].name for k in bodies}
         ]
-        report_progress(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
+        progress.begin(f"the natural frequency of {', '.join(scene.bodies[k].name for k in bodies)}")
         known_blocks = {block.name for one in islands for block in one.system.blocks}
         check_woven_cloth(scene, bodies, links)
         island = _mark_loose_regions(scene, _build_island(scene, models, bodies, links, start, known_blocks))

@@ -43,12 +43,18 @@ def sample_times(scene: Scene, number: int, previous_substeps: int) -> list[floa
     return [number - 1 + part / previous_substeps for part in range(1, previous_substeps)] + [float(number)]
 
 
-def sample_frame(scene: Scene, substeps: SubstepCounter, number: int, previous_substeps: int) -> FrameInputs:
-    """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
-    settings, end = tuple(body.settings for body in scene.bodies), None
-    if any(body.has_animated_settings for body in scene.bodies):
+def sample_frame(
+    scene: Scene, substeps: SubstepCounter, number: int, previous_substeps: int, end: SceneSample | None = None
+) -> FrameInputs:
+    """Return the inputs of a frame.
+
+    previous_substeps: substep count of the previous frame.  end: the scene at the frame; None to sample it.
+    """
+    settings = tuple(body.settings for body in scene.bodies)
+    if end is None and any(body.has_animated_settings for body in scene.bodies):
         # The substeps, whose times come first, depend on the settings at the frame's end.
         end = scene.sample(float(number))
+    if end is not None:
         settings = end.settings
     substep_count = substeps(settings)
     times = sample_times(scene, number, max(previous_substeps, substep_count))

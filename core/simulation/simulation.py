@@ -11,6 +11,7 @@ import numpy as np
 from ..base.arrays import Array
 from ..base.errors import StepError
 from ..base.memo import Memo
+from ..base.progress import ProgressCallback, StageProgress, no_progress
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..frames.frame import Frame
@@ -33,7 +34,7 @@ from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import has_weave
 from . import start
-from .assembly import Assembly, Island, ProgressCallback, build_assembly, no_progress
+from .assembly import Assembly, Island, build_assembly
 from .body_forces import FieldAccelerations, with_mean_accelerations
 from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
@@ -41,7 +42,7 @@ from .muscle_control import MuscleControllers
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
 from .poses import Pose, PoseEvaluator, loads_of
 from .sampling import FrameInputs, sample_frame
-from .statics import StaticSolver, is_constrained
+from .statics import StaticSolver
 
 # Limits of contraction and stretch, because Bounce overshoots the keyframed value.
 _MAX_CONTRACTION, _MIN_CONTRACTION = 0.7, -1.5
@@ -102,31 +103,34 @@ class Simulation:
 
         known_assembly: assembly of a scene with the same model fingerprint, for reuse.
         models: reusable models by body fingerprint.
-        report_progress: called with the name of each preparation step.
+        report_progress: called with the progress of each preparation stage, also in precompute().
         first_sample: of the scene at its first frame, so that this function need not call the scene's sampler.
         """
         check_scene(scene)
         if first_sample is None:
             first_sample = scene.sample(float(scene.first))
+        self._first_sample = first_sample
         for k, settings in enumerate(first_sample.settings):
             # The stiffness for Sag and the first eigenvalues are those of relaxed fibres.
             first_sample = first_sample.with_body(k, settings=without_contraction(settings))
-        self.scene = scene
-        self.assembly = known_assembly or build_assembly(scene, models, report_progress)
+        self.scene, self._progress = scene, StageProgress(report_progress)
+        self.assembly = known_assembly or build_assembly(scene, models, self._progress)
         for island in self.assembly.islands:
             check_same_method(
                 [scene.bodies[k].name for k in island.bodies], [scene.bodies[k].settings for k in island.bodies]
             )
         assembly = self.assembly
         self.pose_evaluator = PoseEvaluator(scene, assembly)
-        report_progress("the hanging shape")
-        self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample)
+        self._progress.begin("the hanging shape")
+        self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample, progress=self._progress)
         self.statics.add_gravity_stiffness()
         if any(body.settings.keep_shape for body in scene.bodies):
-            report_progress("the rest shape that keeps the modelled shape")
+            self._progress.begin("the rest shape that keeps the modelled shape")
             assembly = self.statics.with_inverse_rest_shapes()
             self.pose_evaluator = PoseEvaluator(scene, assembly)
-            self.statics = StaticSolver(scene, assembly, self.pose_evaluator, first_sample, self.statics)
+            self.statics = StaticSolver(
+                scene, assembly, self.pose_evaluator, first_sample, self.statics, self._progress
+            )
             self.statics.add_gravity_stiffness()
         self.dials = DialInterpreter(scene, self.statics)
         self._plastic_rest_shapes = PlasticRestShapes(
@@ -136,6 +140,7 @@ class Simulation:
         self.loop_error = 0.0
         self._integrations: Memo[IntegratorStepper] = Memo(_CACHED_INTEGRATIONS)
         self._first_frame: Frame | None = None
+        self._start: start.Start | None = None
 
     @property
     def islands(self) -> list[Island]:
@@ -143,11 +148,18 @@ class Simulation:
         return self.statics.islands
 
     def precompute(self) -> None:
-        """Precompute the hanging shapes, which depend only on the first sample. Does not call the scene's sampler."""
-        for island_index, island in enumerate(self.islands):
-            if is_constrained(island):
-                settings = [self.scene.bodies[k].settings for k in island.bodies]
-                self.statics.hanging_state(island_index, self.statics.stiffness_factors(island_index, settings))
+        """Find the first frame, but not the cycle of a loop. Does not call the scene's sampler."""
+        if self._start is None:
+            self._progress.begin("the first frame")
+            first_inputs = sample_frame(self.scene, self.dials.max_substeps, self.scene.first, 1, self._first_sample)
+            finding = start.find_start(self, first_inputs)
+            while self._start is None:
+                try:
+                    done, total = next(finding)
+                except StopIteration as end:
+                    self._start = end.value
+                else:
+                    self._progress.advance(done / total)
 
     # Queries for a single body.
 
@@ -191,6 +203,10 @@ class Simulation:
         """Return a body's Young's modulus in Pa, as set or as derived from Sag at the first frame."""
         island, block = self.island_and_block(body)
         return float(BASE_YOUNG * self.stiffness_factors(island, settings)[block])
+
+    def has_known_sag(self, body: str) -> bool:
+        """Return whether sag() of a body needs no further search for its hanging shape."""
+        return self.statics.has_hanging_state(self.island_and_block(body)[0])
 
     def sag(self, body: str, settings: tuple[Settings, ...] | None = None) -> float:
         """Return the distance of a body's surface from its animation at the first frame, relative to its size."""
@@ -306,9 +322,11 @@ class Simulation:
         return surfaces
 
     def prepare_first_frame(self) -> Generator[tuple[int, int], None, None]:
-        """Find the first frame and yield the progress (done, total), see start.prepare_first_frame."""
+        """Find the first frame and yield the progress (done, total)."""
         if self._first_frame is None:
-            first, self.loop_error = yield from start.prepare_first_frame(self)
+            if self._start is None:
+                self._start = yield from start.find_start(self, self.sample_frame(self.scene.first))
+            first, self.loop_error = yield from start.close_loop(self, self._start)
             if self._muscle_controllers:
                 animated = self.sample_frame(self.scene.first).samples[-1]
                 first = replace(

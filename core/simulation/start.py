@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -49,14 +49,20 @@ class StartContext(Protocol):
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]: ...
 
 
-def prepare_first_frame(context: StartContext) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
-    """Find the first frame.
+@dataclass(frozen=True)
+class Start:
+    """State at the first frame, before the cycles of a loop, and the inputs of that frame."""
 
-    Yield (done, total). Return the first Frame and the closing error of a loop relative to the size. Raises SceneError
-    if a loop has no cycle.
+    frame_inputs: FrameInputs
+    state: State
+
+
+def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tuple[int, int], None, Start]:
+    """Find the state at the first frame without the cycles of a loop, and yield (done, total) of a preroll.
+
+    frame_inputs: of the first frame.
     """
     scene, statics = context.scene, context.statics
-    frame_inputs = context.sample_frame(scene.first)
     sample = frame_inputs.samples[-1]
     state = _join_states(context, [context.pose_evaluator.animated_state(island, sample) for island in statics.islands])
     preroll = max(body.settings.preroll for body in scene.bodies)
@@ -81,10 +87,20 @@ def prepare_first_frame(context: StartContext) -> Generator[tuple[int, int], Non
             elif not preroll:
                 island_state = _resting_start(statics, number, sample, factors, island_state)
         island_states.append(island_state)
-    state, error = _join_states(context, island_states), 0.0
+    return Start(frame_inputs, _join_states(context, island_states))
+
+
+def close_loop(context: StartContext, start: Start) -> Generator[tuple[int, int], None, tuple[Frame, float]]:
+    """Run the cycle of a loop until its end leads into its beginning, and yield (done, total).
+
+    Return the first Frame and the closing error of the loop relative to the size. Raises SceneError if there is no
+    cycle.
+    """
+    scene, state, error = context.scene, start.state, 0.0
     if scene.is_loop:
-        state, error = yield from _loop(context, frame_inputs, state)
-    return Frame(scene.first, state, context.shapes(state, sample), frame_inputs.digests, 0), error
+        state, error = yield from _loop(context, start.frame_inputs, state)
+    shapes = context.shapes(state, start.frame_inputs.samples[-1])
+    return Frame(scene.first, state, shapes, start.frame_inputs.digests, 0), error
 
 
 def _hanging_start(

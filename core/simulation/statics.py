@@ -9,6 +9,7 @@ import numpy as np
 
 from ..base.arrays import Array
 from ..base.memo import Memo
+from ..base.progress import StageProgress
 from ..bodies.kind import BASE_YOUNG
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
@@ -17,7 +18,7 @@ from ..contact.penalty_scaling import TOLERATED_DEPTH
 from ..scene.parameters import Settings, StiffnessBy
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
-from ..settle.geometric_stiffness import with_geometric_stiffness, with_minimum_eigenvalues
+from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
 from ..system.inputs import without_contact
@@ -123,11 +124,14 @@ class StaticSolver:
         pose_evaluator: PoseEvaluator,
         first_sample: SceneSample,
         factor_source: StaticSolver | None = None,
+        progress: StageProgress | None = None,
     ) -> None:
         """Store the scene and build a stepper per island.
 
         factor_source: solver that resolves the stiffness dials; this one if None.
+        progress: receives the progress of each search.
         """
+        self._progress = progress
         self._scene, self._pose_evaluator, self._first_sample, self._factor_source = (
             scene,
             pose_evaluator,
@@ -139,6 +143,7 @@ class StaticSolver:
         self.steppers = [make_stepper(island.system) for island in self.islands]
         self._hanging_cache: Memo[State] = Memo(_CACHED_STATES)
         self._hanging_guess: dict[int, State] = {}
+        self._estimated_islands: set[int] = set()
         self._young_cache: Memo[float] = Memo(_CACHED_STATES)
 
     def with_inverse_rest_shapes(self) -> Assembly:
@@ -173,18 +178,36 @@ class StaticSolver:
                 continue
             factors = self.stiffness_factors(number, self._settings(island))
             if is_hanging:
-                state = self.solve_equilibrium(number, self._first_sample, factors)
-                if has_net(island.system):
-                    # The search for a hanging net is long, and the new eigenvalues do not change its result.
-                    self._hanging_guess[number] = state
                 posed = self._pose_evaluator.animated_state(island, self._first_sample).positions
-                regions = with_geometric_stiffness(island.system, state, factors, posed)
+                estimated = (
+                    None if self.needs_hanging_state(number) else estimated_regions(island.system, factors, posed)
+                )
+                if estimated is None:
+                    state = self.solve_equilibrium(number, self._first_sample, factors)
+                    if has_net(island.system):
+                        # The search for a hanging net is long, and the new eigenvalues do not change its result.
+                        self._hanging_guess[number] = state
+                    regions = with_geometric_stiffness(island.system, state, factors, posed)
+                else:
+                    regions = estimated
+                    self._estimated_islands.add(number)
             else:
                 regions = with_minimum_eigenvalues(island.system, factors)
             self.steppers[number] = self.steppers[number].with_regions(regions)
             self.islands[number] = replace(island, system=self.steppers[number].system)
         # These states were found with the previous steppers.
         self._hanging_cache.clear()
+
+    def needs_hanging_state(self, island: int) -> bool:
+        """Return whether Start at Rest, Sag or Keep Modelled Shape of an island's bodies needs its equilibrium."""
+        settings = self._settings(self.islands[island])
+        return all(one.start_settled for one in settings) or any(
+            one.keep_shape or one.stiffness_by == StiffnessBy.SAG for one in settings
+        )
+
+    def has_hanging_state(self, island: int) -> bool:
+        """Return whether an island's equilibrium at the first frame was solved during the preparation."""
+        return island not in self._estimated_islands
 
     def _settings(self, island: Island) -> list[Settings]:
         """Return the settings of an island's bodies at the first frame."""
@@ -216,7 +239,9 @@ class StaticSolver:
         # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
         yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()
-        return solve_static_equilibrium(self.steppers[island], initial, inputs, tolerance, factors, yarns)
+        return solve_static_equilibrium(
+            self.steppers[island], initial, inputs, tolerance, factors, yarns, self._progress
+        )
 
     def contracted_state(self, island: int, sample: SceneSample, state: State) -> State:
         """Return the equilibrium of an island under its contracted fibres alone, without gravity, fields or contact."""
@@ -229,6 +254,7 @@ class StaticSolver:
             inputs,
             _SAG_TOLERANCE,
             self.stiffness_factors(island, self._settings(island_data)),
+            progress=self._progress,
         )
 
     def rests_on_contact(self, island: int, sample: SceneSample, state: State) -> bool:
@@ -330,7 +356,9 @@ class StaticSolver:
             if is_whole_island:
                 return self._sag_depth(isolated, block_index, self.hanging_state(island, factors))
             return self._sag_depth(
-                isolated, block_index, solve_static_equilibrium(solver, initial, inputs, _SAG_TOLERANCE, factors)
+                isolated,
+                block_index,
+                solve_static_equilibrium(solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self._progress),
             )
 
         # Always start from the same guess, so that a frame does not depend on earlier solves.

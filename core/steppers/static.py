@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..base.progress import DecayProgress, StageProgress
 from ..objective.sleep import has_contact_force
 from ..settle.controls import Controls, YarnDials
 from ..settle.first_mode import FirstModeLaw
@@ -55,10 +56,12 @@ _REST_SPEED_FRACTION = 2e-3
 _MAX_RELAXATION_STEPS = 120
 
 
-def relax_dynamically(stepper: Stepper, state: State, inputs: Inputs, controls: Controls) -> State:
+def relax_dynamically(
+    stepper: Stepper, state: State, inputs: Inputs, controls: Controls, progress: StageProgress | None = None
+) -> State:
     """Return a state near rest under the pins' current positions.
 
-    controls: the laws are replaced by backward Euler.
+    controls: the laws are replaced by backward Euler.  progress: may cancel the search.
     Without external acceleration the state is returned unchanged. If a step fails, the last state is returned at rest.
     """
     system = stepper.system
@@ -72,6 +75,8 @@ def relax_dynamically(stepper: Stepper, state: State, inputs: Inputs, controls: 
     controls = replace(controls, laws=tuple(BackwardEulerLaw() for _ in system.regions))
     energy_limit, last_energy = _REST_SPEED_FRACTION**2 * max_acceleration * size * float(mass.sum()), 0.0
     for _ in range(_MAX_RELAXATION_STEPS):
+        if progress is not None:
+            progress.advance(0.0)
         next_state, report = stepper.step(state, inputs, h, controls)
         if report.outcome is not Outcome.CONVERGED:
             break
@@ -114,6 +119,7 @@ def solve_static_equilibrium(
     tolerance: float,
     factors: Array | None = None,
     yarns: tuple[YarnDials, ...] = (),
+    progress: StageProgress | None = None,
 ) -> State:
     """Return the static equilibrium under external forces, with the pins at the end of the inputs.
 
@@ -122,6 +128,7 @@ def solve_static_equilibrium(
 
     factors: (b,) stiffness factor of each block; 1 if None.
     yarns: yarn dials of woven cloth; without them, no yarn slides.
+    progress: receives the progress after each step.
     """
     system = stepper.system
     # Any step length h works. With this one, h^2 lambda_1 is 1 in the stiffest region.
@@ -139,10 +146,11 @@ def solve_static_equilibrium(
     )
     limit = motion_tolerance * np.array([block.size for block in system.blocks])[system.node_blocks()]
     end_inputs = tuple(one.at_end() for one in inputs)
+    decay = DecayProgress(progress)
     if is_woven:
-        state = relax_dynamically(stepper, state, end_inputs, controls)
+        state = relax_dynamically(stepper, state, end_inputs, controls, progress)
     mixing_limit = _MIXING_DISTANCE / motion_tolerance if is_thin and not has_contact else None
-    state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit)
+    state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay)
     # A contact may stabilise the shape, so saddle points are tested only without contacts.
     for _ in range(_MAX_SADDLE_EXITS if is_thin and is_settled else 0):
         buckling = None if has_contact_force(system, state) else buckling_direction(system, state, stiffness_factors)
@@ -150,8 +158,8 @@ def solve_static_equilibrium(
             break
         state = replace(state, positions=state.positions + buckling)
         if is_woven:
-            state = relax_dynamically(stepper, state, end_inputs, controls)
-        state, _ = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit)
+            state = relax_dynamically(stepper, state, end_inputs, controls, progress)
+        state, _ = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay)
     return state
 
 
@@ -163,11 +171,12 @@ def _relax(
     controls: Controls,
     limit: Array,
     mixing_limit: float | None,
+    decay: DecayProgress,
 ) -> tuple[State, bool]:
     """Take strongly damped steps; return the state, and whether the last one moved no node by more than its limit.
 
     limit: (n,) m.  mixing_limit: multiple of the limit below which Anderson mixing begins; None to disable it, as with
-    contacts, which an extrapolated step could pass through.
+    contacts, which an extrapolated step could pass through.  decay: receives the displacement of each step.
     """
     mixing = None if mixing_limit is None else _AndersonMixing()
     for _ in range(_MAX_STEPS):
@@ -177,6 +186,7 @@ def _relax(
         displacement = np.abs(after.positions - state.positions).max(axis=1)
         start_positions = state.positions
         state = state_at_rest(after)
+        decay.report(float((displacement / np.maximum(limit, 1e-300)).max(initial=0.0)))
         if (displacement <= limit).all():
             return state, True
         if mixing is not None and mixing_limit is not None and (displacement <= mixing_limit * limit).all():

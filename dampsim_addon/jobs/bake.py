@@ -29,7 +29,7 @@ from ..blender.modifiers import unfelt_modifiers
 from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
-from ..model.caches import ensure_own_cache, target_folder
+from ..model.caches import ensure_own_cache, frame_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.isolation import isolate_group
 from ..scene_reader.scene_builder import check_object
@@ -127,7 +127,8 @@ def bake_group(
     if resume:
         check_resumable(group, scene)
     with GroupSampler(scene, view_layer, group.members) as sampler, isolate_group(sampler):
-        simulation = yield from _prepare(sampler, group)
+        finds_start = restart or not frame_cache(group.members[0]).frame_numbers()
+        simulation = yield from _prepare(sampler, group, finds_start)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")
         with locked_cache(group.members[0]) as cache:
@@ -161,11 +162,11 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
         curve_bake.check_following_curve(obj)
 
 
-def _prepare(sampler: GroupSampler, group: Group) -> Generator[Step, None, Simulation]:
-    """Return the group's simulation at its first frame."""
+def _prepare(sampler: GroupSampler, group: Group, finds_start: bool) -> Generator[Step, None, Simulation]:
+    """Return the group's simulation. finds_start: whether the bake begins with the first frame."""
     core_scene = yield from prepare_scene(sampler)
     overlaps.record_overlaps(core_scene, group.members)
-    simulation = yield from prepare_simulation(core_scene)
+    simulation = yield from prepare_simulation(core_scene, finds_start=finds_start)
     for obj in group.members:
         store_measurements(obj, sampler.scene, simulation)
     return simulation

@@ -26,7 +26,7 @@ def measure_sag(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
         simulation = Simulation(build_scene(sampler))
         if not simulation.is_constrained(obj.name):
             raise PinError(f"{obj.name}: not all of it is pinned, so it would fall; choose a vertex group under Pins.")
-        store_measurements(obj, scene, simulation)
+        store_measurements(obj, scene, simulation, search_sag=True)
 
 
 def calibrate_settle(

@@ -12,6 +12,9 @@ from ..scene_reader.scene_builder import build_scene
 from ..work.background_thread import run_in_thread
 from ..work.steps import Step, map_steps
 
+# Parts into which the progress of a stage is divided.
+_PARTS = 100
+
 
 def prepare_scene(sampler: GroupSampler) -> Generator[Step, None, Scene]:
     """Run the unbaked simulations of Blender on which a group depends, and build the group's core scene.
@@ -30,30 +33,63 @@ def _run_simulations(sampler: GroupSampler, affected_only: bool) -> Generator[St
         yield Step(done, total, f"Running {names}")
 
 
-def prepare_simulation(core_scene: Scene, assembly: Assembly | None = None) -> Generator[Step, None, Simulation]:
-    """Build a simulation and its first frame in a background thread.
+class _Abandoned(Exception):  # noqa: N818 (nothing is wrong)
+    """The preparation was cancelled, so that its thread should end."""
+
+
+class _Stages:
+    """Progress of a preparation in a thread: the names of its stages so far, and the fraction done of the last one."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.fraction, self.is_abandoned = 0.0, False
+
+    def report(self, name: str, fraction: float) -> None:
+        """Store the progress. Raises _Abandoned after cancellation."""
+        if self.is_abandoned:
+            raise _Abandoned
+        if not self.names or self.names[-1] != name:
+            self.names.append(name)
+        self.fraction = fraction
+
+    def step(self, count: int) -> Step:
+        """Return the progress as a step. count: number of stages."""
+        if not self.names:
+            return Step(0, 1, "Preparing")
+        text = f"Preparing: {self.names[-1]}"
+        if self.fraction > 0.0:
+            # A stage with a known progress has a bar of its own, from which the remaining time is estimated.
+            return Step(round(_PARTS * self.fraction), _PARTS, text)
+        return Step(min(len(self.names), count) - 1, count, text)
+
+
+def prepare_simulation(
+    core_scene: Scene, assembly: Assembly | None = None, finds_start: bool = True
+) -> Generator[Step, None, Simulation]:
+    """Build a simulation and its first frame in a background thread, which ends soon after cancellation.
 
     assembly: assembly of a scene with the same model fingerprint, to be reused.
+    finds_start: whether the first frame is needed.
     """
     yield Step(0, 1, "Preparing")
     # The thread must not access Blender.
     first_sample = core_scene.sample(float(core_scene.first))
-    stages: list[str] = []
+    stages = _Stages()
     # Each body needs a simulation mesh and its natural frequency; then follow the hanging shape and the first frame.
-    total = (
+    count = (
         (0 if assembly else 2 * len(core_scene.bodies))
         + 2
         + any(body.settings.keep_shape for body in core_scene.bodies)
     )
 
     def build_simulation() -> Simulation:
-        result = Simulation(core_scene, assembly, report_progress=stages.append, first_sample=first_sample)
-        stages.append("the first frame")
-        result.precompute()
+        result = Simulation(core_scene, assembly, report_progress=stages.report, first_sample=first_sample)
+        if finds_start:
+            result.precompute()
         return result
 
-    def progress_step(_: None) -> Step:
-        done = min(max(len(stages) - 1, 0), total - 1)
-        return Step(done, total, f"Preparing: {stages[-1]}" if stages else "Preparing")
-
-    return (yield from map_steps(run_in_thread(build_simulation), progress_step))
+    try:
+        return (yield from map_steps(run_in_thread(build_simulation), lambda _: stages.step(count)))
+    except GeneratorExit:
+        stages.is_abandoned = True
+        raise

@@ -21,8 +21,13 @@ from ..model.colliders import active_colliders, simulation_view_layer
 from ..model.properties import read_settings
 
 
-def store_measurements(obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation) -> None:
-    """Store the measurements of a simulation that the panel shows with the object."""
+def store_measurements(
+    obj: bpy.types.Object, scene: bpy.types.Scene, simulation: Simulation, search_sag: bool = False
+) -> None:
+    """Store the measurements of a simulation that the panel shows with the object.
+
+    search_sag: whether to search for the hanging shape if the simulation did not need it.
+    """
     group, name = obj.dampsim, obj.name
     model, system = simulation.model_of(name), simulation.system_of(name)
     group.measured_fill = model.fill
@@ -37,7 +42,7 @@ def store_measurements(obj: bpy.types.Object, scene: bpy.types.Scene, simulation
     group.measured_pace = 1.0 if pace_map is None else float(pace_map.min())
     group.measured_pace_group = group.settle_group
     group.measured_young = group.measured_sag = 0.0
-    if simulation.is_constrained(name):
+    if simulation.is_constrained(name) and (search_sag or simulation.has_known_sag(name)):
         group.measured_young = simulation.young(name) / 1000.0
         group.measured_sag = 100.0 * simulation.sag(name)
     group.measured_for = measurement_inputs(obj, scene)
@@ -64,6 +69,7 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
             *([collider_inputs] if collider_inputs else []),
             *fibres,
             [getattr(group, name) for name in names],
+            *(["starts as modelled"] if group.kind == "CLOTH" and not group.start_settled else []),
             [group.kind, group.pin_group, group.stiffness_group, group.length_group, group.together],
             first_gravity(scene) + gravity_weights,
             scene.frame_start,

@@ -60,13 +60,13 @@ class ReleaseResult:
     eigenvalue: float
 
 
-def run_release(body: Body, degrees: float, fps: float, frames: int) -> ReleaseResult:
+def run_release(body: Body, degrees: float, fps: float, frames: int, resting: Body | None = None) -> ReleaseResult:
     """Rotate a hanging body by degrees about the x axis, release it and measure when it rests.
 
-    The pins of the body lie on the x axis.
+    The pins of the body lie on the x axis.  resting: the same body with Start at Rest, if it starts as modelled.
     """
     simulation = Simulation(scene(body, fps=fps, last=frames))
-    first = simulation.first_frame()
+    first = simulation.first_frame() if resting is None else Simulation(scene(resting, fps=fps)).first_frame()
     rest, (island,) = first.state.positions, simulation.islands
     turn = np.radians(degrees)
     matrix = np.array([[1.0, 0.0, 0.0], [0.0, np.cos(turn), -np.sin(turn)], [0.0, np.sin(turn), np.cos(turn)]])

@@ -501,17 +501,22 @@ def test_measured_sag_matches_setting(sag: float) -> None:
 
 
 def test_preparation_reports_its_stages() -> None:
-    told: list[str] = []
+    told: list[tuple[str, float]] = []
     Simulation(
         with_body(swaying_bar(), settings=replace(swaying_bar().bodies[0].settings, keep_shape=True)),
-        report_progress=told.append,
+        report_progress=lambda *stage: told.append(stage),
     )
-    assert told == [
+    assert list(dict(told)) == [
         "the simulation mesh of Box",
         "the natural frequency of Box",
         "the hanging shape",
         "the rest shape that keeps the modelled shape",
     ]
+    search = [fraction for stage, fraction in told if stage == "the hanging shape"]
+    assert search == sorted(search)
+    assert search[0] == 0.0
+    assert search[-1] > 0.9
+    assert len(set(search)) > 4
 
 
 def test_fully_pinned_body_follows_animation() -> None:

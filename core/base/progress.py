@@ -1,0 +1,53 @@
+"""Progress of a preparation in named stages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+# Fraction of a search that is done when it has converged; it may continue from a saddle point.
+_LAST_FRACTION = 0.95
+
+ProgressCallback = Callable[[str, float], None]
+"""Function that receives the name of the current stage and its completed fraction, 0 to 1.
+
+It may raise an exception to cancel the preparation.
+"""
+
+
+def no_progress(stage: str, fraction: float) -> None:
+    """Ignore the progress."""
+
+
+class StageProgress:
+    """Current stage of a preparation, and how much of it is done. The fraction never decreases within a stage."""
+
+    def __init__(self, callback: ProgressCallback = no_progress) -> None:
+        self._callback, self._stage, self._fraction = callback, "", 0.0
+
+    def begin(self, stage: str) -> None:
+        """Begin a stage with a name."""
+        self._stage, self._fraction = stage, 0.0
+        self._callback(stage, 0.0)
+
+    def advance(self, fraction: float) -> None:
+        """Report the completed fraction of the stage, 0 to 1."""
+        self._fraction = max(self._fraction, min(fraction, 1.0))
+        self._callback(self._stage, self._fraction)
+
+
+class DecayProgress:
+    """Progress of an iteration whose error decays exponentially from its first value to a tolerance."""
+
+    def __init__(self, progress: StageProgress | None) -> None:
+        self._progress, self._first_error = progress, 0.0
+
+    def report(self, error: float) -> None:
+        """Report the error of an iteration, relative to the tolerance."""
+        if self._progress is None:
+            return
+        self._first_error = max(self._first_error, error)
+        if not 1.0 < error < self._first_error:
+            self._progress.advance(0.0 if error > 1.0 else _LAST_FRACTION)
+        else:
+            self._progress.advance(_LAST_FRACTION * (1.0 - math.log(error) / math.log(self._first_error)))
