@@ -20,7 +20,7 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
         for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
             for curve in bag.fcurves:
                 if not (has_bake_curves and is_dampsim_fcurve(action, curve.data_path)) and not is_output_path(
-                    curve.data_path
+                    block, curve.data_path
                 ):
                     yield curve
 

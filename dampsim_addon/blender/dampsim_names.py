@@ -1,8 +1,14 @@
-"""Identification of DampSim's own data: shape keys, modifiers and tracks by full name, actions by a custom property."""
+"""Identification of DampSim's own data by stored marks. A name alone is no mark, because users choose names freely.
+
+Shape keys: a record of names and the range. Modifiers: a recorded name and the file that they play. Actions, cache
+files and node groups: custom properties.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import Any
 
 import bpy
 
@@ -14,11 +20,19 @@ BAKE_TRACK, BASE_TRACK = PREFIX + "Bake", PREFIX + "Base"
 
 _SHAPE = PREFIX + "Shape {:03d}"
 _FRAME = PREFIX + "{:05d}"
-# Blender appends a number where a name is taken. Other names with the same prefix belong to the user.
-_DAMPSIM_NAME = re.compile(PREFIX + r"(Basis|Probe|Offset|Cache|Live|Bake|Base|Shape \d{3,}|-?\d{4,})(\.\d{3})?")
+_DAMPSIM_KEY = re.compile(PREFIX + r"(Basis|Probe|Offset|Shape \d{3,}|-?\d{4,})")
 _MODIFIER_PATH = re.compile(r'modifiers\["(.*)"\]\..*')
 _KEY_VALUE_PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
+# Files of bakes, in folders with the names of caches, and of displayed live frames.
+_BAKE_FILE_NAME = re.compile(r"(?:.*[\\/])?bake\.[a-z0-9]+", re.DOTALL)
+_BAKE_FILE = re.compile(r"(?:.*[\\/])?[0-9a-f]{16}[\\/]bake\.[a-z0-9]+", re.DOTALL)
+_LIVE_FILE = re.compile(r"(?:.*[\\/])?dampsim_\d+(?:_draft)?\.pc2", re.DOTALL)
+# Custom properties: of actions and cache files of a bake, of the F-curves in such an action, of shape keys.
 _BAKE_TAG, _BASE = "dampsim_bake", "base"
+_CURVES_TAG = "dampsim_curves"
+_KEYS_TAG = "dampsim_keys"
+# Range Max of the shape keys of a bake: the first number above the default of Blender, which displays as 1.
+_MARKED_RANGE_MAX = 1.0 + 2.0**-23
 
 
 def shape_name(number: int) -> str:
@@ -31,9 +45,110 @@ def frame_name(number: int) -> str:
     return _FRAME.format(number)
 
 
-def is_dampsim_name(name: str) -> bool:
-    """Return whether DampSim gave a shape key, modifier or track its name."""
-    return _DAMPSIM_NAME.fullmatch(name) is not None
+def mark_bake_key(key: bpy.types.ShapeKey) -> None:
+    """Mark a shape key as made by a bake."""
+    keys: Any = key.id_data
+    key.slider_max = _MARKED_RANGE_MAX
+    keys[_KEYS_TAG] = "\n".join([*_recorded_names(keys, _KEYS_TAG), key.name])
+
+
+def unmark_bake_keys(keys: Any) -> None:
+    """Give all shape keys to the user. Bakes of earlier versions are recognised again while their action exists."""
+    for key in bake_keys(keys):
+        key.slider_max = 1.0 if key.slider_max == _MARKED_RANGE_MAX else key.slider_max
+    if _KEYS_TAG in keys:
+        del keys[_KEYS_TAG]
+
+
+def bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
+    """Return the shape keys that a bake made and the user has not renamed. keys: bpy.types.Key, or None.
+
+    Their names are recorded, and none has the default range of a new key, which the user may have given such a name.
+    """
+    if keys is None:
+        return []
+    if _KEYS_TAG not in keys:
+        return _bake_keys_without_record(keys)
+    names = _recorded_names(keys, _KEYS_TAG)
+    return [k for k in keys.key_blocks if k.name in names and (k.slider_min, k.slider_max) != (0.0, 1.0)]
+
+
+def is_bake_basis(keys: Any) -> bool:
+    """Return whether a bake made the reference key, because the mesh had no shape keys."""
+    return keys.reference_key in bake_keys(keys)
+
+
+def _bake_keys_without_record(keys: bpy.types.Key) -> list[bpy.types.ShapeKey]:
+    """Return the shape keys of a bake by a version that did not record them: its tagged action animates them."""
+    named = [key for key in keys.key_blocks if _DAMPSIM_KEY.fullmatch(key.name)]
+    data = keys.animation_data
+    if not named or data is None:
+        return []
+    strips = [strip for track in data.nla_tracks for strip in track.strips]
+    for strip in strips:
+        strips += strip.strips
+    actions = {owner.action for owner in (data, *strips) if owner.action is not None and is_tagged_action(owner.action)}
+    bags = [bag for action in actions for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+    paths = {curve.data_path for bag in bags for curve in bag.fcurves}
+    if "eval_time" in paths:
+        return named
+    return [k for k in named if paths and (k.name == BASIS or f'key_blocks["{k.name}"].value' in paths)]
+
+
+def _recorded_names(block: bpy.types.ID, tag: str) -> list[str]:
+    """Return the names in a custom property of a file, which anyone may have changed."""
+    recorded = block.get(tag)
+    return recorded.split("\n") if isinstance(recorded, str) and recorded else []
+
+
+def bake_modifier(obj: bpy.types.Object) -> Any:
+    """Return the modifier that plays the bake of an object; None if there is none.
+
+    It has the recorded name and plays the file of a bake. Versions before the record named it CACHE_MODIFIER.
+    """
+    recorded = obj.dampsim.cache_modifier
+    modifier = obj.modifiers.get(recorded or CACHE_MODIFIER)
+    if modifier is None:
+        return None
+    pattern = _BAKE_FILE_NAME if recorded else _BAKE_FILE
+    return modifier if pattern.fullmatch(_played_file(modifier)) else None
+
+
+def live_modifiers(obj: bpy.types.Object) -> list[Any]:
+    """Return the modifiers that display a live frame: one, and duplicates of it."""
+    return [one for one in obj.modifiers if one.type == "MESH_CACHE" and _LIVE_FILE.fullmatch(one.filepath)]
+
+
+def live_modifier(obj: bpy.types.Object) -> Any:
+    """Return the modifier that displays the live frames of an object; None if there is none."""
+    return next(iter(live_modifiers(obj)), None)
+
+
+def is_output_modifier(modifier: bpy.types.Modifier) -> bool:
+    """Return whether a modifier plays a bake or a live frame, so that no simulation may feel it."""
+    path = _played_file(modifier)
+    if not path:
+        return False
+    return bool(_BAKE_FILE.fullmatch(path) or _LIVE_FILE.fullmatch(path)) or modifier == bake_modifier(modifier.id_data)
+
+
+def _played_file(modifier: Any) -> str:
+    """Return the path of the file that a modifier plays; '' for other modifiers."""
+    if modifier.type == "MESH_SEQUENCE_CACHE":
+        return modifier.cache_file.filepath if modifier.cache_file is not None else ""
+    return modifier.filepath if modifier.type == "MESH_CACHE" else ""
+
+
+def tag_cache_file(file: bpy.types.CacheFile) -> None:
+    """Tag Blender's datablock of a cache file as made by a bake."""
+    file[_BAKE_TAG] = True
+
+
+def is_bake_cache_file(file: bpy.types.CacheFile) -> bool:
+    """Return whether a bake made Blender's datablock of a cache file."""
+    return bool(file.get(_BAKE_TAG)) or (
+        file.name.startswith(PREFIX) and _BAKE_FILE.fullmatch(file.filepath) is not None
+    )
 
 
 def tag_action(action: bpy.types.Action, is_base: bool = False) -> None:
@@ -41,9 +156,11 @@ def tag_action(action: bpy.types.Action, is_base: bool = False) -> None:
     action[_BAKE_TAG] = _BASE if is_base else True
 
 
-def untag_action(action: bpy.types.Action) -> None:
-    """Remove the tag of tag_action()."""
-    del action[_BAKE_TAG]
+def untag_action(action: Any) -> None:
+    """Remove the tags of tag_action() and record_curves()."""
+    for tag in (_BAKE_TAG, _CURVES_TAG):
+        if tag in action:
+            del action[tag]
 
 
 def is_tagged_action(action: bpy.types.Action) -> bool:
@@ -56,16 +173,34 @@ def is_base_action(action: bpy.types.Action) -> bool:
     return bool(action.get(_BAKE_TAG) == _BASE)
 
 
-def is_dampsim_fcurve(action: bpy.types.Action, path: str) -> bool:
+def record_curves(action: bpy.types.Action, paths: Iterable[str]) -> None:
+    """Record the data paths of the F-curves that a bake made in a tagged action."""
+    action[_CURVES_TAG] = "\n".join(paths)
+
+
+def is_dampsim_fcurve(action: Any, path: str) -> bool:
     """Return whether a bake made an F-curve. The user may have added others to the same action since."""
     if not is_tagged_action(action):
         return False
+    if _CURVES_TAG in action:
+        return path in _recorded_names(action, _CURVES_TAG)
     key = _KEY_VALUE_PATH.fullmatch(path)
-    return is_dampsim_name(key[1]) if key else path == "eval_time"
+    return _DAMPSIM_KEY.fullmatch(key[1]) is not None if key else path == "eval_time"
 
 
-def is_output_path(path: str) -> bool:
+def is_output_path(block: bpy.types.ID, path: str) -> bool:
     """Return whether a data path leads to the modifier of a bake or of Live, which the user may have animated."""
     # The panel calls this on rigs with thousands of F-curves.
-    modifier = _MODIFIER_PATH.fullmatch(path) if path.startswith("modifiers") else None
-    return modifier is not None and is_dampsim_name(modifier[1])
+    name = modifier_of_path(path)
+    if not name or not isinstance(block, bpy.types.Object):
+        return False
+    modifier = block.modifiers.get(name)
+    if modifier is None:
+        return name in (block.dampsim.cache_modifier or CACHE_MODIFIER, LIVE_MODIFIER)
+    return is_output_modifier(modifier)
+
+
+def modifier_of_path(path: str) -> str:
+    """Return the name of the modifier to which a data path of an object leads; '' for other paths."""
+    found = _MODIFIER_PATH.fullmatch(path) if path.startswith("modifiers") else None
+    return bpy.utils.unescape_identifier(found[1]) if found else ""

@@ -6,6 +6,7 @@ hair therefore follows the wire mesh whatever animates it: playback or a bake.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,10 @@ import numpy as np
 from ...core import Array, Index
 
 HAIR_MODIFIER = "DampSim Hair"
+# Custom property that marks the node group.
+_TREE_TAG = "dampsim_hair"
+# Custom property with the names of the attributes that DampSim has written.
+_ATTRIBUTES_TAG = "dampsim_attributes"
 # Attributes of the points: rest position (wires), guide point and weight (hair).
 _REST, _GUIDE, _WEIGHT = ".dampsim_rest", ".dampsim_guide", ".dampsim_weight"
 # Number of guides that a strand follows.
@@ -93,7 +98,7 @@ def attach_hair(
     obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: GuideWires
 ) -> None:
     """Add the modifier that lets hair follow the wire mesh of its guides."""
-    _write_attribute(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
+    rest = _write_attribute(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
     roots = strands.points[strands.starts]
     guide_count = min(_GUIDES_PER_STRAND, len(guides))
     # Distances between roots, one guide at a time to save memory with many strands.
@@ -104,32 +109,58 @@ def attach_hair(
     weights /= weights.sum(axis=1)[:, None]
     strand = np.arange(len(roots)).repeat(strands.counts)
     fraction = (np.arange(len(strand)) - strands.starts[strand]) / np.maximum(strands.counts[strand] - 1, 1)
+    guide_names, weight_names = [], []
     for k in range(guide_count):
         guide = nearest[strand, k]
         wire_point = wires.starts[guide] + np.rint(fraction * (wires.counts[guide] - 1)).astype(np.int64)
-        _write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", wire_point.astype(np.int32))
-        _write_attribute(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k])
-    modifier = obj.modifiers.new(HAIR_MODIFIER, "NODES")
-    modifier.node_group = _build_node_tree(obj.name, wire, guide_count)
+        guide_names.append(_write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", wire_point.astype(np.int32)))
+        weight_names.append(_write_attribute(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k]))
+    modifier: Any = obj.modifiers.new(HAIR_MODIFIER, "NODES")
+    modifier.node_group = _build_node_tree(obj.name, wire, rest, list(zip(guide_names, weight_names, strict=True)))
 
 
 def guide_object(hair: bpy.types.Object) -> bpy.types.Object | None:
     """Return the wire mesh object that hair follows; None where it follows none."""
-    tree = hair.modifiers[HAIR_MODIFIER].node_group if HAIR_MODIFIER in hair.modifiers else None
-    infos = [node for node in tree.nodes if node.type == "OBJECT_INFO"] if tree is not None else []
+    modifier = hair_modifier(hair)
+    infos = [node for node in modifier.node_group.nodes if node.type == "OBJECT_INFO"] if modifier is not None else []
     return infos[0].inputs["Object"].default_value if infos else None
 
 
-def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array) -> None:
-    if name in data.attributes:
+def hair_modifier(hair: bpy.types.Object) -> Any:
+    """Return the modifier that lets hair follow guides: its node group has a mark, or reads DampSim's attributes."""
+    return next((m for m in hair.modifiers if m.type == "NODES" and _is_hair_tree(m.node_group)), None)
+
+
+def _is_hair_tree(tree: Any) -> bool:
+    if tree is None or tree.get(_TREE_TAG):
+        return tree is not None
+    names = [n.inputs["Name"].default_value for n in tree.nodes if n.bl_idname == "GeometryNodeInputNamedAttribute"]
+    return _REST in names
+
+
+def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array) -> str:
+    """Write an attribute, replacing an earlier one of DampSim, and return its name.
+
+    Blender appends a number where the user has an attribute of this name.
+    """
+    stored = data.get(_ATTRIBUTES_TAG)
+    recorded = stored.split("\n") if isinstance(stored, str) else []
+    if name in recorded and name in data.attributes:
         data.attributes.remove(data.attributes[name])
     attribute = data.attributes.new(name, kind, "POINT")
+    found = str(attribute.name)
     attribute.data.foreach_set(field, np.ascontiguousarray(values).ravel())
+    data[_ATTRIBUTES_TAG] = "\n".join(dict.fromkeys([*recorded, found]))
+    return found
 
 
-def _build_node_tree(name: str, wire: bpy.types.Object, guide_count: int) -> Any:
-    """Build a node tree that offsets points by the weighted displacements of the wires' points."""
+def _build_node_tree(name: str, wire: bpy.types.Object, rest: str, guides: Sequence[tuple[str, str]]) -> Any:
+    """Build a node tree that offsets points by the weighted displacements of the wires' points.
+
+    rest, guides: names of attributes: of the rest positions, and of the point and weight of each guide.
+    """
     tree: Any = bpy.data.node_groups.new(f"{HAIR_MODIFIER} {name}", "GeometryNodeTree")
+    tree[_TREE_TAG] = True
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
 
@@ -151,16 +182,16 @@ def _build_node_tree(name: str, wire: bpy.types.Object, guide_count: int) -> Any
     # Displacements of the wires from rest; zero where the wires are missing.
     moved = added("ShaderNodeVectorMath", operation="SUBTRACT")
     link(added("GeometryNodeInputPosition").outputs["Position"], moved.inputs[0])
-    link(attribute(_REST, "FLOAT_VECTOR"), moved.inputs[1])
+    link(attribute(rest, "FLOAT_VECTOR"), moved.inputs[1])
     total: Any = None
-    for k in range(guide_count):
+    for point_name, weight_name in guides:
         sample = added("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
         link(info.outputs["Geometry"], sample.inputs["Geometry"])
         link(moved.outputs[0], next(one for one in sample.inputs if one.enabled and one.name == "Value"))
-        link(attribute(f"{_GUIDE}{k}", "INT"), sample.inputs["Index"])
+        link(attribute(point_name, "INT"), sample.inputs["Index"])
         scaled = added("ShaderNodeVectorMath", operation="SCALE")
         link(next(one for one in sample.outputs if one.enabled), scaled.inputs[0])
-        link(attribute(f"{_WEIGHT}{k}", "FLOAT"), scaled.inputs["Scale"])
+        link(attribute(weight_name, "FLOAT"), scaled.inputs["Scale"])
         if total is None:
             total = scaled
         else:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import bpy
 
-from .dampsim_names import is_dampsim_name
+from .dampsim_names import is_bake_cache_file, is_output_modifier
 
 
 def input_paths() -> list[Path]:
@@ -17,12 +17,12 @@ def input_paths() -> list[Path]:
         bpy.path.abspath(file.filepath, library=file.library)
         for file in bpy.data.cache_files
         # DampSim's own caches are results of a bake, never its input.
-        if not is_dampsim_name(file.name)
+        if not is_bake_cache_file(file)
     ]
     found += [
         bpy.path.abspath(modifier.filepath, library=obj.library)
         for obj in bpy.data.objects
         for modifier in obj.modifiers
-        if modifier.type == "MESH_CACHE" and not is_dampsim_name(modifier.name)
+        if modifier.type == "MESH_CACHE" and not is_output_modifier(modifier)
     ]
     return [path for path in (Path(name) for name in dict.fromkeys(found) if name) if path.is_file()]

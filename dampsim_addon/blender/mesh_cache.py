@@ -41,16 +41,19 @@ def add_cache_modifier(obj: bpy.types.Object, name: str, modifier_type: str, is_
 
 def place_modifier(obj: bpy.types.Object, modifier: bpy.types.Modifier, is_first: bool = False) -> bool:
     """Move a DampSim modifier before all others or after the deform stack. Return whether that was possible."""
-    target_index = 0 if is_first else _index_after_deform_stack(obj, [one for one in obj.modifiers if one != modifier])
+    target_index = 0 if is_first else _index_after_deform_stack(obj, modifier)
     current_index = obj.modifiers.find(modifier.name)
     if current_index != target_index:
         obj.modifiers.move(current_index, target_index)
     return bool(obj.modifiers.find(modifier.name) == target_index)
 
 
-def _index_after_deform_stack(obj: bpy.types.Object, stack: list[bpy.types.Modifier]) -> int:
-    """Return the index after the deform stack, and after hidden modifiers that deform once they are shown."""
-    simulated = deform_stack(obj)
+def _index_after_deform_stack(obj: bpy.types.Object, new: bpy.types.Modifier) -> int:
+    """Return the index after the deform stack, and after hidden modifiers that deform once they are shown.
+
+    new: modifier to be placed, which does not count.
+    """
+    stack, simulated = [one for one in obj.modifiers if one != new], deform_stack(obj, new=new)
     index = stack.index(simulated[-1]) + 1 if simulated else 0
     for number, modifier in enumerate(stack[index:], index + 1):
         if can_change_topology(modifier) and (modifier.show_viewport or modifier.show_render):

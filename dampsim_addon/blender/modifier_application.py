@@ -12,7 +12,7 @@ import numpy as np
 from ...core import Index, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from .animation import animated_paths
-from .dampsim_names import PREFIX, is_dampsim_name
+from .dampsim_names import PREFIX, is_output_modifier
 from .sampler import mesh_positions
 
 # Modifier types whose result depends only on the mesh and on their own settings.
@@ -43,7 +43,7 @@ def modifiers_safe_to_apply(obj: bpy.types.Object, modifier_type: str) -> list[b
     shared = mesh.users - int(mesh.use_fake_user) > 1
     if obj.library or obj.override_library or mesh.library or mesh.override_library or shared:
         return []
-    stack = [m for m in obj.modifiers if (m.show_viewport or m.show_render) and not is_dampsim_name(m.name)]
+    stack = [m for m in obj.modifiers if (m.show_viewport or m.show_render) and not is_output_modifier(m)]
     last = max((k for k, m in enumerate(stack) if m.type == modifier_type), default=-1)
     found, keyed = stack[: last + 1], animated_paths(obj)
     if all(_is_mesh_only(modifier) and not _is_keyed(modifier, keyed) for modifier in found):
@@ -127,6 +127,8 @@ def _evaluate_modifiers(
 def _swap_mesh(mesh: bpy.types.Mesh, new_mesh: bpy.types.Mesh, has_shape_keys: bool) -> Index:
     """Replace the content of a mesh by another mesh. Return the index in the other mesh of each vertex."""
     attribute = new_mesh.attributes.new(_INDEX_ATTRIBUTE, "INT", "POINT")
+    # Another name if the user has an attribute of this name.
+    name = attribute.name
     attribute.data.foreach_set("value", np.arange(len(new_mesh.vertices), dtype=np.int32))
     content = bmesh.new()
     try:
@@ -139,8 +141,8 @@ def _swap_mesh(mesh: bpy.types.Mesh, new_mesh: bpy.types.Mesh, has_shape_keys: b
     finally:
         content.free()
     order = np.empty(len(mesh.vertices), dtype=np.int32)
-    mesh.attributes[_INDEX_ATTRIBUTE].data.foreach_get("value", order)
-    mesh.attributes.remove(mesh.attributes[_INDEX_ATTRIBUTE])
+    mesh.attributes[name].data.foreach_get("value", order)
+    mesh.attributes.remove(mesh.attributes[name])
     return order.astype(np.int64)
 
 

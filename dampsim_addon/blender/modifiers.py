@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import bpy
 
-from .dampsim_names import is_dampsim_name
+from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
 from .movers import MODIFIER_EFFECTS, ModifierEffect, is_moving_ocean, modifier_type_effect, moves_on_its_own
 
@@ -21,12 +21,17 @@ def is_deforming(modifier: bpy.types.Modifier) -> bool:
     return modifier.type in DEFORMING or is_moving_ocean(modifier)
 
 
-def deform_stack(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:
+def deform_stack(
+    obj: bpy.types.Object, muted: Collection[str] = (), new: bpy.types.Modifier | None = None
+) -> list[bpy.types.Modifier]:
     """Return the user's visible modifiers up to the last one that deforms or mirrors. Later ones are never simulated.
 
     muted: names of modifiers that count as visible, although they are temporarily switched off.
+    new: modifier of DampSim that has no file yet.
     """
-    visible = [m for m in obj.modifiers if (m.show_viewport or m.name in muted) and not is_dampsim_name(m.name)]
+    visible = [
+        m for m in obj.modifiers if (m.show_viewport or m.name in muted) and m != new and not is_output_modifier(m)
+    ]
     last = max((k for k, m in enumerate(visible) if is_deforming(m) or m.type == "MIRROR"), default=-1)
     return visible[: last + 1]
 
@@ -85,7 +90,7 @@ def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list
         m
         for m in obj.modifiers
         if (m.show_viewport or m.name in muted)
-        and not is_dampsim_name(m.name)
+        and not is_output_modifier(m)
         and m not in sampled
         and m.name not in accepted
         and moves_on_its_own(m)
@@ -114,4 +119,4 @@ def trailing_solidify(obj: bpy.types.Object) -> bpy.types.Modifier | None:
 
 def has_deform_modifier(obj: bpy.types.Object) -> bool:
     """Return whether a visible modifier of the user moves vertices after the shape keys."""
-    return any(is_deforming(m) and m.show_viewport and not is_dampsim_name(m.name) for m in obj.modifiers)
+    return any(is_deforming(m) and m.show_viewport and not is_output_modifier(m) for m in obj.modifiers)

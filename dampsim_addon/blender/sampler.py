@@ -13,7 +13,7 @@ import numpy as np
 from ...core import Array, MeshError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
-from .dampsim_names import LIVE_MODIFIER, is_dampsim_name
+from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
 from .modifiers import (
     can_change_topology,
@@ -113,12 +113,13 @@ class Sampler:
             if modifier.show_viewport and modifier.name not in sampled_names:
                 self._muted_modifiers.append(modifier.name)
                 modifier.show_viewport = False
-        for key in self._key_blocks():
-            if is_dampsim_name(key.name) and not key.mute:
+        keys = self.obj.data.shape_keys
+        has_bake_basis = keys is not None and is_bake_basis(keys)
+        for key in bake_keys(keys):
+            if not key.mute:
                 self._muted_keys.append(key.name)
                 key.mute = True
-        keys = self.obj.data.shape_keys
-        if keys is not None and not keys.use_relative and is_dampsim_name(keys.reference_key.name):
+        if keys is not None and not keys.use_relative and has_bake_basis:
             # Muted absolute keys still play; muted relative keys do not.
             self._absolute_keys_uid = keys.session_uid
             keys.use_relative = True
@@ -133,11 +134,13 @@ class Sampler:
         for name in self._muted_modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True
-        for key in self._key_blocks():
-            if key.name in self._muted_keys:
-                key.mute = False
+        muted_keys = [key for key in self._key_blocks() if key.name in self._muted_keys and key.mute]
+        # A bake may have replaced the keys since.
+        is_same_bake = len(muted_keys) == len(self._muted_keys)
+        for key in muted_keys:
+            key.mute = False
         keys = self.obj.data.shape_keys
-        if keys is not None and keys.session_uid == self._absolute_keys_uid:
+        if keys is not None and is_same_bake and keys.session_uid == self._absolute_keys_uid:
             keys.use_relative = False
         self._absolute_keys_uid = 0
         self._muted_modifiers.clear()
@@ -275,17 +278,17 @@ def _hide_live_modifiers() -> set[int]:
     """
     found = set[int]()
     for obj in bpy.data.objects:
-        modifier = obj.modifiers.get(LIVE_MODIFIER)
-        if modifier is not None and modifier.show_viewport:
-            modifier.show_viewport = False
-            found.add(obj.session_uid)
+        for modifier in live_modifiers(obj):
+            if modifier.show_viewport:
+                modifier.show_viewport = False
+                found.add(obj.session_uid)
     return found
 
 
 def _show_live_modifiers(hidden: set[int]) -> None:
     for obj in bpy.data.objects if hidden else ():
-        if obj.session_uid in hidden and LIVE_MODIFIER in obj.modifiers:
-            obj.modifiers[LIVE_MODIFIER].show_viewport = True
+        for modifier in live_modifiers(obj) if obj.session_uid in hidden else ():
+            modifier.show_viewport = True
 
 
 def frame_rate(scene: bpy.types.Scene) -> float:

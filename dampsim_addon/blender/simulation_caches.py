@@ -14,7 +14,7 @@ from typing import Any
 
 import bpy
 
-from .dampsim_names import is_dampsim_name
+from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
 
 # Modifiers through which particles move vertices.
@@ -48,7 +48,7 @@ def unbaked_simulations(
     uses_particles = any(m.type in _PARTICLE_USERS for obj in objects for m in obj.modifiers)
     for obj in objects:
         for modifier in obj.modifiers:
-            is_sampled = modifier.show_viewport and not is_dampsim_name(modifier.name)
+            is_sampled = modifier.show_viewport and not is_output_modifier(modifier)
             if is_sampled and (obj not in members or modifier.type == "NODES"):
                 caches = _modifier_caches(modifier, scene, uses_particles)
                 found += [SimulationCache(label, (obj,), first) for label, first in caches]

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import bpy
 
 from ..session import has_frame_handlers_of_others
-from .dampsim_names import is_dampsim_name
+from .dampsim_names import is_bake_cache_file, is_output_modifier
 from .geometry_nodes import node_effect
 
 # Names that give the same value at the same frame: of Blender's driver namespace, and of Python.
@@ -28,13 +28,15 @@ def untracked_inputs(blocks: Iterable[bpy.types.ID]) -> list[str]:
     """Return the untracked inputs among some datablocks, in words."""
     found = []
     for block in sorted(blocks, key=lambda one: str(one.name_full)):
-        if isinstance(block, _FILE_TYPES) and not is_dampsim_name(block.name):
+        if isinstance(block, _FILE_TYPES) and not (
+            isinstance(block, bpy.types.CacheFile) and is_bake_cache_file(block)
+        ):
             found.append(f"{block.bl_rna.name.lower()} {block.name}")
         elif isinstance(block, bpy.types.NodeTree) and block.bl_idname == "GeometryNodeTree":
             if node_effect(block).reads_files:
                 found.append(f"a file of {block.name}")
         elif isinstance(block, bpy.types.Object):
-            caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_dampsim_name(m.name)]
+            caches = [m for m in block.modifiers if m.type == "MESH_CACHE" and not is_output_modifier(m)]
             found += [f"the file of {modifier.name}" for modifier in caches]
         data = getattr(block, "animation_data", None)
         if data is not None and any(not is_tracked_driver(curve.driver) for curve in data.drivers):

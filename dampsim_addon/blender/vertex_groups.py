@@ -57,6 +57,14 @@ def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> Array:
 _WEIGHT_LEVELS = 256
 
 
+def write_own_weights(obj: bpy.types.Object, chosen: str, default: str, values: Array) -> bpy.types.VertexGroup:
+    """Write the weights (v,) of the vertex group that the user has chosen, or else of a new one.
+
+    default: name of a new group. A group of the user with this name stays as it is, and the new one gets a number.
+    """
+    return write_weights(obj, chosen or obj.vertex_groups.new(name=default).name, values)
+
+
 def write_weights(obj: bpy.types.Object, name: str, values: Array) -> bpy.types.VertexGroup:
     """Write the weights (v,) of a vertex group, created if needed. Works in any mode."""
     group = obj.vertex_groups.get(name) or obj.vertex_groups.new(name=name)

@@ -17,6 +17,8 @@ YARN_MODIFIER = "DampSim Yarns"
 _VERTEX, _SIDE = ".dampsim_vertex", ".dampsim_side"
 # Custom property of the yarn mesh with the digest of its source.
 _DIGEST_KEY = "dampsim_drawn_of"
+# Custom property that marks the node group.
+_TREE_TAG = "dampsim_yarns"
 # Inputs of the modifier.
 _WOVEN, _RADIUS, _MATERIAL = "Woven", "Radius", "Material"
 # Spline points between two crossings, and points around the yarn.
@@ -58,12 +60,13 @@ def create_yarn_object(
 
 def yarn_object(woven: bpy.types.Object) -> bpy.types.Object | None:
     """Return the object that shows a woven object's yarns. Takes time proportional to the objects in the file."""
-    return next((child for child in woven.children if YARN_MODIFIER in child.modifiers), None)
+    return next((child for child in woven.children if shows_yarns(child)), None)
 
 
 def shows_yarns(obj: bpy.types.Object) -> bool:
-    """Return whether an object shows the yarns of another one."""
-    return YARN_MODIFIER in obj.modifiers
+    """Return whether an object shows the yarns of another one: its mesh stores their digest."""
+    mesh: Any = obj.data
+    return YARN_MODIFIER in obj.modifiers and _DIGEST_KEY in mesh
 
 
 def stored_yarn_digest(yarns: bpy.types.Object) -> str:
@@ -73,7 +76,7 @@ def stored_yarn_digest(yarns: bpy.types.Object) -> str:
 
 def yarn_source(obj: bpy.types.Object) -> bpy.types.Object | None:
     """Return the woven object whose yarns an object shows; None where it shows none."""
-    return obj.parent if YARN_MODIFIER in obj.modifiers else None
+    return obj.parent if shows_yarns(obj) else None
 
 
 def is_orphaned_yarn(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
@@ -81,7 +84,7 @@ def is_orphaned_yarn(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
 
     The file keeps the deleted object, because the modifier refers to it.
     """
-    return YARN_MODIFIER in obj.modifiers and (obj.parent is None or obj.parent.name not in scene.objects)
+    return shows_yarns(obj) and (obj.parent is None or obj.parent.name not in scene.objects)
 
 
 def delete_yarn_object(obj: bpy.types.Object) -> None:
@@ -104,12 +107,13 @@ def _input_names(tree: Any) -> set[str]:
 
 def _yarn_node_group() -> Any:
     """Return the node group that all yarns of the file share, created if needed."""
-    existing = bpy.data.node_groups.get(YARN_MODIFIER)
     inputs = {"Geometry", _WOVEN, _RADIUS, _MATERIAL}
-    # A linked node group, or one of the user with the same name, is not used.
-    if existing is not None and existing.library is None and _input_names(existing) == inputs:
-        return existing
+    for existing in bpy.data.node_groups:
+        # A linked node group is not used, nor one that the user has named like this or changed.
+        if existing.get(_TREE_TAG) and existing.library is None and _input_names(existing) == inputs:
+            return existing
     tree: Any = bpy.data.node_groups.new(YARN_MODIFIER, "GeometryNodeTree")
+    tree[_TREE_TAG] = True
     tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
     tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
     woven_socket = tree.interface.new_socket(_WOVEN, in_out="INPUT", socket_type="NodeSocketObject")

@@ -10,7 +10,7 @@ import numpy as np
 from ...core import SceneError
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.curve_points import CurvePolyline, centre_line, fit_control_points, set_control_points
-from ..blender.dampsim_names import BASIS, frame_name, is_dampsim_name
+from ..blender.dampsim_names import BASIS, bake_keys, frame_name, mark_bake_key
 from ..targets import Shot, keys
 from ..targets.bake_tracks import animate_keys
 from ..work.steps import Step
@@ -28,7 +28,7 @@ def check_following_curve(obj: bpy.types.Object) -> None:
     if curve is None:
         return
     shape = curve.data.shape_keys
-    if shape is not None and any(not is_dampsim_name(key.name) for key in shape.key_blocks):
+    if shape is not None and len(bake_keys(shape)) < len(shape.key_blocks):
         raise SceneError(f"{obj.name}: its curve {curve.name} already has shape keys; remove them before baking.")
     if curve.mode != "OBJECT":
         raise SceneError(f"{curve.name}: leave {curve.mode.title()} Mode before baking.")
@@ -53,7 +53,7 @@ def bake_following_curve(shot: Shot) -> Generator[Step]:
     line, point_offsets = _checked_line(obj, curve), fit_control_points(curve.data)
     keys.remove_baked_keys(curve)
     if curve.data.shape_keys is None:
-        curve.shape_key_add(name=BASIS, from_mix=False)
+        mark_bake_key(curve.shape_key_add(name=BASIS, from_mix=False))
     curve.data.shape_keys.reference_key.interpolation = "KEY_LINEAR"
     shape_keys = []
     for done, number in enumerate(shot.key_numbers, 1):
@@ -62,6 +62,7 @@ def bake_following_curve(shot: Shot) -> Generator[Step]:
         world = shot.cache.read_shape(shot.numbers[(done - 1) % len(shot.numbers)], obj.name)
         local = transform_points(np.linalg.inv(shot.sampler.matrix()), np.asarray(world, dtype=float))
         key = curve.shape_key_add(name=frame_name(number), from_mix=False)
+        mark_bake_key(key)
         key.interpolation = "KEY_LINEAR"
         set_control_points(key, point_offsets(local - line.points))
         shape_keys.append(key)

@@ -11,7 +11,7 @@ from pathlib import Path
 import bpy
 
 from ...core import Array, CacheError, DampSimError
-from ..blender.dampsim_names import LIVE_MODIFIER
+from ..blender.dampsim_names import LIVE_MODIFIER, live_modifier, live_modifiers
 from ..blender.mesh_cache import add_cache_modifier, pc2_header, place_modifier, play_file, remove_modifier
 from ..model.groups import Group, group_key, groups_of
 from ..model.objects import simulated_in_scene
@@ -27,7 +27,7 @@ def frame_file(obj: bpy.types.Object, draft: bool = False) -> str:
 
 def is_duplicate(obj: bpy.types.Object) -> bool:
     """Return whether the object is a duplicate and still has the display modifier of the original."""
-    modifier = obj.modifiers.get(LIVE_MODIFIER)
+    modifier = live_modifier(obj)
     return modifier is not None and modifier.filepath not in (frame_file(obj), frame_file(obj, True))
 
 
@@ -41,7 +41,7 @@ def display_vertices(obj: bpy.types.Object, local: Array, draft: bool = False) -
             f"{obj.name}: the live frame cannot be written to {file.parent} ({error.strerror or error}); "
             "free some space, or choose another temporary folder in the preferences."
         ) from error
-    modifier = obj.modifiers.get(LIVE_MODIFIER)
+    modifier = live_modifier(obj)
     if modifier is None:
         modifier = add_cache_modifier(obj, LIVE_MODIFIER, "MESH_CACHE")
         play_file(modifier, "PC2", str(file), 0.0)
@@ -56,7 +56,7 @@ def display_vertices(obj: bpy.types.Object, local: Array, draft: bool = False) -
 
 def hide_display(obj: bpy.types.Object) -> None:
     """Show the animation without the simulation."""
-    modifier = obj.modifiers.get(LIVE_MODIFIER)
+    modifier = live_modifier(obj)
     if modifier is not None and (modifier.show_viewport or modifier.show_render):
         modifier.show_viewport = modifier.show_render = False
 
@@ -79,7 +79,7 @@ def show_hidden(hidden: list[Group]) -> None:
     """Display the groups hidden by hide_displayed() again, and empty the list."""
     while hidden:
         for obj in hidden.pop().members:
-            modifier = obj.modifiers.get(LIVE_MODIFIER)
+            modifier = live_modifier(obj)
             if modifier is not None:
                 modifier.show_viewport = modifier.show_render = True
 
@@ -136,19 +136,18 @@ def displayed_vertices(obj: bpy.types.Object, scene: bpy.types.Scene) -> Array |
 
 def is_displayed(obj: bpy.types.Object) -> bool:
     """Return whether a live frame of the object is displayed in the viewport."""
-    modifier = obj.modifiers.get(LIVE_MODIFIER)
+    modifier = live_modifier(obj)
     return modifier is not None and modifier.show_viewport
 
 
 def is_displayed_in_draft(obj: bpy.types.Object) -> bool:
     """Return whether the displayed frame of the object was simulated in Draft."""
-    return is_displayed(obj) and obj.modifiers[LIVE_MODIFIER].filepath == frame_file(obj, True)
+    return is_displayed(obj) and bool(live_modifier(obj).filepath == frame_file(obj, True))
 
 
 def remove_display(obj: bpy.types.Object) -> None:
     """Remove the display modifier and its files."""
-    modifier = obj.modifiers.get(LIVE_MODIFIER)
-    if modifier is not None:
+    for modifier in live_modifiers(obj):
         remove_modifier(obj, modifier)
     for draft in (False, True):
         Path(frame_file(obj, draft)).unlink(missing_ok=True)
@@ -156,7 +155,7 @@ def remove_display(obj: bpy.types.Object) -> None:
 
 def remove_all_displays() -> None:
     for obj in local_meshes():
-        if obj.modifiers.get(LIVE_MODIFIER):
+        if live_modifier(obj):
             remove_display(obj)
 
 

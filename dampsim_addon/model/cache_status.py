@@ -16,7 +16,7 @@ from typing import Any
 import bpy
 
 from ...core import CacheError, FrameCache
-from ..blender.dampsim_names import CACHE_MODIFIER
+from ..blender.dampsim_names import bake_modifier
 from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file
 from .caches import cache_folder, cached_frame_count, frame_cache
@@ -47,7 +47,7 @@ class _Statuses(SessionState, dict[tuple[str, ...], CacheStatus]):
 
 def _status_key(obj: bpy.types.Object) -> tuple[str, ...]:
     """Return the properties that determine the locations of the files, without disk access."""
-    group, modifier = obj.dampsim, obj.modifiers.get(CACHE_MODIFIER)
+    group, modifier = obj.dampsim, bake_modifier(obj)
     source = getattr(modifier, "cache_file", None) or modifier
     return bpy.data.filepath, group.cache_folder, group.together, group.cache_id, getattr(source, "filepath", "")
 

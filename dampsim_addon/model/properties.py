@@ -331,6 +331,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         update=_on_cache_folder_changed,
     )
     cache_id: StringProperty(options={"HIDDEN"})
+    cache_modifier: StringProperty(options={"HIDDEN"})
     baked: StringProperty(options={"HIDDEN"})
     baked_of: StringProperty(options={"HIDDEN"})
     baked_from: StringProperty(options={"HIDDEN"})

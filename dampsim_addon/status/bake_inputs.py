@@ -15,7 +15,7 @@ import bpy
 import numpy as np
 
 from ..blender.animation import user_fcurves
-from ..blender.dampsim_names import is_dampsim_name, is_tagged_action
+from ..blender.dampsim_names import is_output_modifier, is_tagged_action
 from ..blender.edge_attributes import marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
@@ -55,7 +55,7 @@ def input_digests(
         _digest_motion(source, source == obj, add_digest, display_name)
     felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
-        if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_dampsim_name(modifier.name):
+        if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_output_modifier(modifier):
             add_digest(
                 f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
             )
@@ -119,7 +119,7 @@ def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
         bones = one.pose.bones if one.pose is not None else ()
         held_by = [one, *bones]
         queue += [other for holder in held_by for c in holder.constraints for other in _constraint_targets(c)]
-        queue += [other for m in one.modifiers if not is_dampsim_name(m.name) for other in _referenced_objects(m)]
+        queue += [other for m in one.modifiers if not is_output_modifier(m) for other in _referenced_objects(m)]
         if one.parent is not None:
             queue.append(one.parent)
     return list(found)
@@ -149,7 +149,7 @@ def _digest_motion(
             # Strips of the bake are an output.
             user_strips = [s for s in track.strips if s.action is None or not is_tagged_action(s.action)]
             strips = [(s.frame_start, s.frame_end, s.scale, s.blend_type, s.influence, s.mute) for s in user_strips]
-            if strips or not (len(track.strips) or is_dampsim_name(track.name)):
+            if strips:
                 add_digest(f"NLA tracks of {name}", (track.mute, strips))
     # The transform of a rigid body is a result of its simulation at one frame.
     if source.rigid_body is None:

@@ -13,7 +13,7 @@ from ...core.scene.parameters import AffectedPart
 from ...core.settle.substeps import Substeps
 from ...core.simulation.dials import effective_substeps
 from ..blender.animation import user_fcurves
-from ..blender.dampsim_names import is_dampsim_name
+from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import is_deforming, modifier_settings, simulated_topology_modifiers
 from ..blender.sampler import frame_rate, gravity, mesh_positions
 from ..model import default_settings
@@ -60,7 +60,7 @@ def measurement_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     names = [name for name, one in PARAMETERS.items() if one.affects is AffectedPart.MODEL]
     names += ["stiffness_by", "sag", "stiffness", "keep_shape"]
     gravity_weights = [] if group.gravity_weight == 1.0 else [group.gravity_weight]
-    deforming = [(m.name, m.type) for m in obj.modifiers if is_deforming(m) and not is_dampsim_name(m.name)]
+    deforming = [(m.name, m.type) for m in obj.modifiers if is_deforming(m) and not is_output_modifier(m)]
     # Empty parts are left out, so that measurements of files without them stay valid.
     collider_inputs = [_collider_inputs(other, scene) for other in active_colliders(obj, simulation_view_layer(scene))]
     fibres = [group.fibre_group, group.direction_group] if group.fibre_group else []
@@ -110,7 +110,7 @@ def first_pose(obj: bpy.types.Object, frame: int) -> list[object]:
         # The results of drivers and constraints are unknown without evaluation.
         is_static = not keyed and one.animation_data is None and not one.constraints
         found.append(keyed or (np.round(np.array(one.matrix_basis), 4).tolist() if is_static else []))
-        targets = [getattr(m, "object", None) for m in one.modifiers if is_deforming(m) and not is_dampsim_name(m.name)]
+        targets = [getattr(m, "object", None) for m in one.modifiers if is_deforming(m) and not is_output_modifier(m)]
         queue += [other for other in (one.parent, *targets) if other is not None]
     keys = obj.data.shape_keys
     # A bake may have added curves of its own, which curves() skips.

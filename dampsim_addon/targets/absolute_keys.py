@@ -8,7 +8,7 @@ import bpy
 
 from ...core import SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from ..blender.dampsim_names import frame_name, is_dampsim_name
+from ..blender.dampsim_names import bake_keys, frame_name
 from . import keys
 from .bake_tracks import animate_keys
 from .target import Cost, Shot
@@ -24,7 +24,7 @@ class AbsoluteKeys(keys.KeyTarget):
     def check(cls, obj: bpy.types.Object) -> None:
         super().check(obj)
         shape_keys = obj.data.shape_keys
-        if shape_keys is not None and any(not is_dampsim_name(key.name) for key in shape_keys.key_blocks):
+        if shape_keys is not None and len(bake_keys(shape_keys)) < len(shape_keys.key_blocks):
             raise SceneError(
                 f"{obj.name}: absolute shape keys cannot be combined with its own shape keys; bake to another target."
             )

@@ -10,8 +10,8 @@ from typing import ClassVar
 import bpy
 
 from ...core import CacheError, SceneError
-from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
-from ..blender.mesh_cache import add_cache_modifier, pc2_header, play_file
+from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, tag_cache_file
+from ..blender.mesh_cache import pc2_header, play_file
 from ..blender.operator_calls import call_operator
 from ..work.background_thread import run_in_thread
 from . import cache_file
@@ -67,7 +67,7 @@ class Alembic(cache_file.FileTarget):
     def write(cls, shot: Shot, compressed: cache_file.RecordedFile) -> Cost:
         def attach_modifier(path: str) -> None:
             obj = shot.sampler.obj
-            modifier = add_cache_modifier(obj, CACHE_MODIFIER, "MESH_SEQUENCE_CACHE", compressed.before_modifiers)
+            modifier = cache_file.add_bake_modifier(obj, "MESH_SEQUENCE_CACHE", compressed.before_modifiers)
             files_before = set(bpy.data.cache_files)
             call_operator(
                 bpy.ops.cachefile.open,
@@ -77,6 +77,7 @@ class Alembic(cache_file.FileTarget):
             )
             file = next(file for file in bpy.data.cache_files if file not in files_before)
             file.name = f"{PREFIX}{obj.name}"
+            tag_cache_file(file)
             modifier.cache_file, modifier.read_data = file, {"VERT"}
             # Without interpolation, subframes repeat the previous frame, also for motion blur.
             modifier.use_vertex_interpolation = True

@@ -21,8 +21,8 @@ from ..blender.dampsim_names import (
     PREFIX,
     is_base_action,
     is_dampsim_fcurve,
-    is_dampsim_name,
     is_tagged_action,
+    record_curves,
     tag_action,
     untag_action,
 )
@@ -118,6 +118,7 @@ def _write_curves(
         curve.keyframe_points.foreach_set("co", flat.ravel())
         curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
         curve.update()
+    record_curves(action, points)
     action.use_frame_range, action.use_cyclic = is_cyclic, is_cyclic
     if is_cyclic:
         action.frame_start, action.frame_end = span
@@ -278,7 +279,7 @@ def remove_bake_animation(keys: bpy.types.Key) -> None:
     for track in list(data.nla_tracks):
         actions = {strip.action for strip in _all_strips(track) if strip.action is not None}
         ours = {action for action in actions if is_tagged_action(action)}
-        if actions == ours and (ours or is_dampsim_name(track.name)):
+        if ours and actions == ours:
             data.nla_tracks.remove(track)
         else:
             for strip in [strip for strip in track.strips if strip.action in ours]:

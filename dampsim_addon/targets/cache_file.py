@@ -8,14 +8,14 @@ import hashlib
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import bpy
 import numpy as np
 
 from ...core import CacheError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
-from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, is_dampsim_name
+from ..blender.dampsim_names import CACHE_MODIFIER, bake_modifier, is_bake_cache_file, live_modifiers
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
 from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
@@ -111,13 +111,24 @@ def install_file(shot: Shot, recorded: RecordedFile, file: str, attach_modifier:
     return Cost(0, size)
 
 
+def add_bake_modifier(obj: bpy.types.Object, modifier_type: str, is_first: bool) -> Any:
+    """Add the modifier of a bake and record its name, which is the same for each bake of the object.
+
+    Raises SceneError, see add_cache_modifier().
+    """
+    modifier = add_cache_modifier(obj, obj.dampsim.cache_modifier or CACHE_MODIFIER, modifier_type, is_first)
+    obj.dampsim.cache_modifier = modifier.name
+    return modifier
+
+
 def remove_cache_modifiers(obj: bpy.types.Object) -> None:
     """Remove the modifiers and Blender's cache files of a bake."""
-    for modifier in [m for m in obj.modifiers if is_dampsim_name(m.name)]:
+    played = bake_modifier(obj)
+    for modifier in ([] if played is None else [played]) + live_modifiers(obj):
         cache_file = modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else None
         remove_modifier(obj, modifier)
         # An open cache file counts as one user.
-        if cache_file is not None and cache_file.name.startswith(PREFIX) and cache_file.users <= 1:
+        if cache_file is not None and is_bake_cache_file(cache_file) and cache_file.users <= 1:
             bpy.data.batch_remove([cache_file])
 
 
@@ -135,11 +146,11 @@ def remove_cache_files(folder: Path, file: str) -> None:
 
 def baked_file(obj: bpy.types.Object) -> Path | None:
     """Return the file of the object's bake; None if it is not baked to a file."""
-    for modifier in obj.modifiers:
-        if modifier.name == CACHE_MODIFIER:
-            file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
-            return Path(bpy.path.abspath(file))
-    return None
+    modifier = bake_modifier(obj)
+    if modifier is None:
+        return None
+    file = modifier.cache_file.filepath if modifier.type == "MESH_SEQUENCE_CACHE" else modifier.filepath
+    return Path(bpy.path.abspath(file))
 
 
 def _checksum_file(path: Path) -> Path:
@@ -179,8 +190,12 @@ class FileTarget(Target):
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
+        played = bake_modifier(obj)
+        name = obj.dampsim.cache_modifier or (played.name if played is not None else "")
         remove_cache_modifiers(obj)
-        remove_factor_curve(obj)
+        if name:
+            remove_factor_curve(obj, name)
+        obj.dampsim.cache_modifier = ""
 
     @classmethod
     def remove_files(cls, folder: Path) -> None:
@@ -208,7 +223,7 @@ class MeshCacheTarget(FileTarget):
     @classmethod
     def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
         def attach_modifier(path: str) -> None:
-            modifier = add_cache_modifier(shot.sampler.obj, CACHE_MODIFIER, "MESH_CACHE", compressed.before_modifiers)
+            modifier = add_bake_modifier(shot.sampler.obj, "MESH_CACHE", compressed.before_modifiers)
             play_file(modifier, cls.form, path, float(shot.numbers[0]))
 
         return install_file(shot, compressed, cls.file, attach_modifier)

@@ -14,10 +14,9 @@ from typing import Any
 import bpy
 
 from ..blender.animation import channelbags
-from ..blender.dampsim_names import CACHE_MODIFIER, is_output_path
+from ..blender.dampsim_names import bake_modifier, modifier_of_path
 from .bake_tracks import bake_strips
 
-_FACTOR_PATH = f'modifiers["{CACHE_MODIFIER}"].factor'
 # Settings of a cache modifier that belong to the user and not to the bake.
 _USER_SETTINGS = (
     *("factor", "vertex_group", "invert_vertex_group", "show_viewport", "show_render", "show_in_editmode"),
@@ -50,11 +49,15 @@ class _Channel:
 
 
 def _factor_curve(obj: bpy.types.Object) -> bpy.types.FCurve | None:
-    return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == _FACTOR_PATH), None)
+    modifier = bake_modifier(obj)
+    if modifier is None:
+        return None
+    path = modifier.path_from_id("factor") if modifier.type == "MESH_CACHE" else ""
+    return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
 
 
 def _channels(obj: bpy.types.Object) -> list[_Channel]:
-    modifier = obj.modifiers.get(CACHE_MODIFIER)
+    modifier = bake_modifier(obj)
     if modifier is not None and modifier.type == "MESH_CACHE":
         return [_Channel(modifier, "factor", _factor_curve(obj))]
     keys = obj.data.shape_keys if obj.type == "MESH" else None
@@ -142,7 +145,7 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
 
     Then the new modifier receives the user's settings.
     """
-    modifier = obj.modifiers.get(CACHE_MODIFIER)
+    modifier = bake_modifier(obj)
     kept: dict[str, Any] = {}
     if modifier is not None:
         kept = {name: getattr(modifier, name) for name in _USER_SETTINGS if hasattr(modifier, name)}
@@ -153,7 +156,7 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
     try:
         yield
     finally:
-        modifier = obj.modifiers.get(CACHE_MODIFIER)
+        modifier = bake_modifier(obj)
         for name, value in kept.items():
             if modifier is not None and hasattr(modifier, name):
                 setattr(modifier, name, value)
@@ -192,14 +195,18 @@ def write_influence(obj: bpy.types.Object, kept: KeptInfluence | None) -> None:
         curve.update()
 
 
-def remove_factor_curve(obj: bpy.types.Object) -> None:
-    """Remove the user's F-curve of the cache modifier's factor, and its action if nothing else is left in it."""
+def remove_factor_curve(obj: bpy.types.Object, modifier: str) -> None:
+    """Remove the user's F-curves of a removed cache modifier, and the action if nothing else is left in it.
+
+    modifier: its name.
+    """
     data = obj.animation_data
-    if data is None or not any(is_output_path(curve.data_path) for bag in channelbags(obj) for curve in bag.fcurves):
+    bags = list(channelbags(obj))
+    found = [(bag, c) for bag in bags for c in bag.fcurves if modifier_of_path(c.data_path) == modifier]
+    if data is None or not found or modifier in obj.modifiers:
         return
-    for bag in channelbags(obj):
-        for curve in [curve for curve in bag.fcurves if is_output_path(curve.data_path)]:
-            bag.fcurves.remove(curve)
+    for bag, curve in found:
+        bag.fcurves.remove(curve)
     action = data.action
     if action is not None and action.users == 1 and action.is_empty:
         data.action = None

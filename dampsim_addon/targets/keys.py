@@ -11,7 +11,7 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from ..blender.dampsim_names import BASIS, is_dampsim_name
+from ..blender.dampsim_names import BASIS, bake_keys, is_bake_basis, mark_bake_key, unmark_bake_keys
 from ..blender.modifiers import simulated_topology_modifiers
 from .bake_tracks import remove_bake_animation
 from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
@@ -39,7 +39,7 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
     keys = obj.data.shape_keys
     if keys is None:
         return
-    if not keys.use_relative and not is_dampsim_name(keys.reference_key.name):
+    if not keys.use_relative and not is_bake_basis(keys):
         raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to PC2 Cache.")
     data = keys.animation_data
     if data is None:
@@ -73,7 +73,7 @@ def key_cost(vertices: int, keys: int) -> Cost:
 def check_shared_mesh(obj: bpy.types.Object) -> None:
     """Raise SceneError if other objects share the mesh of a bake, as they would lose its keys, too."""
     keys, users = obj.data.shape_keys, _user_count(obj.data)
-    if users > 1 and keys is not None and any(is_dampsim_name(key.name) for key in keys.key_blocks):
+    if users > 1 and bake_keys(keys):
         raise SceneError(
             f"{obj.name}: its mesh is baked and shared by {users} objects; make it a single-user copy first."
         )
@@ -95,8 +95,8 @@ def prepare_basis(obj: bpy.types.Object) -> Array:
     """
     remove_baked_keys(obj)
     if obj.data.shape_keys is None:
-        # By this name of the basis, clear_keys() recognises that the mesh had no keys before.
-        obj.shape_key_add(name=BASIS, from_mix=False)
+        # By the mark of the basis, clear_keys() recognises that the mesh had no keys before.
+        mark_bake_key(obj.shape_key_add(name=BASIS, from_mix=False))
         obj.active_shape_key_index = 0
     return key_vertices(obj.data.shape_keys.reference_key)
 
@@ -105,6 +105,7 @@ def add_key(obj: bpy.types.Object, name: str, shape: Array) -> bpy.types.ShapeKe
     """Add a shape key with vertices (v, 3), without changing the active key."""
     index = obj.active_shape_key_index
     key = obj.shape_key_add(name=name, from_mix=False)
+    mark_bake_key(key)
     set_key_vertices(key, shape)
     obj.active_shape_key_index = index
     return key
@@ -120,11 +121,13 @@ def clear_keys(obj: bpy.types.Object) -> None:
     keys = obj.data.shape_keys
     if keys is None or not can_edit_before_modifiers(obj):
         return
+    is_alone = len(bake_keys(keys)) == len(keys.key_blocks)
+    if not is_alone:
+        # Before the animation, by which the keys of earlier versions are recognised.
+        remove_baked_keys(obj)
     remove_bake_animation(keys)
-    if all(is_dampsim_name(key.name) for key in keys.key_blocks):
+    if is_alone:
         obj.shape_key_clear()
-        return
-    remove_baked_keys(obj)
 
 
 def remove_baked_keys(obj: bpy.types.Object) -> None:
@@ -133,14 +136,18 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
     if keys is None:
         return
     index = int(obj.active_shape_key_index or 0)
-    ours = [key for key in keys.key_blocks if is_dampsim_name(key.name)]
+    ours, basis = bake_keys(keys), None
     if keys.reference_key in ours:
-        if len(ours) < len(keys.key_blocks):
-            keys.reference_key.name = "Basis"
-        ours.remove(keys.reference_key)
+        basis = keys.reference_key
+        ours.remove(basis)
         keys.use_relative = True
     for key in ours:
         obj.shape_key_remove(key)
+    unmark_bake_keys(keys)
+    if basis is not None and len(keys.key_blocks) > 1:
+        basis.name = "Basis"
+    elif basis is not None:
+        mark_bake_key(basis)
     obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 

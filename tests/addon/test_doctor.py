@@ -148,7 +148,7 @@ def _unlinked(obj: bpy.types.Object) -> None:
 
 
 def _missing_file(obj: bpy.types.Object) -> None:
-    obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/bake.pc2"
+    obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/0123456789abcdef/bake.pc2"
 
 
 def _textured(obj: bpy.types.Object) -> None:

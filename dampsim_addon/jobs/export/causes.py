@@ -10,7 +10,7 @@ from mathutils import Matrix
 
 from ....core.base.wording import format_count, format_percent
 from ...blender.animation import animated_paths
-from ...blender.dampsim_names import is_dampsim_name
+from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import is_deforming
 from .form import ExportResult
 
@@ -43,7 +43,7 @@ def _causes(obj: bpy.types.Object, form: str) -> Iterator[str]:
         yield f"{format_count(loose, 'vertex')} {belong} to no face; delete them with Mesh › Clean Up › Delete Loose."
     for modifier in obj.modifiers:
         lost = modifier.type != "ARMATURE" and modifier.show_viewport and is_deforming(modifier)
-        if lost and not is_dampsim_name(modifier.name):
+        if lost and not is_output_modifier(modifier):
             yield f"The modifier '{modifier.name}' moves vertices, and files hold only shape keys and bones; apply it."
     if obj.matrix_world.is_negative:
         yield "Its scale is negative; use Apply Scale and bake again."

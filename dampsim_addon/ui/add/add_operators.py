@@ -10,7 +10,7 @@ from ....core.geometry.mesh.surface import MAX_SOLID_AREA_RATIO, is_shell, open_
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import Sampler, mesh_positions
-from ...blender.yarns import YARN_MODIFIER
+from ...blender.yarns import shows_yarns
 from ...model import default_settings
 from ...model.groups import format_names
 from ...model.objects import active_simulated, is_simulated
@@ -28,7 +28,7 @@ CONVERTIBLE_TYPES = ("CURVE", "SURFACE", "FONT", "META", "CURVES", "POINTCLOUD")
 
 def can_add(obj: bpy.types.Object) -> bool:
     """Return whether an object is a local mesh that is neither simulated nor a display of simulated yarns."""
-    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and YARN_MODIFIER not in obj.modifiers
+    return obj.type == "MESH" and obj.library is None and not is_simulated(obj) and not shows_yarns(obj)
 
 
 class DAMPSIM_OT_add(Operator):

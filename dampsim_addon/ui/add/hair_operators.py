@@ -7,7 +7,7 @@ from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
 from ....core.base.wording import format_count
-from ...blender.hair import HAIR_MODIFIER, GuideWires, Strands, attach_hair
+from ...blender.hair import GuideWires, Strands, attach_hair, hair_modifier
 from ...model.objects import can_start_job
 from .add_operators import enable_simulation
 
@@ -19,7 +19,7 @@ _DEFAULT_RADIUS = 2.5e-4
 
 def has_guides(hair: bpy.types.Object) -> bool:
     """Return whether hair already follows guides."""
-    return HAIR_MODIFIER in hair.modifiers
+    return hair_modifier(hair) is not None
 
 
 def guides_report(wire: str, hair: str, count: int) -> tuple[set[str], str]:
@@ -57,7 +57,8 @@ class DAMPSIM_OT_hair(Operator):
         hair = context.object
         if has_guides(hair):
             self.report(
-                {"ERROR"}, f"{hair.name}: it already follows guides. Remove the modifier {HAIR_MODIFIER} first."
+                {"ERROR"},
+                f"{hair.name}: it already follows guides. Remove the modifier {hair_modifier(hair).name} first.",
             )
             return {"CANCELLED"}
         strands = Strands.from_curves(hair.data)

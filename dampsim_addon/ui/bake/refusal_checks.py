@@ -7,7 +7,7 @@ import bpy
 from ....core import DampSimError
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
-from ...blender.dampsim_names import is_dampsim_name
+from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import simulated_topology_modifiers
 from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
@@ -82,7 +82,7 @@ def _replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
     """Return the last modifier that discards the positions of the vertices before it, or None."""
     found = None
     for modifier in obj.modifiers:
-        if not modifier.show_viewport or is_dampsim_name(modifier.name):
+        if not modifier.show_viewport or is_output_modifier(modifier):
             continue
         is_file = modifier.type == "MESH_CACHE" and modifier.deform_mode == "OVERWRITE" and modifier.factor == 1.0
         is_sequence = modifier.type == "MESH_SEQUENCE_CACHE" and "VERT" in modifier.read_data

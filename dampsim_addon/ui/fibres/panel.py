@@ -8,7 +8,7 @@ from bpy.types import Context, Operator, Panel
 
 from ....core import PARAMETERS, FibreDirection, PinError
 from ...blender.animation import animated_paths
-from ...blender.vertex_groups import write_weights
+from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, chosen_simulated, is_job_running
 from ..common.chosen_objects import ChosenObjectsOperator
 from ..common.issue import Issue
@@ -94,7 +94,7 @@ class DAMPSIM_OT_fibres(ChosenObjectsOperator, Operator):
         if not selected.any():
             raise PinError(f"{obj.name}: no vertex is selected. Select the vertices of the muscle.")
         group = obj.dampsim
-        group.fibre_group = write_weights(obj, group.fibre_group or FIBRE_GROUP_NAME, selected.astype(float)).name
+        group.fibre_group = write_own_weights(obj, group.fibre_group, FIBRE_GROUP_NAME, selected.astype(float)).name
         return f"vertices in fibre group '{group.fibre_group}': {selected.sum()}"
 
 
@@ -128,7 +128,7 @@ def contraction_without_fibres(obj: bpy.types.Object, scene: bpy.types.Scene) ->
 
 
 def _add_fibres_everywhere(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.fibre_group = write_weights(obj, FIBRE_GROUP_NAME, np.ones(len(obj.data.vertices))).name
+    obj.dampsim.fibre_group = write_own_weights(obj, "", FIBRE_GROUP_NAME, np.ones(len(obj.data.vertices))).name
 
 
 CLASSES = (DAMPSIM_OT_fibres,)

@@ -11,7 +11,7 @@ from bpy.types import Context, Operator
 
 from ....core import Array, PinError
 from ....core.base.wording import format_count
-from ...blender.vertex_groups import read_weights, write_weights
+from ...blender.vertex_groups import read_weights, write_own_weights
 from ...blender.viewports import redraw_viewports
 from ...model.objects import chosen_simulated
 from ...scene_reader.bone_chains import bone_influences
@@ -39,7 +39,7 @@ _SIDE_AXES = {"X": (0, 1.0), "-X": (0, -1.0), "Y": (1, 1.0), "-Y": (1, -1.0), "Z
 
 def set_pins(obj: bpy.types.Object, values: Array) -> int:
     """Write pin weights (v,) to the object's pin group, created if needed. Return the number of pinned vertices."""
-    obj.dampsim.pin_group = write_weights(obj, obj.dampsim.pin_group or PIN_GROUP_NAME, values).name
+    obj.dampsim.pin_group = write_own_weights(obj, obj.dampsim.pin_group, PIN_GROUP_NAME, values).name
     obj.dampsim.let_fall = False
     return int((values > 0.0).sum())
 
