@@ -214,8 +214,7 @@ class StepProblem:
             range(len(controls.laws)) if use_fallback_coefficients else self._environment.rebounding_regions
         )
         self._coefficients = [
-            law.fallback_coefficients(h) if place in fallback_regions else law.coefficients(h)
-            for place, law in enumerate(controls.laws)
+            controls.coefficients(place, h, place in fallback_regions) for place in range(len(controls.laws))
         ]
         weights = nodal_theta(stepper_view, self._coefficients)
         self._potential = StepPotential(system, state, inputs, self._stiffness_factors, weights.theta)

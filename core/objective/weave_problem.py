@@ -105,8 +105,8 @@ class WeaveProblem:
         (block,) = context.system.blocks
         context = replace(context, system=replace(context.system, blocks=(replace(block, mass=node_masses),)))
         places, low_rank_terms = [], []
-        for region, parts, law in zip(self._system.regions, region_slices, controls.laws, strict=True):
-            terms = first_mode_inertia(context, region, parts, law.coefficients(h), follow_through)
+        for number, (region, parts) in enumerate(zip(self._system.regions, region_slices, strict=True)):
+            terms = first_mode_inertia(context, region, parts, controls.coefficients(number, h), follow_through)
             predicted[region.free] = terms.predicted_velocity
             # Weight and inertial load act on the yarns, not on the nodes.
             inertial_acceleration[region.free] = (terms.load - context.external_forces(region.free)) / node_masses[

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..base.arrays import Array
-from .law import DeformationLaw
+from .law import Coefficients, DeformationLaw
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Controls:
     stiffness: factor on the elastic energies, for a material that stiffens during the shot; one value or one per block.
         The eigenvalues of the laws already include it.
     yarns: one per woven block.
+    velocity_ratios: factor of each region on the deformation's velocity at the start of the step, because the dials
+        have changed (docs/explanation/physics/02-settle-law.md); none if they have not.
     """
 
     laws: tuple[DeformationLaw, ...]
@@ -48,6 +50,20 @@ class Controls:
     tolerance: float
     stiffness: float | tuple[float, ...] = 1.0
     yarns: tuple[YarnDials, ...] = ()
+    velocity_ratios: tuple[float | Array, ...] = ()
+
+    def coefficients(self, region: int, h: float, use_fallback: bool = False) -> Coefficients:
+        """Return the coefficients of a region for a step of h seconds."""
+        law = self.laws[region]
+        found = law.fallback_coefficients(h) if use_fallback else law.coefficients(h)
+        if not self.velocity_ratios:
+            return found
+        ratio = self.velocity_ratios[region]
+        return replace(found, kappa=found.kappa * ratio, sigma=found.sigma * ratio)
+
+    def with_unchanged_dials(self) -> Controls:
+        """Return the controls of the later parts of a step."""
+        return replace(self, velocity_ratios=()) if self.velocity_ratios else self
 
     def follow_through_per_block(self, block_count: int) -> Array:
         """Return the follow-through of each block, (b,)."""

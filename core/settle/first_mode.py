@@ -65,6 +65,10 @@ class FirstModeLaw:
         return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
 
     @property
+    def natural_frequency(self) -> float:
+        return math.hypot(self.decay, self.frequency)
+
+    @property
     def time_to_peak(self) -> float:
         """Time from the start of the settle time to the largest swing, s."""
         return (

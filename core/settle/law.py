@@ -51,6 +51,11 @@ class DeformationLaw(Protocol):
         """True if all modes follow the waveform law, see Coefficients."""
         ...
 
+    @property
+    def natural_frequency(self) -> float | Array:
+        """Undamped frequency of the first mode that the dials ask for, rad/s; 1 without such dials."""
+        ...
+
     def coefficients(self, h: float) -> Coefficients: ...
 
     def fallback_coefficients(self, h: float) -> Coefficients:
@@ -63,6 +68,7 @@ class BackwardEulerLaw:
     """Backward Euler with its numerical damping only: kappa = 1, s = h."""
 
     is_waveform: ClassVar[bool] = False
+    natural_frequency: ClassVar[float] = 1.0
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(1.0, h)
@@ -77,6 +83,7 @@ class TauKappaLaw:
     kappa: float
     tau: float
     is_waveform: ClassVar[bool] = False
+    natural_frequency: ClassVar[float] = 1.0
 
     def coefficients(self, h: float) -> Coefficients:
         return Coefficients(self.kappa, self.tau)
@@ -93,6 +100,10 @@ class PiecewiseLaw:
     @property
     def is_waveform(self) -> bool:
         return any(law.is_waveform for law, _ in self.parts)
+
+    @property
+    def natural_frequency(self) -> Array:
+        return np.concatenate([np.broadcast_to(law.natural_frequency, count) for law, count in self.parts])
 
     def coefficients(self, h: float) -> Coefficients:
         return self._concatenated([law.coefficients(h) for law, _ in self.parts])

@@ -162,6 +162,11 @@ class WaveformLaw:
         return np.exp(-a * times) * (np.cos(w * times) + a / w * np.sin(w * times))  # type: ignore[no-any-return]
 
     @property
+    def natural_frequency(self) -> float:
+        second_root = self.frequency or self.decay * math.sqrt(SECOND_ROOT_RATIO - 1.0)
+        return math.hypot(self.decay, second_root)
+
+    @property
     def time_to_peak(self) -> float:
         """Time from a stop to the largest swing, s.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -181,13 +182,28 @@ class DialInterpreter:
         """
         return self._settle_law(body, settings, 1.0, self._has_slack_modes(body))
 
-    def controls(self, island: int, settings: tuple[Settings, ...], substep_count: int) -> Controls:
+    def controls(
+        self,
+        island: int,
+        settings: tuple[Settings, ...],
+        substep_count: int,
+        previous: Sequence[Settings] | None = None,
+    ) -> Controls:
         """Return the step controls of an island for a substep count.
 
         settings: of all bodies of the scene.
+        previous: of the island's bodies at the start of the step, if they may differ.
         """
-        island_data = self._statics.islands[island]
-        own = [without_contraction(settings[k]) for k in island_data.bodies]
+        own = [without_contraction(settings[k]) for k in self._statics.islands[island].bodies]
+        found = self._island_controls(island, own, substep_count)
+        before = own if previous is None else [without_contraction(one) for one in previous]
+        if before == own:
+            return found
+        laws = zip(found.laws, self._island_controls(island, before, substep_count).laws, strict=True)
+        ratios = tuple(law.natural_frequency / former.natural_frequency for law, former in laws)
+        return replace(found, velocity_ratios=ratios)
+
+    def _island_controls(self, island: int, own: list[Settings], substep_count: int) -> Controls:
         # Only laws defined by gamma depend on the substep count.
         relevant_count = substep_count if any(one.damping_by == DampingBy.TAU_GAMMA for one in own) else 0
         return self._controls.get(

@@ -10,7 +10,7 @@ from ..base.arrays import Array
 from ..bodies.model import Model
 from ..bodies.surface_binding import AnimatedReference
 from ..objective.plastic_update import initial_plastic_state
-from ..scene.parameters import ReferenceChoice
+from ..scene.parameters import ReferenceChoice, Settings
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.history import History
@@ -30,6 +30,7 @@ class BlockPose:
     contact: samples of the body and the colliders; None if contact is impossible.
     contraction: of its fibres, relative to their length.
     load: external forces; None for anchors.
+    settings: of the body; None for anchors.
     """
 
     targets: Array
@@ -38,6 +39,7 @@ class BlockPose:
     contact: ContactSample | None = None
     contraction: float = 0.0
     load: BodyLoad | None = None
+    settings: Settings | None = None
 
 
 Pose = tuple[tuple[BlockPose, ...], ...]
@@ -47,6 +49,11 @@ Pose = tuple[tuple[BlockPose, ...], ...]
 def loads_of(poses: tuple[BlockPose, ...]) -> list[BodyLoad]:
     """Return the loads of the bodies among an island's blocks."""
     return [one.load for one in poses if one.load is not None]
+
+
+def settings_of(poses: tuple[BlockPose, ...]) -> list[Settings]:
+    """Return the settings of the bodies among an island's blocks."""
+    return [one.settings for one in poses if one.settings is not None]
 
 
 class PoseEvaluator:
@@ -69,13 +76,11 @@ class PoseEvaluator:
         model, surface = self._assembly.models[body], sample.bodies[body].vertices
         targets = model.pins(surface)
         contact = (sample.bodies[body], sample.colliders) if self._scene.has_contact else None
-        contraction = sample.settings[body].contraction_fraction
-        load = BodyLoad.of(sample.settings[body], sample.bodies[body].external_forces)
-        return (
-            BlockPose(targets, *model.nodes.local_frames(surface), contact, contraction, load)
-            if self._references[body] == ReferenceChoice.MESH
-            else BlockPose(targets, contact=contact, contraction=contraction, load=load)
-        )
+        settings = sample.settings[body]
+        load = BodyLoad.of(settings, sample.bodies[body].external_forces)
+        is_mesh = self._references[body] == ReferenceChoice.MESH
+        frames = model.nodes.local_frames(surface) if is_mesh else (None, None)
+        return BlockPose(targets, *frames, contact, settings.contraction_fraction, load, settings)
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
         """Return the inputs of an island for a step between two poses."""

@@ -40,7 +40,7 @@ from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
-from .poses import Pose, PoseEvaluator, loads_of
+from .poses import Pose, PoseEvaluator, loads_of, settings_of
 from .sampling import FrameInputs, sample_frame
 from .statics import StaticSolver
 
@@ -265,7 +265,7 @@ class Simulation:
                     self.scene.gravity,
                     FieldAccelerations(island, island_state, island_settings, sample.frame, h),
                 )
-                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings))
+                controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
                 island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
                 iterations += report.iterations
                 guards.update(report.hard_guards)

@@ -190,6 +190,8 @@ class Stepper:
         residual, is_shortest = 0.0, parts == 2**self.policy.max_bisections
         free_guess = None if guess is None else guess[self.free]
         for part in range(parts):
+            if part == 1:
+                controls = controls.with_unchanged_dials()
             part_inputs = subinterval_inputs(inputs, part, parts)
             attempts = self.attempts(controls)
             for attempt, (use_fallback_coefficients, minimiser) in enumerate(attempts, 1):
@@ -198,6 +200,7 @@ class Stepper:
                 def make_problem(
                     environment: ContactEnvironment | None,
                     inputs: Inputs = part_inputs,
+                    controls: Controls = controls,
                     use_fallback_coefficients: bool = use_fallback_coefficients,
                     state: State = state,
                 ) -> ContactProblem:
