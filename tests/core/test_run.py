@@ -124,11 +124,11 @@ def test_slices_contain_each_slow_test_once(tmp_path: Path) -> None:
 
 
 def test_slice_depends_on_commit(runner: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    for commit, part in (("00000007" + 32 * "0", 3), ("0000000c" + 32 * "f", 0)):
+    for commit, part in (("0000000f" + 32 * "0", 7), ("00000012" + 32 * "f", 2)):
         done = subprocess.CompletedProcess([], 0, stdout=commit)
         monkeypatch.setattr(runner.subprocess, "run", lambda *_, done=done, **__: done)
         options, paths = runner.select_tests(["--slice", "-q"])
-        assert options == ["-q", f"--slice={part}/4"]
+        assert options == ["-q", f"--slice={part}/8"]
         assert paths == ["tests/core", "tests/addon"]
 
 
