@@ -79,8 +79,8 @@ class PoseEvaluator:
         settings = sample.settings[body]
         load = BodyLoad.of(settings, sample.bodies[body].external_forces)
         is_mesh = self._references[body] == ReferenceChoice.MESH
-        frames = model.nodes.local_frames(surface) if is_mesh else (None, None)
-        return BlockPose(targets, *frames, contact, settings.contraction_fraction, load, settings)
+        rotations, positions = model.nodes.local_frames(surface) if is_mesh else (None, None)
+        return BlockPose(targets, rotations, positions, contact, settings.contraction_fraction, load, settings)
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
         """Return the inputs of an island for a step between two poses."""
