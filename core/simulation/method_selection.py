@@ -112,6 +112,11 @@ def method_warnings(settings: Settings) -> list[str]:
         warnings.append(
             "Explicit integrators are unstable unless steps are very short: raise Substeps or choose an implicit one"
         )
+    if settings.substeps < integrator.min_substeps:
+        warnings.append(
+            f"{integrator.label} has no numerical damping: large motion can grow without bound if the damping is weak; "
+            f"use at least {format_count(integrator.min_substeps, 'substep')} or backward Euler"
+        )
     if "wavelength" in damping.parameters and settings.poisson < MIN_POISSON - 1e-9:
         warnings.append("Traditional damping needs a Poisson's Ratio of at least 1/3")
     return warnings

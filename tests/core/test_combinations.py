@@ -67,6 +67,20 @@ def test_damping_reduces_motion_every_integrator(method: type[Damping], integrat
     assert left[0] < left[1]
 
 
+def largest_size(stiffness: float, **dials: object) -> float:
+    """Return the largest size in m of a ball of 1 m that is pulled by its cap by 0.6 m in 3 frames."""
+    surface = sphere(400)
+    surface = replace(surface, vertices=surface.vertices / np.ptp(surface.vertices[:, 0]))
+
+    def motion(frame: float) -> np.ndarray:
+        return surface.vertices + np.array([0.2 * min(frame - 1.0, 3.0), 0.0, 0.0])
+
+    settings = Settings(stiffness=stiffness, resolution=300, damping_by="STRAIN_RATE", **dials)  # type: ignore[arg-type]
+    pins = (surface.vertices[:, 2] > 0.3).astype(float)
+    made = AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion),), 24.0, DOWN, 1, 40)
+    return max(float(np.ptp(frame.surface, axis=0).max()) for frame in Simulation(made).frames())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("stiffness", "size"), [(3.0, 2.3), (10.0, 1.45), (30.0, 1.35)])
 @pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.is_implicit], ids=lambda one: one.name)
@@ -75,19 +89,8 @@ def test_damped_ball_one_substep(integrator: type[Integrator], stiffness: float,
 
     Newmark's method with C at predicted positions, or with only one repetition, lets it grow to over 100 m.
     """
-    surface = sphere(400)
-    surface = replace(surface, vertices=surface.vertices / np.ptp(surface.vertices[:, 0]))
-
-    def motion(frame: float) -> np.ndarray:
-        return surface.vertices + np.array([0.2 * min(frame - 1.0, 3.0), 0.0, 0.0])
-
-    settings = Settings(
-        stiffness=stiffness, resolution=300, damping_by="STRAIN_RATE", damping_ratio=0.5, integrator=integrator.name
-    )
-    pins = (surface.vertices[:, 2] > 0.3).astype(float)
-    made = AnimatedScene((AnimatedBody(surface, pins, settings, motion=motion),), 24.0, DOWN, 1, 40)
     # The ball hangs by its cap, so a soft one is longer than 1 m.
-    assert max(float(np.ptp(frame.surface, axis=0).max()) for frame in Simulation(made).frames()) < size
+    assert largest_size(stiffness, integrator=integrator.name, damping_ratio=0.5) < size
 
 
 def test_explicit_integrator_with_requested_substeps() -> None:
@@ -122,6 +125,21 @@ def test_method_warnings_name_ineffective_settings() -> None:
             said = " ".join(method_warnings(chosen))
             assert ("Follow-through" in said) == (not integrator.supports_follow_through)
             assert ("Explicit" in said) == (not integrator.is_implicit)
+            undamped = {"NEWMARK", "IMPLICIT_MIDPOINT"}
+            assert ("can grow without bound" in said) == (integrator.name in undamped)
+            assert "can grow" not in " ".join(method_warnings(replace(chosen, substeps=2)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", [one for one in INTEGRATORS if one.is_implicit], ids=lambda one: one.name)
+def test_undamped_ball_with_enough_substeps(integrator: type[Integrator]) -> None:
+    """Without damping, a pinned ball that is pulled keeps its size with the stated substeps; Newmark fails with one."""
+    sizes = {
+        count: largest_size(10.0, integrator=integrator.name, damping_ratio=0.0, substeps=count)
+        for count in {1, integrator.min_substeps}
+    }
+    assert sizes[integrator.min_substeps] < 1.6
+    assert (sizes[1] > 10.0) == (integrator.name == "NEWMARK")
 
 
 @pytest.mark.slow

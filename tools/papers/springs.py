@@ -89,6 +89,8 @@ def _limits() -> tuple[str, dict[str, list[float]]]:
         + picture("mss_limits", "The longest step against the damping ratio", lines=lines, title="The longest stable step of a damped spring",
                   x_label="damping ratio ζ", y_label="hω")
         + "\nDamping shortens the stable step of symplectic Euler. It lengthens that of forward Euler, up to critical damping.\n"
+        "Bodies in large motion are not linear: an undamped ball that is pulled by 0.6 m at one substep per frame grows to 30 times its size with\n"
+        "Newmark, but keeps its size with two substeps or a damping ratio of 0.1.\n"
     )  # fmt: skip
     return text, found
 

@@ -105,6 +105,7 @@ class ImplicitMidpoint(Integrator):
     description = "Solves an implicit, second-order step without numerical damping. Swings continue undamped"
     order = 2
     is_implicit = True
+    min_substeps = 2
 
     @staticmethod
     def step(
@@ -145,6 +146,7 @@ class Newmark(Integrator):
     )
     order = 2
     is_implicit = True
+    min_substeps = 2
 
     @staticmethod
     def step(

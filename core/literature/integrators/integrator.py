@@ -81,7 +81,8 @@ class Integrator:
 
     name, label, description: as in the panel.  number: value stored in .blend files.
     order: of the error in h, undamped or with a damping that is a potential.
-    is_implicit: whether it stays bounded for any h.
+    is_implicit: whether each step solves equations. If not, h is limited by the highest frequency.
+    min_substeps: substeps per frame below which large, hardly damped motion can gain energy, as measured on a ball.
     supports_follow_through: whether it supports values of follow-through other than 1.
     """
 
@@ -91,6 +92,7 @@ class Integrator:
     description: ClassVar[str]
     order: ClassVar[int]
     is_implicit: ClassVar[bool]
+    min_substeps: ClassVar[int] = 1
     supports_follow_through: ClassVar[bool] = False
 
     @staticmethod
