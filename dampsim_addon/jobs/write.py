@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
@@ -28,59 +29,63 @@ _MAX_EXACT_ERROR = 1e-3
 def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
     """Write the target of an object and the curve that follows it, and remove the files of earlier bakes.
 
-    Returns the cost and the error, m. Raises SceneError if the bake does not play as simulated.
+    Returns the cost and the error, m. Raises SceneError if the bake does not play as simulated. If it fails or is
+    stopped, the previous bake returns with all edits of its strips.
     """
-    cost, error = yield from _write_target(shot, kind)
-    yield from bake_following_curve(shot)
+    obj = shot.sampler.obj
+    collected = yield from counted_steps(kind.collect(shot), len(shot.numbers), "Writing")
+    # A bake in another storage stays until this one has been checked.
+    previous = obj.dampsim.baked
+    made_by = find_target(previous)
+    other_target = "" if made_by is not None and made_by.storage is kind.storage else previous
+    influence, kept = read_influence(obj), kind.keep(obj, shot.folder)
+    try:
+        obj.dampsim.baked = other_target
+        cost, error = yield from _write_target(shot, kind, collected)
+        yield from bake_following_curve(shot)
+    except BaseException:
+        kept.restore()
+        obj.dampsim.baked = previous
+        raise
+    kept.discard()
+    for storage in Storage:
+        if storage is not kind.storage:
+            clear_storage(obj, storage)
+    if other_target:
+        write_influence(obj, influence)
     for other in TARGETS:
         if other is not kind:
             other.remove_files(shot.folder)
     return cost, error
 
 
-def _write_target(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Cost, float]]:
+def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[Step, None, tuple[Cost, float]]:
     """Write the target, play it, and reduce the bound until the measured error is small enough.
 
-    Returns the cost and the error, m. Raises SceneError if the error stays too large; the bake is removed then.
+    collected: data of kind.collect().  Returns the cost and the error, m. Raises SceneError if the error stays too
+    large.
     """
     obj, total, requested_bound = shot.sampler.obj, len(shot.numbers), shot.bound
-    collected = yield from counted_steps(kind.collect(shot), total, "Writing")
-    # A bake in another storage stays until this one has been checked.
-    other_storages = [storage for storage in Storage if storage is not kind.storage]
-    previous_target = obj.dampsim.baked
-    made_by = find_target(previous_target)
-    if made_by is not None and made_by.storage is kind.storage:
-        previous_target = ""
     limit = (
         _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
         if kind.exact
         else requested_bound
     )
-    is_written, error, influence = False, 0.0, read_influence(obj)
-    try:
-        for _ in range(1 if kind.exact else _ATTEMPTS):
-            compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
-            obj.dampsim.baked, is_written = previous_target, True
-            with keep_user_settings(obj):
-                cost = kind.write(shot, compressed)
-                with play_bake_alone(obj.data.shape_keys):
-                    error = yield from counted_steps(max_error(shot), total, "Measuring")
-            if error <= limit:
-                for storage in other_storages:
-                    clear_storage(obj, storage)
-                if previous_target:
-                    write_influence(obj, influence)
-                return cost, error
-            shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
-        distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
-        raise SceneError(
-            f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"
-            f"{'' if kind.exact else ', or allow a larger error'}."
-        )
-    except BaseException:
-        if is_written:
-            kind.clear(obj)
-        raise
+    error = 0.0
+    for _ in range(1 if kind.exact else _ATTEMPTS):
+        compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
+        with keep_user_settings(obj):
+            cost = kind.write(shot, compressed)
+            with play_bake_alone(obj.data.shape_keys):
+                error = yield from counted_steps(max_error(shot), total, "Measuring")
+        if error <= limit:
+            return cost, error
+        shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
+    distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
+    raise SceneError(
+        f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"
+        f"{'' if kind.exact else ', or allow a larger error'}."
+    )
 
 
 def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:

@@ -11,6 +11,7 @@ from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import bake_keys, frame_name
 from . import keys
 from .bake_tracks import animate_keys
+from .influence import is_blended
 from .target import Cost, Shot
 
 
@@ -27,6 +28,11 @@ class AbsoluteKeys(keys.KeyTarget):
         if shape_keys is not None and len(bake_keys(shape_keys)) < len(shape_keys.key_blocks):
             raise SceneError(
                 f"{obj.name}: absolute shape keys cannot be combined with its own shape keys; bake to another target."
+            )
+        if is_blended(obj):
+            raise SceneError(
+                f"{obj.name}: absolute shape keys cannot be blended, but its bake has an Influence below 1 or a fade; "
+                "bake to Key per Frame, or set Influence to 1 and remove the fade."
             )
 
     @classmethod

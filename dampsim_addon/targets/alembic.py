@@ -10,7 +10,7 @@ from typing import ClassVar
 import bpy
 
 from ...core import CacheError, SceneError
-from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX, tag_cache_file
+from ..blender.dampsim_names import CACHE_MODIFIER, PREFIX
 from ..blender.mesh_cache import pc2_header, play_file
 from ..blender.operator_calls import call_operator
 from ..work.background_thread import run_in_thread
@@ -53,13 +53,13 @@ class Alembic(cache_file.FileTarget):
         yield
         part = shot.folder / f"{cls.file}.part"
         try:
-            with cache_file.os_errors_as_cache_errors(shot, part):
+            with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part):
                 # Blender would follow a link.
                 part.unlink(missing_ok=True)
                 _export_alembic(shot, collected.part, part)
         finally:
             collected.part.unlink(missing_ok=True)
-        with cache_file.os_errors_as_cache_errors(shot, part), part.open("rb") as file:
+        with cache_file.os_errors_as_cache_errors(shot.sampler.obj.name, part), part.open("rb") as file:
             checksum = yield from run_in_thread(lambda: hashlib.file_digest(file, "sha256").hexdigest())
         return cache_file.RecordedFile(part, collected.before_modifiers, checksum)
 
@@ -68,16 +68,7 @@ class Alembic(cache_file.FileTarget):
         def attach_modifier(path: str) -> None:
             obj = shot.sampler.obj
             modifier = cache_file.add_bake_modifier(obj, "MESH_SEQUENCE_CACHE", compressed.before_modifiers)
-            files_before = set(bpy.data.cache_files)
-            call_operator(
-                bpy.ops.cachefile.open,
-                f"{obj.name}: Blender cannot open the Alembic file {path}",
-                "bake to another target",
-                filepath=path,
-            )
-            file = next(file for file in bpy.data.cache_files if file not in files_before)
-            file.name = f"{PREFIX}{obj.name}"
-            tag_cache_file(file)
+            file = cache_file.open_cache_file(obj, path)
             modifier.cache_file, modifier.read_data = file, {"VERT"}
             # Without interpolation, subframes repeat the previous frame, also for motion blur.
             modifier.use_vertex_interpolation = True

@@ -87,6 +87,19 @@ def animate_keys(
     _fill_base(obj, base, points, first)
 
 
+def keyed_paths(action: bpy.types.Action) -> list[str]:
+    """Return the data paths of the bake's F-curves in an action."""
+    bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+    return [curve.data_path for bag in bags for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]
+
+
+def fill_base_track(obj: bpy.types.Object, paths: Iterable[str]) -> None:
+    """Fill the base track anew, for the keys with the given data paths."""
+    data = obj.data.shape_keys.animation_data
+    first = _curve_span(bake_strips(data)[0].action)[0]
+    _fill_base(obj, _empty_base_track(data), dict.fromkeys(paths), first)
+
+
 def _new_action(name: str, slot_name: str, is_base: bool = False) -> bpy.types.Action:
     action = bpy.data.actions.new(name)
     tag_action(action, is_base)
@@ -193,11 +206,11 @@ def _empty_base_track(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
     return found or _new_track_beneath(data)
 
 
-def _fill_base(obj: bpy.types.Object, track: bpy.types.NlaTrack, points: Mapping[str, Array], first: float) -> None:
+def _fill_base(obj: bpy.types.Object, track: bpy.types.NlaTrack, paths: Iterable[str], first: float) -> None:
     """Add a strip to an empty track in which all keys of the bake are zero at all frames."""
     track.name, track.mute = BASE_TRACK, False
     action = _new_action(f"{PREFIX}{obj.name} Base", obj.data.shape_keys.name, is_base=True)
-    zero = {path: np.array([[first, 0.0]], dtype=np.float32) for path in points}
+    zero = {path: np.array([[first, 0.0]], dtype=np.float32) for path in paths}
     _write_curves(action, action.slots[0], zero, (first, first), False)
     _add_strip(track, action, first)
 

@@ -6,7 +6,7 @@ import abc
 import contextlib
 import hashlib
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,12 +15,25 @@ import numpy as np
 
 from ...core import CacheError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
-from ..blender.dampsim_names import CACHE_MODIFIER, bake_modifier, is_bake_cache_file, live_modifiers
+from ..blender.dampsim_names import (
+    CACHE_MODIFIER,
+    PREFIX,
+    bake_modifier,
+    is_bake_cache_file,
+    live_modifiers,
+    tag_cache_file,
+)
 from ..blender.mesh_cache import add_cache_modifier, play_file, remove_modifier
+from ..blender.operator_calls import call_operator
 from .influence import remove_factor_curve
 from .pre_modifier_shapes import NoShapeError, can_edit_before_modifiers, pre_modifier_positions
-from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
+from .target import VERTEX_BYTES, Cost, KeptBake, Shot, Storage, Target, apply_settings, read_settings_of
 
+# Suffix of a file that was set aside while a bake replaces it.
+_KEPT_SUFFIX = ".kept"
+_SETTING_TYPES = {"BOOLEAN", "INT", "FLOAT", "ENUM", "STRING"}
+# Settings of modifiers. Some are read-only in effect, or not a setting.
+_SKIPPED_SETTINGS = {"name", "type", "is_active", "object_path"}
 # Suffix of the file with the checksum of a bake.
 _CHECKSUM_SUFFIX = ".sha256"
 
@@ -66,7 +79,7 @@ def _write_part_file(
     shapes = pre_modifier_positions(shot.sampler, shot.cache, shot.numbers, before_modifiers)
     require_unlinked_folder(shot.folder, shot.sampler.obj.name)
     is_complete, digest = False, hashlib.sha256(header)
-    with contextlib.closing(shapes), os_errors_as_cache_errors(shot, part):
+    with contextlib.closing(shapes), os_errors_as_cache_errors(shot.sampler.obj.name, part):
         try:
             part.parent.mkdir(parents=True, exist_ok=True)
             with open_new_file(part) as out:
@@ -84,13 +97,13 @@ def _write_part_file(
 
 
 @contextlib.contextmanager
-def os_errors_as_cache_errors(shot: Shot, path: Path) -> Generator[None]:
-    """Context that converts OSError to a CacheError with a message for the user."""
+def os_errors_as_cache_errors(name: str, path: Path) -> Generator[None]:
+    """Context that converts OSError to a CacheError with a message for the user. name: of the object."""
     try:
         yield
     except OSError as error:
         raise CacheError(
-            f"{shot.sampler.obj.name}: {path.name.removesuffix('.part')} cannot be written to {path.parent} "
+            f"{name}: {path.name.removesuffix('.part')} cannot be written to {path.parent} "
             f"({error.strerror or error}); choose another folder or free some space."
         ) from error
 
@@ -101,7 +114,10 @@ def install_file(shot: Shot, recorded: RecordedFile, file: str, attach_modifier:
     require_unlinked_folder(shot.folder, shot.sampler.obj.name)
     # No modifier may read the file while it is replaced.
     remove_cache_modifiers(shot.sampler.obj)
-    with os_errors_as_cache_errors(shot, path):
+    with os_errors_as_cache_errors(shot.sampler.obj.name, path):
+        for earlier in (path, _checksum_file(path)):
+            if earlier.exists():
+                earlier.replace(earlier.with_name(earlier.name + _KEPT_SUFFIX))
         recorded.part.replace(path)
         with open_new_file(_checksum_file(path)) as file_of_sum:
             file_of_sum.write(recorded.checksum.encode())
@@ -132,10 +148,32 @@ def remove_cache_modifiers(obj: bpy.types.Object) -> None:
             bpy.data.batch_remove([cache_file])
 
 
+def clear_file(obj: bpy.types.Object) -> None:
+    """Remove the modifier of a bake, and the user's F-curve of its factor."""
+    played = bake_modifier(obj)
+    name = obj.dampsim.cache_modifier or (played.name if played is not None else "")
+    remove_cache_modifiers(obj)
+    if name:
+        remove_factor_curve(obj, name)
+    obj.dampsim.cache_modifier = ""
+
+
+def open_cache_file(obj: bpy.types.Object, path: str) -> bpy.types.CacheFile:
+    """Return a new datablock of Blender for an Alembic file. Raises CacheError."""
+    files_before = set(bpy.data.cache_files)
+    text = f"{obj.name}: Blender cannot open the Alembic file {path}"
+    call_operator(bpy.ops.cachefile.open, text, "bake to another target", filepath=path)
+    file = next(file for file in bpy.data.cache_files if file not in files_before)
+    file.name = f"{PREFIX}{obj.name}"
+    tag_cache_file(file)
+    return file
+
+
 def remove_cache_files(folder: Path, file: str) -> None:
-    """Remove a file, its temporary file and its checksum. Raises CacheError."""
+    """Remove a file, its temporary file, its checksum, and those that were set aside. Raises CacheError."""
     require_unlinked_folder(folder, file)
-    for path in (folder / name for name in (file, f"{file}.part", f"{file}{_CHECKSUM_SUFFIX}")):
+    names = [file, f"{file}{_CHECKSUM_SUFFIX}"]
+    for path in (folder / name for name in (f"{file}.part", *names, *(f"{name}{_KEPT_SUFFIX}" for name in names))):
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
@@ -170,6 +208,70 @@ def file_fault(path: Path) -> str:
     return "" if is_intact else "damaged"
 
 
+@dataclass
+class _KeptModifier:
+    """Cache modifier of a bake. index: place in the stack.  file: path of the file that it plays."""
+
+    name: str
+    type: str
+    index: int
+    file: str
+    object_path: str
+    settings: list[tuple[str, Any]]
+
+
+@dataclass
+class KeptFile(KeptBake):
+    """File of a bake. paths: files that the new bake replaces, which install_file() sets aside."""
+
+    obj: bpy.types.Object
+    paths: list[Path]
+    _modifiers: list[_KeptModifier] = field(default_factory=list)
+    _active: str = ""
+
+    def __post_init__(self) -> None:
+        self.discard()
+        self._active = self.obj.modifiers.active.name if self.obj.modifiers.active else ""
+        modifier = bake_modifier(self.obj)
+        if modifier is not None:
+            index = self.obj.modifiers.find(modifier.name)
+            names = tuple(
+                prop.identifier
+                for prop in modifier.bl_rna.properties
+                if prop.type in _SETTING_TYPES and not prop.is_readonly and prop.identifier not in _SKIPPED_SETTINGS
+            )
+            values = read_settings_of(modifier, names)
+            is_sequence = modifier.type == "MESH_SEQUENCE_CACHE"
+            file = modifier.cache_file.filepath if is_sequence and modifier.cache_file is not None else ""
+            path = modifier.object_path if is_sequence else ""
+            self._modifiers.append(_KeptModifier(modifier.name, modifier.type, index, file, path, values))
+
+    def restore(self) -> None:
+        remove_cache_modifiers(self.obj)
+        if not self._modifiers:
+            clear_file(self.obj)
+        for path in self.paths:
+            kept = path.with_name(path.name + _KEPT_SUFFIX)
+            if kept.exists():
+                kept.replace(path)
+        for one in self._modifiers:
+            existing = self.obj.modifiers.get(one.name)
+            if existing is not None:
+                remove_modifier(self.obj, existing)
+            modifier = self.obj.modifiers.new(one.name, one.type)
+            self.obj.modifiers.move(len(self.obj.modifiers) - 1, one.index)
+            if one.file:
+                modifier.cache_file = open_cache_file(self.obj, one.file)
+                modifier.object_path = one.object_path
+            apply_settings(modifier, one.settings)
+        if self._active in self.obj.modifiers:
+            self.obj.modifiers.active = self.obj.modifiers[self._active]
+
+    def discard(self) -> None:
+        for path in self.paths:
+            path.with_name(path.name + _KEPT_SUFFIX).unlink(missing_ok=True)
+
+
 class FileTarget(Target):
     """Target that writes a file to the cache folder.
 
@@ -189,13 +291,15 @@ class FileTarget(Target):
         return file_cost(vertices, frames)
 
     @classmethod
+    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+        require_unlinked_folder(folder, obj.name)
+        path = folder / cls.file
+        with os_errors_as_cache_errors(obj.name, path):
+            return KeptFile(obj, [path, _checksum_file(path)])
+
+    @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
-        played = bake_modifier(obj)
-        name = obj.dampsim.cache_modifier or (played.name if played is not None else "")
-        remove_cache_modifiers(obj)
-        if name:
-            remove_factor_curve(obj, name)
-        obj.dampsim.cache_modifier = ""
+        clear_file(obj)
 
     @classmethod
     def remove_files(cls, folder: Path) -> None:

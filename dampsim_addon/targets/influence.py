@@ -56,18 +56,41 @@ def _factor_curve(obj: bpy.types.Object) -> bpy.types.FCurve | None:
     return next((c for bag in channelbags(obj) for c in bag.fcurves if c.data_path == path), None)
 
 
-def _channels(obj: bpy.types.Object) -> list[_Channel]:
+def _modifier_channels(obj: bpy.types.Object) -> list[_Channel]:
     modifier = bake_modifier(obj)
-    if modifier is not None and modifier.type == "MESH_CACHE":
-        return [_Channel(modifier, "factor", _factor_curve(obj))]
+    is_file = modifier is not None and modifier.type == "MESH_CACHE"
+    return [_Channel(modifier, "factor", _factor_curve(obj))] if is_file else []
+
+
+def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
     keys = obj.data.shape_keys if obj.type == "MESH" else None
-    if keys is None or not keys.use_relative:
-        return []
-    strips = bake_strips(keys.animation_data)
     return [
         _Channel(one, "influence", one.fcurves.find("influence") if one.use_animated_influence else None)
-        for one in strips
+        for one in bake_strips(keys.animation_data if keys is not None else None)
     ]
+
+
+def _channels(obj: bpy.types.Object) -> list[_Channel]:
+    found = _modifier_channels(obj)
+    keys = obj.data.shape_keys if obj.type == "MESH" else None
+    return found or (_strip_channels(obj) if keys is not None and keys.use_relative else [])
+
+
+def is_blended(obj: bpy.types.Object) -> bool:
+    """Return whether the bake has an influence below 1 at some frame, or a fade of its strip."""
+    strips = bake_strips(obj.data.shape_keys.animation_data) if obj.data.shape_keys is not None else []
+    if any(strip.blend_in or strip.blend_out or strip.use_auto_blend for strip in strips):
+        return True
+    return any(
+        any(key.co.y < 1.0 for key in one.curve.keyframe_points)
+        if one.curve is not None and one.keyframes
+        else _is_used(one) and getattr(one.owner, one.name) < 1.0
+        for one in [*_modifier_channels(obj), *_strip_channels(obj)]
+    )
+
+
+def _is_used(one: _Channel) -> bool:
+    return one.name != "influence" or one.owner.use_animated_influence
 
 
 def has_influence(obj: bpy.types.Object) -> bool:

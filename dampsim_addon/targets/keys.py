@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import bpy
 import numpy as np
@@ -13,9 +14,26 @@ from ...core import Array, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ..blender.dampsim_names import BASIS, bake_keys, is_bake_basis, mark_bake_key, unmark_bake_keys
 from ..blender.modifiers import simulated_topology_modifiers
-from .bake_tracks import remove_bake_animation
+from .bake_tracks import bake_strips, fill_base_track, keyed_paths, remove_bake_animation, remove_unused_action
 from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
-from .target import VERTEX_BYTES, Cost, Shot, Storage, Target
+from .target import (
+    VERTEX_BYTES,
+    Cost,
+    KeptBake,
+    Shot,
+    Storage,
+    Target,
+    apply_settings,
+    read_settings_of,
+)
+
+# Settings of shape keys and strips that return with a kept bake.
+_KEY_SETTINGS = ("value", "mute", "slider_min", "slider_max", "vertex_group", "interpolation", "lock_shape")
+# The end of a strip precedes its start, since Blender does not let the start pass it; fades depend on both.
+_STRIP_SETTINGS = (
+    *("action_frame_start", "action_frame_end", "scale", "repeat"),
+    *("frame_end", "frame_start", "frame_end", "blend_in", "blend_out"),
+)
 
 
 def check_shape_keys(obj: bpy.types.Object) -> None:
@@ -151,6 +169,86 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
     obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 
+@dataclass
+class _KeptAction:
+    """Action of a bake. action: it.  copy: its previous contents.  name: its name."""
+
+    action: bpy.types.Action
+    copy: bpy.types.Action
+    name: str
+
+    def restore(self) -> bpy.types.Action:
+        """Return the action with its previous contents. Everything that used it uses the copy."""
+        self.action.user_remap(self.copy)
+        bpy.data.actions.remove(self.action)
+        self.copy.name = self.name
+        return self.copy
+
+
+class KeptKeys(KeptBake):
+    """Shape keys of a bake. Strips stay in place while a bake replaces their actions."""
+
+    def __init__(self, obj: bpy.types.Object) -> None:
+        self._obj = obj
+        block = obj.data.shape_keys
+        ours = bake_keys(block)
+        self._has_bake_basis = block is not None and is_bake_basis(block)
+        self._is_relative = block is None or block.use_relative
+        self._basis = [(block.reference_key.name, block.reference_key.interpolation)] if block is not None else []
+        self._time = block.eval_time if block is not None else 0.0
+        self._keys: list[tuple[str, Array, list[tuple[str, Any]]]] = [
+            (key.name, key_vertices(key).astype(np.float32), read_settings_of(key, _KEY_SETTINGS))
+            for key in ours
+            if key != block.reference_key
+        ]
+        self._actions: list[_KeptAction] = []
+        # Number of the action, slot, and settings.
+        self._strips: list[tuple[int, str, list[tuple[str, Any]]]] = []
+        self._paths: list[str] = []
+        for strip in bake_strips(block.animation_data if block is not None else None):
+            action = strip.action
+            actions = [one.action for one in self._actions]
+            if action not in actions:
+                self._actions.append(_KeptAction(action, action.copy(), action.name))
+                actions.append(action)
+            slot = strip.action_slot.identifier if strip.action_slot is not None else ""
+            self._strips.append((actions.index(action), slot, read_settings_of(strip, _STRIP_SETTINGS)))
+            self._paths = self._paths or keyed_paths(action)
+
+    def restore(self) -> None:
+        if not self._keys:
+            self.discard()
+            clear_keys(self._obj)
+            return
+        prepare_basis(self._obj)
+        block = self._obj.data.shape_keys
+        apply_settings(block.reference_key, [("name", self._basis[0][0]), ("interpolation", self._basis[0][1])])
+        if self._has_bake_basis and not is_bake_basis(block):
+            mark_bake_key(block.reference_key)
+        for name, shape, settings in self._keys:
+            apply_settings(add_key(self._obj, name, shape), settings)
+        block.use_relative = self._is_relative
+        if not self._is_relative:
+            block.eval_time = self._time
+        if not self._strips:
+            remove_bake_animation(block)
+            return
+        actions = [one.restore() for one in self._actions]
+        self._actions = []
+        for (number, slot, settings), strip in zip(self._strips, bake_strips(block.animation_data), strict=True):
+            unfinished = strip.action
+            strip.action = actions[number]
+            strip.action_slot = next((s for s in strip.action.slots if s.identifier == slot), strip.action.slots[0])
+            apply_settings(strip, settings)
+            if unfinished != strip.action:
+                remove_unused_action(unfinished)
+        fill_base_track(self._obj, self._paths)
+
+    def discard(self) -> None:
+        while self._actions:
+            bpy.data.actions.remove(self._actions.pop().copy)
+
+
 class KeyTarget(Target):
     """Target that creates shape keys. A subclass defines name, number, label, description and write()."""
 
@@ -167,6 +265,10 @@ class KeyTarget(Target):
     @classmethod
     def collect(cls, shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
         return collect_offsets(shot)
+
+    @classmethod
+    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+        return KeptKeys(obj)
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -63,6 +63,31 @@ class Storage(enum.Enum):
     FILE = "a file in the cache folder"
 
 
+class KeptBake(abc.ABC):
+    """Bake of an object in one storage, as it was before a new one."""
+
+    @abc.abstractmethod
+    def restore(self) -> None:
+        """Replace the unfinished bake by the kept one; remove it if there was none before."""
+
+    @abc.abstractmethod
+    def discard(self) -> None:
+        """Free the kept bake."""
+
+
+def read_settings_of(owner: Any, names: Iterable[str]) -> list[tuple[str, Any]]:
+    """Return the values of those properties that an owner has, by name."""
+    found = [(name, getattr(owner, name)) for name in names if hasattr(owner, name)]
+    return [(name, tuple(value) if hasattr(value, "foreach_get") else value) for name, value in found]
+
+
+def apply_settings(owner: Any, settings: Iterable[tuple[str, Any]]) -> None:
+    """Set properties to the values of read_settings_of(), as far as they differ."""
+    for name, value in settings:
+        if getattr(owner, name) != value:
+            setattr(owner, name, value)
+
+
 class Target(abc.ABC):
     """Bake target. Work proceeds in the order check(), collect(), compress(), write().
 
@@ -99,6 +124,11 @@ class Target(abc.ABC):
         """Compress the collected data within the bound and return the result. Changes no user data."""
         yield
         return collected
+
+    @classmethod
+    @abc.abstractmethod
+    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+        """Return the object's bake in this storage, to be restored or discarded. folder: of the target's files."""
 
     @classmethod
     @abc.abstractmethod

@@ -155,7 +155,10 @@ EDITS = [value for name, value in sorted(globals().items()) if name.startswith("
 
 @pytest.mark.parametrize("seed", [0, 1, *[pytest.param(k, marks=pytest.mark.slow) for k in range(2, 40)]])
 def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
-    """Edits of strips, new tracks and re-bakes in random order: no setting is lost, and Clear restores the object."""
+    """Edits of strips, new tracks, re-bakes, stopped ones and undo in random order lose no setting.
+
+    Clear restores the object.
+    """
     new_scene()
     obj = wobbler(tmp_path)
     obj.dampsim.resolution = 60
@@ -175,14 +178,112 @@ def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
             tracks(obj)[-1].mute = not tracks(obj)[-1].mute
         kept = all_settings(obj)
         obj.dampsim.settle += 1.0
-        bake(obj, chance.choice(RELATIVE))
+        if chance.random() < 0.5:
+            stop_bake(load, obj, chance.choice(RELATIVE))
+            assert all_settings(obj) == kept
+        bpy.ops.ed.undo_push(message="Edits")
+        target = chance.choice(RELATIVE)
+        bake(obj, target)
         assert all_settings(obj) == kept
+        baked = shapes(obj, (3, 8))
+        if chance.random() < 0.6:
+            bpy.ops.ed.undo_push(message="Bake")
+            bpy.ops.ed.undo()
+            obj = bpy.data.objects["Wobbler"]
+            assert all_settings(obj) == kept
+            if chance.random() < 0.5:
+                bpy.ops.ed.redo()
+            else:
+                bake(bpy.data.objects["Wobbler"], target)
+            obj = bpy.data.objects["Wobbler"]
+            assert all_settings(obj) == kept
+            np.testing.assert_array_equal(shapes(obj, (3, 8)), baked)
         assert load("dampsim_addon.targets.bake_tracks").has_base_track(obj.data.shape_keys.animation_data)
         assert not load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene)
     obj.dampsim.settle -= 3.0
+    bpy.context.scene.frame_set(1)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     obj.dampsim.target = "SHAPE_KEYS"
     assert dump() == before
+
+
+@pytest.mark.parametrize("edit", [edit_influence, "fade", "factor"])
+def test_absolute_keys_refuse_blending(load: Load, tmp_path: Path, edit: Any) -> None:
+    """Their one time value cannot be blended, so an influence is refused with a fix, before and after the bake."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    bake(obj, "POINT_CACHE" if edit == "factor" else "ABSOLUTE_KEYS")
+    issues = load("dampsim_addon.ui.bake.checks").find_issues
+    obj.dampsim.target = "ABSOLUTE_KEYS"
+    assert "target" not in issues(obj, bpy.context.scene)
+    if edit == "factor":
+        obj.dampsim.influence = 0.5
+    elif edit == "fade":
+        bake_strip(obj).blend_out = 3.0
+    else:
+        edit(bake_strip(obj), random.Random(1))
+    with pytest.raises(RuntimeError, match="absolute shape keys cannot be blended"):
+        bake(obj, "ABSOLUTE_KEYS")
+    issue = issues(obj, bpy.context.scene)["target"]
+    assert issue.button_label == "Bake to Key per Frame"
+    issue.fix(obj, bpy.context.scene)
+    bake(obj, obj.dampsim.target)
+    assert obj.dampsim.baked == "FRAME_KEYS"
+    assert edit != "factor" or obj.dampsim.influence == pytest.approx(0.5)
+
+
+def stop_bake(load: Load, obj: bpy.types.Object, target: str) -> None:
+    """Stop a bake while it measures what it has written."""
+    obj.dampsim.target = target
+    steps = load("dampsim_addon.jobs.bake").bake_object(bpy.context.scene, bpy.context.view_layer, obj, False)
+    for step in steps:
+        if step.text == "Measuring" and step.completed == 3:
+            break
+    steps.close()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("SHAPE_KEYS", "FRAME_KEYS"),
+        ("POINT_CACHE", "POINT_CACHE"),
+        *[
+            pytest.param(*pair, marks=pytest.mark.slow)
+            for pair in (
+                ("", "SHAPE_KEYS"), ("FRAME_KEYS", "SHAPE_KEYS"), ("ABSOLUTE_KEYS", "SHAPE_KEYS"),
+                ("SHAPE_KEYS", "ABSOLUTE_KEYS"), ("MDD", "POINT_CACHE"), ("ALEMBIC", "ALEMBIC"),
+                ("ALEMBIC", "MDD"), ("SHAPE_KEYS", "POINT_CACHE"), ("POINT_CACHE", "SHAPE_KEYS"),
+            )
+        ],
+    ],
+)  # fmt: skip
+def test_stopped_rebake_changes_nothing(load: Load, tmp_path: Path, first: str, second: str) -> None:
+    new_scene()
+    obj = wobbler(tmp_path)
+    if first:
+        bake(obj, first)
+    if first in RELATIVE:
+        bake_strip(obj).scale = 2.0
+    if first in RELATIVE and second in RELATIVE:
+        edit_influence(bake_strip(obj), random.Random(3))
+        bake_strip(obj).blend_out = 3.0
+    elif first in POINT_FILES:
+        obj.dampsim.influence = 0.4
+    obj.dampsim.settle += 2.0
+    obj.dampsim.target = second
+    played, before = shapes(obj), dump()
+    files = {path.name for path in tmp_path.rglob("*") if not path.name.startswith("frame_")} - {"lock"}
+    edits = all_settings(obj) if first in RELATIVE else None
+    stop_bake(load, obj, second)
+    np.testing.assert_array_equal(shapes(obj), played)
+    assert dump() == before
+    assert obj.dampsim.baked == first
+    if edits is not None:
+        assert all_settings(obj) == edits
+    if first == second:
+        assert {p.name for p in tmp_path.rglob("*") if not p.name.startswith("frame_")} - {"lock"} == files
+    bake(obj, second)
+    assert not any(path.name.endswith(".kept") for path in tmp_path.rglob("*"))
 
 
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])

@@ -11,7 +11,10 @@ from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import simulated_topology_modifiers
 from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
-from ...targets import PointCache, find_target
+from ...targets import PointCache, Target, find_target
+from ...targets.absolute_keys import AbsoluteKeys
+from ...targets.frame_keys import FrameKeys
+from ...targets.influence import is_blended
 from ...targets.keys import check_shared_mesh, has_shared_mesh
 from ..common.issue import Issue
 
@@ -43,11 +46,13 @@ def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
     try:
         target.check(obj)
     except DampSimError as error:
-        to_file = None if target is PointCache else _file_fix()
+        if target is AbsoluteKeys and is_blended(obj):
+            return _refusal(obj, error, _target_fix(FrameKeys))
+        to_file = None if target is PointCache else _target_fix(PointCache)
         return _refusal(obj, error, _single_user_fix(obj, to_file) or to_file)
     replacing = _replacing_modifier(obj)
     if obj.dampsim.bakes_to_keys and replacing is not None:
-        fix = _file_fix()
+        fix = _target_fix(PointCache)
         text = f"Shape keys have no effect before {replacing.name}, which replaces the vertices"
         return Issue(text, fix.button_label, fix.fix, fix.tooltip)
     return None
@@ -60,9 +65,9 @@ def _refusal(obj: bpy.types.Object, error: DampSimError, fix: Issue | None) -> I
     return Issue(text) if fix is None else Issue(text, fix.button_label, fix.fix, fix.tooltip, fix.alternative)
 
 
-def _file_fix() -> Issue:
+def _target_fix(kind: type[Target]) -> Issue:
     return Issue(
-        "", f"Bake to {PointCache.label}", lambda o, s: setattr(o.dampsim, "target", PointCache.name),
+        "", f"Bake to {kind.label}", lambda o, s: setattr(o.dampsim, "target", kind.name),
         "Select this option under Bake To. The mesh and its modifiers do not change",
     )  # fmt: skip
 
