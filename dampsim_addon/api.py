@@ -19,8 +19,10 @@ from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
 from .jobs.clear import clear_bake as clear_one
+from .jobs.landing import blend_bake, set_rest_frame
 from .model.objects import is_simulated
 from .targets import TARGETS
+from .targets.landing import DEFAULT_LENGTH, Blend
 from .ui.add.add_operators import can_add, enable_simulation
 from .work.steps import Step, run_steps
 
@@ -162,6 +164,29 @@ def export(
     objects = _simulated(objects)
     steps = exporting.export_objects(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), selected)
     return run_steps(steps, _step_callback(progress))
+
+
+def blend(objects: Iterable[bpy.types.Object], kind: str, frame: int, length: int = DEFAULT_LENGTH) -> list[str]:
+    """Key the influence of bakes smoothly. Return a warning for each that shortens edges by over 2%, or ''.
+
+    kind: "LAND" on the animated pose at the frame, "FADE_IN" or "FADE_OUT" from the frame on.  length: frames.
+    Raises SceneError for a bake that cannot be blended, and ParameterError for an unknown kind.
+    """
+    found = Blend[_matching_name("a blend", kind, [one.name for one in Blend])]
+    return [blend_bake(bpy.context.scene, obj, found, frame, length) for obj in _simulated(objects)]
+
+
+def rest_by_frame(
+    objects: Iterable[bpy.types.Object], frame: int, progress: Progress | None = None
+) -> list[job.Result]:
+    """Set Settle so that the objects rest by a frame, bake them again, and return a result for each.
+
+    Raises SceneError if the animation of an object does not stop early enough.
+    """
+    objects = _simulated(objects)
+    for obj in objects:
+        set_rest_frame(bpy.context.scene, obj, frame)
+    return run_steps(job.bake_all(bpy.context.scene, bpy.context.view_layer, objects, False), _step_callback(progress))
 
 
 def _matching_name(kind: str, name: str, known: Sequence[str]) -> str:

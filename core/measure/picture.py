@@ -20,7 +20,7 @@ _LEFT, _RIGHT, _BOTTOM, _TOP = 12, 12, 12, 12
 class Palette:
     """Colours of a curve drawing.
 
-    measured, predicted, end: the same hues as the STRIP_COLOR icons of the legend.
+    measured, predicted, end, influence: the same hues as the STRIP_COLOR icons of the legend.
     """
 
     background: Color
@@ -29,12 +29,13 @@ class Palette:
     measured: Color = (0.93, 0.55, 0.18)
     predicted: Color = (0.30, 0.62, 0.95)
     end: Color = (0.88, 0.25, 0.25)
+    influence: Color = (0.35, 0.75, 0.35)
 
 
 DARK = Palette(background=(0.11, 0.11, 0.11), grid=(0.2, 0.2, 0.2), axis=(0.5, 0.5, 0.5))
 LIGHT = Palette(
     background=(0.97, 0.97, 0.97), grid=(0.87, 0.87, 0.87), axis=(0.45, 0.45, 0.45),
-    measured=(0.80, 0.40, 0.02), predicted=(0.06, 0.38, 0.75), end=(0.78, 0.10, 0.10),
+    measured=(0.80, 0.40, 0.02), predicted=(0.06, 0.38, 0.75), end=(0.78, 0.10, 0.10), influence=(0.13, 0.50, 0.16),
 )  # fmt: skip
 
 
@@ -52,8 +53,8 @@ class PlotRange:
         return PlotRange(min(1.35 * curve.dial, float(curve.frames[-1])) or 1.0, min(1.15 * lowest, -0.1))
 
 
-def draw_curve(curve: SettleCurve, palette: Palette) -> Array:
-    """Return pixels (HEIGHT, WIDTH, 4) of a curve, bottom row first."""
+def draw_curve(curve: SettleCurve, palette: Palette, influence: Array | None = None) -> Array:
+    """Return pixels (HEIGHT, WIDTH, 4) of a curve, bottom row first. influence: (k,) of the bake at its frames."""
     canvas = np.ones((HEIGHT, WIDTH, 4))
     canvas[:, :, :3] = palette.background
     plot_range = PlotRange.for_curve(curve)
@@ -85,6 +86,8 @@ def draw_curve(curve: SettleCurve, palette: Palette) -> Array:
     line(curve.frames[is_visible], curve.measured[is_visible], palette.measured, 4.5)
     if curve.predicted is not None:
         line(curve.frames[is_visible], curve.predicted[is_visible], palette.predicted, 1.8)
+    if influence is not None:
+        line(curve.frames[is_visible], influence[is_visible], palette.influence, 2.5)
     return canvas
 
 

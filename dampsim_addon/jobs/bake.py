@@ -44,6 +44,7 @@ from ..targets import Shot, get_target
 from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps
 from . import curve_bake
+from .landing import last_motion_index
 from .prepare import prepare_scene, prepare_simulation
 from .write import error_bound, write_bake
 
@@ -260,7 +261,7 @@ def _unfelt_messages(sampler: Sampler) -> list[str]:
 def _with_settling(result: Result, obj: bpy.types.Object, shot: _SimulatedShot) -> Result:
     """Store the settle curve of an object, and return its result with the measured settling."""
     curve = _shot_curve(shot, obj.name)
-    store_curve(obj, curve, "bake")
+    store_curve(obj, curve, "bake", None if curve is None else shot.numbers[-1] - float(curve.frames[-1]))
     # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
     curve = curve or _shot_curve(shot, obj.name, after_last_motion=True)
     if curve is None:
@@ -339,9 +340,7 @@ def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False
     length = int(3.0 * settings.settle + 12.0)
     shown = numbers[-length:]
     if after_last_motion:
-        stop, last = len(numbers) - 1, cache.read(numbers[-1]).inputs[body]
-        while stop > 0 and cache.read(numbers[stop - 1]).inputs[body] == last:
-            stop -= 1
+        stop = last_motion_index(cache, numbers, body)
         shown = numbers[max(stop - 2, 0) : stop + length]
     return simulation_curve(shot.simulation, body, [cache.read(number) for number in shown], settings)
 

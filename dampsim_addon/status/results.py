@@ -16,11 +16,16 @@ from ..session import SessionState
 
 @dataclass
 class DisplayedCurve:
-    """Settle curve shown in the panel. source: the measurement.  pictures: names of icons by theme, drawn on demand."""
+    """Settle curve shown in the panel.
+
+    source: the measurement.  start: frame of the scene from which it counts, if it shows a bake.
+    pictures: icons drawn on demand, by theme: the influence that they show, and their name.
+    """
 
     curve: SettleCurve
     source: str
-    pictures: dict[bool, str]
+    start: float | None = None
+    pictures: dict[bool, tuple[tuple[float, ...], str]] = field(default_factory=dict)
 
 
 @dataclass
@@ -43,21 +48,25 @@ class Ghosts:
 
 @dataclass
 class _Results(SessionState):
-    """Results by session uid of the object, which survives undo and renaming. icons: previews of the curves."""
+    """Results by session uid of the object, which survives undo and renaming.
+
+    icons: previews of the curves.  drawn_count: number of previews drawn so far.
+    """
 
     curves: dict[int, DisplayedCurve] = field(default_factory=dict)
     ghosts: dict[int, Ghosts] = field(default_factory=dict)
     icons: Any = field(default_factory=bpy.utils.previews.new)
+    drawn_count: int = 0
 
     def close(self) -> None:
         bpy.utils.previews.remove(self.icons)
 
 
-def store_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str) -> None:
-    """Store the curve to show for an object; None removes the previous one of the same source."""
+def store_curve(obj: bpy.types.Object, curve: SettleCurve | None, source: str, start: float | None = None) -> None:
+    """Store the curve to show for an object; None removes the previous one of the same source. start: see there."""
     key, curves = obj.session_uid, _Results.current().curves
     if curve is not None:
-        curves[key] = DisplayedCurve(curve, source, {})
+        curves[key] = DisplayedCurve(curve, source, start)
     elif key in curves and curves[key].source == source:
         del curves[key]
 
@@ -88,17 +97,25 @@ def mark_ghosts_stale() -> None:
         ghosts.is_stale = True
 
 
-def curve_icon(displayed: DisplayedCurve, dark: bool) -> int:
-    """Return the icon id of a curve's picture, drawn on first use."""
-    icons = _Results.current().icons
-    if dark not in displayed.pictures:
-        name = f"curve {len(icons)}"
-        pixels = picture.draw_curve(displayed.curve, picture.DARK if dark else picture.LIGHT)
-        preview = icons.new(name)
+def curve_icon(displayed: DisplayedCurve, dark: bool, influence: tuple[float, ...] = ()) -> int:
+    """Return the icon id of a curve's picture, drawn on first use.
+
+    influence: of the bake at the frames of the curve; () if it has no keyframes.
+    """
+    found = _Results.current()
+    shown, name = displayed.pictures.get(dark, ((), ""))
+    if not name or shown != influence:
+        if name:
+            found.icons.pop(name)
+        found.drawn_count += 1
+        name = f"curve {found.drawn_count}"
+        palette = picture.DARK if dark else picture.LIGHT
+        pixels = picture.draw_curve(displayed.curve, palette, np.array(influence) if influence else None)
+        preview = found.icons.new(name)
         preview.image_size = (picture.WIDTH, picture.HEIGHT)
         preview.image_pixels_float.foreach_set(pixels.astype(np.float32).ravel())
-        displayed.pictures[dark] = name
-    return int(icons[displayed.pictures[dark]].icon_id)
+        displayed.pictures[dark] = (influence, name)
+    return int(found.icons[name].icon_id)
 
 
 def is_dark_theme(theme: bpy.types.Theme) -> bool:

@@ -141,6 +141,19 @@ def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], 
     _tag(obj)
 
 
+def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:
+    """Return the F-curves of the influence."""
+    return [one.curve for one in _channels(obj) if one.curve is not None]
+
+
+def influence_values(obj: bpy.types.Object, frames: Iterable[float]) -> tuple[float, ...]:
+    """Return the keyed influence at some frames; () if it has no keyframes."""
+    curve = next(iter(keyed_curves(obj)), None)
+    if curve is None or not curve.keyframe_points:
+        return ()
+    return tuple(min(max(curve.evaluate(frame), 0.0), 1.0) for frame in frames)
+
+
 def _enable(one: _Channel) -> None:
     """Switch on the influence of a strip. Blender animates it by one keyframe; without any, its value applies."""
     if one.name == "influence" and not one.owner.use_animated_influence:

@@ -1,12 +1,29 @@
-"""Operators that key the influence of bakes."""
+"""Operators that key the influence of bakes, land and fade them, and let them rest by a frame."""
 
 from __future__ import annotations
 
-import bpy
-from bpy.types import Context, Operator
+from collections.abc import Generator
+from typing import Any
 
-from ...model.objects import can_start_job, selected_simulated
+import bpy
+from bpy.props import EnumProperty, IntProperty
+from bpy.types import Context, Event, Operator, UILayout
+
+from ....core import DampSimError
+from ...jobs import bake as job
+from ...jobs.landing import blend_bake, set_rest_frame
+from ...model.groups import format_names, groups_of
+from ...model.objects import can_start_job, chosen_simulated, selected_simulated
 from ...targets.influence import has_influence, key_influence
+from ...targets.landing import DEFAULT_LENGTH, Blend
+from ...work.modal import ModalJob
+from ...work.steps import Step
+
+_BLEND_ITEMS = [
+    ("LAND", "Land on Pose", "Blend the bake into the animated pose, which it reaches at the current frame", 0),
+    ("FADE_IN", "Fade In", "Blend the bake in from the animated pose, from the current frame on", 1),
+    ("FADE_OUT", "Fade Out", "Blend the bake out to the animated pose, from the current frame on", 2),
+]
 
 
 class DAMPSIM_OT_key_influence(Operator):
@@ -27,5 +44,93 @@ class DAMPSIM_OT_key_influence(Operator):
         return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_key_influence,)
+class DAMPSIM_OT_blend(Operator):
+    """Key Influence smoothly over some frames, for all selected bakes. A re-bake keeps the keyframes"""
+
+    bl_idname = "dampsim.blend"
+    bl_label = "Blend Bake"
+    bl_options = {"REGISTER", "UNDO"}
+
+    kind: EnumProperty(name="Blend", description="Choose how Influence changes", items=_BLEND_ITEMS)
+    frame: IntProperty(
+        name="Frame", description="Set the frame at which a landing ends, or at which a fade begins",
+        options={"SKIP_SAVE"},
+    )  # fmt: skip
+    length: IntProperty(name="Length", description="Set the number of frames", default=DEFAULT_LENGTH, min=2)
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        return str(next(item[2] for item in _BLEND_ITEMS if item[0] == properties.kind))
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not any(obj.dampsim.baked for obj in chosen_simulated(context)):
+            cls.poll_message_set("Select a baked object")
+            return False
+        return can_start_job(cls, context)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        self.frame = context.scene.frame_current
+        return self.execute(context)
+
+    def execute(self, context: Context) -> set[str]:
+        done = 0
+        for obj in (obj for obj in chosen_simulated(context) if obj.dampsim.baked):
+            try:
+                warning = blend_bake(context.scene, obj, Blend[self.kind], self.frame, self.length)
+            except DampSimError as error:
+                self.report({"ERROR"}, str(error))
+                continue
+            done += 1
+            if warning:
+                self.report({"WARNING"}, warning)
+        return {"FINISHED"} if done else {"CANCELLED"}
+
+
+class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
+    """Set Settle so that the selected objects come to rest by this frame, and bake them again"""
+
+    bl_idname = "dampsim.rest_by_frame"
+    bl_label = "Rest by Frame"
+    bl_options = {"UNDO"}
+    ended_by_esc = "stops and keeps the finished frames"
+
+    frame: IntProperty(name="Frame", description="Set the frame by which the object rests", options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return bool(DAMPSIM_OT_blend.poll(context))
+
+    def _objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
+
+    def subject(self, context: Context) -> str:
+        return format_names(self._objects(context))
+
+    def work(self, context: Context) -> Generator[Step]:
+        objects, frame = self._objects(context), self.frame
+        for obj in objects:
+            set_rest_frame(context.scene, obj, frame)
+        results = yield from job.bake_all(context.scene, context.view_layer, objects, False)
+        for result in results:
+            if result.problem:
+                self.report({"ERROR"}, result.problem)
+
+    def completion_messages(self, context: Context) -> tuple[str, str]:
+        text = ", ".join(group.name for group in groups_of(self._objects(context)))
+        return f"{text} rests by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"
+
+
+def draw_blends(layout: UILayout, context: Context) -> None:
+    """Draw the buttons that land, fade and rest at the current frame."""
+    frame = context.scene.frame_current
+    column = layout.column(align=True)
+    land = column.operator(DAMPSIM_OT_blend.bl_idname, text=f"Land on Pose at Frame {frame}", icon="IMPORT")
+    row = column.row(align=True)
+    fade_in = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade In", icon="IPO_EASE_IN")
+    fade_out = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade Out", icon="IPO_EASE_OUT")
+    land.kind, fade_in.kind, fade_out.kind = "LAND", "FADE_IN", "FADE_OUT"
+
+
+CLASSES = (DAMPSIM_OT_key_influence, DAMPSIM_OT_blend, DAMPSIM_OT_rest_by_frame)
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

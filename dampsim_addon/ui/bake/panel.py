@@ -18,7 +18,7 @@ from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.influence import has_influence
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..objects.operators import DAMPSIM_OT_clear
-from .influence_operators import DAMPSIM_OT_key_influence
+from .influence_operators import DAMPSIM_OT_key_influence, DAMPSIM_OT_rest_by_frame, draw_blends
 from .issue_list import draw_issues
 from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_export, baked_objects
 
@@ -71,6 +71,9 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             for line in group.baked_touched.splitlines():
                 draw_wrapped(layout, line, "INFO", context)
             _draw_influence(layout, obj, context)
+            frame = scene.frame_current
+            rest = layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
+            rest.frame = frame
             layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
 
@@ -81,6 +84,7 @@ def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -
     row = layout.row(align=True)
     draw_property(row, obj.dampsim, "influence", "Influence", context)
     row.operator(DAMPSIM_OT_key_influence.bl_idname, text="", icon="KEY_HLT")
+    draw_blends(layout, context)
     keys = obj.data.shape_keys
     if keys is not None and bake_strips(keys.animation_data) and not has_base_track(keys.animation_data):
         draw_wrapped(layout, "Influence and muting show wrong shapes until the next bake adds a base track", "ERROR",

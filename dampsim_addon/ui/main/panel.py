@@ -16,6 +16,7 @@ from ...model.presets import draw_presets
 from ...scene_reader.seams import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
+from ...targets.influence import influence_values
 from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, can_add
 from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
 from ..add.fabric_operators import draw_fabrics
@@ -243,6 +244,12 @@ def pressure_text(kilo: float) -> str:
     return f"{format_number(kilo, 4)} kPa"
 
 
+def _influence_of_curve(obj: bpy.types.Object, displayed: results.DisplayedCurve) -> tuple[float, ...]:
+    """Return the keyed influence of the bake at the frames of its curve; () if there is none."""
+    start = displayed.start
+    return () if start is None else influence_values(obj, (start + float(frame) for frame in displayed.curve.frames))
+
+
 class DAMPSIM_PT_curve(ChildPanel, Panel):
     bl_label = "Settle Curve"
     bl_idname = "DAMPSIM_PT_curve"
@@ -256,7 +263,9 @@ class DAMPSIM_PT_curve(ChildPanel, Panel):
             )
         else:
             column = layout.column(align=True)
-            number = results.curve_icon(results_curve, results.is_dark_theme(context.preferences.themes[0]))
+            influence = _influence_of_curve(obj, results_curve)
+            is_dark = results.is_dark_theme(context.preferences.themes[0])
+            number = results.curve_icon(results_curve, is_dark, influence)
             # Fill the width of the panel.
             width = context.region.width / context.preferences.system.ui_scale / UNIT_X
             column.template_icon(number, scale=max(width - 2.5, 4.0))
@@ -264,6 +273,8 @@ class DAMPSIM_PT_curve(ChildPanel, Panel):
             row.label(text="Measured", icon="STRIP_COLOR_02")
             row.label(text="Target", icon="STRIP_COLOR_05")
             column.label(text="Target rest frame", icon="STRIP_COLOR_01")
+            if influence:
+                column.label(text="Influence", icon="STRIP_COLOR_04")
             draw_wrapped(column, results_curve.curve.summary, "NONE", context)
             draw_wrapped(column, f"Source: {results_curve.source}", "NONE", context)
         column = layout.column()

@@ -1,0 +1,58 @@
+"""Command blend: land bakes on the pose, fade them, or let them rest by a frame."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import bpy
+
+from ..jobs.bake import bake_all
+from ..jobs.landing import blend_bake, set_rest_frame
+from ..targets.landing import DEFAULT_LENGTH, Blend
+from ..work.steps import run_steps
+from .bake_commands import Report, save_file
+from .options import UsageError, add_command, chosen_objects, one_of, progress_printer
+
+_REST = "rest"
+
+
+def add_to(commands: Any) -> None:
+    """Add the command to the parser."""
+    blend = add_command(commands, "blend", "land bakes on the pose or fade them, and save the file", run_blend)
+    kinds = [*(kind.value for kind in Blend), _REST]
+    blend.add_argument("kind", type=one_of("a blend", kinds), help=", ".join(kinds))
+    blend.add_argument(
+        "--frame", type=int, required=True, metavar="N", help="frame at which it lands or rests, or a fade begins"
+    )
+    blend.add_argument(
+        "--length", type=int, default=DEFAULT_LENGTH, metavar="N", help=f"frames (default {DEFAULT_LENGTH})"
+    )
+    blend.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
+
+
+def run_blend(options: argparse.Namespace) -> Report:
+    """Run the command blend. Without --object, all baked objects are changed."""
+    scene = bpy.context.scene
+    chosen = [obj for obj in chosen_objects(options.object) if options.object or obj.dampsim.baked]
+    if not chosen:
+        raise UsageError("dampsim: no object is baked; bake one first")
+    entries, problems = [], []
+    for obj in chosen:
+        if options.kind == _REST:
+            settle = set_rest_frame(scene, obj, options.frame)
+            entries.append({"name": obj.name, "settle": settle, "warning": ""})
+            continue
+        warning = blend_bake(scene, obj, Blend(options.kind), options.frame, options.length)
+        entries.append({"name": obj.name, "warning": warning})
+        if warning:
+            print(f"dampsim: {warning}", flush=True)
+    if options.kind == _REST:
+        steps = bake_all(scene, bpy.context.view_layer, chosen, False)
+        results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
+        problems = [one.problem for one in results if one.problem]
+        for problem in problems:
+            print(f"dampsim: {problem}", flush=True)
+    if not problems:
+        save_file(options)
+    return not problems, entries

@@ -1,0 +1,149 @@
+"""Landing and fading of a bake, and rest by a frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import LAST, new_scene, wobbler, world_vertices
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+def baked_wobbler(tmp_path: Path, last: int = LAST, target: str = "SHAPE_KEYS") -> bpy.types.Object:
+    new_scene(last)
+    obj = wobbler(tmp_path / "cache")
+    obj.dampsim.resolution, obj.dampsim.target = 60, target
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    return obj
+
+
+def influences(obj: bpy.types.Object, frames: range) -> np.ndarray:
+    found = []
+    for frame in frames:
+        bpy.context.scene.frame_set(frame)
+        found.append(obj.dampsim.influence)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", pytest.param("POINT_CACHE", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("kind", "frame", "first"), [("LAND", 11, 3), ("FADE_OUT", 3, 3), ("FADE_IN", 3, 3)])
+def test_blend_follows_minimum_jerk_curve(
+    load: Load, tmp_path: Path, target: str, kind: str, frame: int, first: int
+) -> None:
+    obj = baked_wobbler(tmp_path, target=target)
+    bpy.context.scene.frame_set(frame)
+    assert bpy.ops.dampsim.blend(kind=kind, frame=frame, length=8) == {"FINISHED"}
+    t = np.clip((np.arange(1, 15) - first) / 8.0, 0.0, 1.0)
+    rising = t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
+    values = influences(obj, range(1, 15))
+    # A Bezier segment is no polynomial of the fifth degree.
+    assert np.abs(values - (rising if kind == "FADE_IN" else 1.0 - rising)).max() < 0.012
+    # No second difference sticks out of its neighbours as a pop does.
+    second = np.abs(np.diff(values, 2))
+    neighbours = np.maximum(second[:-2], second[2:])
+    assert (second[1:-1] <= 1.5 * neighbours + 2e-3).all()
+    # A re-bake keeps the keyframes.
+    obj.dampsim.settle += 1.0
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    np.testing.assert_allclose(influences(obj, range(1, 15)), values, atol=1e-6)
+
+
+def test_landed_bake_is_on_pose(tmp_path: Path) -> None:
+    new_scene()
+    obj = wobbler(tmp_path)
+    plain = world_vertices(obj, LAST)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert np.abs(world_vertices(obj, LAST) - plain).max() > 1e-3
+    assert bpy.ops.dampsim.blend(kind="LAND", frame=LAST, length=6) == {"FINISHED"}
+    np.testing.assert_allclose(world_vertices(obj, LAST), plain, atol=2e-6)
+    # Landing is undone as one step.
+    bpy.ops.ed.undo_push(message="Landed")
+    assert bpy.ops.dampsim.blend(kind="FADE_IN", frame=1, length=4) == {"FINISHED"}
+    bpy.ops.ed.undo_push(message="Faded")
+    bpy.ops.ed.undo()
+    bpy.context.scene.frame_set(1)
+    assert bpy.data.objects["Wobbler"].dampsim.influence == pytest.approx(1.0)
+
+
+def test_shortened_edges_are_reported(load: Load, tmp_path: Path) -> None:
+    """An edge between a shape and the same one turned by 90 degrees is 29% too short in the middle."""
+    obj = baked_wobbler(tmp_path)
+    landing, cache = load("dampsim_addon.jobs.landing"), load("dampsim_addon.model.caches").frame_cache(obj)
+    assert load("dampsim_addon.api").blend([obj], "land", LAST, 6) == [""]
+    bpy.context.scene.frame_set(LAST - 3)
+    assert landing.largest_shortening(bpy.context.scene, obj, range(LAST - 5, LAST)) < landing.MAX_SHORTENING
+    shape = np.asarray(cache.read_shape(LAST - 3, obj.name), dtype=float)
+    turned = shape[:, [1, 0, 2]] * [1.0, -1.0, 1.0]
+    share = obj.dampsim.influence
+    layer_shape = turned + share * (shape - turned)
+    original = landing.world_vertices
+    landing.world_vertices = lambda *_: layer_shape
+    try:
+        found = landing.largest_shortening(bpy.context.scene, obj, [LAST - 3])
+    finally:
+        landing.world_vertices = original
+    assert found == pytest.approx(1.0 - 0.5**0.5, abs=0.02)
+
+
+@pytest.mark.slow
+def test_rest_by_frame(load: Load, tmp_path: Path) -> None:
+    obj = baked_wobbler(tmp_path, last=60)
+    landing = load("dampsim_addon.jobs.landing")
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    stop = cache.frame_numbers()[landing.last_motion_index(cache, list(cache.frame_numbers()), obj.name)]
+    assert bpy.ops.dampsim.rest_by_frame(frame=stop + 20) == {"FINISHED"}
+    curve = load("dampsim_addon.status.results").displayed_curve(obj)
+    assert curve.start + curve.curve.dial == stop + 20
+    assert abs(curve.start + curve.curve.rest - (stop + 20)) < 3.0
+    with pytest.raises(load("core.base.errors").SceneError, match="cannot rest by frame 1; choose one from"):
+        load("dampsim_addon.api").rest_by_frame([obj], 1)
+    obj.dampsim.keyframe_insert("settle", frame=1)
+    with pytest.raises(load("core.base.errors").SceneError, match="its Settle is animated"):
+        load("dampsim_addon.api").rest_by_frame([obj], stop + 20)
+
+
+def test_bakes_that_cannot_be_blended(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = wobbler(tmp_path)
+    api, error = load("dampsim_addon.api"), load("core.base.errors").SceneError
+    with pytest.raises(error, match="Wobbler: it has no bake to blend"):
+        api.blend([obj], "land", 8)
+    obj.dampsim.target = "ABSOLUTE_KEYS"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    with pytest.raises(error, match="Wobbler: this bake cannot be blended; bake it to"):
+        api.blend([obj], "LAND", 8)
+
+
+@pytest.mark.slow
+def test_cli_blends(load: Load, tmp_path: Path) -> None:
+    obj = baked_wobbler(tmp_path)
+    path = tmp_path / "scene.blend"
+    bpy.ops.wm.save_as_mainfile(filepath=str(path))
+    cli = load("dampsim_addon.cli")
+    assert cli.main(["blend", "land", "--frame", "11", "--length", "6"]) == cli.DONE
+    bpy.ops.wm.open_mainfile(filepath=str(path))
+    obj = bpy.data.objects["Wobbler"]
+    assert influences(obj, range(5, 12))[[0, 6]] == pytest.approx([1.0, 0.0])
+    assert cli.main(["blend", "leap", "--frame", "11"]) == cli.USAGE
+
+
+def test_curve_shows_influence(load: Load, tmp_path: Path) -> None:
+    picture, curve = load("core.measure.picture"), load("core.measure.curve")
+    frames = np.arange(20.0)
+    shown = curve.SettleCurve(frames, np.cos(frames), None, None, 12.0, 12.0, 0.1, 0.1)
+    plain, blended = (picture.draw_curve(shown, picture.DARK, one) for one in (None, np.linspace(1.0, 0.0, 20)))
+    assert np.abs(plain - blended).max() > 0.2
+    results = load("dampsim_addon.status.results")
+    displayed = results.DisplayedCurve(shown, "bake", 3.0)
+    assert results.curve_icon(displayed, True) == results.curve_icon(displayed, True)
+    results.curve_icon(displayed, True, tuple(np.linspace(1.0, 0.0, 20)))
+    results.curve_icon(displayed, True, tuple(np.linspace(0.5, 0.0, 20)))
+    assert len(results._Results.current().icons) == 1
