@@ -99,28 +99,6 @@ _SEAM_STIFFNESS = 100.0
 # A sheet with at most this many times the wanted number of vertices is not coarsened.
 _COARSENING_TOLERANCE = 1.2
 
-_NO_PLASTICITY = {"plastic_yield": 0.0, "plastic_creep": 20.0, "plastic_most": 100.0}
-FABRICS: dict[str, dict[str, float]] = {
-    "Silk": {**_NO_PLASTICITY, "thickness": 1.0, "stiffness": 200.0, "density": 80.0, "bending": 0.27},
-    "Cotton": {**_NO_PLASTICITY, "thickness": 1.0, "stiffness": 500.0, "density": 200.0, "bending": 1.1},
-    "Denim": {**_NO_PLASTICITY, "thickness": 1.0, "stiffness": 2000.0, "density": 400.0, "bending": 2.7},
-    "Leather": {**_NO_PLASTICITY, "thickness": 1.0, "stiffness": 5000.0, "density": 900.0, "bending": 4.4},
-    "Rubber Sheet": {**_NO_PLASTICITY, "thickness": 1.0, "stiffness": 1000.0, "density": 1100.0, "bending": 1.0},
-    "Foil": {
-        **_NO_PLASTICITY,
-        "thickness": 1.0,
-        "stiffness": 3000.0,
-        "density": 60.0,
-        "bending": 1.0,
-        "plastic_yield": 0.5,
-    },
-}
-"""Settings of fabrics. At 1 mm thickness, kPa equals N/m of the sheet, and kg/m^3 is 1000 times its kg/m^2.
-
-Their bending rigidities are 5e-6, 5e-5, 5e-4, 2e-3, 9e-5 and 3e-4 N m. Foil keeps folds with a radius below 10 cm; the
-others keep no deformation.
-"""
-
 
 @dataclass(frozen=True)
 class Sheet:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 import bpy
 import numpy as np
 
 from ...core import StiffnessBy
+from ...core.bodies.fabrics import DEFAULT_FABRIC, FABRICS
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.surface import count_open_edges, is_shell, mean_thickness, weld_vertices
 from ..blender.sampler import gravity, mesh_positions
@@ -15,6 +19,12 @@ from ..blender.sampler import gravity, mesh_positions
 _RELATIVE_MODULUS = 500.0
 # Maximum default thickness relative to size: of wires and nets, cloth (cotton at a size of 1 m) and ropes.
 MAX_RELATIVE_THICKNESS = {"SPRINGS": 0.02, "CLOTH": 0.001, "ROPE": 0.01}
+# Blender stores properties in single precision.
+_TOLERANCE = 1e-6
+# Smallest thickness of cloth, mm, so that its density stays in range.
+_MIN_FABRIC_THICKNESS = 0.1
+# Without a word in its name, cloth below the first size (m) is made of silk, and above the second one of canvas.
+_SILK_SIZE, _CANVAS_SIZE = 0.3, 12.0
 # Defaults of yarns: thickness relative to their spacing, density (kg/m^3) and bending stiffness of loose fibres, and
 # holding force of a crossing relative to the weight of its yarn.
 _RELATIVE_YARN_THICKNESS, _YARN_DENSITY, _YARN_BENDING, _GRIP_TO_WEIGHT = 0.4, 300.0, 0.05, 20.0
@@ -25,7 +35,8 @@ _STANDARD_GRAVITY = 9.81
 def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """Set the defaults of an object.
 
-    Solids use Sag, which looks the same at any size. Thin kinds use Young's modulus, since Sag is slow to find.
+    Solids use Sag, which looks the same at any size. Thin kinds use Young's modulus, since Sag is slow to find, and
+    cloth is made of a fabric that suits its name and size.
     """
     group, height = obj.dampsim, max(*obj.dimensions)
     if group.kind == "SOLID":
@@ -34,9 +45,54 @@ def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     group.stiffness_by = StiffnessBy.MODULUS
     if height > 0.0:
         limit_thickness(obj)
+        if group.kind == "CLOTH":
+            apply_fabric(obj, suggested_fabric(obj))
+            return
         pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
         if pressure > 0.0:
             group.stiffness = float(f"{_RELATIVE_MODULUS * pressure:.2g}")
+
+
+def suggested_fabric(obj: bpy.types.Object) -> str:
+    """Return the name of the fabric that suits an object's name, otherwise its size."""
+    words = re.findall(r"[a-z]+", obj.name.lower())
+    for name, fabric in FABRICS.items():
+        if any(word in (known, f"{known}s") for word in words for known in fabric.words):
+            return name
+    size = max(*obj.dimensions)
+    return "Silk" if size < _SILK_SIZE else "Canvas" if size > _CANVAS_SIZE else DEFAULT_FABRIC
+
+
+def current_fabric(group: bpy.types.PropertyGroup) -> str:
+    """Return the name of the fabric that the object's settings match, or ''."""
+    thickness = float(f"{group.thickness:.3g}")
+    for name, fabric in FABRICS.items():
+        values = fabric.settings_at(thickness)
+        if all(math.isclose(getattr(group, key), value, rel_tol=_TOLERANCE) for key, value in values.items()):
+            return name if group.stiffness_by == StiffnessBy.MODULUS else ""
+    return ""
+
+
+def drop_fabric(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    """Replace the settings of a fabric by the defaults of a kind that is not cloth."""
+    for key in FABRICS[DEFAULT_FABRIC].settings:
+        obj.dampsim.property_unset(key)
+    set_defaults(obj, scene)
+
+
+def apply_fabric(obj: bpy.types.Object, name: str) -> None:
+    """Set the stiffness, weight, thickness and bending of cloth to those of a fabric.
+
+    A closed shell keeps its modelled thickness, and small cloth is as thin as its size requires.
+    """
+    fabric, size = FABRICS[name], max(*obj.dimensions)
+    thickness = 1000.0 * shell_thickness(obj)
+    if not thickness:
+        limit = 1000.0 * MAX_RELATIVE_THICKNESS["CLOTH"] * size if size > 0.0 else fabric.thickness
+        thickness = min(fabric.thickness, max(limit, _MIN_FABRIC_THICKNESS))
+    obj.dampsim.stiffness_by = StiffnessBy.MODULUS
+    for key, value in fabric.settings_at(float(f"{thickness:.3g}")).items():
+        setattr(obj.dampsim, key, value)
 
 
 def shell_thickness(obj: bpy.types.Object) -> float:

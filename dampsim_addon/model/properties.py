@@ -145,6 +145,8 @@ def _tag_for_update(group: PropertyGroup, context: object) -> None:
 def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
     """Discard Add's explanation of its choice, and replace its defaults where the new kind is thin."""
     group.kind_note = ""
+    if group.enabled and group.kind != "CLOTH" and default_settings.current_fabric(group):
+        default_settings.drop_fabric(group.id_data, context.scene)
     if not group.enabled or group.kind not in (*default_settings.MAX_RELATIVE_THICKNESS, "WEAVE"):
         return
     if group.stiffness_by == StiffnessBy.SAG:

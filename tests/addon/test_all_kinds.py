@@ -124,10 +124,11 @@ def test_presets_match_kind(load: Load, thing: bpy.types.Object) -> None:
         assert presets.current_material(thing.dampsim)
         return
     fabrics = load("dampsim_addon.ui.add.fabric_operators")
-    for name, dials in load("core.bodies.cloth").FABRICS.items():
+    for name, fabric in load("core.bodies.fabrics").FABRICS.items():
         assert bpy.ops.dampsim.fabric(fabric=name) == {"FINISHED"}
         assert fabrics.current_fabric(thing.dampsim) == name
-        for key, value in dials.items():
+        thickness = float(f"{thing.dampsim.thickness:.3g}")
+        for key, value in fabric.settings_at(thickness).items():
             assert getattr(thing.dampsim, key) == pytest.approx(value)
     thing.dampsim.bending *= 1.1
     assert fabrics.current_fabric(thing.dampsim) == ""

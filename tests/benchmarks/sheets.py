@@ -29,7 +29,7 @@ import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 from builders import scene as scene_for  # noqa: E402
 from builders import static_body  # noqa: E402
-from dampsim.core.bodies.cloth import FABRICS  # noqa: E402
+from dampsim.core.bodies.fabrics import FABRICS  # noqa: E402
 from dampsim.core.simulation.simulation import Simulation  # noqa: E402
 from shapes import sheet  # noqa: E402
 
@@ -76,7 +76,7 @@ def dampsim_cloth(side: int, frames: int, detail: int, fabric: str) -> Iterator[
     scene, obj = sheet_scene(side, f"DampSim {detail} {fabric}", frames)
     group = obj.dampsim
     group.enabled, group.pin_group, group.kind, group.start_settled = True, "Pin", "CLOTH", False
-    for name, value in FABRICS[fabric].items():
+    for name, value in FABRICS[fabric].settings.items():
         setattr(group, name, value)
     group.detail, group.cache_folder = detail, tempfile.mkdtemp()
     for step in job.bake_object(scene, scene.view_layers[0], obj, True):
@@ -88,7 +88,7 @@ def errors(side: int, frames: int) -> list[float]:
     """Return per frame the largest vertex error over the largest motion, relative to a step solved to rounding."""
     flat = sheet(side)
     pins = (flat.vertices[:, 0] < 1e-9).astype(float)
-    body = static_body(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"])
+    body = static_body(flat, pins, kind="CLOTH", start_settled=False, detail=200000, **FABRICS["Cotton"].settings)
     rough, tight = (
         Simulation(scene_for(replace(body, settings=replace(body.settings, accuracy=one)), last=frames))
         for one in ("BAKE", "TIGHT")

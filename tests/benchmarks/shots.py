@@ -37,7 +37,7 @@ from mathutils import Euler, Vector  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
-from dampsim.core.bodies.cloth import FABRICS  # noqa: E402
+from dampsim.core.bodies.fabrics import FABRICS  # noqa: E402
 
 FPS = 24
 Points = Callable[[], np.ndarray]
@@ -342,7 +342,7 @@ def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
     if "Pin" in obj.vertex_groups:
         group.pin_group = "Pin"
     if SHOTS[name].kind == "CLOTH":
-        for key, value in FABRICS["Cotton"].items():
+        for key, value in FABRICS["Cotton"].settings.items():
             setattr(group, key, value)
     group.touch_self, group.detail, group.cache_folder = SHOTS[name].self_collision, 200000, tempfile.mkdtemp()
     for step in job.bake_object(scene, scene.view_layers[0], obj, True):

@@ -16,6 +16,11 @@ from dampsim.core.scene.parameters import Settings
 from shapes import sheet, tube
 
 DOWN = np.array([0.0, 0.0, -9.81])
+# Cloth of 0.2 kg/m^2 that stretches and bends like strong cotton: E t = 500 N/m, B = 5e-5 N m.
+STOUT_COTTON: dict[str, Any] = {
+    "thickness": 1.0, "stiffness": 500.0, "density": 200.0, "bending": 1.1,
+    "plastic_yield": 0.0, "plastic_creep": 20.0, "plastic_most": 100.0,
+}  # fmt: skip
 
 
 def gridded_box(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:

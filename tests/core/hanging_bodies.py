@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from builders import scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.diagnostics import largest_distance
 from dampsim.core.scene.body import Body
@@ -21,7 +20,7 @@ def flag(count: int, name: str = "Flag", **more: object) -> Body:
     flat = sheet(count).vertices
     surface = Surface(name, np.column_stack([flat[:, 0], flat[:, 2], -flat[:, 1]]), sheet(count).triangles)
     pins = more.pop("pins", (surface.vertices[:, 2] > -1e-9).astype(float))
-    return static_body(surface, pins, kind="CLOTH", **{**FABRICS["Cotton"], **more})  # type: ignore[arg-type]
+    return static_body(surface, pins, kind="CLOTH", **{**STOUT_COTTON, **more})  # type: ignore[arg-type]
 
 
 def rope_through(name: str, points: np.ndarray, pinned: int, **more: object) -> Body:

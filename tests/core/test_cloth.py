@@ -11,9 +11,10 @@ from hanging_bodies import flag
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 
-from builders import scene, static_body
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.base.errors import MeshError
-from dampsim.core.bodies.cloth import FABRICS, POISSON, ClothKind
+from dampsim.core.bodies.cloth import POISSON, ClothKind
+from dampsim.core.bodies.fabrics import FABRICS
 from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.bodies.rope import RopeKind, consecutive_edges
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
@@ -90,10 +91,15 @@ def rigidity(body: Body) -> float:
     return float(body.settings.bending * young * (np.pi * t**4 / 64.0 if body.kind == "ROPE" else plate))
 
 
-@pytest.mark.parametrize(("name", "wanted"), [("Silk", 5e-6), ("Cotton", 5e-5), ("Denim", 5e-4)])
-def test_fabric_presets_have_documented_rigidity(name: str, wanted: float) -> None:
-    # The presets have two digits.
-    assert rigidity(flag(3, **FABRICS[name])) == pytest.approx(wanted, rel=0.03)
+@pytest.mark.parametrize("name", FABRICS)
+@pytest.mark.parametrize("thickness", [0.1, 1.0, 4.0])
+def test_fabric_settings_match_measured_values(name: str, thickness: float) -> None:
+    """At any thickness, a square metre weighs, stretches and bends alike. The settings have three digits."""
+    fabric = FABRICS[name]
+    body = flag(3, **fabric.settings_at(thickness))
+    assert rigidity(body) == pytest.approx(fabric.rigidity, rel=0.02)
+    assert 1e-3 * thickness * body.settings.density == pytest.approx(fabric.area_density, rel=0.01)
+    assert 1e-3 * thickness * body.settings.young == pytest.approx(fabric.stretch, rel=0.01)
 
 
 @pytest.mark.parametrize(("segments", "close"), [(10, 0.012), (20, 0.003), (40, 0.0008)])
@@ -178,7 +184,7 @@ def test_sheet_bending_is_isotropic(angle: float) -> None:
 
 def test_cotton_stretch_under_own_weight() -> None:
     """With one step per frame; the mean tension is half of the weight: rho g L^2/(2 E t), 0.2%."""
-    low = -hanging_positions(flag(17, **FABRICS["Cotton"]))[:, 2].min() - 1.0
+    low = -hanging_positions(flag(17, **STOUT_COTTON))[:, 2].min() - 1.0
     assert low == pytest.approx(0.2 * 9.81 / (2.0 * 500.0), rel=0.02)
 
 
@@ -186,7 +192,7 @@ def test_falling_cotton_edge_stretch_bounded() -> None:
     """Below 1% with one substep at 24 frames per second; 0.73% at 10,000 vertices, docs/validation/speed.md."""
     flat = sheet(17)
     body = static_body(
-        flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, **FABRICS["Cotton"]
+        flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, **STOUT_COTTON
     )
     pairs = np.concatenate([flat.triangles[:, [k, k - 1]] for k in range(3)])
     frames = [frame.state.positions for frame in Simulation(scene(body, last=30)).frames()]
@@ -198,7 +204,7 @@ def test_falling_cotton_edge_stretch_bounded() -> None:
 def test_curved_rest_shape_has_no_force() -> None:
     flat = sheet(9)
     bent = flat.vertices + np.array([0.0, 0.0, 0.3]) * np.sin(3.0 * flat.vertices[:, :1])
-    body = static_body(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"])
+    body = static_body(replace(flat, vertices=bent), np.zeros(len(bent)), kind="CLOTH", **FABRICS["Denim"].settings)
     gradient = sum(
         term.energy_for(build_block(body).stationary_inputs(), BlockHistory()).value_gradient(bent)[1]
         for term in build_block(body).terms

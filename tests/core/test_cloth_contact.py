@@ -10,8 +10,7 @@ from hanging_bodies import rope_through
 from test_contact_reports import last_frame, plane, table
 
 from animated import AnimatedCollider
-from builders import gridded_box, scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, gridded_box, scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces
 from dampsim.core.scene.body import Body
@@ -26,7 +25,7 @@ def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
     """Return a level square metre of cotton, centred on the z axis."""
     flat = sheet(count)
     points = flat.vertices - flat.vertices.mean(axis=0) + [0.0, 0.0, height]
-    return static_body(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **FABRICS["Cotton"])  # type: ignore[arg-type]
+    return static_body(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **STOUT_COTTON)  # type: ignore[arg-type]
 
 
 def cord(count: int, height: float, kind: str = "ROPE") -> Body:
@@ -96,7 +95,7 @@ def curtain_stretch(substeps: int, count: int) -> float:
     pins = (points[:, 2] > points[:, 2].max() - 1e-9).astype(float)
     curtain = static_body(
         Surface("Curtain", points, flat.triangles), pins, kind="CLOTH",
-        substeps=substeps, detail=1000, **FABRICS["Cotton"],
+        substeps=substeps, detail=1000, **STOUT_COTTON,
     )  # fmt: skip
     round_ = sphere(300)
 
@@ -134,7 +133,7 @@ def test_cloth_over_sharp_edges_both_sides(up: bool) -> None:
     turn = np.array([[cos, sin, 0.0], [-sin, cos, 0.0], [0.0, 0.0, 1.0]])
     points = (flat.vertices - flat.vertices.mean(axis=0)) @ turn + np.array([0.0, 0.0, 0.05])
     surface = Surface("Cloth", points, flat.triangles if up else flat.triangles[:, ::-1])
-    body = static_body(surface, kind="CLOTH", **FABRICS["Cotton"])  # type: ignore[arg-type]
+    body = static_body(surface, kind="CLOTH", **STOUT_COTTON)  # type: ignore[arg-type]
     crate = gridded_box("Crate", (-0.25, -0.25, -0.5), (0.25, 0.25, 0.0), 0.5)
     obstacle = Collider("Crate", crate.vertices, crate.triangles)
     inner = np.array([(i, j, 8 - i - j) for i in range(9) for j in range(9 - i)]) / 8.0
@@ -151,7 +150,7 @@ def test_strip_dropped_on_its_end() -> None:
     flat, _, triangles = grid(25, 4)
     x, y = 0.03 * flat[:, 1], 0.03 * flat[:, 0]
     surface = Surface("Strip", np.column_stack([x, 0.02 * np.sin(9.0 * y + 3.0 * x), y + 0.02]), triangles)
-    body = static_body(surface, kind="CLOTH", settle=12.0, touch_self=True, **FABRICS["Cotton"])  # type: ignore[arg-type]
+    body = static_body(surface, kind="CLOTH", settle=12.0, touch_self=True, **STOUT_COTTON)  # type: ignore[arg-type]
     # It lies from frame 9 on.
     for frame in Simulation(scene(body, last=16, colliders=(plane(0.0),))).frames():
         heights = frame.shapes["Strip"][:, 2]

@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.spatial.transform import Rotation
 
-from builders import scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
 from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
@@ -153,7 +152,7 @@ def test_crumpled_flag_comes_to_rest() -> None:
         np.concatenate([np.stack([a, d, c], 1), np.stack([a, c, b], 1)]),
     )
     pins = (flag.vertices[:, 0] < 1e-9).astype(float)
-    dials = {**FABRICS["Cotton"], "touch_self": True, "start_settled": False, "settle": 24.0}
+    dials = {**STOUT_COTTON, "touch_self": True, "start_settled": False, "settle": 24.0}
     shapes = [
         frame.shapes["Flag"]
         for frame in Simulation(scene(static_body(flag, pins, kind="CLOTH", **dials), last=100)).frames()

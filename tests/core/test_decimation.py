@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from hanging_bodies import flag
 
-from builders import scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.bodies.sheet_wrap import SheetWrap
 from dampsim.core.geometry.mesh.decimation import decimate
@@ -71,7 +70,7 @@ def test_decimated_sheet_matches_dense_sheet() -> None:
     for detail in (120, 5000):
         turned = Surface("Flag", np.column_stack([rest[:, 0], -rest[:, 2], 0.0 * rest[:, 0]]), body.surface.triangles)
         swung = static_body(
-            turned, body.pins, kind="CLOTH", **{**FABRICS["Cotton"], "detail": detail, "start_settled": False}
+            turned, body.pins, kind="CLOTH", **{**STOUT_COTTON, "detail": detail, "start_settled": False}
         )
         *_, frame = Simulation(scene(swung, last=8)).frames()
         shapes.append(frame.shapes["Flag"])

@@ -11,8 +11,7 @@ from hanging_bodies import flag, rope, rope_through, run_release, tail
 from scipy.spatial.transform import Rotation
 from scipy.special import jn_zeros
 
-from builders import DOWN, net, scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import DOWN, STOUT_COTTON, net, scene, static_body
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
@@ -110,7 +109,7 @@ def test_flag_eigenvalue_matches_hanging_chain(count: int) -> None:
 def test_eigenvalue_of_unpinned_cloth() -> None:
     """Unpinned or weightless cotton uses the eigenvalue of a hanging chain, and stiff card that of its bending."""
     for gravity in (np.array([0.0, 0.0, -9.81]), np.zeros(3)):
-        for name, values in {"cotton": FABRICS["Cotton"], "card": {"thickness": 1.0, "stiffness": 1e7}}.items():
+        for name, values in {"cotton": STOUT_COTTON, "card": {"thickness": 1.0, "stiffness": 1e7}}.items():
             body = flag(7, pins=np.zeros(49), start_settled=False, **values)  # type: ignore[arg-type]
             system = Simulation(scene(body, last=1, gravity=gravity)).islands[0].system
             (region,) = system.regions

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from hanging_bodies import flag, run_release
 
-from builders import scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
@@ -21,7 +20,7 @@ def pinned_cotton(is_pinned, count: int = 17, **more: object) -> Body:
     """Return a flat square metre of cotton in the plane z = 0. is_pinned: mask as a function of x and y (n,)."""
     flat = sheet(count)
     x, y = (flat.vertices[:, k] - flat.vertices[:, k].mean() for k in (0, 1))
-    return static_body(flat, is_pinned(x, y).astype(float), kind="CLOTH", **{**FABRICS["Cotton"], **more})
+    return static_body(flat, is_pinned(x, y).astype(float), kind="CLOTH", **{**STOUT_COTTON, **more})
 
 
 def pinned_in_the_middle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -112,7 +111,7 @@ def test_estimate_for_nodes_at_one_place() -> None:
     own = upright[flat.triangles].reshape(-1, 3)
     split = Surface("Split", own, np.arange(len(own)).reshape(-1, 3))
     pins = (own[:, 2] > -1e-9).astype(float)
-    body = static_body(split, pins, kind="CLOTH", start_settled=False, **FABRICS["Cotton"])
+    body = static_body(split, pins, kind="CLOTH", start_settled=False, **STOUT_COTTON)
     assert first_eigenvalue(body) == pytest.approx(first_eigenvalue(as_modelled(flag(5))), rel=1e-6)
 
 

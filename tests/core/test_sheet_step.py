@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_matrix, diags, identity
 
-from builders import scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
+from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.materials import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
 from dampsim.core.objective.tangent import NormalDirectionSolve, Tangent, TangentBlock
 from dampsim.core.simulation.simulation import Simulation
@@ -66,7 +65,7 @@ def test_conjugate_gradient_count_at_any_resolution(count: int, monkeypatch: pyt
     flat = sheet(count)
     body = static_body(
         flat, (flat.vertices[:, 0] < 1e-9).astype(float), kind="CLOTH", start_settled=False, detail=200000,
-        **FABRICS["Cotton"],
+        **STOUT_COTTON,
     )  # fmt: skip
     list(Simulation(scene(body, last=12)).frames())
     assert np.mean(counts) < 20.0

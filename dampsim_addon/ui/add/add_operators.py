@@ -19,7 +19,8 @@ from ...scene_reader.scene_builder import mesh_triangles
 from ..pins.operators import bones_text, set_pins
 
 # A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
-_MAX_OPEN_FRACTION = 0.08
+# A skinned body may be more open, as a bust without its lower half is; shirts begin at 0.16.
+_MAX_OPEN_FRACTION, _MAX_SKINNED_OPEN_FRACTION = 0.08, 0.12
 # Lower-case names of vertex groups that are used as pins.
 _PIN_GROUP_NAMES = ("pin", "pins", "goal")
 # Object types that Blender can convert to meshes.
@@ -87,19 +88,20 @@ def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
 def _suggested_kind(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str, str]:
     """Return the kind that suits an object, and the reason in a few words. Raises MeshError."""
     if not simulated_topology_modifiers(obj):
-        return _kind_for_mesh(obj.name, obj.data)
+        return _kind_for_mesh(obj, obj.data)
     with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
-        return _kind_for_mesh(obj.name, mesh)
+        return _kind_for_mesh(obj, mesh)
 
 
-def _kind_for_mesh(name: str, mesh: bpy.types.Mesh) -> tuple[str, str]:
+def _kind_for_mesh(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> tuple[str, str]:
     if not len(mesh.edges) and not len(mesh.polygons):
-        raise MeshError(f"{name}: it has neither edges nor faces, so nothing can be simulated. Add some first.")
+        raise MeshError(f"{obj.name}: it has neither edges nor faces, so nothing can be simulated. Add some first.")
     if not len(mesh.polygons):
         return "ROPE", "it has no faces, so its edges are simulated as ropes"
     vertices, faces = mesh_positions(mesh).astype(float), mesh_triangles(mesh)
     open_fraction = open_area_ratio(vertices, faces)
-    if open_fraction > _MAX_OPEN_FRACTION:
+    is_skinned = any(modifier.type == "ARMATURE" for modifier in obj.modifiers)
+    if open_fraction > (_MAX_SKINNED_OPEN_FRACTION if is_skinned else _MAX_OPEN_FRACTION):
         return "CLOTH", "its surface is open, so it is simulated as cloth"
     if not open_fraction and is_shell(vertices, faces, MAX_SOLID_AREA_RATIO):
         return "CLOTH", "it is closed but thin, so its two sides are simulated as a cloth shell"

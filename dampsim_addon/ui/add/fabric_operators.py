@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import bpy
 from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, PropertyGroup, UILayout
 
-from ....core import StiffnessBy
 from ....core.base.wording import format_number, match_name, unknown_name
-from ....core.bodies.cloth import FABRICS
+from ....core.bodies.fabrics import FABRICS
+from ...model.default_settings import apply_fabric, current_fabric
 from ...model.objects import active_simulated, chosen_simulated
 from ..common.chosen_objects import ChosenObjectsOperator
-
-# Blender stores properties in single precision.
-_TOLERANCE = 1e-6
-
-
-def current_fabric(group: PropertyGroup) -> str:
-    """Return the name of the fabric that the object's settings match, or ''."""
-    for name, values in FABRICS.items():
-        if all(math.isclose(getattr(group, key), value, rel_tol=_TOLERANCE) for key, value in values.items()):
-            return name if group.stiffness_by == StiffnessBy.MODULUS else ""
-    return ""
 
 
 class DAMPSIM_MT_fabrics(Menu):
@@ -31,7 +18,8 @@ class DAMPSIM_MT_fabrics(Menu):
 
     def draw(self, context: Context) -> None:
         for name in FABRICS:
-            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=name).fabric = name
+            text = f"{name}: {FABRICS[name].use}"
+            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=text).fabric = name
 
 
 class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
@@ -45,12 +33,13 @@ class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: object) -> str:
-        values = FABRICS.get(match_name(getattr(properties, "fabric", ""), FABRICS))
-        if values is None:
+        fabric = FABRICS.get(match_name(getattr(properties, "fabric", ""), FABRICS))
+        if fabric is None:
             return str(cls.__doc__)
-        area = 1e-3 * values["density"] * values["thickness"]
-        stretch = format_number(values["stiffness"] * values["thickness"])
-        return f"{1000.0 * area:.0f} g/m², stretch stiffness {stretch} N/m"
+        return (
+            f"{1000.0 * fabric.area_density:.0f} g/m², stretch stiffness {format_number(fabric.stretch)} N/m, "
+            f"drape {fabric.drape}%: silk falls in folds at 50%, card stays flat at 100%"
+        )
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -69,15 +58,15 @@ class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
         return super().execute(context)
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        obj.dampsim.stiffness_by = StiffnessBy.MODULUS
-        for key, value in FABRICS[self.fabric].items():
-            setattr(obj.dampsim, key, value)
+        apply_fabric(obj, self.fabric)
         return ""
 
 
 def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
-    """Draw the menu of fabrics."""
-    layout.menu(DAMPSIM_MT_fabrics.__name__, text=current_fabric(group) or "Fabrics", icon="MATERIAL")
+    """Draw the menu of fabrics, with the drape of the current one."""
+    name = current_fabric(group)
+    text = f"{name}, drape {FABRICS[name].drape}%" if name else "Fabrics"
+    layout.menu(DAMPSIM_MT_fabrics.__name__, text=text, icon="MATERIAL")
 
 
 CLASSES = (DAMPSIM_MT_fabrics, DAMPSIM_OT_fabric)
