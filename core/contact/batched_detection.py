@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
+from ..geometry.collision.pair_rules import has_opposing_face
 from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
 from .collision_state import CollisionState
-from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, has_opposing_face
+from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions
 from .contact_history import POINT, ContactHistory
 from .contact_model import ContactModel
 from .surface_batch import DirectedPair, SurfaceBatch

@@ -11,10 +11,10 @@ import numpy as np
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.ccd import point_triangle_ccd, triangles_sweeping_box
+from ..geometry.collision.pair_rules import FacingRule, OwnRule, PairRules, StartRule
 from ..geometry.collision.penetration import consistent_penetration_depths
 from ..geometry.collision.proximity import (
     NearestTriangles,
-    PairExclusion,
     Triangles,
     nearest_triangles,
     side_of_surface,
@@ -30,7 +30,6 @@ from .collisions import (
     TUNNELLING_DEPTH,
     Collisions,
     build_contacts,
-    has_opposing_face,
     pair_distance,
 )
 from .contact_history import POINT, ContactHistory
@@ -289,44 +288,24 @@ class CollisionDetection:
         start_surface: Triangles,
         distance: float,
         end_surfaces: dict[int, Triangles],
-    ) -> PairExclusion | None:
-        """Return a function that gives the mask of point-triangle pairs to ignore; None if no pair is ignored.
+    ) -> PairRules | None:
+        """Return the rules for point-triangle pairs to ignore; None if no pair is ignored.
 
         start: (p, 3) m, the points at the step's start.
         """
         first, second = self.model.surfaces[a], self.model.surfaces[b]
-        is_self = a == b
-        if not is_self and not second.is_closed:
+        own = facing = None
+        if a != b and not second.is_closed:
             return None
-        rest, triangles = second.rest, second.triangles
-        is_dynamic = self.model.is_dynamic[self.model.points_of(b)]
-        middle, radius = second.bounding_spheres if is_self else (rest[:0], rest[:0, 0])
-
-        def forbidden(point: Index, triangle: Index) -> Mask:
-            is_forbidden = np.zeros(len(point), dtype=bool)
-            if second.is_closed:
-                corner = start_surface.vertices[triangles[triangle, 0]]
-                signed_distance = np.einsum("ki,ki->k", start[point] - corner, start_surface.normals[triangle])
-                is_forbidden |= signed_distance < -MAX_START_DEPTH * distance
-            if first.is_closed:
-                is_forbidden |= ~has_opposing_face(
-                    end_surfaces[a], first.vertex_triangles, candidates[point], end_surfaces[b].normals[triangle]
-                )
-            if is_self:
-                rest_distance = np.linalg.norm(rest[candidates[point]] - middle[triangle], axis=1) - radius[triangle]
-                if second.seam is not None:
-                    # The shortest rest distance may lead across a seam.
-                    sewn_vertex, seam_distance = (part[candidates[point]] for part in second.seam)
-                    rest_distance = np.minimum(
-                        rest_distance,
-                        seam_distance + np.linalg.norm(rest[sewn_vertex] - middle[triangle], axis=1) - radius[triangle],
-                    )
-                is_forbidden |= rest_distance < _NEIGHBOUR_DISTANCES * distance
-                is_forbidden |= (triangles[triangle] == candidates[point][:, None]).any(axis=1)
-                is_forbidden |= ~is_dynamic[candidates[point]] & ~is_dynamic[triangles[triangle]].any(axis=1)
-            return np.asarray(is_forbidden)
-
-        return forbidden
+        if a == b:
+            is_dynamic, limit = self.model.is_dynamic[self.model.points_of(b)], _NEIGHBOUR_DISTANCES * distance
+            own = OwnRule(
+                candidates, second.triangles, is_dynamic, second.rest, second.bounding_spheres, second.seam, limit
+            )
+        if first.is_closed:
+            facing = FacingRule(end_surfaces[a], first.vertex_triangles, candidates, end_surfaces[b])
+        began = StartRule(start, start_surface, -MAX_START_DEPTH * distance) if second.is_closed else None
+        return PairRules(began, facing, own)
 
     def _open_surface_sides(
         self,

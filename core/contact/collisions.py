@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from ..base.arrays import Array, Index, Mask
-from ..geometry.collision.proximity import Triangles
+from ..base.arrays import Array, Index
 from .collision_state import CollisionState
 from .contact_history import EDGE, ContactHistory
 from .penalty_and_friction import ContactSet
@@ -24,8 +23,6 @@ TUNNELLING_DEPTH = 2.0
 _EXIT_SPEED = 0.5
 # Such a point moves out by at least this fraction of the contact distance in each step.
 _MIN_EXIT = 0.25
-# A point touches only triangles that face one of its own faces: the dot product of their normals is below this.
-_OPPOSING_COSINE = -0.1
 
 
 @dataclass(frozen=True)
@@ -61,18 +58,6 @@ class Collisions:
 def pair_distance(state: CollisionState, first: int, second: int) -> float:
     """Return the contact distance of two surfaces, m."""
     return float(state.pair_distances[first, second])
-
-
-def has_opposing_face(surface: Triangles, vertex_triangles: Index, points: Index, normals: Array) -> Mask:
-    """Return whether any triangle at each of the points (k,) faces against normals (k, 3).
-
-    vertex_triangles: (v, d) the triangles at each vertex.
-    """
-    opposes = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING_COSINE)
-    remaining = np.flatnonzero(~opposes)
-    cosines = np.einsum("kdi,ki->kd", surface.normals[vertex_triangles[points[remaining]]], normals[remaining])
-    opposes[remaining] = cosines.min(axis=1) < _OPPOSING_COSINE
-    return opposes
 
 
 def build_contacts(

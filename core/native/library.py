@@ -6,6 +6,7 @@ import ctypes
 import os
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from .paths import installed_library
 
 # The environment variable that disables the kernel if it is 0.
 ENABLE_VARIABLE = "DAMPSIM_KERNEL"
+# Entries of a tree's workspace in addition to two per box.
+SORT_ROOM = 1024
 # Number of tetrahedra processed side by side.
 LANES = 8
 _TOLERANCE = 1e-12
@@ -65,6 +68,24 @@ class KernelLibrary:
             [count, *5 * [pointer], real, count, count, *4 * [pointer], real, count, *4 * [pointer]],
             count,
         )
+        self.tree_build = loaded.dampsim_tree_build
+        self.tree_build.argtypes, self.tree_build.restype = [*2 * [count], *4 * [pointer]], None
+        tree: list[Any] = [*2 * [count], *3 * [pointer]]
+        self.tree_overlaps = loaded.dampsim_tree_overlaps
+        self.tree_overlaps.argtypes, self.tree_overlaps.restype = (
+            [*tree, count, *3 * [pointer], count, *2 * [pointer]],
+            count,
+        )
+        self.near_triangles = loaded.dampsim_near_triangles
+        self.near_triangles.argtypes, self.near_triangles.restype = (
+            [*tree, *2 * [pointer], count, *3 * [pointer], real, count, pointer, count, *3 * [pointer]],
+            count,
+        )
+        self.near_edges = loaded.dampsim_near_edges
+        self.near_edges.argtypes, self.near_edges.restype = (
+            [*tree, *2 * [pointer], count, *2 * [pointer], real, real, count, *2 * [pointer]],
+            count,
+        )
         self.noise = loaded.dampsim_noise
         self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
@@ -84,7 +105,7 @@ def load_library() -> KernelLibrary | None:
 
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
-    solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
+    solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_trees(loaded)
     return (
         solids and _check_noise(loaded) and _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded)
     )
@@ -130,6 +151,36 @@ def _check_product(loaded: KernelLibrary) -> bool:
     loaded.blocks(2, *(one.ctypes.data for one in (starts, columns, block, x, y)))
     expected = x + np.concatenate([block.reshape(3, 3) @ x[3:], block.reshape(3, 3).T @ x[:3]])
     return _is_close(y, expected)
+
+
+def _check_trees(loaded: KernelLibrary) -> bool:
+    """Return whether overlaps, a distance and a pair of edges are right in a tree of eight boxes in a row."""
+    x, count, rules = np.arange(8.0), 8, np.zeros(21)
+    boxes = np.column_stack([x, 0.0 * x, 0.0 * x, x + 0.5, 0.0 * x + 0.5, 0.0 * x])
+    asked, keys = np.array([[2.75, -1.0, -1.0, 5.25, 1.0, 1.0]]), np.empty(2 * count + SORT_ROOM, dtype=np.uint64)
+    order, nodes = np.empty(count, dtype=np.int32), np.empty((3, 6))
+    loaded.tree_build(count, 2, *(one.ctypes.data for one in (boxes, keys, order, nodes)))
+    found, distance = np.full((2, count), -1, dtype=np.int32), np.zeros(count)
+    room = found[0].ctypes.data, found[1].ctypes.data
+    tree = count, 2, *(one.ctypes.data for one in (order, nodes, boxes))
+    overlap = loaded.tree_overlaps(*tree, 1, asked.ctypes.data, None, None, count, *room)
+    is_overlap_right = overlap == 3 and found[1, :3].tolist() == [3, 4, 5]
+    # A right-angled triangle and its longest side in each box.
+    points = np.concatenate([boxes[:, :3], boxes[:, [3, 1, 2]], boxes[:, [0, 4, 2]]])
+    corners = np.arange(3 * count, dtype=np.int32).reshape(3, count).T.copy()
+    given, reach, slack = np.array([[4.125, 0.125, 0.25]]), np.ones(1), np.zeros(1)
+    pointers = [one.ctypes.data for one in (corners, points)]
+    asked_pointers = [one.ctypes.data for one in (given, reach, slack)]
+    near = loaded.near_triangles(
+        *tree, *pointers, 1, *asked_pointers, 0.0, 0, rules.ctypes.data, count, *room, distance.ctypes.data
+    )
+    is_distance_right = near == 1 and found[1, 0] == 4 and _is_close(distance[0], 0.25)
+    edges, others = corners[:, 1:].copy(), np.array([[0, 1]], dtype=np.int32)
+    ends = np.array([[6.0, 0.0, 0.25], [6.5, 0.5, 0.25]])
+    pointers = [one.ctypes.data for one in (edges, points)]
+    asked_pointers = [one.ctypes.data for one in (others, ends)]
+    edge = loaded.near_edges(*tree, *pointers, 1, *asked_pointers, 0.3, 0.0, count, *room)
+    return bool(is_overlap_right and is_distance_right and edge == 1 and found[1, 0] == 6)
 
 
 def _check_noise(loaded: KernelLibrary) -> bool:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.arrays import Array, Index, Mask
+from ...native.box_tree import BoxTree
+from ...native.library import load_library
 from ..mesh.coplanarity import CoplanarityPolynomial
 from ..mesh.triangles import Triangles, cross_rows
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
@@ -214,6 +216,12 @@ def _candidate_pairs(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) 
     if len(some_b) == 0:
         return empty, empty
     a, b = (_MovingSpheres(x0[:, some], x1[:, some]) for x0, x1, some in ((a0, a1, some_a), (b0, b1, some_b)))
+    library = load_library()
+    if library is not None:
+        tree = BoxTree(library, np.concatenate([low_b[some_b], high_b[some_b]], axis=1))
+        asked = np.concatenate([low_a[some_a] - slack, high_a[some_a] + slack], axis=1)
+        first, second = tree.overlaps(asked, (b.as_rows(slack), a.as_rows(0.0)))
+        return some_a[first], some_b[second]
     # Split paths into parts about as long as the primitives, but into a limited number.
     length = 2.0 * max(float(np.median(b.radii)), float(np.median(a.radii)), (a.travel + b.travel) / _MAX_PIECES, 1e-12)
     (centres_a, radii_a, owner_a, span_a), (centres_b, radii_b, owner_b, span_b) = a.split(length), b.split(length)
@@ -238,6 +246,12 @@ class _MovingSpheres:
         # The offset of a corner from the centre is linear in time, so it is longest at an end.
         self.radii = np.sqrt((corner_offsets * corner_offsets).sum(axis=3).max(axis=(0, 1)))
         self.travel = float(np.sqrt(((self._centre1 - self._centre0) ** 2).sum(axis=1)).sum())
+
+    def as_rows(self, slack: float) -> Array:
+        """Return rows (n, 7): the centres at both times, and the radius enlarged by slack and for rounding, m."""
+        largest = np.abs(np.concatenate([self._centre0, self._centre1], axis=1)).max(axis=1)
+        radii = self.radii * (1.0 + 1e-9) + 1e-9 * largest + slack
+        return np.column_stack([self._centre0, self._centre1, radii])
 
     def split(self, length: float) -> tuple[Array, Array, Index, Array]:
         """Return bounding spheres of the paths split at length (m), see split_segments."""

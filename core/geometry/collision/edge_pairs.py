@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.arrays import Array, Index
+from ...native.box_tree import near_edges
+from ...native.library import load_library
 from ..mesh.triangles import Topology, unit_vectors
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
 from .closest_points import closest_points_of_lines
@@ -116,10 +118,13 @@ def sharp_edges(
 def edge_pair_candidates(
     points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float
 ) -> tuple[Index, Index]:
-    """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those closer than reach (m)."""
+    """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those of near_edge_pairs()."""
     empty = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
         return empty, empty
+    library = load_library()
+    if library is not None:
+        return near_edges(library, (points_a, edges_a), (points_b, edges_b), reach, _PARALLEL_SINE**2)
     if len(edges_a) * len(edges_b) <= _BRUTE_FORCE_PAIRS:
         return np.arange(len(edges_a)).repeat(len(edges_b)), np.tile(np.arange(len(edges_b)), len(edges_a))
     in_reach, spans = [], []

@@ -155,6 +155,8 @@ def _candidate_pairs(starts: Array, ends: Array, surface: Triangles) -> tuple[In
     if len(surface) == 0 or len(starts) == 0:
         return none, none
     low, high = np.minimum(starts, ends), np.maximum(starts, ends)
+    if surface.box_tree is not None:
+        return surface.box_tree.overlaps(np.concatenate([low, high], axis=1))
     near_segments = np.flatnonzero(((low <= surface.high.max(axis=1)) & (high >= surface.low.min(axis=1))).all(axis=1))
     if len(near_segments) == 0:
         return none, none

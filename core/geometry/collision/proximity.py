@@ -1,7 +1,8 @@
 """Exact nearest-triangle queries within a search radius, and inside/outside tests of closed surfaces.
 
-A k-d tree of triangle centres proposes candidates. The bounding disc of a triangle gives a lower bound of its distance,
-and so excludes most candidates before the exact test.
+A compiled tree of bounding boxes finds the triangles. Without the kernel, a k-d tree of triangle centres proposes
+candidates. The bounding disc of a triangle gives a lower bound of its distance, and so excludes most of them before the
+exact test.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..mesh.triangles import Topology, Triangles, is_closed, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
 from .closest_points import closest_points_on_triangles
+from .pair_rules import PairRules
 
 __all__ = [
     "NearestTriangles",
@@ -77,13 +79,16 @@ def nearest_triangles(
     points = np.asarray(points, dtype=np.float64).reshape(-1, 3)
     rows = np.ascontiguousarray(points.T)
     reaches = np.broadcast_to(np.asarray(reach, dtype=np.float64), (len(points),))
-    near, among = _pairs_of_boxes(surface, rows, reaches)
+    is_near = _is_near_surface(surface, rows, reaches)
+    near = np.flatnonzero(is_near)
     size = np.full(len(near), surface.size)
     search = _NearestSearch(
         surface, rows.take(near, axis=1), reaches[near], size, near, normals, max_normal_cosine, is_excluded
     )
-    if len(near) and len(among):
-        search.search(discs_within_reach(surface, among, search.points, float(reaches[near].max())))
+    if len(near) and not search.search_tree():
+        among = _triangles_near(surface, search.points, float(reaches[near].max()))
+        if len(among):
+            search.search(discs_within_reach(surface, among, search.points, float(reaches[near].max())))
     return search.result()
 
 
@@ -149,24 +154,24 @@ def side_of_surface(
     return sign, np.where(is_off_surface[:, None], direction, unit_vectors(feature))
 
 
-def _pairs_of_boxes(surface: Triangles, rows: Array, reaches: Array) -> tuple[Index, Index]:
-    """Return points whose reach overlaps the bounding box of the surface, and triangles that overlap theirs."""
-    empty = np.zeros(0, dtype=np.int64)
-    if len(surface) == 0 or rows.shape[1] == 0:
-        return empty, empty
+def _is_near_surface(surface: Triangles, rows: Array, reaches: Array) -> Mask:
+    """Return which finite points, rows (3, p), have a reach (p,) that overlaps the bounding box of the surface."""
+    is_near = np.asarray(np.isfinite(rows).all(axis=0))
+    if len(surface) == 0:
+        return np.zeros(len(is_near), dtype=bool)
     low, high = surface.low.min(axis=1), surface.high.max(axis=1)
-    is_near = np.isfinite(rows).all(axis=0)
     for row, bottom, top in zip(rows, low, high, strict=True):
         is_near &= (row >= bottom - reaches) & (row <= top + reaches)
-    near = np.flatnonzero(is_near)
-    if len(near) == 0:
-        return empty, empty
-    near_rows, far = rows.take(near, axis=1), float(reaches[near].max())
-    bottoms, tops = near_rows.min(axis=1) - far, near_rows.max(axis=1) + far
+    return is_near
+
+
+def _triangles_near(surface: Triangles, rows: Array, reach: float) -> Index:
+    """Return the triangles whose boxes are within reach, m, of the box of points, rows (3, p)."""
+    bottoms, tops = rows.min(axis=1) - reach, rows.max(axis=1) + reach
     is_candidate = np.ones(len(surface), dtype=bool)
     for k in range(3):
         is_candidate &= (surface.high[k] >= bottoms[k]) & (surface.low[k] <= tops[k])
-    return near, np.flatnonzero(is_candidate)
+    return np.flatnonzero(is_candidate)
 
 
 class _NearestSearch:
@@ -190,11 +195,32 @@ class _NearestSearch:
             is_excluded,
             max_normal_cosine,
         )
-        self._normals = None if normals is None else np.ascontiguousarray(np.asarray(normals)[point_ids].T)
+        self._point_normals = None if normals is None else np.asarray(normals)[point_ids]
+        self._normals = None if self._point_normals is None else np.ascontiguousarray(self._point_normals.T)
         self._slack = _TIE_TOLERANCE * np.maximum(sizes, 1e-3 * float(np.abs(surface.corners).max(initial=0.0)))
         self._reach = reaches
         self._upper_bound = np.array(reaches, dtype=np.float64)
         self._tested: list[tuple[Index, Index, Array]] = []
+
+    def search_tree(self) -> bool:
+        """Search with the compiled tree, and return whether it exists and did not find too many triangles."""
+        tree, excluded = self._surface.box_tree, self._is_excluded
+        if tree is None:
+            return False
+        rules = excluded.at_points(self._point_ids) if isinstance(excluded, PairRules) else PairRules()
+        wants_all = excluded is not None and not isinstance(excluded, PairRules)
+        arrays = rules.arrays(self._point_normals, self._surface, self._max_normal_cosine)
+        reach = np.where(self._reach >= 0.0, self._reach, np.nan)
+        found = tree.near(self.points.T, reach, (self._slack, _TIE_TOLERANCE), arrays, wants_all)
+        if found is None:
+            return False
+        point, triangle, distance = found
+        if excluded is not None and wants_all and len(point):
+            keep = np.flatnonzero(~excluded(self._point_ids[point], triangle))
+            point, triangle, distance = point[keep], triangle[keep], distance[keep]
+        np.minimum.at(self._upper_bound, point, distance)
+        self._tested.append((point, triangle, distance))
+        return True
 
     def search(self, discs: BoundingDiscs) -> None:
         """Search large and small discs separately: the largest radius determines how many centres are candidates."""

@@ -8,6 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from ...base.arrays import Array, Index, Mask
+from ...native.box_tree import TriangleTree
+from ...native.library import load_library
 
 # Triangles with a height below this, relative to the longest side, are degenerate: their normal is unreliable.
 _DEGENERATE_HEIGHT = 1e-10
@@ -68,6 +70,14 @@ class Triangles:
     def high(self) -> Array:
         """Upper bounds (3, t) of the bounding boxes in m."""
         return np.asarray(self.corners.max(axis=0))
+
+    @cached_property
+    def box_tree(self) -> TriangleTree | None:
+        """Compiled tree of the bounding boxes; None without a kernel, or without triangles."""
+        library = load_library()
+        if library is None or not len(self):
+            return None
+        return TriangleTree(library, self.vertices, self.triangles, np.concatenate([self.low, self.high]).T)
 
     @cached_property
     def size(self) -> float:

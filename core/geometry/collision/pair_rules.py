@@ -1,0 +1,156 @@
+"""Rules that exclude pairs of points and triangles from contact, for numpy and for the compiled trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...base.arrays import Array, Index, Mask
+from ...native.box_tree import RuleArrays
+from ..mesh.triangles import Triangles
+
+# A point touches only triangles that face one of its own faces: the dot product of their normals is below this.
+_OPPOSING_COSINE = -0.1
+
+
+def has_opposing_face(surface: Triangles, vertex_triangles: Index, points: Index, normals: Array) -> Mask:
+    """Return whether any triangle at each of the points (k,) faces against normals (k, 3).
+
+    vertex_triangles: (v, d) the triangles at each vertex.
+    """
+    opposes = np.asarray(np.einsum("ki,ki->k", surface.vertex_normals[points], normals) < _OPPOSING_COSINE)
+    remaining = np.flatnonzero(~opposes)
+    cosines = np.einsum("kdi,ki->kd", surface.normals[vertex_triangles[points[remaining]]], normals[remaining])
+    opposes[remaining] = cosines.min(axis=1) < _OPPOSING_COSINE
+    return opposes
+
+
+@dataclass(frozen=True)
+class StartRule:
+    """Points that started behind a triangle.
+
+    points: (p, 3) m at the start.  surface: triangles at the start.  min_height: m above a triangle's plane.
+    """
+
+    points: Array
+    surface: Triangles
+    min_height: float
+
+    def excludes(self, point: Index, triangle: Index) -> Mask:
+        """Return which pairs (k,), (k,) of points and triangles are excluded."""
+        corner = self.surface.vertices[self.surface.triangles[triangle, 0]]
+        height = np.einsum("ki,ki->k", self.points[point] - corner, self.surface.normals[triangle])
+        return np.asarray(height < self.min_height)
+
+
+@dataclass(frozen=True)
+class FacingRule:
+    """Points of a closed surface whose triangles all face away.
+
+    surface: that of the points.  vertex_triangles: (v, d) its triangles at each vertex.  vertices: (p,) of the points.
+    other: the triangles to touch.
+    """
+
+    surface: Triangles
+    vertex_triangles: Index
+    vertices: Index
+    other: Triangles
+
+    def excludes(self, point: Index, triangle: Index) -> Mask:
+        """Return which pairs (k,), (k,) of points and triangles are excluded."""
+        vertices, normals = self.vertices[point], self.other.normals[triangle]
+        return ~has_opposing_face(self.surface, self.vertex_triangles, vertices, normals)
+
+
+@dataclass(frozen=True)
+class OwnRule:
+    """Points and triangles of one surface that are neighbours, or that cannot move.
+
+    vertices: (p,) of the points.  triangles: (t, 3).  is_dynamic: (v,) vertices that can move.
+    rest: (v, 3) m, the vertices at rest.  spheres: (t, 3) m, (t,) m, bounding spheres of the triangles at rest.
+    seam: (v,) the vertex across the nearest seam, and (v,) m its distance, or None.  min_distance: m, at rest.
+    """
+
+    vertices: Index
+    triangles: Index
+    is_dynamic: Mask
+    rest: Array
+    spheres: tuple[Array, Array]
+    seam: tuple[Index, Array] | None
+    min_distance: float
+
+    def excludes(self, point: Index, triangle: Index) -> Mask:
+        """Return which pairs (k,), (k,) of points and triangles are excluded."""
+        middle, radius = self.spheres
+        vertices, corners = self.vertices[point], self.triangles[triangle]
+        distance = np.linalg.norm(self.rest[vertices] - middle[triangle], axis=1) - radius[triangle]
+        if self.seam is not None:
+            # The shortest rest distance may lead across a seam.
+            sewn, along = (part[vertices] for part in self.seam)
+            across = along + np.linalg.norm(self.rest[sewn] - middle[triangle], axis=1) - radius[triangle]
+            distance = np.minimum(distance, across)
+        is_excluded = (distance < self.min_distance) | (corners == vertices[:, None]).any(axis=1)
+        return np.asarray(is_excluded | (~self.is_dynamic[vertices] & ~self.is_dynamic[corners].any(axis=1)))
+
+
+@dataclass(frozen=True)
+class PairRules:
+    """Rules of a search, each or None."""
+
+    start: StartRule | None = None
+    facing: FacingRule | None = None
+    neighbours: OwnRule | None = None
+
+    def __call__(self, point: Index, triangle: Index) -> Mask:
+        """Return which pairs (k,), (k,) of points and triangles are excluded."""
+        found = np.zeros(len(point), dtype=bool)
+        for rule in (self.start, self.facing, self.neighbours):
+            if rule is not None:
+                found |= rule.excludes(point, triangle)
+        return found
+
+    def at_points(self, points: Index) -> PairRules:
+        """Return the rules for some of the points (k,)."""
+        start, facing, neighbours = self.start, self.facing, self.neighbours
+        return PairRules(
+            None if start is None else replace(start, points=start.points[points]),
+            None if facing is None else replace(facing, vertices=facing.vertices[points]),
+            None if neighbours is None else replace(neighbours, vertices=neighbours.vertices[points]),
+        )
+
+    def arrays(self, normals: Array | None, surface: Triangles, max_normal_cosine: float) -> RuleArrays:
+        """Return the rules for the kernel. normals: (p, 3) that triangles of the surface must oppose, or None."""
+        start, facing, neighbours = self.start, self.facing, self.neighbours
+        limits = (
+            0.0 if neighbours is None else neighbours.min_distance,
+            0.0 if start is None else start.min_height,
+            max_normal_cosine,
+            _OPPOSING_COSINE,
+        )
+        begun = None if start is None else start.surface
+        return RuleArrays(
+            None if neighbours is None else neighbours.vertices,
+            None
+            if neighbours is None
+            else (neighbours.is_dynamic[neighbours.vertices], neighbours.is_dynamic[neighbours.triangles].any(axis=1)),
+            None if neighbours is None else (neighbours.rest[neighbours.vertices], *neighbours.spheres),
+            None if neighbours is None or neighbours.seam is None else _seam_arrays(neighbours, neighbours.seam),
+            None
+            if start is None or begun is None
+            else (start.points, begun.vertices[begun.triangles[:, 0]], begun.normals),
+            None if normals is None else (normals, surface.normals),
+            None
+            if facing is None
+            else (
+                facing.surface.vertex_normals[facing.vertices],
+                facing.vertex_triangles[facing.vertices],
+                facing.surface.normals,
+                surface.normals,
+            ),
+            limits,
+        )
+
+
+def _seam_arrays(neighbours: OwnRule, seam: tuple[Index, Array]) -> tuple[Array, Array]:
+    return neighbours.rest[seam[0][neighbours.vertices]], seam[1][neighbours.vertices]

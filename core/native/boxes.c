@@ -1,0 +1,456 @@
+/* Trees of bounding boxes for collision detection: pairs of overlapping boxes, triangles near points, and edges near
+ * edges. Results are the same as those of core/geometry/collision, which works without this kernel; a tree determines
+ * only the order of the tests. Products are not fused with sums, as in numpy.
+ *
+ * A tree of n boxes has `leaves` leaves, a power of two, and its nodes are stored like those of a heap: the children of
+ * node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to order[first_of_leaf(j + 1) - 1].
+ */
+#include "kernel.h"
+
+#pragma STDC FP_CONTRACT OFF
+
+/* Depth of a tree of 2^31 boxes, with one more entry for each level. */
+#define STACK 64
+#define TINY 1e-300
+/* Bits of a coordinate in the curve along which boxes are sorted. */
+#define BITS 10
+
+static inline int64_t first_of_leaf(int64_t leaf, int64_t leaves, int64_t n)
+{
+    return leaf * n / leaves;
+}
+
+/* Return the bits of a number below 2^BITS with two zeros after each. */
+static inline uint64_t spread_bits(uint64_t x)
+{
+    x = (x | x << 16) & 0x030000ff;
+    x = (x | x << 8) & 0x0300f00f;
+    x = (x | x << 4) & 0x030c30c3;
+    return (x | x << 2) & 0x09249249;
+}
+
+/* Build a tree. boxes: (n, 6) m, low and high corners.  keys: (2n + 1024,) workspace.  order: (n,).  nodes: (2 leaves - 1, 6) m. */
+SHOWN void dampsim_tree_build(int64_t n, int64_t leaves, const double *restrict boxes, uint64_t *restrict keys,
+                              int32_t *restrict order, double *restrict nodes)
+{
+    const double huge = __builtin_inf();
+    double bottom[3] = {huge, huge, huge}, extent = 0.0;
+    for (int k = 0; k < 3; k++) {
+        double top = -huge;
+        for (int64_t i = 0; i < n; i++) {
+            const double middle = boxes[6 * i + k] + boxes[6 * i + 3 + k];
+            /* Comparisons with NaN are false. */
+            if (middle < bottom[k] && middle > -huge) bottom[k] = middle;
+            if (middle > top && middle < huge) top = middle;
+        }
+        if (top - bottom[k] > extent) extent = top - bottom[k];
+    }
+    const double scale = extent > 0.0 && extent < huge ? ((1 << BITS) - 1) / extent : 0.0;
+    uint64_t *source = keys, *target = keys + n, *counts = keys + 2 * n;
+    for (int64_t i = 0; i < n; i++) {
+        uint64_t code = 0;
+        for (int k = 0; k < 3; k++) {
+            double place = (boxes[6 * i + k] + boxes[6 * i + 3 + k] - bottom[k]) * scale;
+            place = place > 0.0 ? place : 0.0;
+            place = place < (1 << BITS) - 1 ? place : (1 << BITS) - 1;
+            code |= spread_bits((uint64_t)place) << k;
+        }
+        source[i] = code << 32 | (uint64_t)i;
+    }
+    /* Radix sort by the code; equal codes keep their order. */
+    for (int shift = 32; shift < 32 + 3 * BITS; shift += 10) {
+        uint64_t sum = 0;
+        for (int64_t c = 0; c < 1024; c++) counts[c] = 0;
+        for (int64_t i = 0; i < n; i++) counts[source[i] >> shift & 1023]++;
+        for (int64_t c = 0; c < 1024; c++) {
+            const uint64_t count = counts[c];
+            counts[c] = sum;
+            sum += count;
+        }
+        for (int64_t i = 0; i < n; i++) target[counts[source[i] >> shift & 1023]++] = source[i];
+        uint64_t *swapped = source;
+        source = target;
+        target = swapped;
+    }
+    for (int64_t i = 0; i < n; i++) order[i] = (int32_t)(source[i] & 0xffffffff);
+    for (int64_t node = 2 * leaves - 2; node >= 0; node--) {
+        double *box = nodes + 6 * node;
+        for (int k = 0; k < 3; k++) box[k] = huge, box[3 + k] = -huge;
+        if (node >= leaves - 1) {
+            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
+            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++)
+                for (int k = 0; k < 3; k++) {
+                    const double a = boxes[6 * (int64_t)order[j] + k], b = boxes[6 * (int64_t)order[j] + 3 + k];
+                    box[k] = a < box[k] ? a : box[k];
+                    box[3 + k] = b > box[3 + k] ? b : box[3 + k];
+                }
+            continue;
+        }
+        for (int64_t child = 2 * node + 1; child <= 2 * node + 2; child++)
+            for (int k = 0; k < 3; k++) {
+                const double a = nodes[6 * child + k], b = nodes[6 * child + 3 + k];
+                box[k] = a < box[k] ? a : box[k];
+                box[3 + k] = b > box[3 + k] ? b : box[3 + k];
+            }
+    }
+}
+
+static inline int is_overlapping(const double *low_a, const double *high_a, const double *low_b, const double *high_b)
+{
+    for (int k = 0; k < 3; k++)
+        if (!(low_a[k] <= high_b[k] && low_b[k] <= high_a[k])) return 0;
+    return 1;
+}
+
+/* Sort the results of one query. */
+static void sort_indices(int32_t *found, int64_t count)
+{
+    int64_t gap = 1;
+    while (gap < count / 3) gap = 3 * gap + 1;
+    for (; gap > 0; gap /= 3)
+        for (int64_t i = gap; i < count; i++) {
+            const int32_t one = found[i];
+            int64_t j = i;
+            for (; j >= gap && found[j - gap] > one; j -= gap) found[j] = found[j - gap];
+            found[j] = one;
+        }
+}
+
+/* Return whether two spheres may meet while their centres move steadily. a, b: first centre, last centre, radius. */
+static inline int may_meet(const double *a, const double *b)
+{
+    double first[3], change[3], along = 0.0, square = 0.0, distance = 0.0;
+    for (int k = 0; k < 3; k++) {
+        first[k] = a[k] - b[k];
+        change[k] = a[3 + k] - b[3 + k] - first[k];
+        along -= first[k] * change[k];
+        square += change[k] * change[k];
+    }
+    double time = along / (square > TINY ? square : TINY);
+    time = time > 0.0 ? (time < 1.0 ? time : 1.0) : 0.0;
+    for (int k = 0; k < 3; k++) {
+        const double offset = first[k] + time * change[k];
+        distance += offset * offset;
+    }
+    const double reach = a[6] + b[6];
+    return distance <= reach * reach;
+}
+
+/* Find the boxes that overlap each of m boxes, and return their number; -1 if it exceeds the capacity.
+ *
+ * boxes: (n, 6) of the tree, low and high corners.  asked: (m, 6).  balls, asked_balls: (n, 7), (m, 7) of moving spheres
+ * that must meet too, or NULL.  first, second: (capacity,) indices of asked boxes and of boxes, in ascending order.
+ */
+SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *restrict order,
+                                    const double *restrict nodes, const double *restrict boxes, int64_t m,
+                                    const double *restrict asked, const double *restrict balls,
+                                    const double *restrict asked_balls, int64_t capacity, int32_t *restrict first,
+                                    int32_t *restrict second)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < m; i++) {
+        const double *box = asked + 6 * i;
+        int64_t stack[STACK], depth = 0;
+        const int64_t begin = count;
+        stack[depth++] = 0;
+        while (depth) {
+            const int64_t node = stack[--depth];
+            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
+            if (node < leaves - 1) {
+                stack[depth++] = 2 * node + 1;
+                stack[depth++] = 2 * node + 2;
+                continue;
+            }
+            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
+            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
+                const int64_t other = order[j];
+                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
+                if (balls && !may_meet(asked_balls + 7 * i, balls + 7 * other)) continue;
+                if (count == capacity) return -1;
+                first[count] = (int32_t)i;
+                second[count++] = (int32_t)other;
+            }
+        }
+        sort_indices(second + begin, count - begin);
+    }
+    return count;
+}
+
+static inline double dot(const double *a, const double *b)
+{
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+static inline void cross(const double *a, const double *b, double *found)
+{
+    found[0] = a[1] * b[2] - a[2] * b[1];
+    found[1] = a[2] * b[0] - a[0] * b[2];
+    found[2] = a[0] * b[1] - a[1] * b[0];
+}
+
+static inline double clamped(double along, double square)
+{
+    const double t = along / (square > TINY ? square : TINY);
+    return t > 0.0 ? (t < 1.0 ? t : 1.0) : 0.0;
+}
+
+/* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy. */
+static double squared_distance(const double *point, const double *a, const double *b, const double *c)
+{
+    double u[3], v[3], w[3], normal[3], one[3], other[3];
+    for (int k = 0; k < 3; k++) {
+        u[k] = b[k] - a[k];
+        v[k] = c[k] - a[k];
+        w[k] = point[k] - a[k];
+    }
+    const double uu = dot(u, u), uv = dot(u, v), vv = dot(v, v);
+    cross(u, v, normal);
+    const double square = dot(normal, normal);
+    if (square > 1e-24 * uu * vv) {
+        cross(w, v, one);
+        cross(u, w, other);
+        const double second = dot(normal, one) / square, third = dot(normal, other) / square;
+        if (1.0 - second - third > 0.0 && second > 0.0 && third > 0.0) {
+            const double height = dot(w, normal) / square;
+            for (int k = 0; k < 3; k++) one[k] = height * normal[k];
+            return dot(one, one);
+        }
+    }
+    const double wu = dot(w, u), wv = dot(w, v);
+    const double t[3] = {clamped(wu, uu), clamped(wv, vv), clamped(wv - wu + uu - uv, uu - 2.0 * uv + vv)};
+    double best = 0.0;
+    for (int side = 0; side < 3; side++) {
+        for (int k = 0; k < 3; k++)
+            one[k] = side == 0   ? w[k] - t[0] * u[k]
+                     : side == 1 ? w[k] - t[1] * v[k]
+                                 : (w[k] - u[k]) - t[2] * (v[k] - u[k]);
+        const double distance = dot(one, one);
+        if (side == 0 || distance < best) best = distance;
+    }
+    return best;
+}
+
+/* Rules that exclude pairs of points and triangles, see core/geometry/collision/pair_rules.py. Any array may be NULL,
+ * with those that belong to it. */
+struct pair_rules {
+    /* Own vertex (p,) of each point; the corners are triangles (t, 3). */
+    const int32_t *vertices;
+    /* Whether points (p,) and triangles (t,) can move. */
+    const uint8_t *can_point_move, *can_triangle_move;
+    /* Rest positions (p, 3) m, and the bounding spheres of the triangles at rest, (t, 3) m and (t,) m. */
+    const double *rest, *middles, *radii;
+    /* The nearest place on the other side of a seam (p, 3) m, and the distance (p,) m to it. */
+    const double *sewn, *seam_distances;
+    /* Positions (p, 3) m at the start, and a corner (t, 3) m and the normal (t, 3) of each triangle then. */
+    const double *start, *start_corners, *start_normals;
+    /* Normals (p, 3) that a triangle's normal (t, 3) must oppose. */
+    const double *point_normals, *normals;
+    /* Normals (p, 3) of points and faces (p, degree) at them with normals (f, 3), one of which must oppose it. */
+    const double *vertex_normals;
+    const int32_t *faces;
+    const double *face_normals;
+    int64_t degree;
+    double min_rest_distance, min_start_height, max_normal_cosine, max_face_cosine;
+};
+
+static double rest_distance(const double *rest, const double *middle)
+{
+    double way[3];
+    for (int k = 0; k < 3; k++) way[k] = rest[k] - middle[k];
+    return __builtin_sqrt(dot(way, way));
+}
+
+static int is_excluded(const struct pair_rules *rules, int64_t point, int64_t triangle, const int32_t *corners)
+{
+    if (rules->vertices)
+        for (int k = 0; k < 3; k++)
+            if (corners[3 * triangle + k] == rules->vertices[point]) return 1;
+    if (rules->can_point_move && !rules->can_point_move[point] && !rules->can_triangle_move[triangle]) return 1;
+    if (rules->rest) {
+        const double *middle = rules->middles + 3 * triangle;
+        double distance = rest_distance(rules->rest + 3 * point, middle) - rules->radii[triangle];
+        if (rules->sewn) {
+            const double across = rules->seam_distances[point] + rest_distance(rules->sewn + 3 * point, middle);
+            distance = distance < across - rules->radii[triangle] ? distance : across - rules->radii[triangle];
+        }
+        if (distance < rules->min_rest_distance) return 1;
+    }
+    if (rules->start) {
+        double way[3];
+        for (int k = 0; k < 3; k++) way[k] = rules->start[3 * point + k] - rules->start_corners[3 * triangle + k];
+        if (dot(way, rules->start_normals + 3 * triangle) < rules->min_start_height) return 1;
+    }
+    if (rules->point_normals &&
+        !(dot(rules->point_normals + 3 * point, rules->normals + 3 * triangle) < rules->max_normal_cosine))
+        return 1;
+    if (rules->vertex_normals) {
+        const double *normal = rules->normals + 3 * triangle;
+        if (dot(rules->vertex_normals + 3 * point, normal) < rules->max_face_cosine) return 0;
+        for (int64_t k = 0; k < rules->degree; k++)
+            if (dot(rules->face_normals + 3 * (int64_t)rules->faces[rules->degree * point + k], normal) <
+                rules->max_face_cosine)
+                return 0;
+        return 1;
+    }
+    return 0;
+}
+
+static inline double squared_box_distance(const double *box, const double *point)
+{
+    double total = 0.0;
+    for (int k = 0; k < 3; k++) {
+        const double below = box[k] - point[k], above = point[k] - box[3 + k];
+        const double distance = below > above ? below : above;
+        if (distance > 0.0) total += distance * distance;
+    }
+    return total;
+}
+
+/* Find the triangles near p points, and return the number of pairs; -1 if it exceeds the capacity.
+ *
+ * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  points: (p, 3) m.  reach: (p,) m.  slack: (p,) m
+ * within which distances are ties, besides their fraction `tie`.  wants_all: whether to return all triangles in reach
+ * instead of those tied with the nearest.  found_points, found_triangles: (capacity,).  distances: (capacity,) m.
+ */
+SHOWN int64_t dampsim_near_triangles(int64_t t, int64_t leaves, const int32_t *restrict order,
+                                     const double *restrict nodes, const double *restrict boxes,
+                                     const int32_t *restrict corners, const double *restrict vertices, int64_t p,
+                                     const double *restrict points, const double *restrict reach,
+                                     const double *restrict slack, double tie, int64_t wants_all,
+                                     const struct pair_rules *rules, int64_t capacity,
+                                     int32_t *restrict found_points, int32_t *restrict found_triangles,
+                                     double *restrict distances)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < p; i++) {
+        const double *point = points + 3 * i;
+        int64_t stack[STACK], depth = 0;
+        double bounds[STACK];
+        const int64_t begin = count;
+        double nearest = reach[i];
+        /* Boxes are compared with a limit that allows for rounding. */
+        double limit = nearest * (1.0 + 2.0 * tie) + slack[i];
+        stack[depth] = 0;
+        bounds[depth++] = squared_box_distance(nodes, point);
+        while (depth) {
+            const int64_t node = stack[--depth];
+            if (!(bounds[depth] <= limit * limit)) continue;
+            if (node < leaves - 1) {
+                const int64_t left = 2 * node + 1, right = left + 1;
+                const double a = squared_box_distance(nodes + 6 * left, point);
+                const double b = squared_box_distance(nodes + 6 * right, point);
+                /* The nearer child is visited first. */
+                stack[depth] = a < b ? right : left;
+                bounds[depth++] = a < b ? b : a;
+                stack[depth] = a < b ? left : right;
+                bounds[depth++] = a < b ? a : b;
+                continue;
+            }
+            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, t);
+            for (int64_t j = first_of_leaf(leaf, leaves, t); j < end; j++) {
+                const int64_t triangle = order[j];
+                if (!(squared_box_distance(boxes + 6 * triangle, point) <= limit * limit)) continue;
+                if (is_excluded(rules, i, triangle, corners)) continue;
+                const int32_t *corner = corners + 3 * triangle;
+                const double distance = __builtin_sqrt(
+                    squared_distance(point, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
+                                     vertices + 3 * (int64_t)corner[2]));
+                if (!(distance <= reach[i]) || !(distance <= limit)) continue;
+                if (count == capacity) return -1;
+                found_points[count] = (int32_t)i;
+                found_triangles[count] = (int32_t)triangle;
+                distances[count++] = distance;
+                if (!wants_all && distance < nearest) {
+                    nearest = distance;
+                    limit = nearest * (1.0 + 2.0 * tie) + slack[i];
+                }
+            }
+        }
+        if (wants_all) continue;
+        int64_t kept = begin;
+        for (int64_t k = begin; k < count; k++)
+            if (distances[k] <= nearest * (1.0 + tie) + slack[i]) {
+                found_points[kept] = found_points[k];
+                found_triangles[kept] = found_triangles[k];
+                distances[kept++] = distances[k];
+            }
+        count = kept;
+    }
+    return count;
+}
+
+/* Return whether the closest points of two edges are inside of both and closer than reach, m, as numpy does.
+ *
+ * sine: squared sine of the angle up to which edges are parallel.
+ */
+static int is_near_edge(const double *const ends[4], double reach, double sine)
+{
+    double a[3], b[3], between[3], normal[3], one[3];
+    for (int k = 0; k < 3; k++) {
+        a[k] = ends[1][k] - ends[0][k];
+        b[k] = ends[3][k] - ends[2][k];
+        between[k] = ends[2][k] - ends[0][k];
+    }
+    cross(a, b, normal);
+    const double square = dot(normal, normal), lengths = dot(a, a) * dot(b, b);
+    const double sines = square / (lengths > TINY ? lengths : TINY);
+    if (!(sines > sine && sines > 1e-24 && square > TINY)) return 0;
+    cross(between, b, one);
+    const double s = dot(one, normal) / square;
+    if (!(s > 0.0 && s < 1.0)) return 0;
+    cross(between, a, one);
+    const double t = dot(one, normal) / square;
+    if (!(t > 0.0 && t < 1.0)) return 0;
+    for (int k = 0; k < 3; k++) one[k] = ends[0][k] - ends[2][k] + s * a[k] - t * b[k];
+    return __builtin_sqrt(dot(one, one)) < reach;
+}
+
+/* Find the edges of a tree near each of m edges, and return the number of pairs; -1 if it exceeds the capacity.
+ *
+ * boxes: (n, 6) of the tree.  edges: (n, 2) of points (v, 3) m.  asked_edges: (m, 2) of asked_points (w, 3) m.
+ */
+SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
+                                 const double *restrict nodes, const double *restrict boxes,
+                                 const int32_t *restrict edges, const double *restrict points, int64_t m,
+                                 const int32_t *restrict asked_edges, const double *restrict asked_points,
+                                 double reach, double sine, int64_t capacity, int32_t *restrict first,
+                                 int32_t *restrict second)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < m; i++) {
+        const double *ends[4] = {asked_points + 3 * (int64_t)asked_edges[2 * i],
+                                 asked_points + 3 * (int64_t)asked_edges[2 * i + 1], 0, 0};
+        double box[6];
+        for (int k = 0; k < 3; k++) {
+            const double low = ends[0][k] < ends[1][k] ? ends[0][k] : ends[1][k];
+            const double high = ends[0][k] < ends[1][k] ? ends[1][k] : ends[0][k];
+            box[k] = low - reach;
+            box[3 + k] = high + reach;
+        }
+        int64_t stack[STACK], depth = 0;
+        const int64_t begin = count;
+        stack[depth++] = 0;
+        while (depth) {
+            const int64_t node = stack[--depth];
+            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
+            if (node < leaves - 1) {
+                stack[depth++] = 2 * node + 1;
+                stack[depth++] = 2 * node + 2;
+                continue;
+            }
+            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
+            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
+                const int64_t other = order[j];
+                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
+                ends[2] = points + 3 * (int64_t)edges[2 * other];
+                ends[3] = points + 3 * (int64_t)edges[2 * other + 1];
+                if (!is_near_edge(ends, reach, sine)) continue;
+                if (count == capacity) return -1;
+                first[count] = (int32_t)i;
+                second[count++] = (int32_t)other;
+            }
+        }
+        sort_indices(second + begin, count - begin);
+    }
+    return count;
+}

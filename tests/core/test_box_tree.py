@@ -1,0 +1,194 @@
+"""Collision searches with compiled box trees give numpy's results."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_proximity import random_triangles
+
+from dampsim.core.geometry.collision import ccd, edge_pairs
+from dampsim.core.geometry.collision.intersections import segment_triangle_hits
+from dampsim.core.geometry.collision.pair_rules import FacingRule, OwnRule, PairRules, StartRule
+from dampsim.core.geometry.collision.proximity import NearestTriangles, Triangles, nearest_triangles
+from dampsim.core.geometry.mesh import triangles as mesh
+from dampsim.core.native import library as native
+from dampsim.core.native.box_tree import BoxTree, RuleArrays, TriangleTree, near_edges
+from shapes import sheet, sphere
+
+pytestmark = pytest.mark.kernel
+
+
+@pytest.fixture
+def kernel() -> native.KernelLibrary:
+    found = native.load_library()
+    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
+        pytest.skip("the kernel was left out, or not compiled here")
+    assert found is not None
+    return found
+
+
+def without_kernel(found: Callable[[], Any]) -> Any:
+    """Return the result of a call without the kernel."""
+    with pytest.MonkeyPatch.context() as patch:
+        for user in (mesh, edge_pairs, ccd):
+            patch.setattr(user, "load_library", lambda: None)
+        return found()
+
+
+def assert_same(found: NearestTriangles, wanted: NearestTriangles) -> None:
+    for name in ("point", "triangle", "weights", "offset", "distance"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+
+
+def crumpled(seed: int = 0) -> tuple[Triangles, Triangles]:
+    """Return a sheet of 12 x 12 vertices before and after it was crumpled."""
+    flat, rng = sheet(12), np.random.default_rng(seed)
+    x = flat.vertices + 0.15 * rng.standard_normal(flat.vertices.shape)
+    return Triangles(flat.vertices, flat.triangles), Triangles(x, flat.triangles)
+
+
+def rules_of(name: str) -> tuple[PairRules, Triangles, np.ndarray, np.ndarray | None]:
+    """Return the rules of a name, the surface that is searched, its points and their normals."""
+    flat, x = crumpled()
+    rng, count = np.random.default_rng(1), len(x.vertices)
+    middles = flat.vertices[flat.triangles].mean(axis=1)
+    radii = np.linalg.norm(flat.vertices[flat.triangles] - middles[:, None], axis=2).max(axis=1)
+    seam = rng.permutation(count), rng.uniform(0.0, 0.3, count)
+    is_dynamic, every = rng.random(count) < 0.6, np.arange(count)
+    ball = Triangles(sphere(120).vertices + np.array([0.4, 0.4, -0.9]), sphere(120).triangles)
+    at_vertex = [np.flatnonzero((ball.triangles == k).any(axis=1)) for k in range(len(ball.vertices))]
+    degree = max(len(one) for one in at_vertex)
+    padded = np.array([np.resize(one, degree) for one in at_vertex])
+    own = OwnRule(every, x.triangles, is_dynamic, flat.vertices, (middles, radii), None, 0.2)
+    sewn = OwnRule(every, x.triangles, is_dynamic, flat.vertices, (middles, radii), seam, 0.2)
+    started = StartRule(flat.vertices + np.array([0.0, 0.0, 0.05]), x, -0.02)
+    facing = FacingRule(ball, padded, np.arange(len(ball.vertices)), x)
+    return {
+        "none": (PairRules(), x, x.vertices, None),
+        "own": (PairRules(neighbours=own), x, x.vertices, None),
+        "a seam": (PairRules(neighbours=sewn), x, x.vertices, None),
+        "start": (PairRules(started), x, x.vertices, None),
+        "facing": (PairRules(None, facing), x, ball.vertices, None),
+        "all": (PairRules(started, None, own), x, x.vertices, x.vertex_normals),
+    }[name]
+
+
+@pytest.mark.parametrize("reach", [0.15, 0.4])
+@pytest.mark.parametrize("name", ["none", "own", "a seam", "start", "facing", "all"])
+def test_nearest_triangles_match_numpy(kernel: native.KernelLibrary, name: str, reach: float) -> None:
+    """Points, triangles, weights and distances are equal to the last bit for each rule."""
+    rules, surface, points, normals = rules_of(name)
+
+    def search(excluded: Any) -> NearestTriangles:
+        asked = Triangles(surface.vertices, surface.triangles)
+        return nearest_triangles(asked, points, reach, normals=normals, is_excluded=excluded)
+
+    wanted = without_kernel(lambda: search(rules))
+    assert len(wanted.point)
+    assert_same(search(rules), wanted)
+    # A function is applied to all triangles in reach.
+    assert_same(search(rules.__call__), wanted)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_nearest_of_any_size_matches_numpy(kernel: native.KernelLibrary, seed: int) -> None:
+    """Slivers, points, a huge triangle, and points that are not finite give the same results."""
+    vertices, corners = random_triangles(seed)
+    points = np.random.default_rng(seed + 10).normal(size=(120, 3))
+    points[5], points[6, 1] = np.nan, np.inf
+    reach = np.random.default_rng(seed).uniform(-0.1, 1.0, 120)
+    assert_same(
+        nearest_triangles(Triangles(vertices, corners), points, reach),
+        without_kernel(lambda: nearest_triangles(Triangles(vertices, corners), points, reach)),
+    )
+
+
+@pytest.mark.parametrize("count", [0, 1, 4, 5, 33, 700])
+def test_overlaps_match_all_pairs(kernel: native.KernelLibrary, count: int) -> None:
+    rng = np.random.default_rng(count)
+    low, size = rng.normal(size=(count, 3)), rng.exponential(0.2, (count, 3))
+    boxes, asked = np.hstack([low, low + size]), rng.normal(size=(50, 3))
+    boxes[count // 2 : count // 2 + 1, 2] = np.nan
+    asked = np.hstack([asked, asked + 0.5])
+    found = BoxTree(kernel, boxes).overlaps(asked)
+    meets = (asked[:, None, :3] <= boxes[None, :, 3:]) & (boxes[None, :, :3] <= asked[:, None, 3:])
+    np.testing.assert_array_equal(np.stack(found), np.stack(np.nonzero(meets.all(axis=2))))
+
+
+def test_edges_match_numpy(kernel: native.KernelLibrary) -> None:
+    """Near pairs of edges are equal to the last bit, between parts of a sheet and of random triangles."""
+    rng = np.random.default_rng(3)
+    for points in (crumpled()[1].vertices, random_triangles(2)[0]):
+        edges = rng.choice(len(points), (150, 2))
+        for reach in (0.05, 0.4):
+            found = edge_pairs.near_edge_pairs(points, edges, points, edges, reach)
+            wanted = without_kernel(lambda p=points, e=edges, r=reach: edge_pairs.near_edge_pairs(p, e, p, e, r))
+            for name in ("first", "second", "s", "t", "offset", "distance"):
+                np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+            assert len(found.first)
+
+
+def test_crossings_match_numpy(kernel: native.KernelLibrary) -> None:
+    """Crossings of fast points, and of segments, with triangles are those of numpy."""
+    begin, end = crumpled()
+    rng = np.random.default_rng(5)
+    points = rng.uniform(-0.5, 0.5, (200, 3))
+    paths = points, points + rng.standard_normal((200, 3)) * [0.1, 0.1, 1.0]
+    found, wanted = (
+        way(lambda: ccd.point_triangle_ccd(*paths, begin.vertices, end.vertices, begin.triangles))
+        for way in (lambda one: one(), without_kernel)
+    )
+    assert len(found.point)
+    np.testing.assert_array_equal(found.triangle, wanted.triangle)
+    np.testing.assert_array_equal(found.time, wanted.time)
+    hits, expected = (
+        way(lambda: segment_triangle_hits(*paths, Triangles(end.vertices, end.triangles)))
+        for way in (lambda one: one(), without_kernel)
+    )
+    assert len(hits.segment)
+    np.testing.assert_array_equal(hits.triangle, expected.triangle)
+
+
+def test_wrong_arrays_are_refused(kernel: native.KernelLibrary) -> None:
+    """Arrays that do not match are refused before the kernel reads memory."""
+    flat = sheet(4)
+    surface = Triangles(flat.vertices, flat.triangles)
+    boxes = np.concatenate([surface.low, surface.high]).T
+    tree = TriangleTree(kernel, surface.vertices, surface.triangles, boxes)
+    points, far = np.zeros((2, 3)), np.ones(2)
+    with pytest.raises(ValueError, match="boxes have shape"):
+        BoxTree(kernel, np.zeros((3, 5)))
+    with pytest.raises(ValueError, match="triangles refer to a row beyond"):
+        TriangleTree(kernel, surface.vertices[:-1], surface.triangles, boxes)
+    with pytest.raises(ValueError, match="asked boxes have shape"):
+        tree.overlaps(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="spheres have shape"):
+        tree.overlaps(np.zeros((2, 6)), (np.zeros((1, 7)), np.zeros((2, 7))))
+    for wrong in ((points[:1], far, far), (points, far[:1], far), (points, far, far[:1])):
+        with pytest.raises(ValueError, match="have shape"):
+            tree.near(wrong[0], wrong[1], (wrong[2], 0.0), RuleArrays(), False)
+    one, three = np.zeros(1), np.zeros((1, 3))
+    faces = np.zeros((2, 1), dtype=np.int64)
+    every = np.zeros((len(surface), 3))
+    for rules in (
+        RuleArrays(vertices=np.zeros(1, dtype=np.int64)),
+        RuleArrays(can_move=(np.ones(1, dtype=bool), np.ones(2, dtype=bool))),
+        RuleArrays(rest=(points, three, one)),
+        RuleArrays(rest=(points, every, np.zeros(len(surface))), seam=(three, one)),
+        RuleArrays(seam=(points, far)),
+        RuleArrays(start=(points, three, three)),
+        RuleArrays(opposing=(points, three)),
+        RuleArrays(facing=(points, faces + 1, three, every)),
+        RuleArrays(facing=(points, faces[:, 0], three, every)),
+    ):
+        with pytest.raises(ValueError, match=r"have shape|refer to|not an array|needs"):
+            tree.near(points, far, (far, 0.0), rules, False)
+    edges = np.array([[0, 1]])
+    with pytest.raises(ValueError, match="edges refer to a row beyond"):
+        near_edges(kernel, (points, edges + 1), (points, edges), 1.0, 0.0)
+    with pytest.raises(ValueError, match="points have shape"):
+        near_edges(kernel, (points, edges), (points[:, :2], edges), 1.0, 0.0)
