@@ -25,6 +25,7 @@ from .ui.bake import influence_operators, issue_list
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
 from .ui.contact import operators as contact_operators
+from .ui.export import operators as export_operators
 from .ui.fibres import panel as fibre_panel
 from .ui.links import operators as link_operators
 from .ui.links import panel as link_panel
@@ -48,8 +49,8 @@ DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
     DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, setup_operators,
     add_operators, curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators,
-    plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, ghost_operators,
-    group_operators, link_operators, link_panel, contact_operators, influence_operators, issue_list,
+    plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators,
+    ghost_operators, group_operators, link_operators, link_panel, contact_operators, influence_operators, issue_list,
     presets, idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 

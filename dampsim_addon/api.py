@@ -152,17 +152,21 @@ def export(
     path: str | Path,
     formats: Iterable[str] = ("GLTF", "FBX"),
     progress: Progress | None = None,
+    *,
+    frames: tuple[int, int] | None = None,
 ) -> list[exporting.ExportResult]:
     """Export baked objects to path.glb and path.fbx, import the files again and compare.
 
     formats: names of the formats to write.  progress: called after each step.
+    frames: first and last frame; None for those of the scene.
     Returns a result for each object and file.
     Raises SceneError if the objects cannot be exported, and ParameterError for an unknown format.
     """
     names = {_matching_name("an export format", name, [form.name for form in exporting.FORMATS]) for name in formats}
     selected = [form for form in exporting.FORMATS if form.name in names]
     objects = _simulated(objects)
-    steps = exporting.export_objects(bpy.context.scene, bpy.context.view_layer, objects, Path(path).resolve(), selected)
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    steps = exporting.export_objects(scene, layer, objects, Path(path).resolve(), selected, frames)
     return run_steps(steps, _step_callback(progress))
 
 
@@ -187,6 +191,12 @@ def rest_by_frame(
     for obj in objects:
         set_rest_frame(bpy.context.scene, obj, frame)
     return run_steps(job.bake_all(bpy.context.scene, bpy.context.view_layer, objects, False), _step_callback(progress))
+
+
+def limit_bones(objects: Sequence[bpy.types.Object]) -> None:
+    """Keep the four largest bone weights of each vertex, as glTF does. Bake afterwards. Raises SceneError."""
+    for obj in _simulated(objects):
+        exporting.apply_bone_limit(obj)
 
 
 def _matching_name(kind: str, name: str, known: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core import Array
+from ...core import Array, Index
 
 
 def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
@@ -36,19 +36,48 @@ def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Me
         copy.free()
 
 
-def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> Array:
-    """Return the sum (v,) of the weights of each vertex in some groups, in one pass. All groups must exist."""
+def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> tuple[Array, Index]:
+    """Return the sum (v,) of the weights of each vertex in some groups, and the number (v,) of positive weights.
+
+    One pass over the vertices. All groups must exist.
+    """
+    weights = _positive_weights(obj, names)
+    return np.array([sum(one.values()) for one in weights], dtype=float), np.array([len(one) for one in weights], int)
+
+
+def keep_largest_weights(obj: bpy.types.Object, names: Sequence[str], limit: int) -> None:
+    """Keep at most so many weights of each vertex in some groups, the largest ones, and scale them to the old sum.
+
+    All groups must exist. The object must not be in Edit Mode.
+    """
+    for vertex, weights in enumerate(_positive_weights(obj, names)):
+        if len(weights) <= limit:
+            continue
+        kept = sorted(weights, key=lambda index, weights=weights: -weights[index])[:limit]
+        scale = sum(weights.values()) / sum(weights[index] for index in kept)
+        # Blender limits each weight to 1, which would change their ratios. Armatures ignore the sum.
+        scale = min(scale, 1.0 / weights[kept[0]])
+        for index in weights:
+            if index in kept:
+                obj.vertex_groups[index].add([vertex], scale * weights[index], "REPLACE")
+            else:
+                obj.vertex_groups[index].remove([vertex])
+    obj.data.update()
+
+
+def _positive_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[dict[int, float]]:
+    """Return the positive weights of each vertex in some groups, by the index of the group."""
     indices = {obj.vertex_groups[name].index for name in names}
     copy = bmesh.new(use_operators=False)
     try:
         copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
         layer = copy.verts.layers.deform.active
         if layer is None:
-            return np.zeros(len(obj.data.vertices))
-        return np.array(
-            [sum(weight for index, weight in vertex[layer].items() if index in indices) for vertex in copy.verts],
-            dtype=float,
-        )
+            return [{} for _ in obj.data.vertices]
+        return [
+            {index: weight for index, weight in vertex[layer].items() if index in indices and weight > 0.0}
+            for vertex in copy.verts
+        ]
     finally:
         copy.free()
 

@@ -173,11 +173,14 @@ def run_export(options: argparse.Namespace) -> Report:
     if not Path(options.output).name:
         raise UsageError(f"dampsim: --output '{options.output}': add a file name")
     base = Path(options.output).resolve()
+    for obj in chosen:
+        for said in dict.fromkeys(text for form in formats for text in export.lost_parts(obj, form.name)):
+            print(f"dampsim: {obj.name}: {said}")
     steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
     results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
     for one in results:
         said = one.problem or one.warning or f"{one.name} is off by {format_percent(one.part)} of its size"
-        print(f"dampsim: {one.path}: {said}")
+        print(f"dampsim: {'; '.join([f'{one.path}: {said}', *one.notes])}")
     return not any(one.problem or one.part > export.MAX_EXPORT_ERROR for one in results), [
         asdict(one) for one in results
     ]

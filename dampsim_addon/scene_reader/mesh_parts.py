@@ -13,7 +13,7 @@ from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.modifiers import simulated_topology_modifiers
-from ..blender.vertex_groups import read_weights, sum_weights
+from ..blender.vertex_groups import keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
 from .bone_chains import bone_influences
@@ -21,16 +21,23 @@ from .pin_proposals import modelled_world_vertices
 from .scene_builder import mesh_edges, mesh_triangles
 from .seams import seam_pairs
 
+# Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
+MAX_EXPORTED_BONES = 4
+
 
 @dataclass(frozen=True)
 class MeshParts:
     """Parts of a mesh as modelled, without vertices that modifiers generate.
 
     boneless: (v,) vertices that no bone moves, if bones move others.
+    overweighted: (v,) vertices that more than MAX_EXPORTED_BONES bones move.
+    faceless: (v,) vertices without faces.
     """
 
     pieces: Pieces
     boneless: Mask
+    overweighted: Mask
+    faceless: Mask
 
 
 def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshParts | None:
@@ -43,7 +50,13 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
     body = modelled_body(obj)
     if not simulated_topology_modifiers(obj):
         kind_by_name(body.kind).check(body)
-    return MeshParts(find_pieces(body, _link_points(obj), labels), _boneless_vertices(obj))
+    total, bone_count = sum_weights(obj, _skin_bones(obj))
+    return MeshParts(
+        find_pieces(body, _link_points(obj), labels),
+        _boneless_vertices(total),
+        bone_count > MAX_EXPORTED_BONES,
+        _faceless_vertices(obj.data),
+    )
 
 
 def modelled_body(obj: bpy.types.Object) -> Body:
@@ -78,19 +91,36 @@ def _link_points(obj: bpy.types.Object) -> Array:
     return transform_points(np.array(obj.matrix_world), np.array(places, dtype=float).reshape(-1, 3))
 
 
-def _boneless_vertices(obj: bpy.types.Object) -> Mask:
-    bones = [one.name for one in bone_influences(obj) if one.is_skinned]
-    total = sum_weights(obj, bones) if bones else np.zeros(len(obj.data.vertices))
+def _skin_bones(obj: bpy.types.Object) -> list[str]:
+    """Return the names of the bones that move an object through weights."""
+    return [one.name for one in bone_influences(obj) if one.is_skinned]
+
+
+def _boneless_vertices(total: Array) -> Mask:
+    """Return the vertices (v,) without bone weights, if others have some. total: (v,) sums of the weights."""
     return np.asarray(total == 0.0) if total.any() else np.zeros(len(total), dtype=bool)
+
+
+def _faceless_vertices(mesh: bpy.types.Mesh) -> Mask:
+    used = np.empty(len(mesh.loops), dtype=np.int32)
+    mesh.loops.foreach_get("vertex_index", used)
+    found = np.ones(len(mesh.vertices), dtype=bool)
+    found[used] = False
+    return found
+
+
+def limit_bone_weights(obj: bpy.types.Object) -> None:
+    """Keep the MAX_EXPORTED_BONES largest bone weights of each vertex, and scale them to the old sum."""
+    keep_largest_weights(obj, _skin_bones(obj), MAX_EXPORTED_BONES)
 
 
 def weight_like_neighbours(obj: bpy.types.Object) -> None:
     """Give each vertex without bone weights those of the nearest vertex along edges that has some."""
-    boneless = _boneless_vertices(obj)
+    names = _skin_bones(obj)
+    boneless = _boneless_vertices(sum_weights(obj, names)[0])
     if not boneless.any():
         return
     sources = nearest_source(modelled_world_vertices(obj), mesh_edges(obj.data), ~boneless)
-    names = [one.name for one in bone_influences(obj) if one.is_skinned]
     vertices = np.flatnonzero(boneless)
     for name, weights in zip(names, read_weights(obj, names), strict=True):
         for vertex in vertices[weights[sources[vertices]] > 0.0].tolist():

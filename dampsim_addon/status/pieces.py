@@ -13,7 +13,7 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ...core import DampSimError, Index, Scene, find_pieces, kind_by_name
+from ...core import DampSimError, Index, Pieces, Scene, find_pieces, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
 from ..model.object_index import MAX_CHECKED_UPDATES
@@ -122,10 +122,19 @@ def _acceptance(name: str, vertices: Mask) -> str:
 def piece_messages(scene: Scene, name: str) -> list[str]:
     """Return messages about the parts of a body that are not simulated with its pins; none if all are."""
     body = scene.body(name)
-    pieces = find_pieces(body, scene.link_points(name))
+    return _describe_pieces(find_pieces(body, scene.link_points(name)), body.follower_mask is not None)
+
+
+def known_piece_messages(obj: bpy.types.Object) -> list[str]:
+    """Return the same messages for an object, as far as its parts are known."""
+    parts = known_parts(obj)
+    return [] if parts is None else _describe_pieces(parts.pieces, obj.dampsim.unpinned_pieces == "FOLLOW")
+
+
+def _describe_pieces(pieces: Pieces, is_following: bool) -> list[str]:
     count, loose = pieces.unreached_count, int(pieces.unconnected_vertices.sum())
     found = []
-    if count and body.follower_mask is not None:
+    if count and is_following:
         found.append(
             f"{format_count(count, 'unpinned piece')} {'follows' if count == 1 else 'follow'} the nearest part"
         )

@@ -521,3 +521,25 @@ def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
     other.location.z, other.dampsim_collider.is_collider = -6.0, True
     bpy.data.objects.remove(crate)
     assert "the movement of collider Other" in changes()
+
+
+def test_preview_range_is_offered_for_bake(load: Load, tmp_path: Path) -> None:
+    """A bake covers the scene's range; the panel says so, and one button changes it to the preview range."""
+    scene = new_scene()
+    obj = wobbler(tmp_path)
+
+    def shown_text() -> str:
+        texts: list[str] = []
+        load("dampsim_addon.ui.bake.panel").DAMPSIM_PT_bake.draw(SimpleNamespace(layout=Layout(texts)), Context())
+        return " ".join(texts)
+
+    assert "preview range" not in shown_text()
+    assert not bpy.ops.dampsim.use_preview_range.poll()
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 20, 24
+    assert "Bakes frames 1 to 12, not the preview range 20 to 24" in shown_text()
+    assert bpy.ops.dampsim.use_preview_range() == {"FINISHED"}
+    assert (scene.frame_start, scene.frame_end, scene.use_preview_range) == (20, 24, False)
+    assert "preview range" not in shown_text()
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert (obj.dampsim.baked, [track.strips[0].frame_start for track in obj.data.shape_keys.animation_data.nla_tracks]
+        ) == (obj.dampsim.target, [20.0, 20.0])  # fmt: skip

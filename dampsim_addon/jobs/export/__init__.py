@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from .causes import apply_bone_limit, lost_parts
 from .check import MAX_EXPORT_ERROR
 from .files import FORMATS, check_exportable, export_objects
 from .form import ExportResult, Format
 
-__all__ = ["FORMATS", "MAX_EXPORT_ERROR", "ExportResult", "Format", "check_exportable", "export_objects"]
+__all__ = [
+    "FORMATS",
+    "MAX_EXPORT_ERROR",
+    "ExportResult",
+    "Format",
+    "apply_bone_limit",
+    "check_exportable",
+    "export_objects",
+    "lost_parts",
+]

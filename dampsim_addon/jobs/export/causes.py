@@ -1,4 +1,4 @@
-"""Probable causes of a large error after an export: parts that glTF or FBX cannot hold, each with a fix."""
+"""Parts of an object that glTF or FBX cannot hold, each with a fix: known before the export, and causes of errors."""
 
 from __future__ import annotations
 
@@ -8,37 +8,38 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
+from ....core import SceneError
+from ....core.base.arrays import Mask
 from ....core.base.wording import format_count, format_percent
-from ...blender.animation import animated_paths
 from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import is_deforming
+from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES, limit_bone_weights
+from ...status.bake_changes import baked_number
+from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .form import ExportResult
 
-# Number of bones that engines read for each vertex.
-_MAX_BONES = 4
 # Largest cosine of the angle between axes that count as perpendicular.
 _SHEAR_TOLERANCE = 1e-3
 
 
 def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
     """Return the warning for an object whose error after an export is large, with its probable causes."""
-    causes = list(_causes(obj, result.format)) or ["Compare the file with the scene in the program that reads it."]
+    causes = list(lost_parts(obj, result.format)) or ["Compare the file with the scene in the program that reads it."]
     return f"{obj.name}: {result.format} is off by {format_percent(result.part)} of its size. {' '.join(causes)}"
 
 
-def _causes(obj: bpy.types.Object, form: str) -> Iterator[str]:
-    """Yield a sentence with a fix for each part of an object that a format cannot hold."""
-    for key in _muted_animated_keys(obj) if form == "FBX" else ():
-        yield f"The shape key '{key}' is muted but animated, and FBX plays it; delete its animation or the key."
-    heavy = _vertices_with_many_bones(obj) if form == "GLTF" else 0
+def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
+    """Yield a sentence with a fix for each part of an object that a format cannot hold. Evaluates nothing."""
+    parts = known_parts(obj)
+    heavy = int(parts.overweighted.sum()) if parts is not None and form == "GLTF" else 0
     if heavy:
         have = "has" if heavy == 1 else "have"
         yield (
-            f"{format_count(heavy, 'vertex')} {have} more than {_MAX_BONES} bone weights; "
-            f"use Weights › Limit Total with {_MAX_BONES} in Weight Paint mode."
+            f"{format_count(heavy, 'vertex')} {have} more than {MAX_EXPORTED_BONES} bone weights; press Limit to "
+            f"{MAX_EXPORTED_BONES} Bones and bake again."
         )
-    loose = _loose_vertices(obj.data)
-    if loose:
+    loose = 0 if parts is None or is_accepted(obj, "faceless", parts.faceless) else int(parts.faceless.sum())
+    if loose and form == "GLTF":
         belong = "belongs" if loose == 1 else "belong"
         yield f"{format_count(loose, 'vertex')} {belong} to no face; delete them with Mesh › Clean Up › Delete Loose."
     for modifier in obj.modifiers:
@@ -53,24 +54,35 @@ def _causes(obj: bpy.types.Object, form: str) -> Iterator[str]:
         yield "It has constraints, which files hold only as sampled motion; use Object › Animation › Bake Action."
 
 
-def _muted_animated_keys(obj: bpy.types.Object) -> list[str]:
-    """Return the names of the user's shape keys that are muted but have keyframes or a driver."""
-    keys = obj.data.shape_keys
-    if keys is None:
-        return []
-    paths = set(animated_paths(keys))
-    return [key.name for key in keys.key_blocks if key.mute and key.path_from_id("value") in paths]
+def export_notes(obj: bpy.types.Object, frames: tuple[int, int]) -> list[str]:
+    """Return remarks on an export that do not depend on its format: unpinned pieces, and frames outside the bake.
+
+    frames: first and last exported frame.
+    """
+    first, last = (round(baked_number(obj, label)) for label in ("Frame Start", "End"))
+    notes = known_piece_messages(obj)
+    last += obj.dampsim.loop
+    if last > first and (frames[0] < first or frames[1] > last):
+        notes.append(f"the bake covers frames {first} to {last}, but the export frames {frames[0]} to {frames[1]}")
+    return notes
 
 
-def _vertices_with_many_bones(obj: bpy.types.Object) -> int:
-    """Return the number of vertices with weights of more bones than engines read."""
-    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
-    bones = {bone.name for rig in rigs for bone in rig.data.bones if bone.use_deform}
-    groups = {group.index for group in obj.vertex_groups if group.name in bones}
-    return sum(
-        sum(one.weight > 0.0 and one.group in groups for one in vertex.groups) > _MAX_BONES
-        for vertex in obj.data.vertices
-    )
+def omitted_vertices(obj: bpy.types.Object, form: str) -> Mask:
+    """Return the vertices (v,) that a format leaves out with the user's consent: in glTF, those without faces."""
+    parts = known_parts(obj)
+    if form != "GLTF" or parts is None or not is_accepted(obj, "faceless", parts.faceless):
+        return np.zeros(len(obj.data.vertices), dtype=bool)
+    return parts.faceless
+
+
+def apply_bone_limit(obj: bpy.types.Object) -> None:
+    """Keep the largest bone weights of each vertex, as many as files hold. Raises SceneError."""
+    if obj.mode != "OBJECT":
+        raise SceneError(f"{obj.name}: leave {obj.mode.title()} Mode before changing bone weights.")
+    if not obj.data.is_editable:
+        raise SceneError(f"{obj.name}: its mesh is linked from another file; change the bone weights there.")
+    limit_bone_weights(obj)
+    refresh_parts(obj, is_forced=True)
 
 
 def _is_sheared(matrix: Matrix) -> bool:
@@ -78,10 +90,3 @@ def _is_sheared(matrix: Matrix) -> bool:
     axes = np.array(matrix.to_3x3(), dtype=float)
     axes /= np.maximum(np.linalg.norm(axes, axis=0), 1e-30)
     return bool(np.abs(axes.T @ axes - np.eye(3)).max() > _SHEAR_TOLERANCE)
-
-
-def _loose_vertices(mesh: bpy.types.Mesh) -> int:
-    """Return the number of vertices without faces."""
-    used = np.empty(len(mesh.loops), dtype=np.int32)
-    mesh.loops.foreach_get("vertex_index", used)
-    return len(mesh.vertices) - len(np.unique(used))

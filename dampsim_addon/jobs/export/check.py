@@ -13,7 +13,7 @@ from ....core import Array
 from ....core.frames.matching import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step
-from .causes import export_warning
+from .causes import export_notes, export_warning, omitted_vertices
 from .form import ExportResult, Format
 from .staging import scratch_scene, show_in_window
 
@@ -44,10 +44,12 @@ def compare_export(
     results = []
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
-        plain = ExportResult(obj.name, form.name, str(path))
+        notes = tuple(export_notes(obj, (numbers[0], numbers[-1])))
+        plain = ExportResult(obj.name, form.name, str(path), notes=notes)
+        compared = source[:, ~omitted_vertices(obj, form.name)]
         # Formats may change names, so the copy with the most similar motion is taken.
         best: VertexMatch | None = min(
-            (match_vertices(source, copy) for copy in copies), key=lambda m: m.error, default=None
+            (match_vertices(compared, copy) for copy in copies), key=lambda m: m.error, default=None
         )
         if best is None:
             results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no morph targets for it."))

@@ -8,6 +8,7 @@ from pathlib import Path
 import bpy
 
 from ....core import SceneError
+from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
 from ...work.steps import Step
@@ -15,7 +16,14 @@ from .check import compare_export, object_motions
 from .fbx import FBX
 from .form import ExportResult, Format
 from .gltf import GLTF
-from .staging import disable_topology_modifiers, select_only, show_in_window, with_rig_and_parents
+from .staging import (
+    disable_topology_modifiers,
+    frame_range,
+    select_only,
+    show_in_window,
+    with_rig_and_parents,
+    zero_muted_keys,
+)
 
 FORMATS = (GLTF, FBX)
 
@@ -38,39 +46,44 @@ def export_objects(
     objects: Sequence[bpy.types.Object],
     base: Path,
     formats: Sequence[Format] = FORMATS,
+    frames: tuple[int, int] | None = None,
 ) -> Generator[Step, None, list[ExportResult]]:
     """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
 
-    base: path of the files without their suffix. The scene is restored afterwards. Raises SceneError.
+    base: path of the files without their suffix.  frames: first and last frame; None for those of the scene.
+    The scene is restored afterwards. Raises SceneError.
     """
     if not objects:
         raise SceneError("No object to export; choose baked objects.")
+    if not formats:
+        raise SceneError(f"{objects[0].name}: no format is chosen; choose glTF, FBX or both.")
+    first, last = frames or (scene.frame_start, scene.frame_end)
+    if not 0 <= first <= last:
+        raise SceneError(
+            f"{objects[0].name}: frames {first} to {last} are no range; choose a last frame after the first."
+        )
     for obj in objects:
         check_exportable(obj)
+        refresh_parts(obj, is_forced=True)
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SceneError(
             f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
-    frame_before, end_before = (scene.frame_current, scene.frame_subframe), scene.frame_end
-    if any(cycle_end(obj.data.shape_keys) == end_before + 1 for obj in objects):
+    if any(cycle_end(obj.data.shape_keys) == last + 1 for obj in objects):
         # The clip of a loop ends with its first shape.
-        scene.frame_end += 1
-    numbers = list(range(scene.frame_start, scene.frame_end + 1))
+        last += 1
+    numbers = list(range(first, last + 1))
     results: list[ExportResult] = []
-    try:
-        with disable_topology_modifiers(objects):
-            sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
-            for form in formats:
-                path = base.with_name(base.name + form.suffix)
-                yield Step(0, 1, f"Writing {form.label}")
-                parts = [part for obj in objects for part in with_rig_and_parents(obj)]
-                with select_only(view_layer, parts), show_in_window(scene):
-                    form.write(path)
-                yield Step(0, 1, f"Reading {form.label}")
-                results += yield from compare_export(scene, form, path, objects, sources, numbers)
-    finally:
-        scene.frame_end = end_before
-        scene.frame_set(frame_before[0], subframe=frame_before[1])
+    with frame_range(scene, (first, last)), disable_topology_modifiers(objects), zero_muted_keys(objects):
+        sources = yield from object_motions(scene, view_layer, objects, numbers, "Reading")
+        for form in formats:
+            path = base.with_name(base.name + form.suffix)
+            yield Step(0, 1, f"Writing {form.label}")
+            parts = [part for obj in objects for part in with_rig_and_parents(obj)]
+            with select_only(view_layer, parts), show_in_window(scene):
+                form.write(path)
+            yield Step(0, 1, f"Reading {form.label}")
+            results += yield from compare_export(scene, form, path, objects, sources, numbers)
     return results

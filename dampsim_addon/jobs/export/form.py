@@ -32,6 +32,7 @@ class ExportResult:
     error: largest distance of a vertex after export and import, at any frame, m.  part: the same as a fraction of the
     object's size.  problem: sentence that says why there is no result; error is meaningless then.
     warning: probable causes of a large error, with their fixes; '' for a good export.
+    notes: remarks on unpinned pieces and on frames outside the bake.
     """
 
     name: str
@@ -41,6 +42,7 @@ class ExportResult:
     part: float = 0.0
     problem: str = ""
     warning: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:

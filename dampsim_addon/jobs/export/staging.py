@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import bpy
 
 from ....core import SceneError
+from ...blender.animation import channelbags
 from ...blender.modifiers import DEFORMING
 
 
@@ -32,6 +33,45 @@ def disable_topology_modifiers(objects: Sequence[bpy.types.Object]) -> Iterator[
     finally:
         for modifier in modifiers:
             modifier.show_viewport = True
+
+
+@contextlib.contextmanager
+def zero_muted_keys(objects: Sequence[bpy.types.Object]) -> Iterator[None]:
+    """Set muted shape keys to zero and disable their animation, because files cannot mute keys."""
+    blocks = [obj.data.shape_keys for obj in objects if obj.data.shape_keys is not None]
+    muted = {key: key.value for keys in blocks for key in keys.key_blocks if key.mute}
+    curves = [curve for keys in blocks for curve in _value_curves(keys) if not curve.mute]
+    for curve in curves:
+        curve.mute = True
+    for key in muted:
+        key.value = 0.0
+    try:
+        yield
+    finally:
+        for key, value in muted.items():
+            key.value = value
+        for curve in curves:
+            curve.mute = False
+
+
+def _value_curves(keys: bpy.types.Key) -> list[bpy.types.FCurve]:
+    """Return the F-curves and drivers of the values of muted keys, each once."""
+    paths = {key.path_from_id("value") for key in keys.key_blocks if key.mute}
+    drivers = keys.animation_data.drivers if keys.animation_data is not None else ()
+    curves = [*(curve for bag in channelbags(keys) for curve in bag.fcurves), *drivers]
+    return [curve for curve in dict.fromkeys(curves) if curve.data_path in paths]
+
+
+@contextlib.contextmanager
+def frame_range(scene: bpy.types.Scene, frames: tuple[int, int]) -> Iterator[None]:
+    """Set the frame range of the scene, which Blender's exporters read. frames: first and last frame."""
+    before = scene.frame_start, scene.frame_end, scene.frame_current, scene.frame_subframe
+    scene.frame_start, scene.frame_end = frames
+    try:
+        yield
+    finally:
+        scene.frame_start, scene.frame_end = before[:2]
+        scene.frame_set(before[2], subframe=before[3])
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import bpy
 import numpy as np
@@ -223,7 +224,9 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def find_issues(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, Issue]:
+def find_issues(
+    obj: bpy.types.Object, scene: bpy.types.Scene, checks: Mapping[str, Check] = CHECKS
+) -> dict[str, Issue]:
     """Return the issues of an object by the name of their check. Cheap enough to run at every redraw."""
-    found = {name: check(obj, scene) for name, check in CHECKS.items()}
+    found = {name: check(obj, scene) for name, check in checks.items()}
     return {name: finding for name, finding in found.items() if finding is not None}

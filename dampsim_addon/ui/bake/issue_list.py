@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import bmesh
@@ -12,22 +13,31 @@ from bpy.types import Context, Operator, UILayout
 from ...model.groups import format_names
 from ...model.objects import active_simulated, chosen_simulated
 from ..common.chosen_objects import ChosenObjectsOperator, count_label
-from ..common.issue import Issue
+from ..common.issue import Check, Issue
 from ..common.layout import BOX_MARGIN, draw_wrapped
+from ..export.checks import EXPORT_CHECKS
 from .checks import CHECKS, find_issues
 
+# Checks by name: operators know only the name.
+_ALL_CHECKS = {**CHECKS, **EXPORT_CHECKS}
 
-def chosen_issues(context: Context) -> dict[str, dict[bpy.types.Object, Issue]]:
+
+def chosen_issues(context: Context, checks: Mapping[str, Check]) -> dict[str, dict[bpy.types.Object, Issue]]:
     """Return the issues of the active and all other selected simulated objects, by check and object."""
-    found = {obj: find_issues(obj, context.scene) for obj in chosen_simulated(context)}
-    by_check = {name: {obj: issues[name] for obj, issues in found.items() if name in issues} for name in CHECKS}
+    found = {obj: find_issues(obj, context.scene, checks) for obj in chosen_simulated(context)}
+    by_check = {name: {obj: issues[name] for obj, issues in found.items() if name in issues} for name in checks}
     return {name: issues for name, issues in by_check.items() if issues}
 
 
-def draw_issues(layout: UILayout, context: Context) -> None:
+def _issues_of_check(context: Context, name: str) -> dict[bpy.types.Object, Issue]:
+    checks = {name: _ALL_CHECKS[name]} if name in _ALL_CHECKS else {}
+    return chosen_issues(context, checks).get(name, {})
+
+
+def draw_issues(layout: UILayout, context: Context, checks: Mapping[str, Check]) -> None:
     """Draw each issue once, with the names of its objects if it concerns others than the active one."""
     active = active_simulated(context)
-    for name, issues in chosen_issues(context).items():
+    for name, issues in chosen_issues(context, checks).items():
         box = layout.box().column(align=True)
         obj, issue = next(iter(issues.items()))
         prefix = "" if list(issues) == [active] else f"{format_names(issues)}: "
@@ -57,13 +67,13 @@ class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
-        issues = chosen_issues(context).get(properties.check, {})
+        issues = _issues_of_check(context, properties.check)
         fixes = next((issue.fixes for issue in issues.values()), [])
         tooltip = fixes[properties.way].tooltip if properties.way < len(fixes) else ""
         return tooltip or str(cls.__doc__)
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
-        issues = chosen_issues(context).get(self.check, {})
+        issues = _issues_of_check(context, self.check)
         fixes = next((issue.fixes for issue in issues.values()), [])
         if not 0 <= self.way < len(fixes):
             self.report({"INFO"}, f"{format_names(chosen_simulated(context))}: there is nothing to fix")
@@ -72,7 +82,7 @@ class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         # A fix of another object may have fixed this one as well.
-        issue = find_issues(obj, context.scene).get(self.check)
+        issue = find_issues(obj, context.scene, _ALL_CHECKS).get(self.check)
         if issue is not None and self.way < len(issue.fixes):
             issue.fixes[self.way].fix(obj, context.scene)
         return ""
@@ -94,7 +104,7 @@ class DAMPSIM_OT_select_vertices(Operator):
 
     def execute(self, context: Context) -> set[str]:
         obj = active_simulated(context)
-        issue = find_issues(obj, context.scene).get(self.check)
+        issue = find_issues(obj, context.scene, _ALL_CHECKS).get(self.check)
         if issue is None or issue.vertices is None or len(issue.vertices) != len(obj.data.vertices):
             self.report({"INFO"}, f"{obj.name}: there is nothing to select")
             return {"CANCELLED"}

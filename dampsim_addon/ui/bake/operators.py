@@ -1,19 +1,16 @@
-"""Operators that bake, and export baked objects."""
+"""Operators that bake."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from pathlib import Path
+from collections.abc import Generator
 from typing import Any
 
 import bpy
-from bpy.props import BoolProperty, EnumProperty, IntProperty, StringProperty
-from bpy.types import Context, Event, Menu, Operator
+from bpy.props import BoolProperty, EnumProperty, IntProperty
+from bpy.types import Context, Menu, Operator
 
 from ....core import SceneError
-from ....core.base.wording import format_percent
 from ...jobs import bake as job
-from ...jobs import export
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of
 from ...model.objects import (
@@ -134,86 +131,26 @@ class DAMPSIM_MT_bake(Menu):
             layout.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(objects)} objects)").which = "ALL"
 
 
-class DAMPSIM_OT_export(ModalJob, Operator):
-    """Export the selected baked objects to glTF and FBX with their shape keys, then check the written files"""
+class DAMPSIM_OT_use_preview_range(Operator):
+    """Set Start and End of the scene to the preview range, so that the bake and the export cover it. The simulation
+    then starts at its first frame"""
 
-    bl_idname = "dampsim.export"
-    bl_label = "Export and Check"
-    bl_options = {"UNDO"}
-    ended_by_esc = "stops"
-
-    filepath: StringProperty(
-        name="Files",
-        description="Choose the file path, without extension. If empty, write the files next to the .blend file",
-        subtype="FILE_PATH",
-        options={"SKIP_SAVE", "PATH_SUPPORTS_BLEND_RELATIVE"},
-    )
-    format: EnumProperty(
-        name="Formats",
-        items=[(form.name, form.label, f"Write a {form.label} file") for form in export.FORMATS],
-        options={"ENUM_FLAG"},
-        default={form.name for form in export.FORMATS},
-    )
-
-    _exported: Sequence[export.ExportResult] = ()
+    bl_idname = "dampsim.use_preview_range"
+    bl_label = "Use Preview Range"
+    bl_options = {"REGISTER", "UNDO"}
 
     @classmethod
     def poll(cls, context: Context) -> bool:
-        with reuse_last_scan():
-            baked = any(obj.dampsim.baked for obj in selected_simulated(context))
-        if not baked:
-            cls.poll_message_set("Select a baked object")
-            return False
-        return can_start_job(cls, context)
+        return bool(context.scene.use_preview_range) and can_start_job(cls, context)
 
-    def subject(self, context: Context) -> str:
-        return ", ".join(obj.name for obj in self._baked_objects(context))
-
-    def _baked_objects(self, context: Context) -> list[bpy.types.Object]:
-        return [obj for obj in selected_simulated(context) if obj.dampsim.baked]
-
-    def _base_path(self, context: Context) -> Path:
-        user_path = Path(bpy.path.abspath(self.filepath)) if self.filepath else None
-        if user_path is not None:
-            return (
-                user_path.with_suffix("") if user_path.suffix in {form.suffix for form in export.FORMATS} else user_path
-            )
-        if not bpy.data.filepath:
-            raise SceneError(
-                "The scene is not saved yet. Save it first: the export is written next to the .blend file."
-            )
-        # A suffix keeps the user's own exports, which may have the scene's name, from being overwritten.
-        return Path(bpy.data.filepath).with_name(f"{Path(bpy.data.filepath).stem}_morphs")
-
-    def invoke(self, context: Context, event: Event) -> set[str]:
-        if self.filepath or bpy.data.filepath:
-            return set(super().invoke(context, event))
-        # Without a .blend file there is no default folder.
-        context.window_manager.fileselect_add(self)
-        return {"RUNNING_MODAL"}
-
-    def work(self, context: Context) -> Generator[Step]:
-        objects = self._baked_objects(context)
-        formats = [form for form in export.FORMATS if form.name in self.format]
-        scene, layer = context.scene, context.view_layer
-        self._exported = yield from export.export_objects(scene, layer, objects, self._base_path(context), formats)
-        for one in self._exported:
-            if one.problem:
-                self.report({"ERROR"}, one.problem)
-            elif one.warning:
-                self.report({"WARNING"}, one.warning)
-        for obj in objects:
-            obj.dampsim.exported = "; ".join(
-                one.warning or f"{one.format} {format_percent(one.part)}"
-                for one in self._exported
-                if one.name == obj.name
-            )
-
-    def completion_messages(self, context: Context) -> tuple[str, str]:
-        errors = ", ".join(f"{Path(one.path).name} {format_percent(one.part)}" for one in self._exported)
-        return f"largest error, relative to the object's size: {errors}", "export stopped"
+    def execute(self, context: Context) -> set[str]:
+        scene = context.scene
+        # Either assignment moves the other end if needed.
+        scene.frame_start, scene.frame_end = scene.frame_preview_start, scene.frame_preview_end
+        scene.use_preview_range = False
+        return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_bake, DAMPSIM_MT_bake, DAMPSIM_OT_export)
+CLASSES = (DAMPSIM_OT_bake, DAMPSIM_MT_bake, DAMPSIM_OT_use_preview_range)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -17,10 +17,13 @@ from ...targets import TARGETS, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.influence import has_influence
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
+from ..export.checks import EXPORT_CHECKS
+from ..export.operators import DAMPSIM_OT_export
 from ..objects.operators import DAMPSIM_OT_clear
+from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, DAMPSIM_OT_rest_by_frame, draw_blends
 from .issue_list import draw_issues
-from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_export, baked_objects
+from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_use_preview_range, baked_objects
 
 
 class DAMPSIM_PT_bake(ChildPanel, Panel):
@@ -43,12 +46,13 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
+        _draw_preview_range(column, context)
         total = scene.frame_end - scene.frame_start + 1
         count, is_exact = baked_vertex_count(obj, context.view_layer)
         cost = target.cost(count, max(total, 0))
         qualifier = "" if target.exact and is_exact else "At most "
         draw_wrapped(column, f"{qualifier}{bake_size_text(cost.keys, cost.size / 1e6)}", "NONE", context)
-        draw_issues(layout, context)
+        draw_issues(layout, context, CHECKS)
         if is_job_running(context):
             progress = context.window_manager.dampsim_progress
             layout.progress(factor=progress.factor, text=progress.text)
@@ -74,8 +78,20 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             frame = scene.frame_current
             rest = layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
             rest.frame = frame
-            layout.operator(DAMPSIM_OT_export.bl_idname, icon="EXPORT")
+            if baked_target is not None and baked_target.exports_morphs:
+                draw_issues(layout, context, EXPORT_CHECKS)
+            layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
+
+
+def _draw_preview_range(layout: UILayout, context: Context) -> None:
+    scene = context.scene
+    preview = scene.frame_preview_start, scene.frame_preview_end
+    if not scene.use_preview_range or preview == (scene.frame_start, scene.frame_end):
+        return
+    text = f"Bakes frames {scene.frame_start} to {scene.frame_end}, not the preview range {preview[0]} to {preview[1]}"
+    draw_wrapped(layout, text, "INFO", context)
+    layout.operator(DAMPSIM_OT_use_preview_range.bl_idname, icon="PREVIEW_RANGE")
 
 
 def _draw_influence(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
