@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -24,6 +24,10 @@ _TURNED_FORCE_FRACTION = 0.01
 _MAX_DETECTIONS = 3
 # Largest number of penalty increases for contacts that penetrate too far.
 _MAX_PENALTY_INCREASES = 3
+# Number of bisections to find the intersection-free fraction of a motion.
+_TRUNCATION_BISECTIONS = 8
+# The same where a step is only brought to an end.
+_ROUGH_BISECTIONS = 3
 # A minimisation with more iterations has moved far, so its result is tested exactly for intersections.
 _EXACT_CHECK_ITERATIONS = 60
 
@@ -135,10 +139,13 @@ class RemainingIntersections(Guard):
     """Truncate the motion of bodies that still end in each other in the shortest parts of a step (decision 0017).
 
     A penalty does not bound the depth. Bodies that wait for a part of a frame are not visible; one inside another is.
+
+    max_bisections: number of bisections in the search for the fraction of the motion that is free.
     """
 
     name: ClassVar[str] = "REMAINING_INTERSECTIONS"
     verdict: ClassVar[Verdict] = Verdict.TRUNCATE
+    max_bisections: int = _TRUNCATION_BISECTIONS
 
     @staticmethod
     def find(state: CollisionState, x: Array) -> list[SurfacePair]:
@@ -155,6 +162,17 @@ class ContactGuards:
     tunnelled_contacts: TunnelledContacts = TunnelledContacts()
     new_intersections: NewIntersections = NewIntersections()
     remaining_intersections: RemainingIntersections = RemainingIntersections()
+
+    def rough(self) -> ContactGuards:
+        """Return guards that refine contacts once at most, and truncate roughly, without any further bisection."""
+        return replace(
+            self,
+            changed_contacts=replace(self.changed_contacts, max_detections=1),
+            deep_contacts=replace(self.deep_contacts, max_increases=1),
+            tunnelled_contacts=replace(self.tunnelled_contacts, is_enabled=False),
+            new_intersections=replace(self.new_intersections, is_enabled=False),
+            remaining_intersections=replace(self.remaining_intersections, max_bisections=_ROUGH_BISECTIONS),
+        )
 
 
 def penetration_increase(contacts: ContactSet, x: Array, history: ContactHistory) -> Array:

@@ -30,6 +30,7 @@ from ..settle.support_modes import (
     law_overshoot,
     modal_damping,
 )
+from ..settle.work_meter import WorkMeter
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.history import SystemContacts
 from ..system.inputs import Inputs
@@ -79,6 +80,7 @@ class ContactSolve:
     impacts: impacts in progress, by pair of region indices.
     support_modes: damped rigid modes of each region; None where it has no support.
     guards: judge the contacts and the motion.  counts: how often each fired, increased by this solve.
+    meter: counts the work of detections and exact tests.
     """
 
     system: System
@@ -92,6 +94,7 @@ class ContactSolve:
     support_modes: tuple[SupportModes | None, ...]
     guards: ContactGuards
     counts: GuardCounts
+    meter: WorkMeter
 
     @staticmethod
     def create(
@@ -104,6 +107,7 @@ class ContactSolve:
         is_thorough: bool = False,
         guards: ContactGuards | None = None,
         counts: GuardCounts | None = None,
+        meter: WorkMeter | None = None,
     ) -> ContactSolve:
         """Create the contact solve of a step. is_thorough: see CollisionDetection."""
         assert system.contact is not None
@@ -128,6 +132,7 @@ class ContactSolve:
             support_modes,
             ContactGuards() if guards is None else guards,
             Counter() if counts is None else counts,
+            WorkMeter() if meter is None else meter,
         )
 
     @property
@@ -181,6 +186,7 @@ class ContactSolve:
         # forces, could tunnel through a support.
         x, history = self._predicted_positions, self.contact_history or ContactHistory()
         contacts = self.detection(x)
+        self.meter.charge_detection()
         normal_force = history.forces_of(contacts.key)
         initially_touched = self._touched_regions(
             contacts, (ContactPotential(contacts, normal_force).forces_at(x).force > 0.0) | (normal_force > 0.0)
@@ -301,7 +307,10 @@ class ContactSolve:
             guard = self.guards.remaining_intersections
             intersecting_pairs = guard.find(collision_state, state.positions)
             if guard.fires(bool(intersecting_pairs), self.counts):
-                v, blocks = truncate_to_intersection_free(self.system, collision_state, problem, v, intersecting_pairs)
+                v, blocks = truncate_to_intersection_free(
+                    self.system, collision_state, problem, v, intersecting_pairs, guard.max_bisections
+                )
+                self.meter.charge_exact_tests(guard.max_bisections * len(intersecting_pairs))
                 state = problem.state_after(v, {k for block in blocks for k in self.system.regions_of(block)})
         return self.state_with_contact_history(problem, state)
 
@@ -445,6 +454,7 @@ class _Refinement:
         surface_points = detection.model.operator @ x
         if not float(np.abs(surface_points - self.detected_at).max()) > self.solve.redetection_tolerance:
             return False
+        self.solve.meter.charge_detection()
         contacts = keep_corner_contacts(self.detected, detection(x), x, history)
         self.detected = keep_thread_contacts(self.detected, contacts, x, detection.model.threads)
         self.detected_at = surface_points

@@ -25,8 +25,6 @@ from ..contact.intersections import (
 from ..objective.contact_problem import ContactProblem
 from ..system.system import System
 
-# Bisection steps to find the intersection-free fraction of the motion.
-_BISECTIONS = 8
 # The depth left after truncation, as a fraction of the depth that becomes visible.
 _DEPTH_FRACTION = 0.5
 
@@ -37,6 +35,7 @@ def truncate_to_intersection_free(
     problem: ContactProblem,
     v: Array,
     intersecting_pairs: Sequence[SurfacePair],
+    max_bisections: int,
 ) -> tuple[Array, frozenset[int]]:
     """Truncate the motion of blocks that end in an intersection.
 
@@ -48,6 +47,7 @@ def truncate_to_intersection_free(
     a block's own animation remains.
 
     intersecting_pairs: pairs of surfaces that intersect at the end, see new_intersections().
+    max_bisections: number of bisections to find the intersection-free fraction of the motion.
     """
     surfaces, pairs = collision_state.model.surfaces, list(intersecting_pairs)
     while True:
@@ -55,7 +55,9 @@ def truncate_to_intersection_free(
         for group in connected_surfaces([(a, a if surfaces[b].is_collider else b) for a, b in pairs]):
             group_pairs = [(a, b) for a, b in pairs if a in group]
             group_blocks = frozenset(surfaces[k].block for k in group)
-            truncated = _truncate_blocks(system, collision_state, problem, velocities, group_blocks, group_pairs)
+            truncated = _truncate_blocks(
+                system, collision_state, problem, velocities, group_blocks, group_pairs, max_bisections=max_bisections
+            )
             if truncated is not None:
                 velocities, blocks = truncated, blocks | group_blocks
         # Truncated blocks may block the way of other ones.
@@ -74,6 +76,8 @@ def _truncate_blocks(
     v: Array,
     blocks: frozenset[int],
     intersecting_pairs: Sequence[SurfacePair],
+    *,
+    max_bisections: int,
 ) -> Array | None:
     """Return velocities (f, 3) m/s with some blocks truncated to the last intersection-free motion.
 
@@ -122,7 +126,7 @@ def _truncate_blocks(
         else zero_velocity
     )
     low, high = (1.0, 1.0) if intersection_free(checked_pairs, v) == checked_pairs else (0.0, 1.0)
-    for _ in range(_BISECTIONS if low < high else 0):
+    for _ in range(max_bisections if low < high else 0):
         middle = 0.5 * (low + high)
         low, high = (
             (middle, high)

@@ -25,6 +25,7 @@ from ..settle.controls import Controls
 from ..settle.law import Coefficients
 from ..settle.substeps import Substeps
 from ..settle.waveform import WaveformLaw
+from ..settle.work_meter import WorkMeter
 from ..solvers.objective import Outcome
 from ..steppers.implicit import Stepper
 from ..system.fibres import FibreTerm
@@ -239,6 +240,7 @@ class Simulation:
         substep_count = len(frame_inputs.samples)
         iterations, guards = 0, Counter[str]()
         version = self._plastic_rest_shapes.version_for(state.history)
+        meters: dict[int, WorkMeter] = {}
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
@@ -266,7 +268,12 @@ class Simulation:
                     FieldAccelerations(island, island_state, island_settings, sample.frame, h),
                 )
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
-                island_state, report = self._stepper_for(version, k, settings).step(island_state, inputs, h, controls)
+                stepper = self._stepper_for(version, k, settings)
+                if isinstance(stepper, Stepper):
+                    meter = meters.setdefault(k, stepper.frame_meter(substep_count))
+                    island_state, report = stepper.step(island_state, inputs, h, controls, meter=meter)
+                else:
+                    island_state, report = stepper.step(island_state, inputs, h, controls)
                 iterations += report.iterations
                 guards.update(report.hard_guards)
                 if report.outcome is not Outcome.CONVERGED:

@@ -127,7 +127,7 @@ def minimise_inexact_newton(
         if error <= bound * (1.0 if iteration < _PATIENCE else _RELAXED_TOLERANCE):
             outcome = Outcome.CONVERGED
             break
-        if iteration == max_iterations:
+        if iteration == max_iterations or tolerance.is_exhausted(evaluations):
             break
         is_last = error <= _INVISIBLE_ERROR * motion and max_norm(direction) <= invisible_motion
         trial = line_search(objective, v, value, direction, slope, backtrack, 40)

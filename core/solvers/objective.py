@@ -106,11 +106,17 @@ class Tolerance:
     absolute: an error estimate that is negligible, in sqrt(W).
     by_displacement: whether relative refers to the nodes' displacements instead, if the objective knows them, see
         DisplacementCriterion.
+    max_evaluations: evaluations after which the search ends wherever it is; None without such a bound.
     """
 
     relative: float
     absolute: float
     by_displacement: bool = False
+    max_evaluations: int | None = None
+
+    def is_exhausted(self, evaluations: int) -> bool:
+        """Return whether a search has made as many evaluations as it may."""
+        return self.max_evaluations is not None and evaluations >= self.max_evaluations
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
+from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
 from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
@@ -23,6 +24,7 @@ from ..objective.stepper_view import ViscousMatrix
 from ..settle.controls import Controls
 from ..settle.step_report import GuardCounts, StepReport, Verdict
 from ..settle.support_modes import ContactEnvironment
+from ..settle.work_meter import WorkMeter
 from ..solvers.factorisation import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
@@ -32,6 +34,7 @@ from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from .shape_limit import carried_state
 from .step_policy import Minimiser, StepPolicy
 
 # Number of bits of the inertia that identify a factorisation.
@@ -40,6 +43,19 @@ _INERTIA_BITS = 40
 _MAX_CACHED_FACTORISATIONS = 8
 # Relative rounding error of positions: a few units in the last place of the largest coordinate.
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Arguments of a step, see Stepper.step(), with its counts of guards and its meter."""
+
+    inputs: Inputs
+    h: float
+    controls: Controls
+    guess: Array | None
+    damping_positions: Array | None
+    counts: GuardCounts
+    meter: WorkMeter
 
 
 class Stepper:
@@ -54,6 +70,7 @@ class Stepper:
     region_slices: slices of each region, one per block.
     is_pinned_solid: whether the system consists of pinned solids only, so that its stiffness resists every motion.
     stiffness: (3f, 3f) N/m of the free nodes at rest, positive semi-definite, for stiffness factors of 1.
+    size: of the smallest body, m.
     policy: decides about steps whose minimisation fails.
     problem_type: class of the objective that a substep minimises.
     """
@@ -67,6 +84,7 @@ class Stepper:
         self.system = system
         self.viscous = viscous
         self._minimiser = minimiser
+        self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
         self.policy = StepPolicy()
         self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
@@ -122,6 +140,8 @@ class Stepper:
         controls: Controls,
         guess: Array | None = None,
         damping_positions: Array | None = None,
+        *,
+        meter: WorkMeter | None = None,
     ) -> tuple[State, StepReport]:
         """Advance by h seconds while the pins move; return the new state and a report.
 
@@ -130,21 +150,41 @@ class Stepper:
 
         guess: (n, 3) m/s, velocities from which the search starts.
         damping_positions: (n, 3) m, at which C is evaluated; None for those at the start of the step.
+        meter: work of the frame. If it is spent, or if all attempts fail, the step is brought to an end calmly; without
+            a meter, the search is not bounded.
         """
         if is_asleep(self.system, state, inputs, controls):
             return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
         counts: GuardCounts = Counter()
+        work, policy = meter or WorkMeter(), self.policy
+        work.begin_step()
+        step = _Step(inputs, h, controls, guess, damping_positions, counts, work)
         halvings = self.initial_bisections(state, inputs, h, controls, counts)
         while True:
-            after, report = self._step_in_parts(
-                state, inputs, h, 2**halvings, controls, guess, damping_positions, counts
-            )
+            after, report, done = self._step_in_parts(state, step, 2**halvings)
             if report.outcome is Outcome.CONVERGED:
-                is_regular = not report.hard_guards
-                return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
-            if halvings == self.policy.max_bisections or not self.policy.may_bisect(report.outcome, counts):
+                break
+            is_last = halvings == policy.max_bisections or not (
+                work.is_spent or policy.may_bisect(report.outcome, counts)
+            )
+            if policy.spent_work.fires(work.is_limited and (work.is_spent or is_last), counts):
+                after, report = self._finish_roughly(after, step, done, 2**halvings)
+                after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
+                return count_still_step(self.system, state, after, inputs, h, controls, False), report
+            if is_last:
                 return state, report
             halvings += 1
+        guard, is_hard = policy.excessive_motion, bool(report.hard_guards)
+        is_excessive = work.is_limited and guard.applies(
+            self.system, state, after, inputs, h, size=self.size, is_hard=is_hard
+        )
+        if guard.fires(is_excessive, counts):
+            after = guard.limit(self.system, state, after, inputs, h)
+        return count_still_step(self.system, state, after, inputs, h, controls, not is_hard), report
+
+    def frame_meter(self, step_count: int) -> WorkMeter:
+        """Return the meter of the work of a frame of so many steps."""
+        return self.policy.spent_work.meter(len(self.system.rest), step_count)
 
     def has_unknowns(self) -> bool:
         """Return whether a step has anything to solve."""
@@ -175,79 +215,109 @@ class Stepper:
         """Return the attempts at a part of a step, see StepPolicy.attempts()."""
         return self.policy.attempts(self._minimiser, controls)
 
-    def _step_in_parts(
-        self,
-        state: State,
-        inputs: Inputs,
-        h: float,
-        parts: int,
-        controls: Controls,
-        guess: Array | None,
-        damping_positions: Array | None,
-        counts: GuardCounts,
-    ) -> tuple[State, StepReport]:
+    def _step_in_parts(self, state: State, step: _Step, parts: int) -> tuple[State, StepReport, int]:
+        """Make a step in equal parts until one fails; return the last state, a report and the number of parts made."""
         iterations = evaluations = 0
         residual, is_shortest = 0.0, parts == 2**self.policy.max_bisections
-        free_guess = None if guess is None else guess[self.free]
+        h, counts, meter = step.h / parts, step.counts, step.meter
         for part in range(parts):
             if part == 1:
-                controls = controls.with_unchanged_dials()
-            part_inputs = subinterval_inputs(inputs, part, parts)
-            attempts = self.attempts(controls)
-            for attempt, (use_fallback_coefficients, minimiser) in enumerate(attempts, 1):
-                contact: ContactSolve | None = None
-
-                def make_problem(
-                    environment: ContactEnvironment | None,
-                    inputs: Inputs = part_inputs,
-                    controls: Controls = controls,
-                    use_fallback_coefficients: bool = use_fallback_coefficients,
-                    state: State = state,
-                ) -> ContactProblem:
-                    return self.make_problem(
-                        state, inputs, h / parts, controls, use_fallback_coefficients, damping_positions, environment
-                    )
-
-                if not self.has_unknowns():
-                    problem = make_problem(None)
-                    minimum = Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0)
-                elif self.system.contact is None or all(one.contact is None for one in part_inputs):
-                    problem = make_problem(None)
-                    tolerance = Tolerance(controls.tolerance, problem.noise, by_displacement=True)
-                    minimum = minimiser(problem, problem.initial_guess(free_guess), tolerance)
-                else:
-                    # A bisected step searches contacts thoroughly: the whole step may have missed some.
-                    contact = ContactSolve.create(
-                        self.system,
-                        state,
-                        part_inputs,
-                        h / parts,
-                        controls,
-                        is_thorough=parts > 1,
-                        guards=self.policy.contacts,
-                        counts=counts,
-                    )
-                    problem, minimum = contact.solve(make_problem, minimiser, free_guess, controls.tolerance)
+                step = replace(step, controls=step.controls.with_unchanged_dials())
+            inputs = subinterval_inputs(step.inputs, part, parts)
+            attempts = self.attempts(step.controls)
+            for number, attempt in enumerate(attempts, 1):
+                # A bisected step searches contacts thoroughly: the whole step may have missed some.
+                guards = self.policy.contacts
+                problem, minimum, contact = self._solve_part(state, step, inputs, h, attempt, guards, parts > 1)
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
-                if attempt == len(attempts):
+                if number == len(attempts) or meter.is_spent:
                     break
                 is_runaway = contact is not None and self._is_runaway_step(
-                    state, part_inputs, h / parts, controls, minimum.velocities
+                    state, inputs, h, step.controls, minimum.velocities
                 )
                 if self.policy.judge_attempt(minimum, is_runaway, counts) is Verdict.ACCEPT:
                     break
             residual, outcome = max(residual, minimum.residual), minimum.outcome
             if self.policy.judge_part(minimum, is_shortest, counts) is Verdict.ACCEPT:
                 if contact is None:
-                    state = problem.state_after(minimum.velocities)
+                    after = problem.state_after(minimum.velocities)
                 else:
-                    state = contact.finish_step(problem, minimum.velocities, is_shortest)
-                if state.is_finite:
+                    after = contact.finish_step(problem, minimum.velocities, is_shortest)
+                if after.is_finite:
+                    state = after
                     continue
                 outcome = Outcome.NOT_FINITE
-            return state, StepReport(outcome, iterations, evaluations, parts, residual, counts)
-        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, counts)
+            return state, StepReport(outcome, iterations, evaluations, parts, residual, counts), part
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, parts, residual, counts), parts
+
+    def _solve_part(
+        self,
+        state: State,
+        step: _Step,
+        inputs: Inputs,
+        h: float,
+        attempt: tuple[bool, Minimiser],
+        guards: ContactGuards,
+        is_thorough: bool,
+    ) -> tuple[ContactProblem, Minimum, ContactSolve | None]:
+        """Minimise the objective of a part of h s; return it, its minimum, and the contact solve, if there is one.
+
+        attempt: see attempts().  is_thorough: see CollisionDetection.
+        """
+        use_fallback_coefficients, minimiser = attempt
+        free_guess = None if step.guess is None else step.guess[self.free]
+        minimise = step.meter.metered(minimiser, self.policy.evaluation_cost(minimiser))
+
+        def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
+            return self.make_problem(
+                state, inputs, h, step.controls, use_fallback_coefficients, step.damping_positions, environment
+            )
+
+        if not self.has_unknowns():
+            problem = make_problem(None)
+            return problem, Minimum(problem.start, Outcome.CONVERGED, 0, 0, 0.0, 0.0), None
+        if self.system.contact is None or all(one.contact is None for one in inputs):
+            problem = make_problem(None)
+            tolerance = Tolerance(step.controls.tolerance, problem.noise, by_displacement=True)
+            return problem, minimise(problem, problem.initial_guess(free_guess), tolerance), None
+        contact = ContactSolve.create(
+            self.system,
+            state,
+            inputs,
+            h,
+            step.controls,
+            is_thorough=is_thorough,
+            guards=guards,
+            counts=step.counts,
+            meter=step.meter,
+        )
+        problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance)
+        return problem, minimum, contact
+
+    def _finish_roughly(self, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:
+        """Bring a step to an end of which some of its parts are done, see SpentWork."""
+        guard, iterations, evaluations = self.policy.spent_work, 0, 0
+        attempt, guards = self.policy.calm_attempt(self.attempts(step.controls)), self.policy.contacts.rough()
+        controls = replace(step.controls, tolerance=guard.tolerance_factor * step.controls.tolerance)
+        step = replace(step, controls=controls)
+        count = max(parts, guard.part_count(step.inputs, self.size))
+        first = done * count // parts
+        end_of_work = step.meter.spent + guard.reserve * guard.budget / step.meter.steps_per_frame
+        for part in range(first, count):
+            if part == max(first, 1):
+                step = replace(step, controls=step.controls.with_unchanged_dials())
+            inputs, h, meter = subinterval_inputs(step.inputs, part, count), step.h / count, step.meter
+            meter.limit = meter.spent + max((end_of_work - meter.spent) / (count - part), 0.0)
+            problem, minimum, contact = self._solve_part(state, step, inputs, h, attempt, guards, True)
+            iterations += minimum.iterations
+            evaluations += minimum.evaluations
+            if contact is None:
+                after = problem.state_after(minimum.velocities)
+            else:
+                after = contact.finish_step(problem, minimum.velocities, True)
+            state = after if after.is_finite else carried_state(self.system, state, inputs, h)
+        return state, StepReport(Outcome.CONVERGED, iterations, evaluations, count, 1.0, step.counts)
 
     def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
         """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""

@@ -24,12 +24,16 @@ from ..contact_response.contact_guards import (
 )
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
+from ..settle.work_meter import WorkMeter
 from ..solvers.displacement_criterion import max_norm
+from ..solvers.inexact_newton import minimise_inexact_newton
+from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.newton import minimise_newton
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
+from .shape_limit import limit_shape, overstretched_regions
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
 """Function that minimises the objectives of its stepper, which are of the kind that it needs."""
@@ -43,6 +47,18 @@ _MAX_SPEED_RATIO = 1.0
 # Largest predicted penetration of a sheet in a step, as a fraction of the block's size, and largest number of the
 # bisections that keep it below.
 _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
+# Work of a frame, in evaluations of a small body, and work for its end as a fraction of that.
+_WORK_BUDGET, _WORK_RESERVE = 450.0, 0.7
+# Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
+# part of it, in sizes of the system.
+_MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
+# Factor on the tolerance of the solver in these parts: the last digits are not visible there.
+_ROUGH_TOLERANCE_FACTOR = 30.0
+# Work of an evaluation with its share of Newton's method, direct or by conjugate gradients, relative to L-BFGS.
+_NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
+# Largest extent after a violent motion over that at rest, largest speed over that of the surroundings, and the smallest
+# violent motion of colliders and pins, in sizes of the smallest body.
+_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 0.5
 
 
 @dataclass(frozen=True)
@@ -155,6 +171,75 @@ class SlowProgress(Guard):
     max_residual: float = _ACCEPTABLE_RESIDUAL
 
 
+@dataclass(frozen=True)
+class SpentWork(Guard):
+    """Bring a step to an end if its frame has spent its work, or if every other way failed (decision 0051).
+
+    The rest of the step is made in few calm parts. Each takes wherever its search ends: its potential is not above that
+    of its start. Intersections are truncated, and shape and speed are limited.
+
+    budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame, as a fraction of the budget.
+    max_part_motion: motion of animated points in one part, in sizes of the smallest body.
+    tolerance_factor: on the tolerance of the solver in these parts.
+    """
+
+    name: ClassVar[str] = "SPENT_WORK"
+    verdict: ClassVar[Verdict] = Verdict.LIMIT
+    budget: float = _WORK_BUDGET
+    reserve: float = _WORK_RESERVE
+    max_part_motion: float = _MAX_PART_MOTION
+    tolerance_factor: float = _ROUGH_TOLERANCE_FACTOR
+
+    def meter(self, node_count: int, step_count: int) -> WorkMeter:
+        """Return the meter of a frame of so many steps of a system."""
+        return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
+
+    def part_count(self, inputs: Inputs, size: float) -> int:
+        """Return the number of parts in which the rest of a step is made. size: of the system, m."""
+        motion = _max_kinematic_displacement(inputs) / (self.max_part_motion * max(size, 1e-12))
+        return int(2 ** min(max(math.ceil(math.log2(max(motion, 1.0))), _MIN_FINAL_BISECTIONS), _MAX_BISECTIONS))
+
+
+@dataclass(frozen=True)
+class ExcessiveMotion(Guard):
+    """Limit shape and speed after a violent step that left a body too large or too fast (decision 0051).
+
+    Pins that jump by several sizes stretch a body without any failure. Truncated and accepted steps may leave it fast.
+
+    max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over the surrounding one.
+    min_motion: motion of animated points that counts as violent, in sizes of the smallest body.
+    """
+
+    name: ClassVar[str] = "EXCESSIVE_MOTION"
+    verdict: ClassVar[Verdict] = Verdict.LIMIT
+    max_ratio: float = _MAX_EXTENT_RATIO
+    max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
+    min_motion: float = _MIN_VIOLENT_MOTION
+
+    def applies(
+        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float, is_hard: bool
+    ) -> bool:
+        """Return whether a step of h s must be limited.
+
+        size: of the smallest body, m.  is_hard: whether other guards acted.
+        """
+        if not is_hard and _max_kinematic_displacement(inputs) <= self.min_motion * size:
+            return False
+        return max_norm(end.velocities) > self._max_speed(system, start, inputs, h) or bool(
+            overstretched_regions(system, start, end, inputs, self.max_ratio)
+        )
+
+    def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float) -> State:
+        """Return the end of a step of h s with limited shape and speed."""
+        max_speed = self._max_speed(system, start, inputs, h)
+        return limit_shape(system, start, end, inputs, h, max_ratio=self.max_ratio, max_speed=max_speed)
+
+    def _max_speed(self, system: System, start: State, inputs: Inputs, h: float) -> float:
+        """Return the largest allowed speed, m/s."""
+        surrounding_speed = max(max_norm(start.velocities), _max_kinematic_displacement(inputs) / h)
+        return self.max_speed_ratio * surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
+
+
 # All guards, in the order in which they judge a step.
 GUARDS: tuple[type[Guard], ...] = (
     DeepSheetContact,
@@ -168,6 +253,8 @@ GUARDS: tuple[type[Guard], ...] = (
     SlowProgress,
     FailedAttempts,
     RemainingIntersections,
+    SpentWork,
+    ExcessiveMotion,
 )
 
 
@@ -185,6 +272,8 @@ class StepPolicy:
     unresolved_contacts: UnresolvedContacts = UnresolvedContacts()
     slow_progress: SlowProgress = SlowProgress()
     failed_attempts: FailedAttempts = FailedAttempts()
+    spent_work: SpentWork = SpentWork()
+    excessive_motion: ExcessiveMotion = ExcessiveMotion()
     max_bisections: int = _MAX_BISECTIONS
 
     def without(self, guard: type[Guard]) -> StepPolicy:
@@ -201,6 +290,17 @@ class StepPolicy:
         if minimiser is not minimise_newton:
             attempts.append((has_history, minimise_newton))
         return attempts
+
+    @staticmethod
+    def evaluation_cost(minimiser: Minimiser) -> float:
+        """Return the work of an evaluation with its share of a search, relative to L-BFGS."""
+        if minimiser is minimise_lbfgs:
+            return 1.0
+        return _INEXACT_NEWTON_COST if minimiser is minimise_inexact_newton else _NEWTON_COST
+
+    def calm_attempt(self, attempts: list[tuple[bool, Minimiser]]) -> tuple[bool, Minimiser]:
+        """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""
+        return next((one for one in attempts if one[0]), attempts[0])
 
     def judge_attempt(self, minimum: Minimum, is_runaway: bool, counts: GuardCounts) -> Verdict:
         """Return whether to retry an attempt that is not the last one."""

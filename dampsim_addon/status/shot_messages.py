@@ -19,12 +19,15 @@ from ..model.properties import read_settings
 _MAX_LISTED = 3
 # Maximum number of frames, or of ranges of frames, that are listed.
 _MAX_LISTED_FRAMES = 5
+# Effect of guards that bring a step to an end.
+_LIMITED = "shape and speed limited"
 # Effects of guards on the steps of a frame.
 _EFFECTS = {
     Verdict.BISECT: "halved",
     Verdict.RETRY: "retried with calmer motion",
     Verdict.ACCEPT: "accepted before they converged",
     Verdict.TRUNCATE: "cut short to keep surfaces apart",
+    Verdict.LIMIT: _LIMITED,
 }
 # Frames by which rest may be later than Settle without a message.
 _SETTLE_TOLERANCE = 1.0
@@ -58,11 +61,14 @@ def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
     for guard in GUARDS:
         if guard.name in guards and guard.verdict in _EFFECTS:
             frames.setdefault(_EFFECTS[guard.verdict], set()).update(guards[guard.name])
+    limited = sorted(frames.pop(_LIMITED, ()))
     parts = [f"{effect} {_frames_text(sorted(frames[effect]))}" for effect in _EFFECTS.values() if frames.get(effect)]
-    if not parts:
+    if not parts and not limited:
         return ""
+    sentences = [f"Hit too hard {_frames_text(limited)}: {_LIMITED}. "] if limited else []
+    sentences += [f"Steps were {', '.join(parts)}. "] if parts else []
     return (
-        f"Steps were {', '.join(parts)}. If the result looks wrong there, slow down the motion that drives or hits the "
+        f"{''.join(sentences)}If the result looks wrong there, slow down the motion that drives or hits the "
         "object, or raise Substeps"
     )
 

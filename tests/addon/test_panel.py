@@ -164,8 +164,8 @@ def test_bake_reports_retried_steps(load: Load, tmp_path: Path, monkeypatch: pyt
     stepper, policy = load("core.steppers.implicit").Stepper, load("core.steppers.step_policy")
     usual = stepper.step
 
-    def report_guards(one: object, state: object, inputs: object, h: float, controls: object, *given: object) -> object:
-        after, report = usual(one, state, inputs, h, controls, *given)
+    def report_guards(*given: object, **named: object) -> object:
+        after, report = usual(*given, **named)
         fired = {policy.FailedAttempts: 1, policy.ChangedContacts: 2} if after.time > 9.0 / 24.0 else {}
         return after, replace(report, guards=fired)
 

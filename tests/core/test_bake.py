@@ -72,8 +72,8 @@ def test_guards_across_resumed_bake(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         [{ChangedContacts: 2}, {FailedSearch: 3}, {FailedAttempts: 1}, {FailedSearch: 1, FailedAttempts: 2}, {}]
     )
 
-    def report_guards(stepper: Stepper, *given: Any) -> tuple[State, StepReport]:
-        state, report = usual(stepper, *given)
+    def report_guards(*given: Any, **named: Any) -> tuple[State, StepReport]:
+        state, report = usual(*given, **named)
         return state, replace(report, guards=next(fired))
 
     monkeypatch.setattr(Stepper, "step", report_guards)

@@ -20,19 +20,22 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.step_report import Guard, StepReport, Verdict
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
-from dampsim.core.solvers.objective import Minimum, Outcome
+from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
 from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.shape_limit import extent
 from dampsim.core.steppers.step_policy import (
     GUARDS,
     ChangedContacts,
     DeepContacts,
     DeepSheetContact,
+    ExcessiveMotion,
     FailedAttempts,
     FailedSearch,
     NewIntersections,
     RemainingIntersections,
     RunawayStep,
     SlowProgress,
+    SpentWork,
     StepPolicy,
     TunnelledContacts,
     UnresolvedContacts,
@@ -57,8 +60,8 @@ class HardStep:
         self.stepper = self.simulation.statics.steppers[0]
         usual = self.stepper.step
 
-        def record(*given: Any) -> tuple[State, StepReport]:
-            found = usual(*given)
+        def record(*given: Any, **named: Any) -> tuple[State, StepReport]:
+            found = usual(*given, **named)
             steps.append((given, found[1]))
             return found
 
@@ -184,6 +187,74 @@ def test_slow_progress_is_accepted_last(residual: float, monkeypatch: pytest.Mon
     assert (report.substeps, report.guards.get(SlowProgress, 0)) == (16, 16 * is_accepted)
     _, report = hanging_bar_step(creep, SlowProgress)
     assert (report.outcome, report.guards.get(SlowProgress, 0)) == (Outcome.ITERATIONS, 0)
+
+
+# Bounded frames.
+
+
+def bounded_bar_step(
+    minimiser: Any, *guards: type[Guard], jump: float = 0.0, policy: StepPolicy | None = None
+) -> tuple[State, StepReport]:
+    """Make the first step of a hanging bar in a frame with a budget. jump: m, of its pins along y."""
+    system = bar((2, 1, 1), gravity=DOWN)
+    stepper, start = Stepper(system, minimiser), State.at_rest(system.rest)
+    stepper.policy = policy or stepper.policy
+    inputs = tuple(replace(one, end=one.end + np.array([0.0, jump, 0.0])) for one in stationary_pins(system))
+    with switched_off(stepper, *guards):
+        return stepper.step(start, inputs, 1 / 24, controls(system, 0.5, 0.3), meter=stepper.frame_meter(1))
+
+
+def test_failed_step_of_bounded_frame_ends() -> None:
+    def fail(*given: Any) -> Minimum:
+        return replace(minimise_lbfgs(*given), outcome=Outcome.LINE_SEARCH)
+
+    policy = StepPolicy().without(FailedSearch)
+    state, report = bounded_bar_step(fail, policy=policy)
+    assert (report.outcome, report.guards[SpentWork]) == (Outcome.CONVERGED, 1)
+    assert state.time == pytest.approx(1 / 24)
+    _, report = bounded_bar_step(fail, SpentWork, policy=policy)
+    assert report.outcome is Outcome.LINE_SEARCH
+
+
+def test_diverging_step_moves_rigidly() -> None:
+    """If no search gives finite numbers, the body moves with its pins."""
+
+    def diverge(problem: Any, start: np.ndarray, *given: Any) -> Minimum:
+        return Minimum(start * np.nan, Outcome.NOT_FINITE, 1, 1, 1.0, 1.0)
+
+    state, report = bounded_bar_step(diverge, jump=0.1, policy=StepPolicy().without(FailedSearch))
+    assert report.guards[SpentWork] == 1
+    rest = bar((2, 1, 1), gravity=DOWN).rest
+    np.testing.assert_allclose(state.positions, rest + np.array([0.0, 0.1, 0.0]), atol=1e-9)
+
+
+def test_work_of_a_frame_is_bounded() -> None:
+    spent: list[int] = []
+
+    def creep(problem: Any, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+        assert tolerance.max_evaluations is not None
+        found = minimise_lbfgs(problem, start, tolerance)
+        spent.append(tolerance.max_evaluations)
+        return replace(found, outcome=Outcome.ITERATIONS, residual=1.0, evaluations=tolerance.max_evaluations)
+
+    _, report = bounded_bar_step(creep)
+    guard = SpentWork()
+    assert report.guards[SpentWork] == 1
+    # Each search may make a few evaluations more.
+    assert sum(spent) <= guard.budget * (1.0 + guard.reserve) + 10.0 * 2**4
+
+
+def test_excessive_motion_is_limited() -> None:
+    rest = bar((2, 1, 1), gravity=DOWN).rest
+
+    def size(state: State) -> float:
+        return extent(state.positions) / extent(rest)
+
+    state, report = bounded_bar_step(minimise_lbfgs, jump=30.0)
+    assert report.guards[ExcessiveMotion] == 1
+    assert size(state) <= 1.15 + 1e-9
+    state, _ = bounded_bar_step(minimise_lbfgs, ExcessiveMotion, jump=30.0)
+    assert size(state) > 1.5
 
 
 # Guards of contacts.

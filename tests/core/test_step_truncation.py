@@ -108,7 +108,7 @@ def test_truncation_conserves_momentum_in_flight(monkeypatch: pytest.MonkeyPatch
     list(simulation.frames(_first_frame_with_speeds(simulation, **speeds)))
     cut = [one for one in known if one[-1]]
     assert cut
-    for system, moment, problem, wanted, _, found, blocks in cut:
+    for system, moment, problem, wanted, _, _, found, blocks in cut:
         assert blocks == {0, 1}
         assert new_intersections(moment, problem.positions(wanted)) == [(0, 1)]
         assert not new_intersections(moment, problem.positions(found))
@@ -126,7 +126,7 @@ def test_truncated_body_never_creeps_through_floor(
     simulation = Simulation(pair.scene)
     known = _disable_detection(monkeypatch)
     frames = list(simulation.frames(_first_frame_with_speeds(simulation, A=np.array([0.0, 0.0, -20.0]))))
-    _, moment, problem, wanted, _, found, _ = known[0]
+    _, moment, problem, wanted, _, _, found, _ = known[0]
     (floored,) = (
         one for one in exactly_checked_pairs(moment) if new_intersections(moment, problem.positions(wanted)) == [one]
     )

@@ -1,0 +1,124 @@
+"""Limits after a violent step: a shape near a rigid motion, and speeds no higher than those of the surroundings.
+
+Both keep the momenta of unpinned regions, and move the others towards the rigid motion of their pins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.arrays import Array, take_rows
+from ..geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
+from ..solvers.displacement_criterion import max_norm
+from ..system.inputs import Inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.system import System
+
+# Bisections to find the largest fraction of a deformation within the limits.
+_BISECTIONS = 12
+
+
+def extent(points: Array) -> float:
+    """Return the diagonal of the bounding box of points (n, 3), m."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+
+
+def pin_targets(system: System, positions: Array, inputs: Inputs) -> Array:
+    """Return positions (n, 3) m with all pins, hard and soft, at their ends of a step."""
+    moved = positions.copy()
+    for block, part, one in zip(system.blocks, system.slices, inputs, strict=True):
+        moved[part][block.pinned] = one.end
+    return moved
+
+
+def overstretched_regions(system: System, start: State, end: State, inputs: Inputs, max_ratio: float) -> list[int]:
+    """Return the indices of regions that are larger than a ratio over their rest allows, and that have grown."""
+    targets = pin_targets(system, start.positions, inputs)
+    return [
+        place
+        for place, region in enumerate(system.regions)
+        if _extent_with_pins(region, end.positions, targets) > _allowed_extent(system, region, start, max_ratio)
+    ]
+
+
+def limit_shape(
+    system: System, start: State, end: State, inputs: Inputs, h: float, *, max_ratio: float, max_speed: float
+) -> State:
+    """Return the end of a step of h s with limited extents and speeds, and without history of its deformation.
+
+    max_ratio: largest extent over that at rest; a region that began larger may stay so.  max_speed: m/s.
+    """
+    x, v = end.positions.copy(), end.velocities.copy()
+    targets = pin_targets(system, start.positions, inputs)
+    is_cut = False
+    for region in system.regions:
+        allowed = _allowed_extent(system, region, start, max_ratio)
+        free = region.free
+        if _extent_with_pins(region, x, targets) > allowed:
+            is_cut = True
+            base = _carry_rigidly(region, start.positions, targets, x)
+            deformation = take_rows(x, free) - base
+            low, high = 0.0, 1.0
+            for _ in range(_BISECTIONS):
+                middle = 0.5 * (low + high)
+                x[free] = base + middle * deformation
+                low, high = (middle, high) if _extent_with_pins(region, x, targets) <= allowed else (low, middle)
+            x[free] = base + low * deformation
+        held = region.constrained_nodes
+        if len(held):
+            mean = ((take_rows(targets, held) - take_rows(start.positions, held)) / h).mean(axis=0)
+            rigid = np.broadcast_to(mean, (len(free), 3))
+        else:
+            rigid = _rigid_velocity(system, region, x, v)
+        loose = take_rows(v, free) - rigid
+        fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
+        if fastest > room:
+            v[free] = rigid + loose * (room / fastest)
+    history = end.history.without_deformation()
+    if is_cut:
+        # Contacts of nodes that were moved are detected as if for the first time.
+        history = replace(history, contacts={k: one for k, one in history.contacts.items() if k != system.name})
+    return replace(end, positions=x, velocities=v, history=history)
+
+
+def carried_state(system: System, state: State, inputs: Inputs, h: float) -> State:
+    """Return the state after h seconds in which every region moves rigidly: with its pins, or on with its momentum."""
+    ballistic, x = state.positions + h * state.velocities, system.with_pins(state.positions, inputs)
+    targets = pin_targets(system, state.positions, inputs)
+    for region in system.regions:
+        x[region.free] = _carry_rigidly(region, state.positions, targets, ballistic)
+    history = state.history.without_deformation()
+    return replace(state, time=state.time + h, positions=x, velocities=(x - state.positions) / h, history=history)
+
+
+def _carry_rigidly(region: Region, start: Array, targets: Array, end: Array) -> Array:
+    """Return where a rigid motion carries a region's free nodes, (f, 3) m: that of its pins, or of its own end.
+
+    start, targets, end: (n, 3) m, see pin_targets().
+    """
+    held = region.constrained_nodes
+    nodes, goal = (held, targets) if len(held) else (region.free, end)
+    rotation, shift = fit_rigid_motion(take_rows(start, nodes), take_rows(goal, nodes))
+    return np.asarray(take_rows(start, region.free) @ rotation.T + shift)
+
+
+def _extent_with_pins(region: Region, positions: Array, targets: Array) -> float:
+    """Return the extent of a region's free nodes and of its pins' targets, m."""
+    return extent(np.concatenate([take_rows(positions, region.free), take_rows(targets, region.constrained_nodes)]))
+
+
+def _allowed_extent(system: System, region: Region, start: State, max_ratio: float) -> float:
+    """Return the largest extent of a region after a step, m: a ratio over that at rest, or that at the step's start."""
+    at_rest, at_start = (_extent_with_pins(region, x, x) for x in (system.rest, start.positions))
+    return max(max_ratio * at_rest, at_start)
+
+
+def _rigid_velocity(system: System, region: Region, x: Array, v: Array) -> Array:
+    """Return the rigid part (f, 3) m/s of an unpinned region's velocities."""
+    free = region.free
+    mass = take_rows(system.mass, free)
+    basis = rigid_mode_basis(take_rows(x, free), np.zeros((0, 3)), mass)
+    return np.asarray(basis @ np.einsum("fik,fi,f->k", basis, take_rows(v, free), mass))

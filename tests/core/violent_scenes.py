@@ -1,0 +1,213 @@
+"""Scenes in which fast colliders, closing plates and jumping pins hit bodies of all kinds, and their measures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from hanging_bodies import flag, rope
+from scipy.spatial.transform import Rotation
+from woven_scenes import woven_body
+
+from animated import AnimatedBody, AnimatedCollider
+from builders import net, scene, static_body
+from dampsim.core.bodies.cloth import FABRICS
+from dampsim.core.geometry.collision.intersections import depth_inside, penetration_depth
+from dampsim.core.geometry.collision.proximity import Triangles
+from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.scene.scene import Scene
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from random_pairs import icosphere
+from shapes import box
+
+FPS = 24.0
+# Frames with a collider that moves, and frames afterwards.
+HIT_FRAMES, CALM_FRAMES = 9, 8
+KINDS = ("SOLID", "CLOTH", "ROPE", "SPRINGS", "WEAVE")
+
+
+def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> AnimatedBody:
+    """Return a body of about a metre, centred at the origin. size: number of tetrahedra."""
+    if kind == "SOLID":
+        ball = icosphere(2)
+        points = 0.5 * ball.vertices
+        pins = (points[:, 2] > 0.35).astype(float) if pinned else None
+        surface = Surface("Body", points, ball.triangles)
+        return static_body(surface, pins, resolution=size, touch_together=True, **more)
+    if kind == "CLOTH":
+        made = flag(11, **FABRICS["Cotton"])
+    elif kind == "ROPE":
+        made = rope(21)
+    elif kind == "SPRINGS":
+        made = net(9)
+    else:
+        made = woven_body(10, 10, 0.09)
+    points = made.surface.vertices - 0.5 * (made.surface.vertices.max(axis=0) + made.surface.vertices.min(axis=0))
+    axis = 2 if kind in ("CLOTH", "ROPE") else 0
+    pins = (points[:, axis] > points[:, axis].max() - 0.02).astype(float) * pinned
+    return replace(made, surface=replace(made.surface, name="Body", vertices=points), pins=pins)
+
+
+def moving(surface: Surface, path: Callable[[float], np.ndarray], name: str = "Hammer") -> AnimatedCollider:
+    """Return a collider that moves with the points (v, 3) m of a path."""
+    return AnimatedCollider(name, path(1.0), surface.triangles, motion=path)
+
+
+def straight(surface: Surface, start: np.ndarray, step: np.ndarray, name: str = "Hammer") -> AnimatedCollider:
+    """Return a collider that moves by a step (3,) m in each frame, and stops after HIT_FRAMES."""
+    return moving(surface, lambda frame: surface.vertices + start + step * min(frame - 1.0, HIT_FRAMES), name)
+
+
+def turning(surface: Surface, turns_per_second: float) -> AnimatedCollider:
+    """Return a collider that turns about the vertical axis, and stops after HIT_FRAMES."""
+
+    def path(frame: float) -> np.ndarray:
+        angle = 2.0 * np.pi * turns_per_second * min(frame - 1.0, HIT_FRAMES) / FPS
+        return np.asarray(surface.vertices @ Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix().T)
+
+    return moving(surface, path)
+
+
+def plate(size: float = 3.0, thickness: float = 0.2) -> Surface:
+    made = box((size, size, thickness))
+    return replace(made, vertices=made.vertices - 0.5 * (made.vertices.max(axis=0) + made.vertices.min(axis=0)))
+
+
+def ball(radius: float) -> Surface:
+    made = icosphere(1)
+    return replace(made, vertices=radius * made.vertices)
+
+
+def violent_scene(name: str, kind: str = "SOLID", size: int = 200) -> Scene:
+    """Return a scene by the name of its violence: through, plates, bar, teleport, appear, hammer, jump or spin."""
+    last = 1 + HIT_FRAMES + CALM_FRAMES
+    body = violent_body(kind, pinned=name != "hammer", size=size)
+    up, zero = np.array([0.0, 0.0, 1.0]), np.zeros(3)
+    if name == "through":
+        colliders = [straight(ball(0.2), np.array([-20.0, 0.0, 0.0]), np.array([5.0, 0.0, 0.0]))]
+    elif name == "plates":
+        colliders = [
+            straight(plate(), sign * (0.65 + 0.11) * up, -sign * 0.13 * up, f"Plate {sign}") for sign in (1.0, -1.0)
+        ]
+    elif name == "bar":
+        bar = box((2.0, 0.1, 0.1))
+        centred = replace(bar, vertices=bar.vertices - bar.vertices.mean(axis=0) - [0.0, 0.0, 0.2])
+        colliders = [turning(centred, 10.0)]
+    elif name == "teleport":
+        shape = plate()
+        colliders = [moving(shape, lambda frame: shape.vertices + (8.0 if frame < 6 else 0.1) * up)]
+    elif name == "appear":
+        grown = ball(0.25)
+        colliders = [moving(grown, lambda frame: grown.vertices * float(np.clip(frame - 4.0, 1e-3, 1.0)))]
+    elif name == "hammer":
+        colliders = [straight(plate(0.6, 0.6), np.array([-3.0, 0.05, 0.1]), np.array([0.8, 0.0, 0.0]))]
+    else:
+        colliders = []
+        rest = body.surface.vertices
+
+        def jump(frame: float) -> np.ndarray:
+            return rest + (10.0 * (int(frame) % 2) * np.eye(3)[0] if frame < HIT_FRAMES else zero)
+
+        def spin(frame: float) -> np.ndarray:
+            angle = 2.0 * np.pi * 10.0 * min(frame - 1.0, HIT_FRAMES) / FPS
+            return np.asarray(rest @ Rotation.from_rotvec([0.0, 0.0, angle]).as_matrix().T)
+
+        body = replace(body, motion=jump if name == "jump" else spin)
+    return scene(body, fps=FPS, last=last, gravity=zero if name == "hammer" else -9.81 * up, colliders=tuple(colliders))
+
+
+NAMES = ("through", "plates", "bar", "teleport", "appear", "hammer", "jump", "spin")
+
+
+def random_violent_scene(seed: int) -> Scene:
+    """Return a scene with a random body and a random collider that flies through it, turns, or crushes it."""
+    rng = np.random.default_rng(seed)
+    kind = KINDS[seed % len(KINDS)]
+    body = violent_body(kind, pinned=bool(rng.random() < 0.7), size=int(rng.integers(150, 600)))
+    step = rng.normal(size=3)
+    step *= 10.0 ** rng.uniform(-1.0, 0.7) / np.linalg.norm(step)
+    start = -step * rng.integers(2, 6) + 0.2 * rng.normal(size=3)
+    if rng.random() < 0.5:
+        shape = ball(float(rng.uniform(0.1, 0.4)))
+    else:
+        made = box(tuple(rng.uniform(0.1, 1.0, 3)))
+        shape = replace(made, vertices=made.vertices - made.vertices.mean(axis=0))
+    spin = rng.normal(size=3) * (rng.random() < 0.5)
+
+    def path(frame: float) -> np.ndarray:
+        time = min(frame - 1.0, HIT_FRAMES)
+        return np.asarray(shape.vertices @ Rotation.from_rotvec(spin * time).as_matrix().T + start + step * time)
+
+    colliders = [moving(shape, path)]
+    if rng.random() < 0.5:
+        low = body.surface.vertices[:, 2].min() - 0.11 - float(rng.uniform(0.0, 0.2))
+        table = plate()
+        colliders.append(AnimatedCollider("Table", table.vertices + np.array([0.0, 0.0, low - 0.01]), table.triangles))
+    return scene(body, fps=FPS, last=1 + HIT_FRAMES + CALM_FRAMES, colliders=tuple(colliders))
+
+
+@dataclass(frozen=True)
+class ViolentFrame:
+    """Measures of a frame.
+
+    seconds: of processor time.  guards: names.  depth: in colliders, over the smaller size.  size: largest extent over
+    that at rest.  speed: of the fastest node, m/s.
+    """
+
+    number: int
+    seconds: float
+    guards: tuple[str, ...]
+    depth: float
+    size: float
+    speed: float
+
+
+def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) -> float:
+    """Return the largest depth of the only body in a collider, relative to the smaller size of the two."""
+    (body,), deepest = made.bodies, 0.0
+    for collider, one in zip(made.colliders, made.sample(frame).colliders, strict=True):
+        smaller = min(body.surface.size, float(np.linalg.norm(np.ptp(one.vertices, axis=0))))
+        if body.kind == "SOLID":
+            depth = penetration_depth(shape, body.surface.triangles, one.vertices, collider.triangles)
+        else:
+            depth = float(depth_inside(shape, Triangles(one.vertices, collider.triangles)).max())
+        deepest = max(deepest, depth / max(smaller, 1e-9))
+    return deepest
+
+
+def impact_speed(made: Scene) -> float:
+    """Return the largest speed of an animated vertex, m/s."""
+    fastest, last = 0.0, made.sample(float(made.first))
+    for number in range(made.first + 1, made.last + 1):
+        sample = made.sample(float(number))
+        for one, other in zip((*sample.colliders, *sample.bodies), (*last.colliders, *last.bodies), strict=True):
+            fastest = max(fastest, made.fps * float(np.linalg.norm(one.vertices - other.vertices, axis=1).max()))
+        last = sample
+    return fastest
+
+
+def run_violent(made: Scene) -> Iterator[ViolentFrame]:
+    """Simulate a scene with one body and yield the measures of each frame."""
+    simulation = Simulation(made)
+    begun = time.process_time()
+    first = simulation.first_frame()
+    yield ViolentFrame(first.number, time.process_time() - begun, (), 0.0, 1.0, 0.0)
+    run = SimulationRun(simulation, first, simulation.sample_frame(first.number))
+    (body,) = made.bodies
+    extent = float(np.linalg.norm(np.ptp(body.surface.vertices, axis=0)))
+    while run.frame.number < made.last:
+        inputs = simulation.sample_frame(run.frame.number + 1, run.substep_count)
+        begun = time.process_time()
+        frame = run.advance(inputs)
+        seconds = time.process_time() - begun
+        shape = frame.shapes[body.name]
+        yield ViolentFrame(
+            frame.number,
+            seconds,
+            tuple(frame.guards),
+            relative_depth_in_colliders(made, shape, float(frame.number)),
+            float(np.linalg.norm(np.ptp(shape, axis=0))) / extent,
+            float(np.linalg.norm(frame.state.velocities, axis=1).max()),
+        )
