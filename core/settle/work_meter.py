@@ -53,11 +53,15 @@ class WorkMeter:
         """True if the current limit is reached."""
         return self.spent >= self.limit
 
-    def begin_step(self) -> None:
-        """Set the limit of the next step: twice its share of the remaining budget, but not less than half a share."""
+    def begin_step(self, max_work: float = math.inf) -> None:
+        """Set the limit of the next step: twice its share of the remaining budget, but not less than half a share.
+
+        max_work: units that a frame of such steps may spend.
+        """
         if self.is_limited:
             left, steps_left = max(self.budget - self.spent, 0.0), max(self.steps_per_frame - self.steps_begun, 1)
-            self.limit = self.spent + max(min(left, 2.0 * left / steps_left), 0.5 * self.budget / self.steps_per_frame)
+            least, most = 0.5 * self.budget / self.steps_per_frame, max_work / self.steps_per_frame
+            self.limit = self.spent + min(max(min(left, 2.0 * left / steps_left), least), most)
         self.steps_begun += 1
 
     def charge_evaluations(self, evaluations: float) -> None:

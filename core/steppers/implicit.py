@@ -157,7 +157,7 @@ class Stepper:
             return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
         counts: GuardCounts = Counter()
         work, policy = meter or WorkMeter(), self.policy
-        work.begin_step()
+        work.begin_step(policy.spent_work.max_work(inputs, self.size))
         step = _Step(inputs, h, controls, guess, damping_positions, counts, work)
         halvings = self.initial_bisections(state, inputs, h, controls, counts)
         while True:
@@ -174,13 +174,11 @@ class Stepper:
             if is_last:
                 return state, report
             halvings += 1
-        guard, is_hard = policy.excessive_motion, bool(report.hard_guards)
-        is_excessive = work.is_limited and guard.applies(
-            self.system, state, after, inputs, h, size=self.size, is_hard=is_hard
-        )
+        guard, is_regular = policy.excessive_motion, not report.hard_guards
+        is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, size=self.size)
         if guard.fires(is_excessive, counts):
             after = guard.limit(self.system, state, after, inputs, h)
-        return count_still_step(self.system, state, after, inputs, h, controls, not is_hard), report
+        return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
 
     def frame_meter(self, step_count: int) -> WorkMeter:
         """Return the meter of the work of a frame of so many steps."""
@@ -303,7 +301,7 @@ class Stepper:
         step = replace(step, controls=controls)
         count = max(parts, guard.part_count(step.inputs, self.size))
         first = done * count // parts
-        end_of_work = step.meter.spent + guard.reserve * guard.budget / step.meter.steps_per_frame
+        end_of_work = step.meter.spent + guard.reserve / step.meter.steps_per_frame
         for part in range(first, count):
             if part == max(first, 1):
                 step = replace(step, controls=step.controls.with_unchanged_dials())

@@ -47,8 +47,10 @@ _MAX_SPEED_RATIO = 1.0
 # Largest predicted penetration of a sheet in a step, as a fraction of the block's size, and largest number of the
 # bisections that keep it below.
 _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
-# Work of a frame, in evaluations of a small body, and work for its end as a fraction of that.
-_WORK_BUDGET, _WORK_RESERVE = 450.0, 0.7
+# Work of a frame in evaluations of a small body, the same of a violent frame, and work for its end.
+_WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
+# Motion of animated points in a step, in sizes of the smallest body, beyond which a search hardly ever succeeds.
+_MIN_HOPELESS_MOTION = 1.0
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
@@ -58,7 +60,7 @@ _ROUGH_TOLERANCE_FACTOR = 30.0
 _NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
 # Largest extent after a violent motion over that at rest, largest speed over that of the surroundings, and the smallest
 # violent motion of colliders and pins, in sizes of the smallest body.
-_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 0.5
+_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 1.0
 
 
 @dataclass(frozen=True)
@@ -178,7 +180,8 @@ class SpentWork(Guard):
     The rest of the step is made in few calm parts. Each takes wherever its search ends: its potential is not above that
     of its start. Intersections are truncated, and shape and speed are limited.
 
-    budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame, as a fraction of the budget.
+    budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame.
+    violent_budget: budget if animated points move by more than min_violent_motion sizes of the smallest body in a step.
     max_part_motion: motion of animated points in one part, in sizes of the smallest body.
     tolerance_factor: on the tolerance of the solver in these parts.
     """
@@ -186,6 +189,8 @@ class SpentWork(Guard):
     name: ClassVar[str] = "SPENT_WORK"
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     budget: float = _WORK_BUDGET
+    violent_budget: float = _VIOLENT_WORK_BUDGET
+    min_violent_motion: float = _MIN_HOPELESS_MOTION
     reserve: float = _WORK_RESERVE
     max_part_motion: float = _MAX_PART_MOTION
     tolerance_factor: float = _ROUGH_TOLERANCE_FACTOR
@@ -193,6 +198,11 @@ class SpentWork(Guard):
     def meter(self, node_count: int, step_count: int) -> WorkMeter:
         """Return the meter of a frame of so many steps of a system."""
         return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
+
+    def max_work(self, inputs: Inputs, size: float) -> float:
+        """Return the work of a frame of steps with such inputs, in units. size: of the smallest body, m."""
+        is_violent = _max_kinematic_displacement(inputs) > self.min_violent_motion * size
+        return self.violent_budget if is_violent else self.budget
 
     def part_count(self, inputs: Inputs, size: float) -> int:
         """Return the number of parts in which the rest of a step is made. size: of the system, m."""
@@ -204,7 +214,7 @@ class SpentWork(Guard):
 class ExcessiveMotion(Guard):
     """Limit shape and speed after a violent step that left a body too large or too fast (decision 0051).
 
-    Pins that jump by several sizes stretch a body without any failure. Truncated and accepted steps may leave it fast.
+    Pins that jump by several sizes stretch a body without any failure.
 
     max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over the surrounding one.
     min_motion: motion of animated points that counts as violent, in sizes of the smallest body.
@@ -216,14 +226,9 @@ class ExcessiveMotion(Guard):
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
     min_motion: float = _MIN_VIOLENT_MOTION
 
-    def applies(
-        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float, is_hard: bool
-    ) -> bool:
-        """Return whether a step of h s must be limited.
-
-        size: of the smallest body, m.  is_hard: whether other guards acted.
-        """
-        if not is_hard and _max_kinematic_displacement(inputs) <= self.min_motion * size:
+    def applies(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float) -> bool:
+        """Return whether a step of h s must be limited. size: of the smallest body, m."""
+        if _max_kinematic_displacement(inputs) <= self.min_motion * size:
             return False
         return max_norm(end.velocities) > self._max_speed(system, start, inputs, h) or bool(
             overstretched_regions(system, start, end, inputs, self.max_ratio)

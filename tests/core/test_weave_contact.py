@@ -82,9 +82,9 @@ def simulate_with_substeps(
     step = stepper._step_in_parts
 
     def seen(*given: object) -> object:
-        state, report = step(*given)
+        state, report, count = step(*given)
         within.append(state.positions)
-        return state, report
+        return state, report, count
 
     monkeypatch.setattr(stepper, "_step_in_parts", seen)
 
