@@ -29,7 +29,7 @@ from ..blender.modifiers import unfelt_modifiers
 from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
-from ..model.caches import ensure_own_cache, frame_cache, target_folder
+from ..model.caches import ensure_own_cache, folder_message, frame_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.isolation import isolate_group
 from ..scene_reader.scene_builder import check_object
@@ -243,6 +243,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *piece_messages(core_scene, obj.name),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
+            *filter(None, [folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)

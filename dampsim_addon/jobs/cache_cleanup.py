@@ -11,7 +11,7 @@ from pathlib import Path
 import bpy
 
 from ...core import CacheError, FrameCache
-from ..model.caches import default_cache_folder, is_cache_name
+from ..model.caches import is_cache_name, private_cache_folder
 from ..targets import TARGETS
 
 # Age, s, from which a cache of a file that was never saved counts as unused. A younger one may belong to a running
@@ -38,7 +38,7 @@ def unused_caches() -> Iterator[UnusedCache]:
     Caches that the current file refers to are skipped.
     """
     named = {name for obj in bpy.data.objects for name in (obj.dampsim.cache_id, obj.dampsim.together)}
-    root = default_cache_folder()
+    root = private_cache_folder()
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if not is_cache_name(folder.name) or folder.name in named or folder.is_symlink() or not folder.is_dir():
             continue

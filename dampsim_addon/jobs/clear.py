@@ -7,7 +7,13 @@ import bpy
 from ...core import FrameCache
 from .. import live, targets
 from ..model.cache_status import locked_cache, refresh_status
-from ..model.caches import frame_cache, is_cache_owner, other_cache_ids, target_folder
+from ..model.caches import (
+    frame_cache,
+    is_cache_owner,
+    other_cache_ids,
+    remove_empty_default_folder,
+    target_folder,
+)
 from ..model.groups import group_of
 from ..targets import TARGETS, Storage
 from ..targets.keys import check_shared_mesh
@@ -24,16 +30,18 @@ def clear_bake(obj: bpy.types.Object) -> None:
     # An unbaked duplicate still refers to the original's cache, and so does a file saved under another name.
     owns_cache = obj.dampsim.cache_id and obj.dampsim.cache_id not in other_cache_ids(obj) and is_cache_owner(obj)
     is_cache_needed = any(other.dampsim.baked for other in group_of(obj).members if other != obj)
-    if owns_cache and (frame_cache(obj).folder.exists() or target_folder(obj).exists()):
+    folder = target_folder(obj)
+    if owns_cache and (frame_cache(obj).folder.exists() or folder.exists()):
         with locked_cache(obj) as cache:
             _clear_scene(obj)
             for kind in TARGETS:
-                kind.remove_files(target_folder(obj))
-            if target_folder(obj) != cache.folder:
+                kind.remove_files(folder)
+            if folder != cache.folder:
                 # Frames from before the object joined its group.
-                FrameCache(target_folder(obj), obj.name).clear()
+                FrameCache(folder, obj.name).clear()
             if not is_cache_needed:
                 cache.clear()
+        remove_empty_default_folder(folder.parent)
     _clear_scene(obj)
     refresh_status(obj)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,15 +13,18 @@ from pathlib import Path
 import bpy
 
 from ...core import CacheError, FrameCache
+from ...core.base.untrusted_files import is_link
 from .groups import Group, cache_ids, group_of
 
 # Pattern of the cache names that ensure_own_cache() assigns.
 _CACHE_NAME = re.compile("[0-9a-f]{16}")
+# Name of the folder of caches beside a .blend file.
+DEFAULT_FOLDER_NAME = "dampsim_cache"
 _ADDON_PACKAGE = __package__.removesuffix(".dampsim_addon.model")
 
 
-def default_cache_folder() -> Path:
-    """Return the folder of caches for objects without a cache folder of their own."""
+def private_cache_folder() -> Path:
+    """Return DampSim's folder in the user files: for caches of earlier versions, and of files in read-only folders."""
     try:
         return Path(bpy.utils.extension_path_user(_ADDON_PACKAGE, path="cache"))
     except ValueError:
@@ -28,10 +32,29 @@ def default_cache_folder() -> Path:
         return Path(bpy.utils.user_resource("DATAFILES", path="dampsim"))
 
 
-def _cache_root(obj: bpy.types.Object) -> Path:
-    group = obj.dampsim
-    base = Path(bpy.path.abspath(group.cache_folder)) if group.cache_folder else default_cache_folder()
-    return base.absolute()
+def unsaved_cache_folder() -> Path:
+    """Return the folder of caches of a file that was never saved: within Blender's temporary folder."""
+    return Path(bpy.app.tempdir) / DEFAULT_FOLDER_NAME
+
+
+def _named_folder(obj: bpy.types.Object, name: str) -> Path:
+    """Return the folder with a cache name in the object's cache folder.
+
+    An object without one has its caches in the temporary folder until the file is saved, or in DampSim's own folder.
+    """
+    folder = obj.dampsim.cache_folder
+    if folder:
+        return Path(bpy.path.abspath(folder)).absolute() / name
+    unsaved, private = unsaved_cache_folder() / name, private_cache_folder() / name
+    is_unsaved = not blend_path() and not _is_folder(private)
+    return unsaved if is_unsaved or _is_folder(unsaved) else private
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
 
 
 def cache_folder(obj: bpy.types.Object) -> Path:
@@ -39,12 +62,72 @@ def cache_folder(obj: bpy.types.Object) -> Path:
     group = group_of(obj)
     if group.is_single:
         return target_folder(obj)
-    return _cache_root(group.members[0]) / _safe_folder_name(obj.dampsim.together)
+    return _named_folder(group.members[0], _safe_folder_name(obj.dampsim.together))
 
 
 def target_folder(obj: bpy.types.Object) -> Path:
     """Return the folder of the files of an object's bake."""
-    return _cache_root(obj) / _safe_folder_name(obj.dampsim.cache_id)
+    return _named_folder(obj, _safe_folder_name(obj.dampsim.cache_id))
+
+
+def group_folders(group: Group) -> list[Path]:
+    """Return the folders of the simulated frames and of the files of the bakes of a group."""
+    return list(dict.fromkeys([cache_folder(group.members[0]), *(target_folder(obj) for obj in group.members)]))
+
+
+def writable_default_folder(blend: str) -> Path | None:
+    """Create the folder of caches beside a .blend file. Return None if it is a link, or not writable."""
+    folder = Path(blend).absolute().parent / DEFAULT_FOLDER_NAME
+    try:
+        folder.mkdir(exist_ok=True)
+        if is_link(folder):
+            return None
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return None
+
+
+def remove_empty_default_folder(folder: Path) -> None:
+    """Remove a folder of caches beside a .blend file, if it is empty."""
+    if folder.name == DEFAULT_FOLDER_NAME:
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+
+def _choose_cache_folder(group: Group, is_copy: bool) -> None:
+    """Let the caches of a group lie beside the .blend file, unless the user has chosen a folder.
+
+    Caches of earlier versions stay where they are.  is_copy: whether the frames come from another file.
+    """
+    if not blend_path() or (not is_copy and any(_is_folder(folder) for folder in group_folders(group))):
+        return
+    chosen = [obj.dampsim.cache_folder for obj in group.members]
+    is_default = [not one or (is_copy and Path(bpy.path.abspath(one)).name == DEFAULT_FOLDER_NAME) for one in chosen]
+    folder = writable_default_folder(blend_path()) if any(is_default) else None
+    for obj in (obj for obj, replace in zip(group.members, is_default, strict=True) if replace):
+        obj.dampsim.cache_folder = relative_path(str(folder), str(Path(bpy.data.filepath).parent)) if folder else ""
+
+
+def relative_path(path: str, start: str) -> str:
+    """Return a path in Blender's notation, relative to a folder.
+
+    It stays absolute if the file is unsaved, or on another drive of Windows.
+    """
+    try:
+        return bpy.path.relpath(path, start=start) if bpy.data.filepath else path
+    except ValueError:
+        return path
+
+
+def folder_message(obj: bpy.types.Object) -> str:
+    """Return a sentence if the frames of an object cannot lie beside its .blend file; otherwise ''."""
+    if obj.dampsim.cache_folder or not blend_path() or writable_default_folder(blend_path()) is not None:
+        return ""
+    return (
+        f"its frames are in {private_cache_folder()}, because {Path(blend_path()).absolute().parent} is read-only or "
+        f"{DEFAULT_FOLDER_NAME} in it is a link; choose a Cache folder under Advanced to move with the file"
+    )
 
 
 def is_cache_name(name: str) -> bool:
@@ -102,6 +185,7 @@ def ensure_own_cache(group: Group) -> Iterator[tuple[int, int]]:
         group_id = uuid.uuid4().hex[:16]
         for obj in group.members:
             obj.dampsim.together = group_id
+    _choose_cache_folder(group, source is not None)
     # An existing cache is left by a killed bake. Frames of another version are not copied: they cannot be read.
     if source is not None and source.folder != cache_folder(first) and frame_cache(first).header() is None:
         header = source.header()

@@ -327,7 +327,8 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     unbaked_influence: FloatProperty(options={"HIDDEN"}, default=1.0)
     cache_folder: StringProperty(
         name="Cache",
-        description="Choose the folder for simulated frames. If empty, use DampSim's folder in your user files",
+        description="Choose the folder for simulated frames. If empty, a bake sets it to dampsim_cache beside the "
+        ".blend file",
         subtype="DIR_PATH",
         options={"ANIMATABLE", "PATH_SUPPORTS_BLEND_RELATIVE"},
         update=_on_cache_folder_changed,

@@ -1,56 +1,125 @@
-"""Handlers for saving under another name: relative cache folders and ownership of caches."""
+"""Handlers for saving under another name: cache folders, and ownership of caches."""
 
 from __future__ import annotations
 
 import contextlib
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import bpy
 
 from ...core import CacheError
+from ..blender.dampsim_names import bake_modifier
 from ..session import SessionState, Subscriber
-from .caches import frame_cache
+from .caches import (
+    DEFAULT_FOLDER_NAME,
+    frame_cache,
+    group_folders,
+    private_cache_folder,
+    relative_path,
+    remove_empty_default_folder,
+    unsaved_cache_folder,
+    writable_default_folder,
+)
+from .groups import group_of, groups_of
 from .objects import all_simulated
+
+
+@dataclass(frozen=True)
+class _PathChange:
+    """Previous cache folder of an object, and previous path of its baked file if that has changed."""
+
+    folder: str
+    file: str = ""
 
 
 @dataclass
 class _Previous(SessionState):
-    """Cache folders by object and path of the file before a save, to restore them if Blender only writes a copy."""
+    """State before a save, to restore it if Blender only writes a copy.
 
-    folders: dict[str, str] = field(default_factory=dict)
+    path: of the file.  changes: by name of the object.  moves: new folders of the caches in the temporary folder.
+    """
+
     path: str = ""
+    changes: dict[str, _PathChange] = field(default_factory=dict)
+    moves: dict[Path, Path] = field(default_factory=dict)
 
 
-def rebase_cache_folders(path: str, _: object = None) -> None:
-    """Make relative cache folders relative to the new file. Blender only does that for its own paths."""
+def prepare_save(path: str, _: object = None) -> None:
+    """Set the cache folders that the new file needs. Blender adapts only its own relative paths."""
     previous = _Previous.current()
-    previous.folders, previous.path = {}, bpy.data.filepath
-    if not path or not previous.path or Path(path).parent == Path(previous.path).parent:
+    previous.path, previous.changes, previous.moves = bpy.data.filepath, {}, {}
+    if not path:
+        return
+    _plan_moves(previous, path)
+    if not previous.path or Path(path).parent == Path(previous.path).parent:
         return
     for obj in all_simulated():
         folder = obj.dampsim.cache_folder
-        if folder.startswith("//"):
-            previous.folders[obj.name_full] = folder
-            obj.dampsim.cache_folder = _relative_path(bpy.path.abspath(folder), str(Path(path).parent))
+        has_cache = any(one.exists() for one in group_folders(group_of(obj)))
+        if folder.startswith("//") and (has_cache or folder != f"//{DEFAULT_FOLDER_NAME}"):
+            previous.changes[obj.name_full] = _PathChange(folder)
+            obj.dampsim.cache_folder = relative_path(bpy.path.abspath(folder), str(Path(path).parent))
 
 
-def _relative_path(folder: str, start: str) -> str:
-    try:
-        return bpy.path.relpath(folder, start=start)
-    except ValueError:
-        # On another drive of Windows.
-        return folder
+def _plan_moves(previous: _Previous, path: str) -> None:
+    """Plan to move the caches of an unsaved file beside the new file, or to DampSim's own folder."""
+    for group in groups_of(all_simulated()):
+        folders = [one for one in group_folders(group) if one.parent == unsaved_cache_folder() and one.is_dir()]
+        if not folders:
+            continue
+        try:
+            with frame_cache(group.members[0]).write_lock():
+                pass
+        except CacheError:
+            # A bake is writing it. The next save moves it.
+            continue
+        beside = writable_default_folder(path)
+        target = beside or private_cache_folder()
+        previous.moves.update({folder: target / folder.name for folder in folders})
+        for obj in (one for one in group.members if not one.dampsim.cache_folder):
+            file = _played_file(obj)
+            is_moved = bool(file) and Path(file).parent in folders
+            previous.changes[obj.name_full] = _PathChange("", file if is_moved else "")
+            if is_moved:
+                start = f"//{DEFAULT_FOLDER_NAME}" if beside is not None else str(target)
+                _set_played_file(obj, f"{start}/{Path(file).parent.name}/{Path(file).name}")
+            if beside is not None:
+                obj.dampsim.cache_folder = f"//{DEFAULT_FOLDER_NAME}"
 
 
-def restore_and_claim_caches(_path: str, _: object = None) -> None:
-    """Restore the folders after saving a copy, and claim caches that were made before the file had a name."""
+def _played_file(obj: bpy.types.Object) -> str:
+    modifier = bake_modifier(obj)
+    if modifier is None:
+        return ""
+    return str((modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier).filepath)
+
+
+def _set_played_file(obj: bpy.types.Object, path: str) -> None:
+    modifier = bake_modifier(obj)
+    (modifier.cache_file if modifier.type == "MESH_SEQUENCE_CACHE" else modifier).filepath = path
+
+
+def finish_save(_path: str, _: object = None) -> None:
+    """Move the caches of a file saved for the first time, and claim those made before the file had a name.
+
+    If Blender has only saved a copy, copy the caches, and restore the objects.
+    """
     previous = _Previous.current()
-    if previous.folders and bpy.data.filepath == previous.path:
-        for obj in all_simulated():
-            if obj.name_full in previous.folders:
-                obj.dampsim.cache_folder = previous.folders[obj.name_full]
-    previous.folders.clear()
+    is_copy = bpy.data.filepath == previous.path
+    for source, target in previous.moves.items():
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if is_copy:
+                shutil.copytree(source, target, symlinks=True)
+            else:
+                shutil.move(source, target)
+        except OSError as error:
+            print(f"dampsim: the cache {source} cannot be moved to {target} ({error.strerror or error}); bake again.")
+    if is_copy:
+        _restore_paths(previous)
+    previous.changes, previous.moves = {}, {}
     for obj in all_simulated():
         if not (obj.dampsim.cache_id or obj.dampsim.together):
             continue
@@ -61,12 +130,26 @@ def restore_and_claim_caches(_path: str, _: object = None) -> None:
                 cache.take_ownership()
 
 
+def undo_save(_path: str, _: object = None) -> None:
+    """Restore the objects after a save that failed."""
+    previous = _Previous.current()
+    _restore_paths(previous)
+    for target in previous.moves.values():
+        remove_empty_default_folder(target.parent)
+    previous.changes, previous.moves = {}, {}
+
+
+def _restore_paths(previous: _Previous) -> None:
+    """Restore the paths as they were before the save."""
+    for obj in all_simulated():
+        change = previous.changes.get(obj.name_full)
+        if change is None:
+            continue
+        obj.dampsim.cache_folder = change.folder
+        if change.file:
+            _set_played_file(obj, change.file)
+
+
 SUBSCRIBER = Subscriber(
-    "save_handlers",
-    {
-        "save_pre": rebase_cache_folders,
-        "save_post": restore_and_claim_caches,
-        # A failed save keeps the name of the file, like saving a copy.
-        "save_post_fail": restore_and_claim_caches,
-    },
+    "save_handlers", {"save_pre": prepare_save, "save_post": finish_save, "save_post_fail": undo_save}
 )

@@ -17,10 +17,10 @@ Load = Callable[[str], ModuleType]
 DAY = 24 * 3600.0
 
 
-def baked_cache(load: Load, path: Path | None) -> Path:
-    """Bake an object of a saved or unsaved file and return its cache in DampSim's default folder."""
+def baked_cache(load: Load, path: Path | None, own: Path) -> Path:
+    """Bake an object of a saved or unsaved file and return its cache in DampSim's own folder."""
     new_scene(2)
-    obj = wobbler("")
+    obj = wobbler(own)
     if path is not None:
         bpy.ops.wm.save_as_mainfile(filepath=str(path))
     (result,) = load("dampsim_addon.api").bake([obj], target="POINT_CACHE")
@@ -37,12 +37,12 @@ def set_age(folder: Path, age: float) -> None:
 def test_cleanup_removes_unused_caches_only(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     own = tmp_path / "own"
     for name in ("model.caches", "jobs.cache_cleanup"):
-        monkeypatch.setattr(load(f"dampsim_addon.{name}"), "default_cache_folder", lambda: own)
-    kept, gone = baked_cache(load, tmp_path / "kept.blend"), baked_cache(load, tmp_path / "gone.blend")
-    away = baked_cache(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend")
-    young, old = baked_cache(load, None), baked_cache(load, None)
-    busy = baked_cache(load, tmp_path / "busy.blend")
-    at_hand = baked_cache(load, None)
+        monkeypatch.setattr(load(f"dampsim_addon.{name}"), "private_cache_folder", lambda: own)
+    kept, gone = (baked_cache(load, tmp_path / f"{name}.blend", own) for name in ("kept", "gone"))
+    away = baked_cache(load, (tmp_path / "drive").mkdir() or tmp_path / "drive/scene.blend", own)
+    young, old = baked_cache(load, None, own), baked_cache(load, None, own)
+    busy = baked_cache(load, tmp_path / "busy.blend", own)
+    at_hand = baked_cache(load, None, own)
     (tmp_path / "gone.blend").unlink()
     (tmp_path / "busy.blend").unlink()
     (tmp_path / "drive").rename(tmp_path / "taken")

@@ -120,7 +120,7 @@ def simple_body(cache: Path) -> bpy.types.Object:
         *(pytest.param(one, "SHAPE_KEYS", marks=pytest.mark.slow) for one in TARGETS if one != "SHAPE_KEYS"),
     ],
 )
-def test_user_data_with_similar_names_survives(load: Load, tmp_path: Path, target: str, other: str) -> None:
+def test_similar_names_survive_bakes(load: Load, tmp_path: Path, target: str, other: str) -> None:
     new_scene(LAST_FRAME)
     obj = simple_body(tmp_path)
     for add in USER_DATA:
@@ -151,7 +151,7 @@ def check_playback(load: Load, obj: bpy.types.Object) -> None:
     bpy.context.scene.frame_set(1)
 
 
-def test_user_data_survives_copied_setup_and_undo(tmp_path: Path) -> None:
+def test_similar_names_survive_setup_and_undo(tmp_path: Path) -> None:
     new_scene(LAST_FRAME)
     obj = simple_body(tmp_path)
     for add in USER_DATA:
@@ -178,7 +178,7 @@ def test_user_data_survives_copied_setup_and_undo(tmp_path: Path) -> None:
     assert dump()["mesh Wobbler"] == before["mesh Wobbler"]
 
 
-def test_copied_and_remade_bake_keys_are_the_users(tmp_path: Path) -> None:
+def test_copied_and_remade_keys_survive(tmp_path: Path) -> None:
     """A copy of a key, and a key that the user makes in place of a deleted one, are the user's."""
     new_scene(LAST_FRAME)
     obj = simple_body(tmp_path)
@@ -199,7 +199,7 @@ def test_copied_and_remade_bake_keys_are_the_users(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", few_quick(FILES, "POINT_CACHE"))
-def test_copied_cache_modifier_is_kept_and_not_felt(load: Load, tmp_path: Path, target: str) -> None:
+def test_copied_cache_modifier_is_kept(load: Load, tmp_path: Path, target: str) -> None:
     new_scene(LAST_FRAME)
     obj = simple_body(tmp_path)
     bake(obj, target)
@@ -238,7 +238,7 @@ def test_bake_of_earlier_version_is_recognised(load: Load, tmp_path: Path, targe
             assert dump() == baked
 
 
-def test_user_groups_named_like_new_pins_survive(tmp_path: Path) -> None:
+def test_group_named_pin_survives(tmp_path: Path) -> None:
     new_scene(LAST_FRAME)
     obj = simple_body(tmp_path)
     obj.dampsim.pin_group = ""
@@ -250,7 +250,7 @@ def test_user_groups_named_like_new_pins_survive(tmp_path: Path) -> None:
     assert after == before
 
 
-def test_user_data_named_like_hair_survives(load: Load) -> None:
+def test_similar_hair_names_survive(load: Load) -> None:
     new_scene(LAST_FRAME)
     data = bpy.data.hair_curves.new("Hair")
     data.add_curves([4] * 9)
@@ -268,7 +268,7 @@ def test_user_data_named_like_hair_survives(load: Load) -> None:
     assert load("dampsim_addon.blender.hair").guide_object(hair) == bpy.context.object
 
 
-def test_user_mesh_with_yarn_modifier_is_no_yarn(load: Load) -> None:
+def test_yarn_name_alone_is_no_yarn(load: Load) -> None:
     new_scene(LAST_FRAME)
     bpy.ops.mesh.primitive_cube_add()
     obj = bpy.context.object
