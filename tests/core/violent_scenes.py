@@ -13,7 +13,6 @@ from woven_scenes import woven_body
 
 from animated import AnimatedBody, AnimatedCollider
 from builders import net, scene, static_body
-from dampsim.core.bodies.cloth import FABRICS
 from dampsim.core.geometry.collision.intersections import depth_inside, penetration_depth
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
@@ -37,7 +36,7 @@ def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> An
         surface = Surface("Body", points, ball.triangles)
         return static_body(surface, pins, resolution=size, touch_together=True, **more)
     if kind == "CLOTH":
-        made = flag(11, **FABRICS["Cotton"])
+        made = flag(11)
     elif kind == "ROPE":
         made = rope(21)
     elif kind == "SPRINGS":
