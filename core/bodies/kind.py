@@ -41,6 +41,7 @@ class BodyKind:
         """Return the sections of parameters that affect this kind, in addition to those that affect every kind.
 
         "tets" means that the surface is embedded in tetrahedra. Links then attach anywhere, otherwise only at vertices.
+        "waveform papers" means that its modes can follow the waveform law, which has a Whip.
         "integrator papers" means that the integrators of the literature advance it.
         """
         return ()

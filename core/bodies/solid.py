@@ -143,7 +143,8 @@ class SolidKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("shape", "solid", "tets", "plastic", "fibres", "integrator papers", "viscosity papers", "solid papers")
+        own = ("shape", "solid", "tets", "plastic", "fibres")
+        return (*own, "waveform papers", "integrator papers", "viscosity papers", "solid papers")
 
     @staticmethod
     def resolution_parameter(settings: Settings) -> str:

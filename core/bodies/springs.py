@@ -62,7 +62,7 @@ class SpringsKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        own = ("springs", "thin", "plastic", "integrator papers")
+        own = ("springs", "thin", "plastic", "waveform papers", "integrator papers")
         return (*own, "tets") if settings.struts == Struts.VOLUME else own
 
     @staticmethod

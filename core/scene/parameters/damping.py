@@ -189,7 +189,7 @@ class DampingSettings:
         "Set the frequency of the stiffest parts relative to the whole body. Higher values make a tail's tip lag "
         "less and "
         "crack like a whip, but stiff directions settle earlier and overshoot further",
-        min=1.05, max=3.0, section="advanced", visible_if=("damping_by", DampingBy.DIALS),
+        min=1.05, max=3.0, section="waveform papers", visible_if=("damping_by", DampingBy.DIALS),
     )  # fmt: skip
     calibration: float = parameter(
         1.0, "Calibration", "Multiply Settle by this factor to compensate for large bends; Calibrate measures it",
