@@ -22,10 +22,11 @@ def test_esc_report_of_each_operator(load: Load) -> None:
         waiting += job.__subclasses__()
         if hasattr(job, "bl_idname"):
             jobs.append(job)
-    assert len(jobs) == 6
+    assert len(jobs) == 7
     new_scene()
+    instance = SimpleNamespace(_exported=(), _objects=lambda context: [], frame=12)
     for job in jobs:
-        _, ended = job.completion_messages(SimpleNamespace(_exported=()), bpy.context)
+        _, ended = job.completion_messages(instance, bpy.context)
         assert ("nothing was changed" in ended) == (job.ended_by_esc == "stops and changes nothing"), job
         assert ("Resume" in ended) == ("keeps the finished frames" in job.ended_by_esc), job
 
