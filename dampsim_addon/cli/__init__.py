@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import re
 import sys
 import traceback
@@ -144,7 +143,7 @@ def _write_report(options: argparse.Namespace, code: int, entries: list[dict[str
         if getattr(options, name, None):
             content[name] = getattr(options, name)
     try:
-        report_file.write_atomically(Path(options.report), json.dumps(content, indent=1, default=str))
+        report_file.write_report(Path(options.report), content)
     except OSError as error:
         print(f"dampsim: the report {options.report} cannot be written ({error.strerror or error})", file=sys.stderr)
         return False

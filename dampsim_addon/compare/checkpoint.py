@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,21 @@ from ...core.frames.arrays_file import ArraysFile, pack_arrays
 
 _ARRAYS = ("frames", "measured", "predicted", "envelope")
 _OWN_FILE = re.compile(r"choice_[0-9]{3,}\.(done|part)")
+_NOT_FINITE = ("inf", "-inf", "nan")
 # Exceptions that reading a damaged file raises.
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError)
+
+
+def _to_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return JSON values. Infinite ones, such as the rest of a body that still moves, become text."""
+    return {
+        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def _from_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: float(value) if value in _NOT_FINITE else value for name, value in values.items()}
 
 
 @dataclass(frozen=True)
@@ -42,8 +56,8 @@ class SweepCheckpoint:
                 curve = None
                 if data.facts["curve"] is not None:
                     arrays = {name: data.read(name) if name in data.names else None for name in _ARRAYS}
-                    curve = SettleCurve(**arrays, **data.facts["curve"])
-                return dict(data.facts["row"]), curve, list(data.read("shapes"))
+                    curve = SettleCurve(**arrays, **_from_json(data.facts["curve"]))
+                return _from_json(data.facts["row"]), curve, list(data.read("shapes"))
         except _READ_ERRORS:
             return None
 
@@ -52,7 +66,11 @@ class SweepCheckpoint:
         curve_values = None if curve is None else asdict(curve)
         arrays = {name: curve_values.pop(name) for name in _ARRAYS} if curve_values is not None else {}
         content = pack_arrays(
-            {"mark": self.digest, "row": row, "curve": curve_values},
+            {
+                "mark": self.digest,
+                "row": _to_json(row),
+                "curve": None if curve_values is None else _to_json(curve_values),
+            },
             {**{name: array for name, array in arrays.items() if array is not None}, "shapes": np.array(shapes)},
         )
         path = self._path(number)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import json
 import sys
 import threading
 import time
@@ -119,7 +118,7 @@ def write_failure_report(unit: Unit, problem: str) -> None:
     content = {"command": "bake", "file": str(unit.file), "exit_code": 1, "problem": problem, "objects": []}
     try:
         unit.folder.mkdir(parents=True, exist_ok=True)
-        report_file.write_atomically(unit.report, json.dumps(content, indent=1))
+        report_file.write_report(unit.report, content)
     except OSError as error:
         print(f"dampsim: {unit.report} cannot be written ({error.strerror or error})", file=sys.stderr)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -127,6 +128,22 @@ _PROVENANCE_FIELDS: Mapping[str, Callable[[Any], bool]] = {
     "inputs": _is_table_of(_is_text),
     "outputs": _is_table_of(_is_count),
 }
+
+
+def write_report(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a report atomically. Infinite numbers, such as the rest of a body that still moves, become null.
+
+    Raises OSError.
+    """
+    write_atomically(path, json.dumps(_finite(content), indent=1, default=str))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def write_atomically(path: Path, content: str) -> None:

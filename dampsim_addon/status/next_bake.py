@@ -82,7 +82,8 @@ def check_resumable(group: Group, scene: bpy.types.Scene) -> None:
     """Raise StaleCacheError at once if the cached frames of a group are known to be outdated."""
     refresh_digests(group.members[0])
     found = next_bake(group, scene)
-    if found.changes:
+    # A cache of another version is reported by its reader, unless it belongs to another file.
+    if found.changes and known_status(group.members[0]).inputs is not None:
         raise StaleCacheError(
             f"{group.name}: {' and '.join(found.changes)} changed since the last bake, so it cannot be resumed. "
             "Press Re-bake: it keeps the frames before the change."
