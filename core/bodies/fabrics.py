@@ -1,4 +1,4 @@
-"""Presets of cloth with the weight, stretch, bending and drape of real fabrics.
+"""Presets of cloth with typical weights, stretch and bending of fabrics, and the drape that they simulate.
 
 See docs/explanation/solids-cloth-ropes.md.
 """
@@ -15,7 +15,7 @@ _FABRIC_THICKNESS = 1.0
 
 @dataclass(frozen=True)
 class FabricPreset:
-    """Fabric, as measured.
+    """Fabric.
 
     use: objects that are made of it, for the menu.
     stretch: N/m, stretch stiffness.
@@ -75,8 +75,9 @@ FABRICS: dict[str, FabricPreset] = {
 }
 """Fabrics by name.
 
-Weight, stretch and bending are in the ranges that Wang, O'Brien and Ramamoorthi, *Data-Driven Elastic Models for
-Cloth* (2011) and Peirce, *The "Handle" of Cloth as a Measurable Quantity* (1930) report.
+The values are typical ones, chosen by the drape that they simulate, and not measurements of samples. For those, see
+Wang, O'Brien and Ramamoorthi, *Data-Driven Elastic Models for Cloth* (2011), and Peirce, *The "Handle" of Cloth as a
+Measurable Quantity* (1930).
 """
 
 DEFAULT_FABRIC = "Cotton"
