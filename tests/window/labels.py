@@ -52,6 +52,9 @@ def check_labels(name: str) -> Iterator[float]:
     # The panels below may still be moving to their positions.
     yield 1.5
     found = truncated_positions()
+    if name.startswith("baked"):
+        # Blender itself ends the label of Export and Check, which opens a dialog, with an ellipsis at this x.
+        found = [place for place in found if place[0] != DIALOG_ELLIPSIS]
     shot(f"labels_{name}")
     print(f"window: labels, {name}: {len(found)} cut", flush=True)
     if found:
@@ -59,6 +62,7 @@ def check_labels(name: str) -> Iterator[float]:
 
 
 TRUNCATED: list[str] = []
+DIALOG_ELLIPSIS = 181
 
 
 def truncated_positions() -> list[tuple[int, int]]:
@@ -150,9 +154,7 @@ def labels() -> Iterator[float]:
     scene.gravity[2] = -5.0
     long.dampsim.settle = 12.0
     yield from check_labels("baked_out_of_date")
-    # Blender itself ends the label of Export and Check, which opens a dialog, with an ellipsis. It shows in two states.
-    found = [one for one in TRUNCATED if not one.startswith("baked") or one.count("(") > 1]
-    assert not found, "; ".join(TRUNCATED)
+    assert not TRUNCATED, "; ".join(TRUNCATED)
 
 
 run(labels(), "labels")
