@@ -153,8 +153,9 @@ def _animation(block: Any) -> Any:
 def _datablock_users() -> dict[str, list[tuple[str, int]]]:
     """Return all datablocks of the file with their user counts."""
     lists = [prop.identifier for prop in bpy.data.bl_rna.properties if prop.type == "COLLECTION"]
-    # Exclude datablocks that Blender itself keeps, such as windows and the last render. 5.2 also lists all ids.
-    other = ("window_managers", "screens", "workspaces", "images", "brushes", "all_ids")
+    # Exclude datablocks that Blender itself keeps, such as windows, the last render, and the libraries of its brushes,
+    # which undo may load. 5.2 also lists all ids.
+    other = ("window_managers", "screens", "workspaces", "images", "brushes", "libraries", "all_ids")
     ours = [name for name in lists if name not in other]
     return {name: [(block.name_full, block.users) for block in getattr(bpy.data, name)] for name in ours}
 
