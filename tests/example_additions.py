@@ -200,7 +200,7 @@ class ShotFile(PointCache):
     number = 101
     label = "Shot File"
     description = "PC2 file with a fixed name"
-    file = "shot.pc2"
+    file = "bake_shot.pc2"
 '''
 
 _CENTRE_OVERLAY = '''

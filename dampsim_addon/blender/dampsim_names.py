@@ -24,8 +24,8 @@ _DAMPSIM_KEY = re.compile(PREFIX + r"(Basis|Probe|Offset|Shape \d{3,}|-?\d{4,})"
 _MODIFIER_PATH = re.compile(r'modifiers\["(.*)"\]\..*')
 _KEY_VALUE_PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
 # Files of bakes, in folders with the names of caches, and of displayed live frames.
-_BAKE_FILE_NAME = re.compile(r"(?:.*[\\/])?bake\.[a-z0-9]+", re.DOTALL)
-_BAKE_FILE = re.compile(r"(?:.*[\\/])?[0-9a-f]{16}[\\/]bake\.[a-z0-9]+", re.DOTALL)
+_BAKE_FILE_NAME = re.compile(r"(?:.*[\\/])?bake(?:_[a-z0-9]+)?\.[a-z0-9]+", re.DOTALL)
+_BAKE_FILE = re.compile(r"(?:.*[\\/])?[0-9a-f]{16}[\\/]bake(?:_[a-z0-9]+)?\.[a-z0-9]+", re.DOTALL)
 _LIVE_FILE = re.compile(r"(?:.*[\\/])?dampsim_\d+(?:_draft)?\.pc2", re.DOTALL)
 # Custom properties: of actions and cache files of a bake, of the F-curves in such an action, of shape keys.
 _BAKE_TAG, _BASE = "dampsim_bake", "base"

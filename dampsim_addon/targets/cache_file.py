@@ -276,7 +276,8 @@ class FileTarget(Target):
     """Target that writes a file to the cache folder.
 
     A subclass defines name, number, label, description, file, collect() and write().
-    file: file name, unique among the targets.
+    file: file name, unique among the targets: bake.SUFFIX or bake_NAME.SUFFIX, by which a modifier of the bake is
+    recognised.
     """
 
     storage: ClassVar[Storage] = Storage.FILE
