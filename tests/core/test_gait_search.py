@@ -153,6 +153,6 @@ def test_gait_search_refuses_unsuitable_bodies() -> None:
 @pytest.mark.slow
 def test_no_gait_with_isotropic_friction() -> None:
     scene = walk_scene(creatures.with_settings(looper(), friction_back=0.15), 3.0)
-    words = r"none of 64 controllers walks farther than half of its length\. .* m in \S+ s\. Its feet have little grip"
+    words = r"none of 64 controllers walks farther than half of its length\. .*m in \S+ s\. Its feet have little grip"
     with pytest.raises(SceneError, match=words):
         run_to_end(find_walks(scene, "Looper", SMALL))
