@@ -168,8 +168,7 @@ def test_vertices_without_faces_are_reported(load: Load, tmp_path: Path) -> None
 def test_causes_of_export_errors(load: Load, tmp_path: Path) -> None:
     """Mirrored scale and constraints are named with a fix."""
     new_scene()
-    obj = wobbler(tmp_path / "cache")
-    armature(obj)
+    obj = rigged_wobbler(tmp_path / "cache")
     lost_parts = load("dampsim_addon.jobs.export").lost_parts
     assert list(lost_parts(obj, "GLTF")) == []
     obj.scale.x = -1.0
@@ -178,6 +177,135 @@ def test_causes_of_export_errors(load: Load, tmp_path: Path) -> None:
     found = " ".join(lost_parts(obj, "GLTF"))
     for words in ("scale is negative", "It has constraints"):
         assert words in found
+
+
+def preserved(obj: bpy.types.Object) -> None:
+    obj.modifiers["Armature"].use_deform_preserve_volume = True
+
+
+def masked(obj: bpy.types.Object) -> None:
+    group = obj.vertex_groups.new(name="Mask")
+    group.add([v.index for v in obj.data.vertices if v.co.x > 0.0], 1.0, "REPLACE")
+    obj.modifiers["Armature"].vertex_group = "Mask"
+
+
+def undeforming(obj: bpy.types.Object) -> None:
+    obj.parent.data.bones["high"].use_deform = False
+
+
+def bendy(obj: bpy.types.Object) -> None:
+    bpy.context.view_layer.objects.active = obj.parent
+    bpy.ops.object.mode_set(mode="EDIT")
+    obj.parent.data.edit_bones["high"].use_connect = True
+    for bone in obj.parent.data.edit_bones:
+        bone.bbone_segments = 8
+    bpy.ops.object.mode_set(mode="OBJECT")
+    bpy.context.view_layer.objects.active = obj
+
+
+def two_armatures(obj: bpy.types.Object) -> None:
+    armature(obj).parent = obj.parent
+
+
+def keyed_apart(obj: bpy.types.Object) -> None:
+    for frame, height in ((1, 0.0), (8, 0.5)):
+        obj.location.z = height
+        obj.keyframe_insert("location", frame=frame)
+
+
+def unparented(obj: bpy.types.Object) -> None:
+    obj.parent = None
+
+
+def keyed_on_bone(obj: bpy.types.Object) -> None:
+    obj.modifiers.remove(obj.modifiers["Armature"])
+    obj.parent_type, obj.parent_bone = "BONE", "high"
+    keyed_apart(obj)
+
+
+def on_vertices(obj: bpy.types.Object) -> None:
+    bpy.ops.mesh.primitive_plane_add(size=4.0)
+    plane = bpy.context.object
+    for frame, angle in ((1, 0.0), (8, 1.0)):
+        plane.rotation_euler.x = angle
+        plane.keyframe_insert("rotation_euler", frame=frame)
+    obj.modifiers.remove(obj.modifiers["Armature"])
+    obj.parent, obj.parent_type, obj.parent_vertices = plane, "VERTEX_3", (0, 1, 2)
+
+
+def user_key(obj: bpy.types.Object, value: float = 0.9) -> bpy.types.ShapeKey:
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Wide", from_mix=False)
+    for point in key.data:
+        point.co.x *= 1.2
+    key.slider_max = 3.0
+    for frame, one in ((1, 0.0), (8, value)):
+        key.value = one
+        key.keyframe_insert("value", frame=frame)
+    return key
+
+
+def exaggerated(obj: bpy.types.Object) -> None:
+    user_key(obj, 2.5)
+
+
+def grouped_key(obj: bpy.types.Object) -> None:
+    masked(obj)
+    obj.modifiers["Armature"].vertex_group = ""
+    user_key(obj).vertex_group = "Mask"
+
+
+def relative_key(obj: bpy.types.Object) -> None:
+    key = user_key(obj)
+    other = obj.shape_key_add(name="Deep", from_mix=False)
+    for point in other.data:
+        point.co.y *= 1.3
+    other.relative_key, other.value = key, 0.6
+
+
+# Each case, the formats that cannot hold it, and words of its message.
+UNHOLDABLE = (
+    (preserved, "GLTF FBX", "Files hold no Preserve Volume of the modifier 'Armature'; switch it off"),
+    (masked, "GLTF FBX", "Files ignore the vertex group 'Mask' of the modifier 'Armature'; remove it"),
+    (undeforming, "GLTF FBX", "the vertex groups of bones that do not deform ('high'); remove these groups"),
+    (bendy, "GLTF FBX", "Files hold no bendy bones ('low', 'high'); set their segments to 1"),
+    (two_armatures, "GLTF", "holds one armature for each mesh ('Rig.001', 'Rig'); join the armatures"),
+    (keyed_apart, "GLTF FBX", "The motion of 'Wobbler' separates it from its armature 'Rig'"),
+    (unparented, "GLTF FBX", "The motion of 'Rig' separates it from its armature 'Rig'"),
+    (keyed_on_bone, "FBX", "'Wobbler' moves relative to its parent bone 'high', which Blender's FBX importer ignores"),
+    (on_vertices, "FBX", "FBX holds no parenting to vertices ('Wobbler'); use Object › Animation › Bake Action"),
+    (exaggerated, "GLTF FBX", "The values of its shape key 'Wide' leave the range from 0 to 1"),
+    (grouped_key, "GLTF", "glTF ignores the vertex group of its shape key 'Wide'"),
+    (relative_key, "GLTF", "glTF takes its shape key 'Deep' relative to 'Basis'"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("change", "forms", "words"), UNHOLDABLE, ids=[case[0].__name__ for case in UNHOLDABLE])
+def test_unholdable_rig_is_named(
+    load: Load, change: Callable[[bpy.types.Object], None], forms: str, words: str, tmp_path: Path
+) -> None:
+    """A rig that a format cannot hold is named before the export, and only where the file is wrong."""
+    new_scene()
+    obj = rigged_wobbler(tmp_path / "cache")
+    change(obj)
+    for other in bpy.context.scene.objects:
+        other.select_set(other == obj)
+    bake(obj, "SHAPE_KEYS")
+    lost_parts, api = load("dampsim_addon.jobs.export").lost_parts, load("dampsim_addon.api")
+    for one in api.export([obj], tmp_path / "out"):
+        is_lost = one.format in forms.split()
+        assert any(words in text for text in lost_parts(obj, one.format)) == is_lost
+        assert (one.part > 1e-3) == is_lost, one
+        assert (words in one.warning) == is_lost
+
+
+def test_solo_shape_key_is_reported(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = rigged_wobbler(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    obj.show_only_shape_key = True
+    assert "Solo Active Shape Key hides its bake" in next(load("dampsim_addon.jobs.export").lost_parts(obj, "FBX"))
 
 
 def imported_key_frames(scene: bpy.types.Scene, path: Path) -> tuple[float, float]:

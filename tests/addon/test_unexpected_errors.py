@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -107,10 +108,28 @@ def test_exporter_failure_message(load: Load, scene: Path, form: str, suffix: st
     obj = bpy.data.objects["Wobbler"]
     bake(obj, "SHAPE_KEYS")
     scene.with_name(f"out.{suffix}").mkdir()
-    with pytest.raises(
-        load("core.base.errors").SceneError, match=rf"out\.{suffix}: Blender's .* failed .*another folder"
-    ):
-        load("dampsim_addon.api").export([obj], scene.with_name("out"), [form])
+    results = load("dampsim_addon.api").export([obj], scene.with_name("out"))
+    (failed,) = (one.problem for one in results if one.format == form)
+    assert re.search(rf"out\.{suffix}: Blender's .* failed .*another folder", failed)
+    # The other format is written.
+    assert [one.part < 1e-4 for one in results if one.format != form] == [True]
+
+
+def test_missing_node_group_message(load: Load, scene: Path) -> None:
+    """Blender's glTF exporter fails with an IndexError if the library of a node group is missing."""
+    obj = bpy.data.objects["Wobbler"]
+    bake(obj, "SHAPE_KEYS")
+    material, group = bpy.data.materials.new("Skin"), bpy.data.node_groups.new("Gone", "ShaderNodeTree")
+    material.use_nodes = True
+    group.interface.new_socket("BSDF", in_out="OUTPUT", socket_type="NodeSocketShader")
+    tree = material.node_tree
+    node = tree.nodes.new("ShaderNodeGroup")
+    node.node_tree = group
+    tree.links.new(node.outputs[0], next(one for one in tree.nodes if one.type == "OUTPUT_MATERIAL").inputs[0])
+    obj.data.materials.append(material)
+    gltf, fbx = load("dampsim_addon.api").export([obj], scene.with_name("out"))
+    assert "the node group 'Gone' of the material 'Skin' is missing or has no output; relocate" in gltf.problem
+    assert (fbx.part < 1e-4, fbx.problem) == (True, "")
 
 
 def test_missing_operator_message(load: Load) -> None:

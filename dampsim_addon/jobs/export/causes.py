@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import bpy
 import numpy as np
@@ -11,12 +12,14 @@ from mathutils import Matrix
 from ....core import SceneError
 from ....core.base.arrays import Mask
 from ....core.base.wording import format_count, format_percent
-from ...blender.dampsim_names import is_output_modifier
+from ...blender.animation import user_fcurves
+from ...blender.dampsim_names import bake_keys, is_output_modifier
 from ...blender.modifiers import is_deforming
 from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES, limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
-from .form import ExportResult
+from .form import ExportResult, Format
+from .rig_causes import lost_motion, lost_skinning
 
 # Largest cosine of the angle between axes that count as perpendicular.
 _SHEAR_TOLERANCE = 1e-3
@@ -42,10 +45,13 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     if loose and form == "GLTF":
         belong = "belongs" if loose == 1 else "belong"
         yield f"{format_count(loose, 'vertex')} {belong} to no face; delete them with Mesh › Clean Up › Delete Loose."
+    yield from _lost_shape_keys(obj, form)
     for modifier in obj.modifiers:
         lost = modifier.type != "ARMATURE" and modifier.show_viewport and is_deforming(modifier)
         if lost and not is_output_modifier(modifier):
             yield f"The modifier '{modifier.name}' moves vertices, and files hold only shape keys and bones; apply it."
+    yield from lost_skinning(obj, form)
+    yield from lost_motion(obj, form)
     if obj.matrix_world.is_negative:
         yield "Its scale is negative; use Apply Scale and bake again."
     elif _is_sheared(obj.matrix_world):
@@ -83,6 +89,57 @@ def apply_bone_limit(obj: bpy.types.Object) -> None:
         raise SceneError(f"{obj.name}: its mesh is linked from another file; change the bone weights there.")
     limit_bone_weights(obj)
     refresh_parts(obj, is_forced=True)
+
+
+def exporter_failure(path: Path, form: Format, objects: Iterable[bpy.types.Object]) -> str:
+    """Return why an exporter failed: a node group of a material is missing. '' if none is."""
+    for obj in objects:
+        for slot in obj.material_slots:
+            tree = slot.material.node_tree if slot.material is not None else None
+            for node in tree.nodes if tree is not None else ():
+                group = node.node_tree if node.type == "GROUP" else None
+                if group is not None and (
+                    group.is_missing or not any(one.type == "GROUP_OUTPUT" for one in group.nodes)
+                ):
+                    return (
+                        f"{path.name}: Blender's {form.label} export failed, because the node group '{group.name}' of "
+                        f"the material '{slot.material.name}' is missing or has no output; relocate its library, or "
+                        "remove the node."
+                    )
+    return ""
+
+
+def _lost_shape_keys(obj: bpy.types.Object, form: str) -> Iterator[str]:
+    """Yield a sentence for each setting of the shape keys that a format cannot hold."""
+    keys = obj.data.shape_keys
+    if keys is None:
+        return
+    if obj.show_only_shape_key:
+        yield "Solo Active Shape Key hides its bake; switch off the pin beside the shape keys."
+    made = bake_keys(keys)
+    for key in keys.key_blocks:
+        if key.mute or key in made or key == keys.reference_key:
+            continue
+        if not 0.0 <= min(values := _key_values(key)) <= max(values) <= 1.0:
+            yield (
+                f"The values of its shape key '{key.name}' leave the range from 0 to 1, where readers cut them off; "
+                "scale the shape instead and bake again."
+            )
+        if form == "GLTF" and key.vertex_group:
+            yield f"glTF ignores the vertex group of its shape key '{key.name}'; apply the group to the shape."
+        if form == "GLTF" and key.relative_key != keys.reference_key:
+            yield (
+                f"glTF takes its shape key '{key.name}' relative to '{keys.reference_key.name}'; make it relative to "
+                "that key."
+            )
+
+
+def _key_values(key: bpy.types.ShapeKey) -> list[float]:
+    """Return the value of a shape key and those of its keyframes, within its range."""
+    path = key.path_from_id("value")
+    curves = (curve for curve in user_fcurves(key.id_data) if curve.data_path == path)
+    values = [key.value, *(point.co.y for curve in curves for point in curve.keyframe_points)]
+    return [min(max(value, key.slider_min), key.slider_max) for value in values]
 
 
 def _is_sheared(matrix: Matrix) -> bool:

@@ -12,6 +12,7 @@ from ...status.pieces import refresh_parts
 from ...targets import get_target
 from ...targets.bake_tracks import cycle_end
 from ...work.steps import Step
+from .causes import exporter_failure
 from .check import compare_export, object_motions
 from .fbx import FBX
 from .form import ExportResult, Format
@@ -51,7 +52,7 @@ def export_objects(
     """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
 
     base: path of the files without their suffix.  frames: first and last frame; None for those of the scene.
-    The scene is restored afterwards. Raises SceneError.
+    The scene is restored afterwards. If a format cannot be written, its results state the problem. Raises SceneError.
     """
     if not objects:
         raise SceneError("No object to export; choose baked objects.")
@@ -82,8 +83,16 @@ def export_objects(
             path = base.with_name(base.name + form.suffix)
             yield Step(0, 1, f"Writing {form.label}")
             parts = [part for obj in objects for part in with_rig_and_parents(obj)]
+            problem = ""
             with select_only(view_layer, parts), show_in_window(scene):
-                form.write(path)
+                try:
+                    form.write(path)
+                except SceneError as error:
+                    problem = exporter_failure(path, form, parts) or str(error)
+            if problem:
+                # The other formats are still written.
+                results += [ExportResult(obj.name, form.name, str(path), problem=problem) for obj in objects]
+                continue
             yield Step(0, 1, f"Reading {form.label}")
             results += yield from compare_export(scene, form, path, objects, sources, numbers)
     return results

@@ -47,7 +47,7 @@ class ExportResult:
 
 def run_exporter(operator: Callable[..., Any], path: Path, label: str, **options: Any) -> None:
     """Write a file with one of Blender's exporters. label: name of the format in error messages."""
-    fix = "enable it in the preferences, or choose another folder"
+    fix = "enable it in the preferences, remove unusual materials, or choose another folder"
     call_operator(operator, f"{path.name}: Blender's {label} export failed", fix, filepath=str(path), **options)
 
 

@@ -1,0 +1,99 @@
+"""Skinning and parenting that glTF or FBX cannot hold. Files place a skinned mesh by its bones alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import bpy
+
+from ...blender.animation import user_fcurves
+
+_TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
+_AGAIN = "and bake again"
+
+
+def lost_skinning(obj: bpy.types.Object, form: str) -> Iterator[str]:
+    """Yield a sentence with a fix for each setting of the Armature modifiers that a format cannot hold."""
+    modifiers = _armature_modifiers(obj)
+    for modifier in modifiers:
+        name = f"the modifier '{modifier.name}'"
+        if modifier.use_deform_preserve_volume:
+            yield f"Files hold no Preserve Volume of {name}; switch it off {_AGAIN}."
+        if modifier.vertex_group:
+            yield f"Files ignore the vertex group '{modifier.vertex_group}' of {name}; remove it there {_AGAIN}."
+        bones = [bone for bone in modifier.object.data.bones if bone.name in obj.vertex_groups]
+        for text, fix, names in (
+            ("Files use the vertex groups of bones that do not deform", "remove these groups, or switch Deform on,",
+             [bone.name for bone in bones if not bone.use_deform]),
+            ("Files hold no bendy bones", "set their segments to 1",
+             [bone.name for bone in bones if bone.use_deform and bone.bbone_segments > 1]),
+        ):  # fmt: skip
+            if names:
+                yield f"{text} ({_short_list(names)}); {fix} {_AGAIN}."
+    if form == "GLTF" and len({modifier.object for modifier in modifiers}) > 1:
+        names = [modifier.object.name for modifier in modifiers]
+        yield f"glTF holds one armature for each mesh ({_short_list(names)}); join the armatures {_AGAIN}."
+
+
+def lost_motion(obj: bpy.types.Object, form: str) -> Iterator[str]:
+    """Yield a sentence with a fix for each motion of the object or its parents that a format cannot hold."""
+    chain = _with_parents(obj)
+    for rig in dict.fromkeys(modifier.object for modifier in _armature_modifiers(obj)):
+        # Motion of only one of the two; an object without motion of its own may be a parent of either.
+        separate = set(chain) ^ set(_with_parents(rig))
+        moved = next((one for one in [*chain, *_with_parents(rig)] if one in separate and _moves(one)), None)
+        if moved is not None:
+            yield (
+                f"The motion of '{moved.name}' separates it from its armature '{rig.name}', and files place a skinned "
+                "mesh by its bones alone; parent it to the armature, move only that one, and bake again."
+            )
+    if form != "FBX":
+        return
+    for one in chain:
+        if one.parent is not None and one.parent_type in ("VERTEX", "VERTEX_3"):
+            yield (
+                f"FBX holds no parenting to vertices ('{one.name}'); use Object › Animation › Bake Action with Visual "
+                "Keying and Clear Parents."
+            )
+        elif one.parent is not None and one.parent_type == "BONE" and _moves(one):
+            yield (
+                f"'{one.name}' moves relative to its parent bone '{one.parent_bone}', which Blender's FBX importer "
+                "ignores; move it by a bone of its own, or use glTF."
+            )
+
+
+def _armature_modifiers(obj: bpy.types.Object) -> list[bpy.types.ArmatureModifier]:
+    return [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
+
+
+def _with_parents(obj: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the object, its parent, the parent of that, and so on."""
+    chain = [obj]
+    while (parent := chain[-1].parent) is not None:
+        chain.append(parent)
+    return chain
+
+
+def _moves(obj: bpy.types.Object) -> bool:
+    """Return whether drivers, constraints or keyframes of different values move the object itself."""
+    data = obj.animation_data
+    if any(not constraint.mute for constraint in obj.constraints):
+        return True
+    if data is not None and any(driver.data_path.startswith(_TRANSFORM_PATHS) for driver in data.drivers):
+        return True
+    return any(
+        curve.data_path.startswith(_TRANSFORM_PATHS) and _has_motion(curve)
+        for curve in user_fcurves(obj)
+        if not curve.mute
+    )
+
+
+def _has_motion(curve: bpy.types.FCurve) -> bool:
+    values = [point.co.y for point in curve.keyframe_points]
+    return len(curve.modifiers) > 0 or (bool(values) and max(values) - min(values) > 1e-6)
+
+
+def _short_list(names: Sequence[str]) -> str:
+    """Return the first names of a list in quotation marks."""
+    shown = ", ".join(f"'{name}'" for name in names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"
