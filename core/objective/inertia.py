@@ -179,6 +179,7 @@ def waveform_inertia(
             prediction.conserves_momenta
             and not is_touched
             and not any(_has_fixed_terms(system.blocks[part.block_index]) for part in slices)
+            and all(context.inputs[part.block_index].drag is None for part in slices)
         )
         prediction = replace(prediction, conserves_momenta=conserves_momenta)
         extra_rigid_inertia = np.zeros((fields.shape[1],) * 2)

@@ -228,7 +228,7 @@ class StepProblem:
         )
         self._solve = stepper_view.factorise(h, preconditioned_inertia, self._stiffness_factors, stiffness_weights)
         place = state.positions if damping_positions is None else damping_positions
-        self._damping_matrix = system.damping_matrix(state.history, place, self._stiffness_factors)
+        self._damping_matrix = system.damping_matrix(state.history, place, self._stiffness_factors, inputs)
         if stepper_view.viscous is not None:
             self._damping_matrix = stepper_view.viscous(place).tocsr() + (
                 0 if self._damping_matrix is None else self._damping_matrix

@@ -11,13 +11,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
-from ..fields.field import ExternalForces
+from ..fields.air import AIR_FIELDS
+from ..fields.field import ExternalForces, ForceField
 from ..fields.forces import field_accelerations
 from ..geometry.mesh.rigid_motion import rigid_mode_basis
 from ..scene.parameters import Settings
 from ..scene.sample import SceneSample
+from ..system.discretization import BodyDiscretization
 from ..system.inputs import Inputs
 from ..system.state import State
+from ..system.system import System
 from .assembly import Island
 from .method_selection import uses_dampsim_stepper
 
@@ -38,20 +41,40 @@ class BodyLoad:
     """External forces on a body at one time, with the weights of its dials.
 
     external_forces: None if there is only the scene's constant gravity.
+    air: factor on the density of the air; 0 for bodies that do not resist it.
     """
 
     gravity_weight: float
     field_weight: float
     external_forces: ExternalForces | None
+    air: float = 0.0
 
     @staticmethod
-    def of(settings: Settings, external_forces: ExternalForces | None) -> BodyLoad:
-        return BodyLoad(settings.gravity_weight, settings.field_weight, external_forces)
+    def of(settings: Settings, external_forces: ExternalForces | None, block: BodyDiscretization) -> BodyLoad:
+        air = settings.air if block.is_sheet and uses_dampsim_stepper(settings) else 0.0
+        return BodyLoad(settings.gravity_weight, settings.field_weight, external_forces, air)
+
+    @property
+    def accelerating_fields(self) -> tuple[ForceField, ...]:
+        """Force fields that accelerate the body directly, not through the air."""
+        fields = () if self.external_forces is None else self.external_forces.fields
+        return fields if self.air == 0.0 else tuple(field for field in fields if field.kind not in AIR_FIELDS)
+
+    @property
+    def has_wind(self) -> bool:
+        """True if fields move the air and the body resists it."""
+        forces = self.external_forces
+        return (
+            self.air > 0.0
+            and self.field_weight > 0.0
+            and forces is not None
+            and any(field.kind in AIR_FIELDS for field in forces.fields)
+        )
 
     def is_same(self, other: BodyLoad) -> bool:
         """Return whether two loads have the same parameters."""
         one, two = self.external_forces, other.external_forces
-        if (self.gravity_weight, self.field_weight) != (other.gravity_weight, other.field_weight):
+        if (self.gravity_weight, self.field_weight, self.air) != (other.gravity_weight, other.field_weight, other.air):
             return False
         return one is two or (one is not None and two is not None and np.array_equal(one.numbers(), two.numbers()))
 
@@ -95,8 +118,8 @@ def _block_acceleration(block: int, load: BodyLoad, gravity: Array, fields: Fiel
     """Return the acceleration of a block's nodes, (3,) or (n, 3) m/s^2."""
     forces = load.external_forces
     acceleration = load.gravity_weight * (gravity if forces is None else forces.gravity)
-    if fields is not None and forces is not None and forces.fields and load.field_weight > 0.0:
-        acceleration = acceleration + fields.block_accelerations(block, forces, load.field_weight)
+    if fields is not None and load.accelerating_fields and load.field_weight > 0.0:
+        acceleration = acceleration + fields.block_accelerations(block, load)
     return acceleration
 
 
@@ -112,12 +135,11 @@ class FieldAccelerations:
     def is_active(self, loads: Sequence[BodyLoad]) -> bool:
         """Return whether any field accelerates the island. loads: of its bodies."""
         return any(
-            load.external_forces is not None
-            and self.block_accelerations(block, load.external_forces, load.field_weight).any()
+            bool(load.accelerating_fields) and self.block_accelerations(block, load).any()
             for block, load in enumerate(loads)
         )
 
-    def block_accelerations(self, block: int, external_forces: ExternalForces, weight: float) -> Array:
+    def block_accelerations(self, block: int, load: BodyLoad) -> Array:
         """Return the accelerations (n, 3) of a block's nodes in m/s^2."""
         if self._velocities is None:
             self._velocities = (
@@ -127,7 +149,9 @@ class FieldAccelerations:
             )
         nodes = self._island.system.slices[block]
         positions, velocities = self._state.positions[nodes], self._velocities[nodes]
-        return field_accelerations(external_forces.fields, weight, self._frame, positions, velocities, self._h)
+        return field_accelerations(
+            load.accelerating_fields, load.field_weight, self._frame, positions, velocities, self._h
+        )
 
 
 def velocities_without_deformation(island: Island, state: State) -> Array:
@@ -136,8 +160,12 @@ def velocities_without_deformation(island: Island, state: State) -> Array:
     They contain the reference motion and the rigid motion that the pins leave free. The decay of deformation follows
     the dials alone, and air drag must not change it (docs/decisions/0010).
     """
-    system = island.system
-    velocities = state.reference.copy()
+    return with_rigid_velocities(island.system, state, state.reference)
+
+
+def with_rigid_velocities(system: System, state: State, reference: Array) -> Array:
+    """Return reference velocities (n, 3) m/s with those of the rigid motion that the pins leave free added."""
+    velocities = reference.copy()
     for region in system.regions:
         if not region.rigid_modes:
             continue
@@ -153,4 +181,7 @@ def velocities_without_deformation(island: Island, state: State) -> Array:
 
 def body_loads(island: Island, sample: SceneSample, settings: Sequence[Settings]) -> list[BodyLoad]:
     """Return the loads of an island's bodies. settings: of these bodies."""
-    return [BodyLoad.of(one, sample.bodies[k].external_forces) for k, one in zip(island.bodies, settings, strict=True)]
+    return [
+        BodyLoad.of(one, sample.bodies[k].external_forces, block)
+        for k, one, block in zip(island.bodies, settings, island.system.blocks, strict=False)
+    ]

@@ -77,7 +77,7 @@ class PoseEvaluator:
         targets = model.pins(surface)
         contact = (sample.bodies[body], sample.colliders) if self._scene.has_contact else None
         settings = sample.settings[body]
-        load = BodyLoad.of(settings, sample.bodies[body].external_forces)
+        load = BodyLoad.of(settings, sample.bodies[body].external_forces, model.block)
         is_mesh = self._references[body] == ReferenceChoice.MESH
         rotations, positions = model.nodes.local_frames(surface) if is_mesh else (None, None)
         return BlockPose(targets, rotations, positions, contact, settings.contraction_fraction, load, settings)

@@ -43,6 +43,7 @@ from .muscle_control import MuscleControllers
 from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
 from .poses import Pose, PoseEvaluator, loads_of, settings_of
 from .sampling import FrameInputs, sample_frame
+from .sheet_air import SheetAir
 from .statics import StaticSolver
 
 # Limits of contraction and stretch, because Bounce overshoots the keyframed value.
@@ -138,6 +139,7 @@ class Simulation:
             scene, assembly, self.pose_evaluator, first_sample, RestShapeVersion(self.statics, self.dials)
         )
         self._muscle_controllers = MuscleControllers(scene, assembly)
+        self._air = SheetAir(scene, first_sample)
         self.loop_error = 0.0
         self._integrations: Memo[IntegratorStepper] = Memo(_CACHED_INTEGRATIONS)
         self._first_frame: Frame | None = None
@@ -259,14 +261,10 @@ class Simulation:
                     self.pose_evaluator.step_inputs(island, pose[k], next_pose[k]),
                     h,
                 )
-                inputs = with_mean_accelerations(
-                    island,
-                    contracted_inputs,
-                    loads_of(pose[k]),
-                    loads_of(next_pose[k]),
-                    self.scene.gravity,
-                    FieldAccelerations(island, island_state, island_settings, sample.frame, h),
-                )
+                loads = loads_of(pose[k]), loads_of(next_pose[k])
+                fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
+                inputs = with_mean_accelerations(island, contracted_inputs, *loads, self.scene.gravity, fields)
+                inputs = self._air.with_air(island, inputs, *loads, island_state, sample.frame, h)
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
                 stepper = self._stepper_for(version, k, settings)
                 if isinstance(stepper, Stepper):

@@ -16,6 +16,7 @@ from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.state import State
 from ..system.weave_term import has_weave
+from .body_forces import body_loads
 from .dials import DialInterpreter
 from .poses import Pose, PoseEvaluator
 from .sampling import FrameInputs
@@ -77,7 +78,9 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
         if has_contraction and not hangs and not preroll:
             # Without settling, the fibres start relaxed, and the body would jump when released.
             island_state = statics.contracted_state(number, sample, island_state)
-        if all(one.start_settled for one in island_settings):
+        is_blown = any(load.has_wind for load in body_loads(island, sample, island_settings))
+        # A sheet that flutters has no equilibrium: it starts as the preroll has moved it.
+        if all(one.start_settled for one in island_settings) and not (is_blown and preroll):
             factors = statics.stiffness_factors(number, island_settings)
             if is_constrained(island):
                 island_state = _hanging_start(

@@ -106,10 +106,14 @@ class SheetProblem(StepProblem):
         free, low = self._stepper.free, self.low_rank
         displacements = np.zeros_like(self._end_positions)
         inertia, h = self._inertia[:, None], self._h
+        dof = self._stepper.dof
+        damping = None if self._damping_matrix is None else self._damping_matrix[dof][:, dof]
 
         def product(velocities: Array) -> Array:
             displacements[free] = velocities
             result = inertia * velocities + h * take_rows(tangent.apply(displacements), free)
+            if damping is not None:
+                result = result + (damping @ velocities.ravel()).reshape(-1, 3)
             if not low.is_empty:
                 result = result + low.combine(low.columns, low.signs * low.project(velocities.ravel())).reshape(-1, 3)
             return np.asarray(result)

@@ -60,6 +60,7 @@ class BlockInputs:
     reference: reference motion; None for the rigid motion of its pins.
     acceleration: (3,) or (n, 3) m/s^2, external acceleration of its nodes; None for the gravity of the system.
     contact: contact data; None if contact is impossible.
+    drag: (n, 3, 3) N s/m, symmetric C of a force -C v on each of its nodes, such as that of the air; None without one.
     contraction: of its fibres at the start and at the end, as a fraction of their length.
     """
 
@@ -69,6 +70,7 @@ class BlockInputs:
     acceleration: Array | None = None
     contact: ContactInputs | None = None
     contraction: tuple[float, float] = (0.0, 0.0)
+    drag: Array | None = None
 
     @property
     def is_still(self) -> bool:
@@ -84,7 +86,7 @@ class BlockInputs:
     def at_end(self) -> BlockInputs:
         """Return all inputs of the end as constant inputs."""
         contact = None if self.contact is None else self.contact.at_end()
-        return BlockInputs(self.end, self.end, None, self.acceleration, contact, (self.contraction[1],) * 2)
+        return BlockInputs(self.end, self.end, None, self.acceleration, contact, (self.contraction[1],) * 2, self.drag)
 
     def subinterval(self, index: int, count: int) -> BlockInputs:
         """Return the inputs of one of several equal parts of the step, interpolated linearly."""
@@ -105,6 +107,7 @@ class BlockInputs:
                 if is_last
                 else first_contraction + (last_contraction - first_contraction) * ((index + 1) / count),
             ),
+            self.drag,
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import block_diag, csr_matrix
+from scipy.sparse import block_diag, bsr_matrix, csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..contact.contact_model import ContactModel
@@ -153,11 +153,16 @@ class System:
             for term in block.terms:
                 yield place, term.scaling, term.energy_for(block_inputs, history)
 
-    def damping_matrix(self, history: History, positions: Array, factors: Array) -> csr_matrix | None:
-        """Return C (3n, 3n) N s/m of the terms' dampers; None if there are none. See ForceTerm.damping_matrix.
+    def damping_matrix(self, history: History, positions: Array, factors: Array, inputs: Inputs) -> csr_matrix | None:
+        """Return C (3n, 3n) N s/m of the terms' dampers and of the inputs' drag; None if there is neither.
 
         factors: (b,) stiffness factor of each block.
         """
+        dampers, drag = self._dampers(history, positions, factors), _drag_matrix(self.blocks, inputs)
+        return drag if dampers is None else dampers if drag is None else (dampers + drag).tocsr()
+
+    def _dampers(self, history: History, positions: Array, factors: Array) -> csr_matrix | None:
+        """Return the part of the terms, see ForceTerm.damping_matrix()."""
         if not any(
             type(term).damping_matrix is not ForceTerm.damping_matrix for block in self.blocks for term in block.terms
         ):
@@ -289,6 +294,20 @@ class System:
         if self.links is not None:
             total = total + self.links.hessian(state.positions, factors, project)
         return total.tocsr()
+
+
+def _drag_matrix(blocks: tuple[BodyDiscretization, ...], inputs: Inputs) -> csr_matrix | None:
+    """Return the drag of the inputs, (3n, 3n) N s/m; None if there is none."""
+    if all(one.drag is None for one in inputs):
+        return None
+    drag = np.concatenate(
+        [
+            np.zeros((len(block.rest), 3, 3)) if one.drag is None else one.drag
+            for block, one in zip(blocks, inputs, strict=True)
+        ]
+    )
+    count = len(drag)
+    return bsr_matrix((drag, np.arange(count), np.arange(count + 1)), shape=(3 * count,) * 2).tocsr()
 
 
 def build_system(

@@ -36,7 +36,7 @@ def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     """Set the defaults of an object.
 
     Solids use Sag, which looks the same at any size. Thin kinds use Young's modulus, since Sag is slow to find, and
-    cloth is made of a fabric that suits its name and size.
+    cloth is made of a fabric that suits its name and size, and meets the air.
     """
     group, height = obj.dampsim, max(*obj.dimensions)
     if group.kind == "SOLID":
@@ -47,6 +47,7 @@ def set_defaults(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
         limit_thickness(obj)
         if group.kind == "CLOTH":
             apply_fabric(obj, suggested_fabric(obj))
+            group.air = 1.0
             return
         pressure = group.density * np.linalg.norm(gravity(scene)) * height / 1000.0
         if pressure > 0.0:

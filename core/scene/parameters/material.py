@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...materials import ELASTIC_MODELS, MEMBRANES
-from .choices import Struts
+from .choices import DampingBy, Struts
 from .parameter import AffectedPart, Choice, parameter
 
 
@@ -67,6 +67,13 @@ class MaterialSettings:
         MEMBRANES[0].name, "Cloth Elasticity", "Choose the material model that relates tension to stretch in the sheet",
         choices=tuple(Choice(m.name, m.label, m.description, m.number) for m in MEMBRANES),
         section="cloth", affects=AffectedPart.MODEL,
+    )  # fmt: skip
+    air: float = parameter(
+        0.0, "Air",
+        "Set the density of the air around the sheet, relative to real air: wind presses on its faces and makes it "
+        "flutter; with 0, wind pushes all of it equally",
+        min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, section="cloth",
+        visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     pressure: float = parameter(
         0.0, "Pressure",
