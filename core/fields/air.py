@@ -28,6 +28,13 @@ _GUST_LINE = np.array([0.0, 0.37, 0.71])
 # Least speed in m/s at which eddies pass.
 _MIN_TRAVEL_SPEED = 0.5
 
+# Upper limits of the speeds of the Beaufort scale, m/s.
+_BEAUFORT = (
+    (0.3, "calm"), (1.6, "light air"), (3.4, "light breeze"), (5.5, "gentle breeze"), (8.0, "moderate breeze"),
+    (10.8, "fresh breeze"), (13.9, "strong breeze"), (17.2, "near gale"), (20.8, "gale"), (24.5, "strong gale"),
+    (28.5, "storm"), (32.7, "violent storm"),
+)  # fmt: skip
+
 # Density of the air, kg/m^3.
 _AIR_DENSITY = 1.2
 # Normal coefficient: its slope at small angles to the air, and its value face on, of a plate about as wide as long.
@@ -67,6 +74,11 @@ class WindTime:
 def speed_of(strength: Array | float) -> Array:
     """Return the speed of the air (n,) m/s for the strengths (n,) of a field."""
     return np.asarray(np.sign(strength) * np.sqrt(np.abs(strength) / _STRENGTH_PER_SQUARED_SPEED))
+
+
+def beaufort_name(speed: float) -> str:
+    """Return the name of a wind of a speed in m/s on the Beaufort scale."""
+    return next((name for limit, name in _BEAUFORT if abs(speed) < limit), "hurricane")
 
 
 def air_velocities(fields: Sequence[ForceField], weight: float, time: WindTime, points: Array) -> Array:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import bpy
 import numpy as np
 
+from ...core import DampingBy
+from ...core.base.wording import format_number
+from ...core.fields.air import AIR_FIELDS, beaufort_name, speed_of
 from ..blender.animation import animated_paths
 from ..blender.fields import has_field, unsupported_feature
 from .object_index import ObjectIndex
@@ -20,6 +25,8 @@ _SETTINGS = {
     "harmonic_damping": ("harmonic_damping", "quadratic_drag", "inflow"),
 }  # fmt: skip
 _DIGITS = 4
+# Types of fields that move the air around cloth.
+_AIR_FIELDS = {kind.name for kind in AIR_FIELDS}
 
 
 class ForceFieldIndex(ObjectIndex):
@@ -55,6 +62,22 @@ def unsupported_features(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         return ""
     found = [(other.name, what) for other in fields_acting_on(obj, scene) if (what := unsupported_feature(other))]
     return ", ".join(f"{what} of {name}" for name, what in found)
+
+
+def wind_texts(obj: bpy.types.Object, others: Sequence[bpy.types.Object]) -> list[str]:
+    """Return the speed of the air in the middle of each field that moves the air around a cloth, in words."""
+    settings = obj.dampsim
+    if settings.kind != "CLOTH" or not settings.air > 0.0 or settings.damping_by not in (
+        DampingBy.DIALS, DampingBy.FIRST_MODE,
+    ):  # fmt: skip
+        return []
+    found = []
+    for other in others:
+        if other.field is not None and other.field.type in _AIR_FIELDS:
+            speed = float(speed_of(settings.field_weight * other.field.strength))
+            words = f", {beaufort_name(speed)}" if other.field.type == "WIND" else " to and fro"
+            found.append(f"{other.name}: {format_number(abs(speed), 2)} m/s{words}")
+    return found
 
 
 def force_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, str]:

@@ -451,3 +451,16 @@ def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
             obj.name for obj in bpy.data.objects if has_field(obj)
         }
     assert made > 5
+
+
+def test_wind_of_cloth_is_shown_as_speed(load: Load, tmp_path: Path) -> None:
+    new_scene(4)
+    bpy.ops.mesh.primitive_grid_add(size=1.0)
+    obj = bpy.context.object
+    add_simulation(obj, tmp_path, kind="CLOTH", air=1.0, field_weight=0.5)
+    others = [effector("WIND", strength=1200.0), effector("TURBULENCE", strength=16.0), effector("FORCE")]
+    others[0].name, others[1].name = "Breeze", "Whirls"
+    wind_texts = load("dampsim_addon.model.force_fields").wind_texts
+    assert wind_texts(obj, others) == ["Breeze: 8.7 m/s, fresh breeze", "Whirls: 1 m/s to and fro"]
+    obj.dampsim.air = 0.0
+    assert wind_texts(obj, others) == []

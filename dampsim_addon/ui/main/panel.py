@@ -9,7 +9,7 @@ from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_number, format_small
 from ... import live
 from ...blender.yarns import is_orphaned_yarn, yarn_source
-from ...model.force_fields import fields_acting_on
+from ...model.force_fields import fields_acting_on, wind_texts
 from ...model.groups import format_names, group_of
 from ...model.objects import active_simulated, chosen_simulated, is_job_running, selected_simulated
 from ...model.presets import draw_presets
@@ -66,6 +66,8 @@ class DAMPSIM_PT_fields(ChildPanel, Panel):
         others = [other for other in fields_acting_on(obj, context.view_layer) if not other.hide_viewport]
         text = f"Affected by {format_names(others)}" if others else "No force field of the scene affects it"
         draw_wrapped(layout, text, "FORCE_FORCE" if others else "NONE", context)
+        for text in wind_texts(obj, others):
+            draw_wrapped(layout, text, "FORCE_WIND", context)
 
 
 def draw_add(layout: UILayout, context: Context) -> None:
