@@ -33,7 +33,7 @@ from ..scene.body import HARD_PIN_WEIGHT, Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
 from ..system.plastic import PlasticTerm
-from ..system.term import ForceTerm, Potential, StiffnessScaling
+from ..system.term import AirPressure, ForceTerm, Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
 from .sheet_wrap import SheetWrap, bind_sheet
@@ -194,7 +194,7 @@ class ClothKind(BodyKind):
     @staticmethod
     def check(body: Body) -> None:
         check_surface(body.surface)
-        if body.settings.pressure:
+        if body.is_inflated:
             _airtight_triangles(body, Sheet.of(body))
 
     @staticmethod
@@ -204,7 +204,7 @@ class ClothKind(BodyKind):
         sheet = fine if coarse is None else coarse[0]
         rest, triangles = body.surface.vertices[sheet.vertices], sheet.triangles
         shares = np.bincount(triangles.ravel(), (sheet.areas / 3.0).repeat(3), minlength=len(rest)).astype(float)
-        struts = None if settings.pressure else struts_across(rest, triangles, shares)
+        struts = None if body.is_inflated else struts_across(rest, triangles, shares)
         # A shell has two sides, each with half of the thickness.
         thickness = 1e-3 * settings.thickness * (1.0 if struts is None else 0.5)
         pins = PinConstraints.of(body, sheet.vertices, sheet.duplicates, shares)
@@ -247,13 +247,12 @@ class ClothKind(BodyKind):
 
 def _pressure_terms(body: Body, sheet: Sheet) -> tuple[ForceTerm, ...]:
     """Return the force term of the air pressure; empty without pressure. Raises MeshError if the sheet is open."""
-    pressure = body.settings.pressure
-    if pressure == 0.0:
+    if not body.is_inflated:
         return ()
     triangles = _airtight_triangles(body, sheet)
     # Orient the triangles outwards, whatever the normals of the mesh.
     outwards = orient_outward(body.surface.vertices[sheet.vertices], triangles)
-    return (Potential(Pressure(outwards, pressure), StiffnessScaling.FIXED),)
+    return (AirPressure(Pressure(outwards, body.settings.pressure)),)
 
 
 class OpenSheetError(MeshError):

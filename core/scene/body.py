@@ -37,6 +37,7 @@ class Body:
     length_map: (v,) 0 to 1, see bodies.vertex_nodes.
     centre_map: (v,) 0 to 1, weights that define the centre of damping forces along rays.
     has_animated_settings: whether the settings of its samples are used; if not, they are constant.
+    has_animated_pressure: whether their pressure is used too; otherwise that of `settings` is constant.
     is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
     cache_id: identifier of the object in caches, independent of its name; '' to use the name.
     friction_map: (v,) factors on the friction.
@@ -59,6 +60,7 @@ class Body:
     stiffness_map: Array | None = None
     length_map: Array | None = None
     has_animated_settings: bool = False
+    has_animated_pressure: bool = False
     is_deforming: bool = False
     cache_id: str = ""
     centre_map: Array | None = None
@@ -86,6 +88,11 @@ class Body:
     def unpinned_size(self) -> float:
         """Size in m of the part that is not pinned hard, see unpinned_size()."""
         return unpinned_size(self.surface.vertices, self.pins, self.surface.triangles, self.edges)
+
+    @property
+    def is_inflated(self) -> bool:
+        """Return whether air presses on the sheet of the body at any time."""
+        return self.settings.pressure != 0.0 or self.has_animated_pressure
 
     @property
     def maps(self) -> dict[str, Array | None]:

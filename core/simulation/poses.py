@@ -29,6 +29,7 @@ class BlockPose:
     rotations, positions: (n, 3, 3), (n, 3) m of the animated mesh around its nodes, if that is the reference motion.
     contact: samples of the body and the colliders; None if contact is impossible.
     contraction: of its fibres, relative to their length.
+    pressure_change: of the air, since the first frame, Pa.
     load: external forces; None for anchors.
     settings: of the body; None for anchors.
     """
@@ -38,6 +39,7 @@ class BlockPose:
     positions: Array | None = None
     contact: ContactSample | None = None
     contraction: float = 0.0
+    pressure_change: float = 0.0
     load: BodyLoad | None = None
     settings: Settings | None = None
 
@@ -80,7 +82,10 @@ class PoseEvaluator:
         load = BodyLoad.of(settings, sample.bodies[body].external_forces, model.block)
         is_mesh = self._references[body] == ReferenceChoice.MESH
         rotations, positions = model.nodes.local_frames(surface) if is_mesh else (None, None)
-        return BlockPose(targets, rotations, positions, contact, settings.contraction_fraction, load, settings)
+        model_body = self._scene.bodies[body]
+        pressure = settings.pressure - model_body.settings.pressure if model_body.has_animated_pressure else 0.0
+        contraction = settings.contraction_fraction
+        return BlockPose(targets, rotations, positions, contact, contraction, pressure, load, settings)
 
     def step_inputs(self, island: Island, start: tuple[BlockPose, ...], end: tuple[BlockPose, ...]) -> Inputs:
         """Return the inputs of an island for a step between two poses."""
@@ -100,7 +105,8 @@ class PoseEvaluator:
                     offsets = self._assembly.models[body].nodes.offsets
                     reference = AnimatedReference((a.rotations, b.rotations), (a.positions, b.positions), offsets)
             contact, contraction = contact_inputs(a.contact, b.contact), (a.contraction, b.contraction)
-            found.append(BlockInputs(a.targets, b.targets, reference, None, contact, contraction))
+            pressure = a.pressure_change, b.pressure_change
+            found.append(BlockInputs(a.targets, b.targets, reference, None, contact, contraction, pressure))
         return tuple(found)
 
     def stationary_inputs(self, island: Island, sample: SceneSample) -> Inputs:
@@ -113,6 +119,7 @@ class PoseEvaluator:
                 None,
                 contact_inputs(pose.contact, pose.contact),
                 (pose.contraction,) * 2,
+                (pose.pressure_change,) * 2,
             )
             for pose in self._island_pose(island, sample)
         )

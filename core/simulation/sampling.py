@@ -92,6 +92,8 @@ def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list
         found += [np.array(one) for one in flows]
     if scene.bodies[body].fibre_map is not None:
         found.append(np.array([one.contraction_fraction for one in settings]))
+    if scene.bodies[body].has_animated_pressure:
+        found.append(np.array([one.pressure for one in settings]))
     # Muscles are switched once per frame.
     sensor_inputs = samples[-1].sensor_inputs
     if sensor_inputs is not None:

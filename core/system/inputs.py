@@ -60,8 +60,9 @@ class BlockInputs:
     reference: reference motion; None for the rigid motion of its pins.
     acceleration: (3,) or (n, 3) m/s^2, external acceleration of its nodes; None for the gravity of the system.
     contact: contact data; None if contact is impossible.
-    drag: (n, 3, 3) N s/m, symmetric C of a force -C v on each of its nodes, such as that of the air; None without one.
     contraction: of its fibres at the start and at the end, as a fraction of their length.
+    pressure_change: of the air at the start and at the end, since the first frame, Pa.
+    drag: (n, 3, 3) N s/m, symmetric C of a force -C v on each of its nodes, such as that of the air; None without one.
     """
 
     start: Array
@@ -70,23 +71,28 @@ class BlockInputs:
     acceleration: Array | None = None
     contact: ContactInputs | None = None
     contraction: tuple[float, float] = (0.0, 0.0)
+    pressure_change: tuple[float, float] = (0.0, 0.0)
     drag: Array | None = None
 
     @property
     def is_still(self) -> bool:
         """Return whether no input moves the block in the step."""
         contact_is_still = self.contact is None or self.contact.is_still
-        is_constant = np.array_equal(self.start, self.end) and self.contraction[0] == self.contraction[1]
+        is_constant = np.array_equal(self.start, self.end) and all(
+            start == end for start, end in (self.contraction, self.pressure_change)
+        )
         return contact_is_still and is_constant and (self.reference is None or self.reference.is_still)
 
     def at_start(self) -> BlockInputs:
-        """Return the pins and the contraction of the start as constant inputs."""
-        return BlockInputs(self.start, self.start, contraction=(self.contraction[0],) * 2)
+        """Return the pins, the contraction and the pressure of the start as constant inputs."""
+        contraction, pressure = (self.contraction[0],) * 2, (self.pressure_change[0],) * 2
+        return BlockInputs(self.start, self.start, contraction=contraction, pressure_change=pressure)
 
     def at_end(self) -> BlockInputs:
         """Return all inputs of the end as constant inputs."""
         contact = None if self.contact is None else self.contact.at_end()
-        return BlockInputs(self.end, self.end, None, self.acceleration, contact, (self.contraction[1],) * 2, self.drag)
+        contraction, pressure = (self.contraction[1],) * 2, (self.pressure_change[1],) * 2
+        return BlockInputs(self.end, self.end, None, self.acceleration, contact, contraction, pressure, self.drag)
 
     def subinterval(self, index: int, count: int) -> BlockInputs:
         """Return the inputs of one of several equal parts of the step, interpolated linearly."""
@@ -94,21 +100,23 @@ class BlockInputs:
             return self
         displacement = self.end - self.start
         is_last = index + 1 == count
-        first_contraction, last_contraction = self.contraction
         return BlockInputs(
             self.start + displacement * (index / count),
             self.end if is_last else self.start + displacement * ((index + 1) / count),
             self.reference.subinterval(index, count) if self.reference else None,
             self.acceleration,
             None if self.contact is None else self.contact.subinterval(index, count),
-            (
-                first_contraction + (last_contraction - first_contraction) * (index / count),
-                last_contraction
-                if is_last
-                else first_contraction + (last_contraction - first_contraction) * ((index + 1) / count),
-            ),
+            _part_of(self.contraction, index, count),
+            _part_of(self.pressure_change, index, count),
             self.drag,
         )
+
+
+def _part_of(ends: tuple[float, float], index: int, count: int) -> tuple[float, float]:
+    """Return the ends of one of several equal parts of a linear change."""
+    first, last = ends
+    is_last = index + 1 == count
+    return first + (last - first) * (index / count), last if is_last else first + (last - first) * ((index + 1) / count)
 
 
 Inputs = tuple[BlockInputs, ...]

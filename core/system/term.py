@@ -11,7 +11,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from ..materials import Energy, SoftPins
+from ..materials import Energy, Pressure, SoftPins
 from .history import BlockHistory
 from .inputs import BlockInputs
 
@@ -94,6 +94,24 @@ class PinSprings(ForceTerm):
 
     def rest_energy(self, rest: Array) -> Energy | None:
         return SoftPins(self.nodes, self.stiffness, rest[self.nodes])
+
+
+@dataclass(frozen=True)
+class AirPressure(ForceTerm):
+    """Air pressure in a closed sheet, plus the change that the inputs of a step give.
+
+    energy: at the first frame.
+    """
+
+    energy: Pressure
+    scaling: ClassVar[StiffnessScaling] = StiffnessScaling.FIXED  # type: ignore[misc]
+
+    def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
+        change = inputs.pressure_change[1]
+        return replace(self.energy, pressure=self.energy.pressure + change) if change else self.energy
+
+    def rest_energy(self, rest: Array) -> Energy | None:
+        return self.energy
 
 
 def pin_springs(pinned: Index, stiffness: Array) -> tuple[PinSprings, ...]:

@@ -200,6 +200,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         stiffness_map=weight_maps.get("stiffness_group"),
         length_map=weight_maps.get("length_group"),
         has_animated_settings=has_animated_dials(obj),
+        has_animated_pressure=body_kind.name == "CLOTH" and "dampsim.pressure" in animated_paths(obj),
         is_deforming=is_deformed(obj),
         cache_id=cache_id,
         centre_map=weight_maps.get("centre_group"),

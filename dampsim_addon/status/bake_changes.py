@@ -29,10 +29,12 @@ from ..model.properties import read_settings
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
-from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, input_digests
+from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, DIAL_KEYS_PREFIX, input_digests
 from .renames import previous_names, rename_colliders, rename_shared_settings, with_current_name
 
 _KEYFRAMED = "keyframes"
+# Prefixes of inputs of which other lines report whether they exist.
+_REPORTED_ELSEWHERE = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, DIAL_KEYS_PREFIX)
 # Messages list at most this many changes.
 _MAX_LISTED = 4
 
@@ -161,9 +163,9 @@ def _without_covered_range(before: dict[str, str], now: dict[str, str], of_simul
 
 
 def _is_different(previous: str | None, current: str | None, name: str) -> bool:
-    # Added or removed colliders are reported by the list of all colliders.
-    is_missing = previous is None or current is None
-    return previous != current and not (is_missing and name.startswith((COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX)))
+    # Added or removed colliders are reported by the list of all colliders, and keyframes by the value of their dial.
+    is_missing, prefixes = previous is None or current is None, _REPORTED_ELSEWHERE
+    return previous != current and not (is_missing and name.startswith(prefixes))
 
 
 def refresh_digests(obj: bpy.types.Object) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import bpy
 import numpy as np
 
+from ...core import PARAMETERS
 from ..blender.animation import user_fcurves
 from ..blender.dampsim_names import is_output_modifier, is_tagged_action
 from ..blender.edge_attributes import marked_edges
@@ -27,6 +28,8 @@ from ..scene_reader.seams import seam_groups
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
+# Prefix of the keyframes of a dial.
+DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
 PARENT_PREFIX = "parent of "
 # Decimals to which values are compared.
@@ -59,6 +62,7 @@ def input_digests(
             add_digest(
                 f"modifier {modifier.name}", (modifier.show_viewport, _settings_and_references(modifier, display_name))
             )
+    _digest_dial_keys(obj, add_digest)
     add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
     if has_muscles(obj):
         _digest_muscles(obj, add_digest, display_name)
@@ -74,6 +78,16 @@ def input_digests(
 def influencing_objects(obj: bpy.types.Object) -> list[bpy.types.Object]:
     """Return the objects that influence an object's motion, itself first, in the order of input_digests()."""
     return list(dict.fromkeys([*motion_sources(obj), *sensor_targets(obj)]))
+
+
+def _digest_dial_keys(obj: bpy.types.Object, add_digest: Any) -> None:
+    drivers = obj.animation_data.drivers if obj.animation_data is not None else ()
+    driven = [(driver.data_path, driver.driver.expression) for driver in drivers]
+    keyed = [(curve.data_path, (curve.mute, _keyframe_bytes(curve))) for curve in user_fcurves(obj)]
+    for path, value in (*driven, *keyed):
+        parameter = PARAMETERS.get(path.removeprefix("dampsim."))
+        if parameter is not None:
+            add_digest(f"{DIAL_KEYS_PREFIX}{parameter.label}", value)
 
 
 def _digest_muscles(obj: bpy.types.Object, add_digest: Any, display_name: DisplayName) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -95,3 +97,30 @@ def test_higher_pressure_flattens_less() -> None:
     ]
     # Half of the flattening at 20 Pa is that of the skin alone. The facets that touch the floor change it by 6 mm.
     assert heights[0] < heights[1] - 0.004
+
+
+def keyed_balloon(pressure_at: Callable[[float], float], last: int, keyed: bool = True) -> tuple[np.ndarray, list[str]]:
+    """Return the volumes of a weightless balloon with a pressure in Pa at each frame, and the digests of its inputs."""
+    pins = np.zeros(100)
+    pins[0] = 1.0
+    dials: dict[str, Any] = {"gravity_weight": 0.0, "settle": 6.0, "bounce": 0.0, "bounce_by": "DIALLED", **SKIN}
+    body = static_body(ball(0.0, 100), pins, **dials, pressure=pressure_at(1.0), has_animated_pressure=keyed)
+    if keyed:
+        body = replace(body, settings_by_frame=lambda frame: replace(body.settings, pressure=pressure_at(frame)))
+    frames = list(Simulation(scene(body, last=last)).frames())
+    digests = [frame.inputs["Balloon"] for frame in frames]
+    return np.array([volume(frame.surface, body.surface.triangles) for frame in frames]), digests
+
+
+def test_keyed_pressure_inflates_to_same_volume() -> None:
+    """Air that is let in by keyframes gives the volume of a balloon that has that pressure from the start."""
+    constant, constant_digests = keyed_balloon(lambda frame: 200.0, 2)
+    unkeyed, _ = keyed_balloon(lambda frame: 200.0, 2, keyed=False)
+    assert (constant == unkeyed).all()
+    rising, digests = keyed_balloon(lambda frame: min(40.0 * (frame - 1.0), 200.0), 24)
+    assert rising[0] == pytest.approx(volume(ball(0.0, 100).vertices, ball(0.0, 100).triangles), rel=1e-6)
+    assert (np.diff(rising[:6]) > 0.0).all()
+    # The settled state differs by less than a hundredth of the inflation.
+    assert rising[-1] - rising[0] == pytest.approx(unkeyed[-1] - rising[0], rel=0.01)
+    assert len({*constant_digests}) == 1
+    assert len({*digests[:6]}) == 6

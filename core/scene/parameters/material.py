@@ -79,4 +79,5 @@ class MaterialSettings:
         0.0, "Pressure",
         "Set the air pressure inside a closed sheet, relative to outside, to inflate it; negative values deflate it",
         unit="Pa", min=-1e6, max=1e6, soft_min=-100.0, soft_max=100.0, section="cloth", affects=AffectedPart.MODEL,
+        animatable=True,
     )  # fmt: skip

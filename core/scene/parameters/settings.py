@@ -69,11 +69,11 @@ class Settings(
 
     @property
     def animatable_values(self) -> tuple[float, ...]:
-        """Values of the animatable parameters, except those of forces, contact, plasticity and fibres."""
+        """Values of the animatable parameters, except those of forces, contact, plasticity, fibres and pressure."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
-            if p.animatable and p.section not in ("fields", "contact", "plastic", "fibres")
+            if p.animatable and p.section not in ("fields", "contact", "plastic", "fibres", "cloth")
         )
 
     @property
