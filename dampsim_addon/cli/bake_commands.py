@@ -49,6 +49,7 @@ def add_to(commands: Any) -> None:
     target_names = [target.name.lower() for target in TARGETS]
     bake.add_argument("--target", type=one_of("a bake target", target_names), help=", ".join(target_names))
     bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
+    bake.add_argument("--max-keys", type=int, metavar="N", help="largest number of compressed shape keys; 0 for any")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
     bake.add_argument("--cache", metavar="FOLDER", help="folder for simulated frames")
@@ -202,6 +203,10 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         group.target = options.target.upper()
     if options.cache:
         group.cache_folder = options.cache if options.cache.startswith("//") else str(Path(options.cache).resolve())
+    if options.max_keys is not None:
+        if options.max_keys < 0:
+            raise UsageError(f"dampsim: --max-keys {options.max_keys}: give 0 or more")
+        group.max_keys = options.max_keys
     if options.bound:
         by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
         try:

@@ -88,6 +88,7 @@ class Unit:
             "set": [f"{name}={value}" for name, value in self.settings],
             "target": self.options.get("target"),
             "bound": self.options.get("bound"),
+            "max_keys": None,
             "pictures": int(self.options.get("pictures", "0")),
             "output": str(self.output),
         }

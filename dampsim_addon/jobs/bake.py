@@ -21,6 +21,7 @@ from ...core import (
     bake,
     simulation_curve,
 )
+from ...core.base.wording import format_count
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.simulation.start import loop_end
@@ -40,7 +41,7 @@ from ..status.next_bake import check_resumable
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, report_messages
-from ..targets import Shot, get_target
+from ..targets import Cost, Shot, get_target
 from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps
 from . import curve_bake
@@ -54,8 +55,9 @@ class Result:
     """Result of baking one object. Its fields are keys of the JSON report.
 
     keys, size: see targets.Cost.
+    needed: number of shape keys that Max Error takes, if Max Keys does not allow so many; otherwise 0.
     error: largest distance of a played vertex from the simulation at any frame, m.
-    bound: largest allowed error, m; None for exact targets.
+    bound: largest allowed error, m; None for exact targets, and if Max Keys does not allow it.
     seconds: duration, s.
     guards: frames of the whole group with hard steps, by the guard that decided them.
     hard_steps: message about them, or ''.
@@ -73,6 +75,7 @@ class Result:
     last: int = 0
     keys: int = 0
     size: int = 0
+    needed: int = 0
     error: float = 0.0
     bound: float | None = None
     seconds: float = 0.0
@@ -225,7 +228,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
     obj, core_scene, target = sampler.obj, simulated.simulation.scene, get_target(sampler.obj.dampsim.target)
     folder, size = target_folder(obj), core_scene.body(obj.name).surface.size
     bound = error_bound(sampler.scene, obj, size)
-    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, bound, loop_end(core_scene))
+    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, bound, obj.dampsim.max_keys, loop_end(core_scene))
     cost, error = yield from write_bake(shot, target)
     result = Result(
         name=obj.name,
@@ -234,8 +237,9 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         last=core_scene.last,
         keys=cost.keys,
         size=cost.size,
+        needed=cost.needed,
         error=error,
-        bound=None if target.exact else shot.bound,
+        bound=None if target.exact or cost.needed else shot.bound,
         seconds=elapsed + time.monotonic() - began,
         guards=simulated.guards,
         hard_steps=hard_steps_message(simulated.guards),
@@ -243,13 +247,21 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *piece_messages(core_scene, obj.name),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
-            *filter(None, [folder_message(obj)]),
+            *filter(None, [_limited_keys_message(cost), folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)
     _store_result(obj, result, simulated.simulation)
     record_bake_inputs(obj, sampler.scene)
     return result
+
+
+def _limited_keys_message(cost: Cost) -> str:
+    """Return a message if Max Keys makes the error larger than Max Error, or ''."""
+    if not cost.needed:
+        return ""
+    limit = format_count(cost.keys, "shape key")
+    return f"limited to {limit}, while Max Error takes {cost.needed}; raise Max Keys for a smaller error"
 
 
 def _unfelt_messages(sampler: Sampler) -> list[str]:

@@ -65,12 +65,7 @@ def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[S
     collected: data of kind.collect().  Returns the cost and the error, m. Raises SceneError if the error stays too
     large.
     """
-    obj, total, requested_bound = shot.sampler.obj, len(shot.numbers), shot.bound
-    limit = (
-        _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
-        if kind.exact
-        else requested_bound
-    )
+    obj, total, requested = shot.sampler.obj, len(shot.numbers), shot
     error = 0.0
     for _ in range(1 if kind.exact else _ATTEMPTS):
         compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
@@ -78,14 +73,19 @@ def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[S
             cost = kind.write(shot, compressed)
             with play_bake_alone(obj.data.shape_keys):
                 error = yield from counted_steps(max_error(shot), total, "Measuring")
-        if error <= limit:
+        if error <= (_exact_error(shot) if kind.exact else kind.allowed_error(requested, compressed)):
             return cost, error
-        shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested_bound / error)
+        shot = replace(shot, bound=shot.bound * _BOUND_SAFETY * requested.bound / error)
     distance = format_metres(error * shot.sampler.scene.unit_settings.scale_length)
     raise SceneError(
         f"{obj.name}: the bake plays {distance} away from the simulation; {_override_fix(obj, kind)}"
         f"{'' if kind.exact else ', or allow a larger error'}."
     )
+
+
+def _exact_error(shot: Shot) -> float:
+    """Return the largest error of an exact bake, m."""
+    return _MAX_EXACT_ERROR * float(np.linalg.norm(np.ptp(shot.sampler.world_positions(), axis=0)))
 
 
 def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:

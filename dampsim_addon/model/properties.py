@@ -157,7 +157,8 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
 
 # Properties beside the parameters that All Selected sets on every selected object.
 _SHARED_PROPERTIES = (
-    "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "unpinned_pieces",
+    "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "max_keys",
+    "unpinned_pieces",
     "sew_loose_edges", "collider_collection", "field_collection",
 )  # fmt: skip
 
@@ -318,6 +319,12 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         precision=3,
         options=set(),
     )
+    max_keys: IntProperty(
+        name="Max Keys",
+        description="Limit the number of shape keys of a compressed bake, even if the error then exceeds Max Error; "
+        "0 for no limit",
+        default=0, min=0, soft_max=64, options=set(),
+    )  # fmt: skip
     influence: FloatProperty(
         name="Influence",
         description="Blend the bake and Live between the animation without the simulation (0) and the simulation (1)",

@@ -27,8 +27,8 @@ FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
 MAX_BYTES = 1_000_000
 # Properties beside the parameters. The kind comes first, since it changes others.
 _PROPERTIES = (
-    "kind", "target", "bound_by", "bound_percent", "bound_length", "live", "draft", "draft_part", "let_fall",
-    "unpinned_pieces", "sew_loose_edges",
+    "kind", "target", "bound_by", "bound_percent", "bound_length", "max_keys", "live", "draft", "draft_part",
+    "let_fall", "unpinned_pieces", "sew_loose_edges",
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")
 

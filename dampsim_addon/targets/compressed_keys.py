@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,6 +15,9 @@ from ..work.background_thread import run_in_thread
 from . import keys
 from .bake_tracks import animate_keys
 from .target import Cost, Shot
+
+# Largest error of a bake with a limited number of keys, relative to that of its keys. Modifiers can enlarge the error.
+_LIMITED_KEYS_FACTOR = 2.0
 
 
 class CompressedKeys(keys.KeyTarget):
@@ -29,8 +33,16 @@ class CompressedKeys(keys.KeyTarget):
 
     @classmethod
     def compress(cls, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:
-        stretch = float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
-        return (yield from run_in_thread(lambda: compress_motion(collected, shot.bound / stretch)))
+        bound = shot.bound / _max_scale(shot)
+        # One of the keys is the offset.
+        max_shapes = shot.max_keys - 1 if shot.max_keys else None
+        return (yield from run_in_thread(lambda: compress_motion(collected, bound, max_shapes)))
+
+    @classmethod
+    def allowed_error(cls, shot: Shot, compressed: CompressedMotion) -> float:
+        if not compressed.is_limited:
+            return shot.bound
+        return max(shot.bound, _LIMITED_KEYS_FACTOR * _max_scale(shot) * compressed.error)
 
     @classmethod
     def write(cls, shot: Shot, compressed: CompressedMotion) -> Cost:
@@ -53,4 +65,10 @@ class CompressedKeys(keys.KeyTarget):
             },
             shot.cycle_end is not None,
         )
-        return keys.key_cost(len(basis), 1 + len(new_keys))
+        cost = keys.key_cost(len(basis), 1 + len(new_keys))
+        return replace(cost, needed=1 + compressed.needed) if compressed.is_limited else cost
+
+
+def _max_scale(shot: Shot) -> float:
+    """Return the largest scale from object space to world space."""
+    return float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))

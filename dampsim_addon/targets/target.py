@@ -22,10 +22,14 @@ VERTEX_BYTES = 12
 
 @dataclass(frozen=True)
 class Cost:
-    """Size of a bake. keys: number of shape keys.  size: bytes in the .blend file or the cache folder."""
+    """Size of a bake. keys: number of shape keys.  size: bytes in the .blend file or the cache folder.
+
+    needed: number of shape keys that the error limit takes, if the limit of their number does not allow so many.
+    """
 
     keys: int
     size: int
+    needed: int = 0
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ class Shot:
 
     sampler: entered as a context.  cache: contains the frames in numbers.  folder: folder of the target's files.
     bound: largest allowed error in world space, m; exact targets ignore it.
+    max_keys: largest allowed number of shape keys of a compressed bake, which takes precedence over the bound; 0 for
+    any.
     cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
 
@@ -42,6 +48,7 @@ class Shot:
     numbers: list[int]
     folder: Path
     bound: float
+    max_keys: int = 0
     cycle_end: int | None = None
 
     @property
@@ -124,6 +131,11 @@ class Target(abc.ABC):
         """Compress the collected data within the bound and return the result. Changes no user data."""
         yield
         return collected
+
+    @classmethod
+    def allowed_error(cls, shot: Shot, compressed: Any) -> float:
+        """Return the largest error with which the compressed data may play, m; exact targets ignore it."""
+        return shot.bound
 
     @classmethod
     @abc.abstractmethod

@@ -531,3 +531,28 @@ def test_cli_output_keeps_original_bake(load: Load, tmp_path: Path) -> None:
         bpy.ops.wm.open_mainfile(filepath=str(original))
         np.testing.assert_array_equal(world_vertices(bpy.context.object, 7), played)
         assert not api.info(bpy.context.object).faults
+
+
+@pytest.mark.parametrize("limit", [1, 2])
+def test_max_keys_limits_compressed_keys(load: Load, limit: int, tmp_path: Path) -> None:
+    """A bake has at most Max Keys keys, and states its error and the number that Max Error takes."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    bake(obj, "SHAPE_KEYS")
+    free = obj.dampsim.baked_keys
+    assert "limited" not in obj.dampsim.baked_touched
+    obj.dampsim.max_keys = limit
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert (result.keys, result.needed, result.bound) == (limit, free, None)
+    assert len(obj.data.shape_keys.key_blocks) == 1 + limit
+    assert f"Max Error takes {free}; raise Max Keys" in obj.dampsim.baked_touched
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    worst = 0.0
+    for number in cache.frame_numbers():
+        offset = world_vertices(obj, number) - cache.read_shape(number, obj.name)
+        worst = max(worst, float(np.linalg.norm(offset, axis=1).max()))
+    assert worst == pytest.approx(result.error, rel=1e-3)
+    assert result.error > 0.001 * size(cache.read_shape(1, obj.name))
+    obj.dampsim.max_keys = free
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert (result.keys, result.needed) == (free, 0)

@@ -61,3 +61,28 @@ def test_subframes_interpolate_linearly() -> None:
     found = compress_motion(moves, 1e-3)
     between = found.offset + np.tensordot(0.5 * (found.weights[3] + found.weights[4]), found.shapes, 1)
     assert np.linalg.norm(between - 0.5 * (moves[3] + moves[4]), axis=1).max() <= 1e-3
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 5])
+def test_limited_shapes_state_their_error(limit: int) -> None:
+    """A limit of shapes holds exactly; the stated error is the largest one, and below that of principal shapes."""
+    moves = decaying_motion(30)
+    free, found = compress_motion(moves, 1e-3), compress_motion(moves, 1e-3, limit)
+    assert not free.is_limited
+    assert found.is_limited
+    assert (len(found.shapes), found.needed) == (limit, len(free.shapes))
+    assert found.weights.min(initial=0.0) >= 0.0
+    assert found.weights.max(initial=0.0) <= 1.0 + 1e-12
+    assert np.linalg.norm(reconstruct(found, FRAMES) - moves, axis=2).max() == pytest.approx(found.error, rel=1e-3)
+    centred = (moves - moves.mean(axis=0)).reshape(FRAMES, -1).astype(float)
+    modes = np.linalg.svd(centred, full_matrices=False)[0][:, :limit]
+    principal = np.linalg.norm((centred - modes @ (modes.T @ centred)).reshape(moves.shape), axis=2).max()
+    assert found.error < (1.0 + 1e-5 if limit < 5 else 0.95) * principal
+
+
+def test_large_limit_changes_nothing() -> None:
+    moves = decaying_motion(5)
+    free = compress_motion(moves, 1e-3)
+    found = compress_motion(moves, 1e-3, len(free.shapes))
+    np.testing.assert_array_equal(found.shapes, free.shapes)
+    assert (found.is_limited, found.error) == (False, 1e-3)

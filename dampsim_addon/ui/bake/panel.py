@@ -43,13 +43,15 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_property(
                 column, group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
             )
+            draw_property(column, group, "max_keys", "Max Keys", context)
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
         _draw_preview_range(column, context)
         total = scene.frame_end - scene.frame_start + 1
         count, is_exact = baked_vertex_count(obj, context.view_layer)
-        cost = target.cost(count, max(total, 0))
+        keys = max(total, 0)
+        cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
         qualifier = "" if target.exact and is_exact else "At most "
         draw_wrapped(column, f"{qualifier}{bake_size_text(cost.keys, cost.size / 1e6)}", "NONE", context)
         draw_issues(layout, context, CHECKS)
