@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import bpy
 import numpy as np
 
 from ...core import Controller, DampSimError
+from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
 from ..blender.sampler import GroupSampler
@@ -18,6 +20,9 @@ from ..scene_reader.scene_builder import check_object
 from ..status.results import remove_ghosts
 from ..work.steps import Step, map_steps
 from .prepare import prepare_scene
+
+# Largest delay of a muscle, frames.
+_MAX_DELAY = 1000
 
 
 def search_walks(
@@ -59,8 +64,24 @@ def muscle_values(controller: Controller) -> list[dict[str, object]]:
 
 def is_compatible_walk(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> bool:
     """Return whether an object still has the muscles and sensors that a walk was found for."""
-    group, kept = obj.dampsim, json.loads(walk.numbers)
+    group, kept = obj.dampsim, _stored_numbers(walk)
     return len(kept) == len(group.muscles) and all(len(one["weights"]) == len(group.sensors) for one in kept)
+
+
+def _stored_numbers(walk: bpy.types.PropertyGroup) -> list[dict[str, Any]]:
+    """Return the values of each muscle that a file stored as JSON; none for a text that something else has changed."""
+    try:
+        return [
+            {
+                "weights": [float(weight) for weight in one["weights"]],
+                "threshold": float(one["threshold"]),
+                "fps": max(float(one["fps"]), 1.0),
+                "delay": min(max(int(one["delay"]), 0), _MAX_DELAY),
+            }
+            for one in parse_json(walk.numbers)
+        ]
+    except (ValueError, TypeError, KeyError):
+        return []
 
 
 def _single_precision(value: float) -> float:
@@ -78,14 +99,14 @@ def with_walk(controller: Controller, walk: bpy.types.PropertyGroup) -> Controll
             delay=int(kept["delay"]),
             fps=_single_precision(kept["fps"]),
         )
-        for one, kept in zip(controller.muscles, json.loads(walk.numbers), strict=True)
+        for one, kept in zip(controller.muscles, _stored_numbers(walk), strict=True)
     )
     return replace(controller, muscles=muscles)
 
 
 def apply_walk(obj: bpy.types.Object, walk: bpy.types.PropertyGroup) -> None:
     """Set the weights, thresholds and delays of the object's muscles to those of a compatible walk."""
-    for muscle, one in zip(obj.dampsim.muscles, json.loads(walk.numbers), strict=True):
+    for muscle, one in zip(obj.dampsim.muscles, _stored_numbers(walk), strict=True):
         while len(muscle.weights) < len(one["weights"]):
             muscle.weights.add()
         _set_weights(muscle, one["weights"])

@@ -15,6 +15,7 @@ from mathutils.interpolate import poly_3d_calc
 from mathutils.kdtree import KDTree
 
 from ...core import PARAMETERS, Array, ParameterError
+from ...core.base.untrusted_files import is_printable, parse_json, printable_text, shown_text
 from ...core.base.wording import closest_name
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.sampler import mesh_positions
@@ -25,6 +26,8 @@ from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
 FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
 # Files of setups have a few kilobytes.
 MAX_BYTES = 1_000_000
+# Blender cuts off longer names.
+_MAX_NAME_BYTES = 256
 # Properties beside the parameters. The kind comes first, since it changes others.
 _PROPERTIES = (
     "kind", "target", "bound_by", "bound_percent", "bound_length", "max_keys", "live", "draft", "draft_part",
@@ -147,11 +150,11 @@ def parse_setup(text: bytes, place: str) -> Setup:
     if len(text) > MAX_BYTES:
         _refuse(place, f"it has more than {MAX_BYTES} bytes")
     try:
-        found = json.loads(text.decode("utf-8"), object_pairs_hook=_unique_keys, parse_constant=_no_constant)
-    except RecursionError:
-        _refuse(place, "it is nested too deeply")
-    except ValueError as error:
+        found = parse_json(text)
+    except json.JSONDecodeError as error:
         _refuse(place, f"it is not valid JSON ({str(error).splitlines()[0]})")
+    except ValueError as error:
+        _refuse(place, str(error))
     if not isinstance(found, dict) or found.get("format") != FORMAT_NAME:
         _refuse(place, "it is no setup of DampSim")
     if found.get("version") != FORMAT_VERSION or isinstance(found.get("version"), bool):
@@ -166,25 +169,15 @@ def parse_setup(text: bytes, place: str) -> Setup:
     for part, known in (("groups", VERTEX_GROUP_ROLES), ("collections", _COLLECTIONS)):
         _check_names(place, found[part], set(known))
         for name, value in found[part].items():
-            if not isinstance(value, str) or not 0 < len(value.encode("utf-8", "replace")) < 256:
+            is_name = isinstance(value, str) and is_printable(value)
+            if not is_name or not 0 < len(value.encode("utf-8")) < _MAX_NAME_BYTES:
                 _refuse(place, f"'{name}' is no name")
     ordered = {name: values[name] for name in (*_PROPERTIES, *PARAMETERS) if name in values}
     return Setup(ordered, found["groups"], found["collections"])
 
 
 def _refuse(place: str, problem: str) -> NoReturn:
-    raise ParameterError(f"{place}: {problem}; choose a file that Save Setup wrote.")
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name occurs twice")
-    return found
-
-
-def _no_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ParameterError(f"{printable_text(place)}: {problem}; choose a file that Save Setup wrote.")
 
 
 def _check_names(place: str, found: Mapping[str, Any], known: set[str]) -> None:
@@ -192,7 +185,7 @@ def _check_names(place: str, found: Mapping[str, Any], known: set[str]) -> None:
         if name not in known:
             nearest = closest_name(name[:60], known)
             hint = f", did you mean '{nearest}'?" if nearest else ""
-            _refuse(place, f"'{name[:60]}' is unknown{hint}")
+            _refuse(place, f"{shown_text(name)} is unknown{hint}")
 
 
 def _checked_value(place: str, name: str, value: Any) -> Value:
@@ -200,14 +193,14 @@ def _checked_value(place: str, name: str, value: Any) -> Value:
     prop: Any = DampSimObject.bl_rna.properties[name]
     types: dict[str, tuple[type, ...]] = {"BOOLEAN": (bool,), "INT": (int,), "FLOAT": (int, float)}
     if not isinstance(value, types.get(prop.type, (str,))) or (isinstance(value, bool) and prop.type != "BOOLEAN"):
-        _refuse(place, f"'{name}' is {value!r:.60}, which is no {prop.type.lower()}")
-    if prop.type == "ENUM" and value not in prop.enum_items:
-        _refuse(
-            place, f"'{name}' is '{value!s:.60}', not one of {', '.join(item.identifier for item in prop.enum_items)}"
-        )
+        _refuse(place, f"'{name}' is {shown_text(value)}, which is no {prop.type.lower()}")
+    # A text that is no valid UTF-8 cannot be looked up in enum_items.
+    choices = [one.identifier for one in prop.enum_items] if prop.type == "ENUM" else [value]
+    if value not in choices:
+        _refuse(place, f"'{name}' is {shown_text(value)}, not one of {', '.join(choices)}")
     if prop.type in ("INT", "FLOAT"):
         tolerance = 1e-6 * max(abs(prop.hard_min), abs(prop.hard_max))
         if not prop.hard_min - tolerance <= value <= prop.hard_max + tolerance:
-            _refuse(place, f"'{name}' is {value!r:.60}, outside of {prop.hard_min:g} to {prop.hard_max:g}")
+            _refuse(place, f"'{name}' is {shown_text(value)}, outside of {prop.hard_min:g} to {prop.hard_max:g}")
     checked: Value = value
     return checked

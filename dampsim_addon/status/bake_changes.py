@@ -7,6 +7,7 @@ the active object after edits.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,7 @@ from functools import partial
 import bpy
 
 from ...core import PARAMETERS, Parameter
+from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
 from ..blender.animation import animated_paths
@@ -89,15 +91,30 @@ def _recorded_inputs(obj: bpy.types.Object, of_simulation: bool) -> tuple[_Input
         return known, True
     # Bakes of older versions stored nothing.
     group = obj.dampsim
-    return _InputRecord(json.loads(group.baked_of or "{}"), json.loads(group.baked_from or "{}")), False
+    return _InputRecord(_text_table(group.baked_of), _text_table(group.baked_from)), False
+
+
+def _text_table(text: str) -> dict[str, str]:
+    """Return the texts by name that a file stored as JSON; none for a text that something else has changed."""
+    try:
+        found = parse_json(text or "{}")
+    except ValueError:
+        return {}
+    is_valid = isinstance(found, dict) and all(isinstance(one, str) for one in found.values())
+    return found if is_valid else {}
+
+
+def _finite_number(text: str, fallback: float) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        return fallback
+    return number if math.isfinite(number) else fallback
 
 
 def baked_number(obj: bpy.types.Object, label: str) -> float:
     """Return the value that a dial had in the bake of an object; 0 if it is unknown or was keyframed."""
-    try:
-        return float(_recorded_inputs(obj, of_simulation=False)[0].facts.get(label, "0"))
-    except ValueError:
-        return 0.0
+    return _finite_number(_recorded_inputs(obj, of_simulation=False)[0].facts.get(label, "0"), 0.0)
 
 
 def changes_since_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
@@ -155,9 +172,9 @@ def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool)
 def _without_covered_range(before: dict[str, str], now: dict[str, str], of_simulation: bool) -> dict[str, str]:
     """Return the current settings without the ends of a frame range that lies within the recorded one."""
     is_covered = {
-        "Frame Start": int(now["Frame Start"]) >= int(before.get("Frame Start", now["Frame Start"])),
+        "Frame Start": int(now["Frame Start"]) >= _finite_number(before.get("Frame Start", ""), -math.inf),
         # Cached frames can be continued.
-        "End": of_simulation or int(now["End"]) <= int(before.get("End", now["End"])),
+        "End": of_simulation or int(now["End"]) <= _finite_number(before.get("End", ""), math.inf),
     }
     return {name: value for name, value in now.items() if not is_covered.get(name, False)}
 

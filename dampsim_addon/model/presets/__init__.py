@@ -5,6 +5,7 @@ A new one needs a file in presets/dampsim and a picture in presets/pictures, ren
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from bl_operators.presets import AddPresetBase
 from bpy.props import StringProperty
 from bpy.types import Context, Menu, Operator, UILayout
 
-from ....core import PARAMETERS
+from ....core import PARAMETERS, ParameterError
+from ....core.base.untrusted_files import MAX_SHOWN, open_regular_file, printable_text
 from ..objects import chosen_simulated, is_simulated
 
 _FOLDER = "dampsim"
@@ -23,6 +25,10 @@ _FOLDER = "dampsim"
 _SECTIONS = ("dials",)
 _OTHER_PARAMETERS = ("poisson", "density", "material", "plastic_yield", "plastic_creep", "plastic_most")
 _PARAMETER_NAMES = [p.name for p in PARAMETERS.values() if p.section in _SECTIONS or p.name in _OTHER_PARAMETERS]
+# Largest size of a preset file in bytes, and of one of its values in characters.
+_MAX_PRESET_SIZE, _MAX_VALUE_LENGTH = 100_000, 100
+# Exceptions that reading a damaged file raises.
+_READ_ERRORS = (OSError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError, ParameterError)
 _PICTURES = Path(__file__).parent / "pictures"
 # Preview collection of the pictures, while the add-on is enabled.
 _icons: dict[str, Any] = {}
@@ -68,13 +74,34 @@ class DAMPSIM_MT_presets(Menu):
             entry.filepath, entry.text = str(path), f"{text}: {_material_summary(path)}" if icon else text
 
 
+def preset_values(path: Path) -> dict[str, Any]:
+    """Return the parameters of a preset file. Its other lines are ignored, not run. Raises ParameterError."""
+    try:
+        file, size = open_regular_file(path, follow_link=True)
+        with file:
+            if size > _MAX_PRESET_SIZE:
+                raise ValueError("it is too large")
+            lines = file.read(size).decode("utf-8").splitlines()
+        pairs = [line.removeprefix("dampsim.").split(" = ", 1) for line in lines if line.startswith("dampsim.")]
+        values = {
+            pair[0]: PARAMETERS[pair[0]].validate(ast.literal_eval(pair[1][:_MAX_VALUE_LENGTH]))
+            for pair in pairs
+            if len(pair) == 2 and pair[0] in _PARAMETER_NAMES
+        }
+        if not values:
+            raise ValueError("it has no values")
+    except _READ_ERRORS as error:
+        reason = printable_text(str(error) or "no valid text", MAX_SHOWN).removesuffix(".")
+        raise ParameterError(f"Material '{path.stem}': its file is damaged ({reason}); choose another one.") from error
+    return values
+
+
 def _material_summary(path: Path) -> str:
-    """Return a summary of a material's dials."""
-    values = dict(
-        line.removeprefix("dampsim.").split(" = ")
-        for line in path.read_text(encoding="utf-8").splitlines()
-        if line.startswith("dampsim.") and " = " in line
-    )
+    """Return a summary of a material's dials; '' for a damaged file."""
+    try:
+        values = preset_values(path)
+    except ParameterError:
+        return ""
     named = {"sag": "sags by {:g}%", "settle": "settles in {:g} frames", "bounce": "bounces by {:g}%",
              "plastic_yield": "keeps strains beyond {:g}%"}  # fmt: skip
     return ", ".join(text.format(float(values[name])) for name, text in named.items() if name in values)
@@ -102,21 +129,23 @@ class DAMPSIM_OT_preset(Operator):
         if not Path(self.filepath).is_file():
             self.report({"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
             return {"CANCELLED"}
+        try:
+            values = preset_values(Path(self.filepath))
+        except ParameterError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
         for obj in chosen_simulated(context):
             # Fabrics are the materials of cloth.
             if obj == context.object or obj.dampsim.kind != "CLOTH":
-                self._apply(context, obj)
-        # Blender renames the menu to the chosen material, for all objects.
-        DAMPSIM_MT_presets.bl_label = "Materials"
+                self._apply(obj.dampsim, values)
         return {"FINISHED"}
 
-    def _apply(self, context: Context, obj: bpy.types.Object) -> None:
-        group = obj.dampsim
+    def _apply(self, group: bpy.types.PropertyGroup, values: dict[str, Any]) -> None:
         # Older preset files lack these values, which then have to be the defaults.
         for name in ("plastic_yield", "plastic_creep", "plastic_most"):
             group.property_unset(name)
-        with context.temp_override(object=obj):
-            bpy.ops.script.execute_preset(filepath=self.filepath, menu_idname=DAMPSIM_MT_presets.__name__)
+        for name, value in values.items():
+            setattr(group, name, value)
         group.preset, group.preset_of = material_title(Path(self.filepath)), _material_digest(group)
 
 
