@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -12,10 +12,13 @@ from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..frames.frame import Frame
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..objective.reference_motion import region_slices
+from ..scene.parameters import Settings
 from ..scene.sample import SceneSample
 from ..scene.scene import Scene
 from ..system.state import State
 from ..system.weave_term import has_weave
+from .assembly import Island
 from .body_forces import body_loads
 from .dials import DialInterpreter
 from .poses import Pose, PoseEvaluator
@@ -89,7 +92,7 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
                 island_state = statics.state_in_wind(number, sample, factors, island_state)
             elif not preroll:
                 island_state = _resting_start(statics, number, sample, factors, island_state)
-        island_states.append(island_state)
+        island_states.append(_with_initial_velocities(island, island_settings, island_state))
     return Start(frame_inputs, _join_states(context, island_states))
 
 
@@ -104,6 +107,27 @@ def close_loop(context: StartContext, start: Start) -> Generator[tuple[int, int]
         state, error = yield from _loop(context, start.frame_inputs, state)
     shapes = context.shapes(state, start.frame_inputs.samples[-1])
     return Frame(scene.first, state, shapes, start.frame_inputs.digests, 0), error
+
+
+def _with_initial_velocities(island: Island, settings: Sequence[Settings], state: State) -> State:
+    """Return the state with the dialled velocity and spin added to all regions without pins.
+
+    Each body spins about the centre of mass of its own part of a region.  settings: of the island's bodies.
+    """
+    dialled = [np.array([one.initial_velocity, one.initial_spin]) for one in settings]
+    if not any(one.any() for one in dialled):
+        return state
+    system, velocities = island.system, state.velocities.copy()
+    for region in system.regions:
+        if len(region.constrained_nodes):
+            continue
+        for part in region_slices(system, region):
+            velocity, spin = dialled[part.block_index]
+            nodes = region.free[part.rows]
+            x, mass = state.positions[nodes], system.mass[nodes]
+            velocities[nodes] += velocity + np.cross(2.0 * np.pi * spin, x - mass @ x / mass.sum())
+    # A body that slept at the end of a preroll wakes up.
+    return replace(state, velocities=velocities, history=state.history.without_deformation())
 
 
 def _hanging_start(

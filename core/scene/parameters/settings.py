@@ -89,6 +89,16 @@ class Settings(
         return self.plastic_yield, self.plastic_creep, self.plastic_most, float(self.plastic_reset)
 
     @property
+    def initial_velocity(self) -> tuple[float, float, float]:
+        """Velocity at the first frame, m/s."""
+        return self.velocity_x, self.velocity_y, self.velocity_z
+
+    @property
+    def initial_spin(self) -> tuple[float, float, float]:
+        """Angular velocity at the first frame, turns per second."""
+        return self.spin_x, self.spin_y, self.spin_z
+
+    @property
     def contraction_fraction(self) -> float:
         """Contraction as a fraction of the fibre length."""
         return self.contraction / 100.0

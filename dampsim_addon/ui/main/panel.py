@@ -295,6 +295,8 @@ class DAMPSIM_PT_shot(ChildPanel, Panel):
         column = self.layout.column()
         column.enabled = not is_job_running(context)
         draw_parameters(column, obj.dampsim, context, "shot")
+        if not obj.dampsim.pin_group:
+            draw_parameters(column, obj.dampsim, context, "throw")
         session = live.find_session(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
         if obj.dampsim.loop and error >= 0.0:
