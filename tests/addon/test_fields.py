@@ -453,7 +453,7 @@ def test_known_fields_match_full_scan(load: Load, tmp_path: Path) -> None:
     assert made > 5
 
 
-def test_wind_of_cloth_is_shown_as_speed(load: Load, tmp_path: Path) -> None:
+def test_cloth_wind_shown_as_speed(load: Load, tmp_path: Path) -> None:
     new_scene(4)
     bpy.ops.mesh.primitive_grid_add(size=1.0)
     obj = bpy.context.object
