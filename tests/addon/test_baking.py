@@ -425,8 +425,20 @@ def test_sample_bakes_within_bound(load: Load, path: Path, tmp_path: Path) -> No
 
 def test_sample_files_are_complete() -> None:
     contact, cloth = {"stairs", "stack", "ears", "runner"}, {"flag", "cape", "skirt", "weight", "shag", "shirt"}
-    built = {"jelly", "creature", "antenna", "bridge", "dent", "sacking", "sackcloth", "walker", "tentacle"}
-    built |= contact | cloth
+    built = {
+        "jelly",
+        "creature",
+        "antenna",
+        "bridge",
+        "dent",
+        "sacking",
+        "sackcloth",
+        "walker",
+        "tentacle",
+        "paper",
+        "leaf",
+    }
+    built |= contact | cloth | {"paper", "leaf"}
     assert {path.stem for path in SAMPLE_PATHS} == built
 
 
