@@ -43,6 +43,7 @@ class Controls:
     yarns: one per woven block.
     velocity_ratios: factor of each region on the deformation's velocity at the start of the step, because the dials
         have changed (docs/explanation/physics/02-settle-law.md); none if they have not.
+    is_static: whether the steps search for an equilibrium, so that changes too small to see still add up.
     """
 
     laws: tuple[DeformationLaw, ...]
@@ -51,6 +52,7 @@ class Controls:
     stiffness: float | tuple[float, ...] = 1.0
     yarns: tuple[YarnDials, ...] = ()
     velocity_ratios: tuple[float | Array, ...] = ()
+    is_static: bool = False
 
     def coefficients(self, region: int, h: float, use_fallback: bool = False) -> Coefficients:
         """Return the coefficients of a region for a step of h seconds."""

@@ -14,7 +14,6 @@ from typing import Protocol
 import numpy as np
 
 from ..base.arrays import Array
-from .displacement_criterion import max_norm
 from .factorisation import LowRankUpdate, factorise
 from .lbfgs import minimise_lbfgs
 from .line_search import backtrack, extrapolate, line_search
@@ -37,11 +36,12 @@ _ESTIMATE_MARGIN = 4.0
 # Folding sheets may creep for tens of steps. After this many iterations, or if the line search fails, the tolerance is
 # multiplied by the second number.
 _PATIENCE, _RELAXED_TOLERANCE = 20, 10.0
-# If slivers prevent any decrease along Newton's direction, an error of this fraction of the motion is accepted.
+# If the iterations run out, or slivers prevent any decrease along Newton's direction, an error of this fraction of the
+# motion is accepted.
 _STUCK_FRACTION = 0.05
 # A search ends with a step that nobody sees if the error is at most this fraction of the motion.
 _INVISIBLE_ERROR = 0.1
-# Tolerance at which the objective's invisible motion counts in full; a tighter one reduces it.
+# Tolerance at which the objective's invisible step counts in full; a tighter one reduces it.
 _USUAL_TOLERANCE = 1e-3
 
 
@@ -60,9 +60,15 @@ class NewtonDirections(Protocol):
 class MatrixFreeObjective(PreconditionedObjective, Protocol):
     """An objective whose Hessian is available as a product."""
 
-    @property
-    def invisible_motion(self) -> float:
-        """Change of a node's velocity that nobody sees, m/s; 0 if every change matters."""
+    def invisible_step(self, motion: float) -> float:
+        """Return the largest norm of a step that nobody sees, sqrt(W); 0 if every change matters.
+
+        motion: motion_norm() at its start.
+        """
+        ...
+
+    def step_norm(self, direction: Array) -> float:
+        """Return the norm of a step (f, 3) m/s, sqrt(W)."""
         ...
 
     @property
@@ -101,7 +107,7 @@ def minimise_inexact_newton(
             v = start_result.velocities if np.isfinite(start_result.velocities).all() else start
             iterations, evaluations = start_result.iterations, start_result.evaluations + 1
     value, gradient = objective.value_gradient(v)
-    invisible_motion = objective.invisible_motion * min(tolerance.relative / _USUAL_TOLERANCE, 1.0)
+    visibility = min(tolerance.relative / _USUAL_TOLERANCE, 1.0)
     first_error: float | None = None
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, evaluations, np.inf, np.inf)
@@ -127,15 +133,19 @@ def minimise_inexact_newton(
         if error <= bound * (1.0 if iteration < _PATIENCE else _RELAXED_TOLERANCE):
             outcome = Outcome.CONVERGED
             break
+        relaxed_bound = max(_RELAXED_TOLERANCE * bound, _STUCK_FRACTION * motion if np.isfinite(motion) else 0.0)
+        if iteration == max_iterations and error <= relaxed_bound:
+            outcome = Outcome.CONVERGED
         if iteration == max_iterations or tolerance.is_exhausted(evaluations):
             break
-        is_last = error <= _INVISIBLE_ERROR * motion and max_norm(direction) <= invisible_motion
+        is_last = error <= _INVISIBLE_ERROR * motion and (
+            objective.step_norm(direction) <= visibility * objective.invisible_step(motion)
+        )
         trial = line_search(objective, v, value, direction, slope, backtrack, 40)
         if trial.success:
             trial = extrapolate(objective, v, direction, slope, trial)
         evaluations += trial.evaluations
         if not trial.success:
-            relaxed_bound = max(_RELAXED_TOLERANCE * bound, _STUCK_FRACTION * motion if np.isfinite(motion) else 0.0)
             outcome = Outcome.CONVERGED if error <= relaxed_bound else Outcome.LINE_SEARCH
             break
         accepted = objective.accept(trial.v, trial.value, trial.gradient)

@@ -33,8 +33,9 @@ from .implicit import Stepper, round_inertia
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
-# Displacement that nobody sees, as a fraction of the median edge length.
-_INVISIBLE_CHANGE = 2.5e-3
+# Displacement that nobody sees, as a fraction of the median edge length. With contacts, the motion itself hides a
+# displacement of the second fraction of it.
+_INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 
 
 def has_sheet(system: System) -> bool:
@@ -76,13 +77,20 @@ class SheetProblem(StepProblem):
         self._normal_solve: NormalDirectionSolve | None = None
         self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
 
-    @property
-    def invisible_motion(self) -> float:
-        """Change of a node's velocity that nobody sees, m/s; 0 in statics, whose steps tend to none."""
+    def invisible_step(self, motion: float) -> float:
+        """Return the largest norm of a step that nobody sees, sqrt(W); 0 in statics, whose steps add up.
+
+        motion: motion_norm() at its start.
+        """
         stepper = self._stepper
-        if self._step_start is None or not isinstance(stepper, SheetStepper):
+        if self._is_static or not isinstance(stepper, SheetStepper):
             return 0.0
-        return _INVISIBLE_CHANGE * stepper.median_edge / self._h
+        invisible = _INVISIBLE_CHANGE * stepper.median_edge / self._h * float(np.sqrt(self._inertia.sum()))
+        return max(invisible, _INVISIBLE_FRACTION * motion) if self.has_contacts else invisible
+
+    def step_norm(self, direction: Array) -> float:
+        """Return the norm of a step (f, 3) m/s by the inertia, sqrt(W)."""
+        return float(np.sqrt(self._inertia @ np.einsum("fi,fi->f", direction, direction)))
 
     @property
     def has_contacts(self) -> bool:

@@ -139,7 +139,7 @@ def solve_static_equilibrium(
     is_woven = has_weave(system)
     is_thin = is_woven or any(block.is_sheet or block.is_rope for block in system.blocks)
     tolerance = max(tolerance, _THIN_SOLVER_TOLERANCE) if is_thin else tolerance
-    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in stiffness_factors), yarns)
+    controls = Controls(laws, 0.0, tolerance, tuple(float(one) for one in stiffness_factors), yarns, is_static=True)
     has_contact = any(one.contact is not None for one in inputs)
     motion_tolerance = (
         (_CONTACT_TOLERANCE if has_contact else _THIN_TOLERANCE_OF_MOTION) if is_thin else _SOLID_TOLERANCE

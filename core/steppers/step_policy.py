@@ -292,7 +292,8 @@ class StepPolicy:
         has_history = any(law.is_waveform for law in controls.laws)
         if has_history:
             attempts.append((True, minimiser))
-        if minimiser is not minimise_newton:
+        # The inexact method is Newton's already.
+        if minimiser not in (minimise_newton, minimise_inexact_newton):
             attempts.append((has_history, minimise_newton))
         return attempts
 

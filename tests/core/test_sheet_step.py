@@ -9,10 +9,15 @@ from scipy.sparse import block_diag, csr_matrix, diags, identity
 from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.materials import MEMBRANES, Corotational, Fabric, Membrane, ShellBending
 from dampsim.core.objective.tangent import NormalDirectionSolve, Tangent, TangentBlock
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.solvers import inexact_newton
 from dampsim.core.solvers.factorisation import factorise_single_precision
+from dampsim.core.solvers.newton import minimise_newton
+from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
 from dampsim.core.steppers import sheet as sheet_steps
+from dampsim.core.steppers.step_policy import StepPolicy
 from shapes import sheet
 
 
@@ -119,3 +124,47 @@ def test_membrane_blocks_under_renumbering(law: type[Membrane]) -> None:
     other = law(rest, triangles, Fabric(9.0, 0.3)).block_hessian(there, False).toarray()
     dof = (3 * place[:, None] + np.arange(3)).ravel()
     np.testing.assert_allclose(other[np.ix_(dof, dof)], found, rtol=0, atol=1e-12 * np.abs(found).max())
+
+
+def held_sheet_problems(
+    monkeypatch: pytest.MonkeyPatch, start_settled: bool
+) -> list[tuple[sheet_steps.SheetProblem, np.ndarray]]:
+    """Return the problems of a held sheet's first frames, with the starts of their searches."""
+    problems, own = [], sheet_steps.minimise_inexact_newton
+
+    def recorded(problem: sheet_steps.SheetProblem, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+        problems.append((problem, start))
+        return own(problem, start, tolerance)
+
+    monkeypatch.setattr(sheet_steps, "minimise_inexact_newton", recorded)
+    flat = sheet(6)
+    pins = (flat.vertices[:, 0] < 1e-9).astype(float)
+    body = static_body(flat, pins, kind="CLOTH", start_settled=start_settled, detail=200000, **STOUT_COTTON)
+    list(Simulation(scene(body, last=3)).frames())
+    return problems
+
+
+def test_static_search_has_no_invisible_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Steps that nobody sees end searches of moving sheets only; the errors of static steps would add up."""
+    moving = held_sheet_problems(monkeypatch, start_settled=False)
+    assert moving
+    assert all(problem.invisible_step(1.0) > 0.0 for problem, _ in moving)
+    assert held_sheet_problems(monkeypatch, start_settled=True)[0][0].invisible_step(1.0) == 0.0
+
+
+def test_exhausted_search_with_small_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that runs out of iterations converges if its error is small against the motion, and fails otherwise."""
+    problem, start = held_sheet_problems(monkeypatch, start_settled=False)[-1]
+    start = start + np.random.default_rng(0).normal(scale=3.0, size=start.shape)
+    exact = Tolerance(1e-14, 0.0)
+    outcomes = [
+        inexact_newton.minimise_inexact_newton(problem, start, exact, max_iterations=count).outcome for count in (1, 40)
+    ]
+    assert outcomes == [Outcome.ITERATIONS, Outcome.CONVERGED]
+
+
+def test_failed_sheet_step_without_newton() -> None:
+    """Complete factors would take ten times as long as all of the search before."""
+    policy = StepPolicy()
+    attempts = policy.attempts(inexact_newton.minimise_inexact_newton, Controls((BackwardEulerLaw(),), 1.0, 1e-3))
+    assert all(minimise is not minimise_newton for _, minimise in attempts)
