@@ -59,6 +59,8 @@ MODIFIER_EFFECTS = {
 }  # fmt: skip
 # Types that change over time although nothing of them is animated.
 _TIMED_TYPES = {"BUILD", "EXPLODE", "PARTICLE_INSTANCE"}
+# Types that move vertices although nothing of them is animated.
+_PLAYING_TYPES = {"MESH_CACHE", "MESH_SEQUENCE_CACHE", "WAVE"}
 # Surfaces of Dynamic Paint that move vertices.
 _MOVING_SURFACES = {"DISPLACE", "WAVE"}
 
@@ -149,7 +151,7 @@ def can_move(obj: bpy.types.Object, visited: set[int] | None = None) -> bool:
     blocks = (obj, obj.data, getattr(obj.data, "shape_keys", None))
     if any(block is not None and _is_animated(block) for block in blocks):
         return True
-    if obj.rigid_body is not None or any(moves_on_its_own(m) for m in obj.modifiers):
+    if obj.rigid_body is not None or any(m.type in _PLAYING_TYPES or moves_on_its_own(m) for m in obj.modifiers):
         return True
     bones = obj.pose.bones if obj.pose is not None else ()
     constraints = [c for holder in (obj, *bones) for c in holder.constraints]

@@ -10,11 +10,10 @@ import numpy as np
 from ...core import PARAMETERS, Body, Index, StiffnessBy
 from ...core.base.wording import format_number
 from ...core.materials.assembly import element_edges
-from ..blender.sampler import GroupSampler
 from ..jobs.prepare import prepare_scene
 from ..model.groups import group_of
 from ..model.properties import VARIANT_DIALS
-from ..scene_reader.isolation import isolate_group
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
@@ -44,7 +43,7 @@ def simulate_ghosts(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj
     check_object(obj, view_layer)
     settings = list(obj.dampsim.variants)
     shapes = []
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler, isolate_group(sampler):
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         core_scene = yield from prepare_scene(sampler)
         variants = Variants(core_scene, obj.name)
         for number, variant in enumerate(settings):

@@ -17,12 +17,13 @@ import numpy as np
 from ...core import PARAMETERS, Array, DampSimError, Frame, SceneError, SettleCurve, Simulation, simulation_curve
 from ...core.measure import picture
 from ...core.measure.calibrate import release_test
-from ..blender.sampler import GroupSampler, Sampler
+from ..blender.sampler import Sampler
 from ..farm import report_file
 from ..farm.page import csv_text
 from ..jobs.prepare import prepare_scene
 from ..live.liveness import check_displayable
 from ..model.groups import group_of
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..work.steps import Step, paired_steps
 from . import contact_sheet
@@ -90,7 +91,7 @@ def simulate_sweep(
         ) from error
     rows: list[SweepRow] = []
     shapes: dict[int, list[Array]] = {}
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         variants = Variants((yield from prepare_scene(sampler)), obj.name)
         for number, values in enumerate(choices):
             stored = checkpoint.read(number) if checkpoint is not None else None

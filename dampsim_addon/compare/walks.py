@@ -10,11 +10,10 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.simulation.assembly import Assembly
-from ..blender.sampler import GroupSampler
 from ..jobs.prepare import prepare_scene, prepare_simulation
 from ..jobs.walk import is_compatible_walk, with_walk
 from ..model.groups import group_of
-from ..scene_reader.isolation import isolate_group
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status.results import Ghosts, store_ghosts
 from ..work.steps import Step
@@ -43,7 +42,7 @@ def simulate_walks(
             )
     labels = [f"{number + 1}: {walk.name}" for number, walk in zip(numbers, walks, strict=True)]
     shapes: list[Array] = []
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler, isolate_group(sampler):
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         core_scene = yield from prepare_scene(sampler)
         controllers = [with_walk(core_scene.body(obj.name).controller, walk) for walk in walks]
         cached_scene = Variants(core_scene, obj.name).core_scene

@@ -32,7 +32,7 @@ from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, folder_message, frame_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
-from ..scene_reader.isolation import isolate_group
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
@@ -130,7 +130,7 @@ def bake_group(
     _check_group(scene, view_layer, group)
     if resume:
         check_resumable(group, scene)
-    with GroupSampler(scene, view_layer, group.members) as sampler, isolate_group(sampler):
+    with isolated_sampler(scene, view_layer, group.members) as sampler:
         finds_start = restart or not frame_cache(group.members[0]).frame_numbers()
         simulation = yield from _prepare(sampler, group, finds_start)
         for done, total in ensure_own_cache(group):

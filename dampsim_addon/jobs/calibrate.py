@@ -10,8 +10,8 @@ from ...core import PinError, Simulation
 from ...core.base.wording import format_number
 from ...core.measure.calibrate import Calibration
 from ...core.measure.calibrate import calibrate as core_calibrate
-from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import build_scene, check_object
 from ..status.measurements import store_measurements
 from ..status.results import store_curve
@@ -22,7 +22,7 @@ from .prepare import prepare_scene, prepare_simulation
 def measure_sag(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bpy.types.Object) -> None:
     """Measure the sag of the object under its own weight. Raises PinError if it is not completely pinned."""
     check_object(obj, view_layer)
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         simulation = Simulation(build_scene(sampler))
         if not simulation.is_constrained(obj.name):
             raise PinError(f"{obj.name}: not all of it is pinned, so it would fall; choose a vertex group under Pins.")
@@ -34,7 +34,7 @@ def calibrate_settle(
 ) -> Generator[Step, None, None]:
     """Find the correction of Settle for swings of the size in obj.dampsim.swing. Cancelling changes nothing."""
     check_object(obj, view_layer)
-    with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+    with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
         core_scene = yield from prepare_scene(sampler)
         simulation = yield from prepare_simulation(core_scene)
         store_measurements(obj, scene, simulation)

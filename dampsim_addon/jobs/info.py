@@ -9,10 +9,10 @@ import bpy
 from ...core import CacheError, DampSimError
 from ...core.base.wording import format_count
 from ...core.scene.fingerprint import cache_inputs, describe_changes
-from ..blender.sampler import GroupSampler
 from ..model.caches import frame_cache
 from ..model.colliders import active_colliders
 from ..model.groups import group_of
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import build_scene, check_object
 from ..targets.cache_file import baked_file, file_fault
 
@@ -85,7 +85,7 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
                     damaged.append(number)
             if header is not None:
                 check_object(obj, view_layer)
-                with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+                with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
                     changed = describe_changes(header.inputs, cache_inputs(build_scene(sampler)))
         except DampSimError as error:
             problem = str(error)

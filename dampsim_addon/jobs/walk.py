@@ -14,8 +14,8 @@ from ...core import Controller, DampSimError
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import format_count, format_number
 from ...core.gait.gait_search import Walk, WalkSearch, find_walks
-from ..blender.sampler import GroupSampler
 from ..model.groups import group_of
+from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import check_object
 from ..status.results import remove_ghosts
 from ..work.steps import Step, map_steps
@@ -32,7 +32,7 @@ def search_walks(
     check_object(obj, view_layer)
     group = obj.dampsim
     try:
-        with GroupSampler(scene, view_layer, group_of(obj).members) as sampler:
+        with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
             core_scene = yield from prepare_scene(sampler)
             found: tuple[Walk, ...] = yield from map_steps(
                 find_walks(core_scene, obj.name, search), lambda told: Step(*told)

@@ -3,11 +3,14 @@
 A frame is evaluated for the whole view layer, so every animated object of the scene slows down a bake. Those that
 contribute nothing are disabled in viewports meanwhile. Blender still evaluates a disabled object where an enabled one
 depends on it by a parent, constraint, driver or modifier, so a disabled object never changes the result by those.
+
+Blender frees the evaluated data of a disabled object, and building it anew can take as long as ten frames if it has
+modifiers. A driver of the visibility keeps the object in the depsgraph, which then skips its geometry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import bpy
@@ -24,6 +27,8 @@ from .contributors import direct_contributors
 # Custom property of the scene with the full names of the disabled objects, one per line: a file that is saved
 # meanwhile enables them again when it is opened.
 _HIDDEN_KEY = "dampsim_disabled"
+# Property that is set and driven while an object is disabled.
+_VISIBILITY = "hide_viewport"
 # Modifiers whose result depends on force fields and colliders of the whole scene, without a reference to them.
 _SCENE_WIDE_TYPES = {"EXPLODE", "PARTICLE_INSTANCE"}
 # Parts of the data paths by which a driver reaches objects through the scene.
@@ -31,31 +36,58 @@ _SCENE_PATHS = ("objects", "collection", "camera", "view_layers")
 
 
 @contextmanager
-def isolate_group(sampler: GroupSampler) -> Iterator[list[bpy.types.Object]]:
-    """Disable the objects of non_contributing_objects() in viewports. Provides them; their state is restored."""
-    scene, disabled = sampler.scene, non_contributing_objects(sampler)
-    uids = {obj.session_uid for obj in disabled}
+def isolated_sampler(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+) -> Iterator[GroupSampler]:
+    """Provide a sampler of a group, in use while the objects of non_contributing_objects() are disabled.
+
+    On exit their state is restored, and they are evaluated once, at the frame from before.
+    """
+    sampler = GroupSampler(scene, view_layer, objects)
+    with _disabled(scene, view_layer, non_contributing_objects(sampler)), sampler:
+        yield sampler
+
+
+@contextmanager
+def _disabled(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+) -> Iterator[None]:
+    """Disable objects in viewports temporarily."""
+    if not objects:
+        yield
+        return
+    # Other objects may be deleted meanwhile, and references to them are invalid then.
+    without_animation = {obj.session_uid: obj.animation_data is None for obj in objects}
     # Blender deselects disabled objects.
     layers = list(scene.view_layers)
-    selected = {(k, obj.session_uid) for k, layer in enumerate(layers) for obj in disabled if _is_selected(obj, layer)}
+    selected = {(k, obj.session_uid) for k, layer in enumerate(layers) for obj in objects if _is_selected(obj, layer)}
     try:
-        if disabled:
-            scene[_HIDDEN_KEY] = "\n".join(str(obj.name_full) for obj in disabled)
-        for obj in disabled:
-            obj.hide_viewport = True
-        yield disabled
+        scene[_HIDDEN_KEY] = "\n".join(str(obj.name_full) for obj in objects)
+        for obj in objects:
+            _disable(obj)
+        yield
     finally:
-        if uids:
-            # Objects that were deleted meanwhile cannot be used any more.
-            for obj in bpy.data.objects:
-                if obj.session_uid in uids:
-                    obj.hide_viewport = False
-            scene.pop(_HIDDEN_KEY, None)
-            sampler.view_layer.update()
-            for k, layer in enumerate(scene.view_layers if selected else ()):
-                for obj in [obj for obj in layer.objects if (k, obj.session_uid) in selected]:
-                    obj.select_set(True, view_layer=layer)
-            sampler.invalidate_frame()
+        for obj in [obj for obj in bpy.data.objects if obj.session_uid in without_animation]:
+            _enable(obj)
+            if without_animation[obj.session_uid] and obj.animation_data is not None:
+                obj.animation_data_clear()
+        scene.pop(_HIDDEN_KEY, None)
+        view_layer.update()
+        for k, layer in enumerate(scene.view_layers if selected else ()):
+            for obj in [obj for obj in layer.objects if (k, obj.session_uid) in selected]:
+                obj.select_set(True, view_layer=layer)
+
+
+def _disable(obj: bpy.types.Object) -> None:
+    obj.hide_viewport = True
+    # The depsgraph still evaluates the drivers of such an object, so a rig gets none.
+    if obj.modifiers:
+        obj.driver_add(_VISIBILITY).driver.expression = "1"
+
+
+def _enable(obj: bpy.types.Object) -> None:
+    obj.driver_remove(_VISIBILITY)
+    obj.hide_viewport = False
 
 
 def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
@@ -80,7 +112,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
         if obj not in blocks
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
-        and "hide_viewport" not in animated_paths(obj)
+        and _VISIBILITY not in animated_paths(obj)
         and can_move(obj)
     ]
 
@@ -128,7 +160,7 @@ def _enable_after_crash(*_: object) -> None:
         names = set(str(scene.pop(_HIDDEN_KEY, "")).splitlines())
         for obj in bpy.data.objects if names else ():
             if obj.name_full in names:
-                obj.hide_viewport = False
+                _enable(obj)
 
 
 SUBSCRIBER = Subscriber("isolation", {"load_post": _enable_after_crash})

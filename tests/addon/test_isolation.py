@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -20,12 +20,14 @@ from test_movers import (
     add_moving_modifier,
     animate,
     helpers,
+    moving_rig,
     node_group,
     sheet,
 )
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
+_EVALUATIONS: list[float] = []
 
 
 def bystander(name: str = "Bystander") -> bpy.types.Object:
@@ -41,48 +43,71 @@ def bystander(name: str = "Bystander") -> bpy.types.Object:
     return obj
 
 
-def is_evaluated(obj: bpy.types.Object) -> bool:
-    return obj.evaluated_get(bpy.context.view_layer.depsgraph) != obj
+@pytest.fixture
+def evaluations() -> Iterator[list[float]]:
+    """Return the list to which each evaluation of a counted object appends the frame."""
+    _EVALUATIONS.clear()
+    yield _EVALUATIONS
+    bpy.app.driver_namespace.pop("count_evaluation", None)
+    bpy.context.preferences.filepaths.use_scripts_auto_execute = False
 
 
-def samples(load: Load, obj: bpy.types.Object, isolated: bool) -> tuple[list[np.ndarray], bool]:
-    """Return the sampled vertices in world space at some frames, and whether the bystander was evaluated."""
-    scene, layer, found, evaluated = bpy.context.scene, bpy.context.view_layer, [], False
+def count_evaluation(frame: float) -> float:
+    _EVALUATIONS.append(frame)
+    return 1.0
+
+
+def count_evaluations(obj: bpy.types.Object) -> None:
+    """Let each evaluation of an object call count_evaluation()."""
+    prepare_counting()
+    obj.driver_add("scale", 2).driver.expression = "count_evaluation(frame)"
+    bpy.context.view_layer.update()
+
+
+def prepare_counting() -> None:
+    """Allow Python drivers, which each new file forbids again."""
+    bpy.context.preferences.filepaths.use_scripts_auto_execute = True
+    bpy.app.driver_namespace["count_evaluation"] = count_evaluation
+
+
+def samples(load: Load, obj: bpy.types.Object, isolated: bool) -> list[np.ndarray]:
+    """Return the sampled vertices in world space at some frames."""
+    scene, layer = bpy.context.scene, bpy.context.view_layer
     isolation = load("dampsim_addon.scene_reader.isolation")
-    with load("dampsim_addon.blender.sampler").GroupSampler(scene, layer, [obj]) as sampler:
-        steps = isolation.isolate_group(sampler) if isolated else None
-        if steps is not None:
-            steps.__enter__()
+    create = isolation.isolated_sampler if isolated else load("dampsim_addon.blender.sampler").GroupSampler
+    found = []
+    with create(scene, layer, [obj]) as sampler:
         for frame in (*FRAMES, 2.5):
             sampler.set_frame(frame)
             found.append(sampler.members[0].world_positions())
-            evaluated |= is_evaluated(bpy.data.objects["Bystander"])
-        if steps is not None:
-            steps.__exit__(None, None, None)
-    return found, evaluated
+    return found
 
 
-def check_same_samples(load: Load, obj: bpy.types.Object, expect_isolated: bool = True) -> None:
-    bystander()
-    expected, _ = samples(load, obj, isolated=False)
-    found, evaluated = samples(load, obj, isolated=True)
-    assert evaluated != expect_isolated
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert is_evaluated(bpy.data.objects["Bystander"])
-    assert not bpy.data.objects["Bystander"].hide_viewport
+def check_same_samples(
+    load: Load, evaluations: list[float], obj: bpy.types.Object, expect_isolated: bool = True
+) -> None:
+    other = bystander()
+    count_evaluations(other)
+    expected = samples(load, obj, isolated=False)
+    evaluations.clear()
+    found = samples(load, obj, isolated=True)
+    assert len(evaluations) == (1 if expect_isolated else len(FRAMES) + 2)
+    for one, expected_one in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, expected_one)
+    assert not other.hide_viewport
+    assert other.evaluated_get(bpy.context.view_layer.depsgraph) != other
 
 
 @pytest.mark.parametrize("modifier_type", MODIFIER_TYPES)
-def test_modifiers_keep_their_objects(load: Load, modifier_type: str) -> None:
+def test_modifiers_keep_their_objects(load: Load, evaluations: list[float], modifier_type: str) -> None:
     new_scene(5)
     obj = sheet()
     add_moving_modifier(obj, modifier_type)
-    check_same_samples(load, obj)
+    check_same_samples(load, evaluations, obj)
 
 
 @pytest.mark.parametrize("constraint_type", CONSTRAINT_TYPES)
-def test_constraints_keep_their_objects(load: Load, constraint_type: str) -> None:
+def test_constraints_keep_their_objects(load: Load, evaluations: list[float], constraint_type: str) -> None:
     new_scene(5)
     obj, targets = sheet(), helpers()
     try:
@@ -90,7 +115,7 @@ def test_constraints_keep_their_objects(load: Load, constraint_type: str) -> Non
     except (TypeError, RuntimeError):
         pytest.skip("this type is not for objects")
     animate(obj, constraint, [targets[2], *targets])
-    check_same_samples(load, obj)
+    check_same_samples(load, evaluations, obj)
 
 
 def driven(obj: bpy.types.Object, target: bpy.types.Object) -> bool:
@@ -148,10 +173,10 @@ LINKS = (driven, driven_by_python, parented, in_collection_of_nodes, texture_coo
 
 
 @pytest.mark.parametrize("link", LINKS)
-def test_other_links_keep_their_objects(load: Load, link: Callable[..., bool]) -> None:
+def test_other_links_keep_their_objects(load: Load, evaluations: list[float], link: Callable[..., bool]) -> None:
     new_scene(5)
     obj = sheet()
-    check_same_samples(load, obj, link(obj, helpers()[0]))
+    check_same_samples(load, evaluations, obj, link(obj, helpers()[0]))
 
 
 def test_restored_after_bake_and_error(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +190,8 @@ def test_restored_after_bake_and_error(load: Load, tmp_path: Path, monkeypatch: 
     def check() -> None:
         assert (other.hide_viewport, hidden.hide_viewport, other.select_get()) == (False, True, True)
         assert set(scene.keys()) == keys
-        assert is_evaluated(other)
+        assert other.animation_data.drivers.find("hide_viewport") is None
+        assert other.evaluated_get(layer.depsgraph) != other
 
     keys = set(scene.keys())
     bake_frames(load, obj)
@@ -188,6 +214,128 @@ def test_restored_after_bake_and_error(load: Load, tmp_path: Path, monkeypatch: 
     check()
 
 
+def heavy_bystanders() -> list[bpy.types.Object]:
+    """Return objects that move by a bone, a shape key, keyframes, and a modifier."""
+    rig = moving_rig()
+    found = []
+    for name in ("Posed", "Keyed", "Moved", "Wavy"):
+        bpy.ops.mesh.primitive_grid_add(x_subdivisions=3, y_subdivisions=3, size=1.0, location=(4.0, 0.0, 0.0))
+        found.append(bpy.context.object)
+        found[-1].name = name
+    posed, keyed, moved, wavy = found
+    posed.vertex_groups.new(name="Bone").add(range(len(posed.data.vertices)), 1.0, "REPLACE")
+    modifier: Any = posed.modifiers.new("Rig", "ARMATURE")
+    modifier.object = rig
+    keyed.shape_key_add(name="Basis")
+    key = keyed.shape_key_add(name="High")
+    for point in key.data:
+        point.co.z += 1.0
+    moved.modifiers.new("Smooth", "SUBSURF")
+    for frame, value in ((1, 0.0), (5, 1.0)):
+        key.value = moved.location.y = value
+        key.keyframe_insert("value", frame=frame)
+        moved.keyframe_insert("location", frame=frame)
+    wavy.modifiers.new("Wave", "WAVE")
+    return [rig, *found]
+
+
+def evaluated_shapes(objects: list[bpy.types.Object]) -> list[np.ndarray]:
+    """Return the matrices and the evaluated vertices of some objects, without an update of the depsgraph."""
+    depsgraph = bpy.context.view_layer.depsgraph
+    found = []
+    for obj in objects:
+        evaluated = obj.evaluated_get(depsgraph)
+        found.append(np.array(evaluated.matrix_world))
+        if obj.type == "MESH":
+            found.append(np.array([v.co[:] for v in evaluated.data.vertices]))
+    return found
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_bake_evaluates_unrelated_objects_once(
+    load: Load, tmp_path: Path, evaluations: list[float], target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unrelated objects are evaluated only after the bake, at the frame from before, and are as they were."""
+    scene = new_scene(5)
+    obj, others = ball("Flesh", 0.0, tmp_path), heavy_bystanders()
+    obj.dampsim.target = target
+    # The depsgraph evaluates the drivers of objects with modifiers, but not their geometry.
+    rig, keyed, with_modifiers = others[0], others[2], [other for other in others if other.modifiers]
+    count_evaluations(keyed)
+    rig.pose.bones["Bone"].driver_add("scale", 2).driver.expression = "count_evaluation(frame)"
+    scene.frame_set(3)
+    expected, kept = evaluated_shapes(others), evaluated_shapes(with_modifiers)
+    animated = [other.animation_data and other.animation_data.action for other in others]
+    sampler, visited, found = load("dampsim_addon.blender.sampler").Sampler, set(), []
+    set_frame = sampler.set_frame
+
+    def set_frame_and_check(self: Any, frame: float) -> None:
+        set_frame(self, frame)
+        visited.add(frame)
+        assert not evaluations
+        found.append(evaluated_shapes(with_modifiers))
+        for one, other in zip(found[0], found[-1], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+    monkeypatch.setattr(sampler, "set_frame", set_frame_and_check)
+    evaluations.clear()
+    bake_frames(load, obj)
+    assert visited >= {1.0, 2.0, 3.0, 4.0, 5.0}
+    assert evaluations == [3.0] * 2
+    assert scene.frame_current == 3
+    assert [other.animation_data and other.animation_data.action for other in others] == animated
+    for one, other in zip(expected, evaluated_shapes(others), strict=True):
+        np.testing.assert_array_equal(one, other)
+    scene.frame_set(4)
+    assert evaluations == [3.0] * 2 + [4.0] * 2
+    assert any(not np.array_equal(a, b) for a, b in zip(kept, evaluated_shapes(with_modifiers), strict=True))
+
+
+@pytest.mark.parametrize("has_animation_data", [False, True])
+def test_restores_animation_data(load: Load, has_animation_data: bool) -> None:
+    """An object that moves only by a modifier gets no animation data, and keeps the data that it has."""
+    scene = new_scene(3)
+    obj, layer = sheet(), bpy.context.view_layer
+    other = bystander()
+    other.animation_data_clear()
+    other.modifiers.new("Wave", "WAVE")
+    other.location.x = 3.0
+    if has_animation_data:
+        other.animation_data_create()
+    with load("dampsim_addon.scene_reader.isolation").isolated_sampler(scene, layer, [obj]):
+        assert other.hide_viewport
+    assert not other.hide_viewport
+    assert (other.animation_data is not None) == has_animation_data
+
+
+@pytest.mark.parametrize("is_override", [False, True])
+def test_linked_bystander(load: Load, tmp_path: Path, evaluations: list[float], is_override: bool) -> None:
+    """A linked character, and a library override of one, are skipped too."""
+    new_scene(3)
+    other = bystander()
+    count_evaluations(other)
+    path = str(tmp_path / "library.blend")
+    bpy.data.libraries.write(path, {other})
+    scene = new_scene(5)
+    prepare_counting()
+    obj, layer = sheet(), bpy.context.view_layer
+    with bpy.data.libraries.load(path, link=True) as (_, linked):
+        linked.objects = ["Bystander"]
+    found = linked.objects[0]
+    scene.collection.objects.link(found)
+    if is_override:
+        found = found.override_create(remap_local_usages=True)
+    layer.update()
+    evaluations.clear()
+    with load("dampsim_addon.scene_reader.isolation").isolated_sampler(scene, layer, [obj]) as sampler:
+        sampler.set_frame(2)
+        sampler.set_frame(3)
+        assert not evaluations
+    assert len(evaluations) == 1
+    assert not found.hide_viewport
+    assert [curve.data_path for curve in found.animation_data.drivers] == ["scale"]
+
+
 def test_file_saved_during_bake_is_repaired(load: Load, tmp_path: Path) -> None:
     """The objects of a file that was saved while they were disabled are enabled when it is opened."""
     scene = new_scene(3)
@@ -199,11 +347,13 @@ def test_file_saved_during_bake_is_repaired(load: Load, tmp_path: Path) -> None:
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "during.blend"), copy=True)
     steps.close()
     bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "during.blend"))
-    assert not bpy.data.objects["Bystander"].hide_viewport
+    other = bpy.data.objects["Bystander"]
+    assert not other.hide_viewport
+    assert other.animation_data.drivers.find("hide_viewport") is None
     assert "dampsim_disabled" not in bpy.context.scene
 
 
-def test_frame_handlers_of_scripts_prevent_isolation(load: Load) -> None:
+def test_frame_handlers_of_scripts_prevent_isolation(load: Load, evaluations: list[float]) -> None:
     def handler(*_: object) -> None:
         pass
 
@@ -211,6 +361,6 @@ def test_frame_handlers_of_scripts_prevent_isolation(load: Load) -> None:
     obj = sheet()
     bpy.app.handlers.frame_change_post.append(handler)
     try:
-        check_same_samples(load, obj, expect_isolated=False)
+        check_same_samples(load, evaluations, obj, expect_isolated=False)
     finally:
         bpy.app.handlers.frame_change_post.remove(handler)
