@@ -50,6 +50,38 @@ def set_view(place: tuple[float, float, float], distance: float) -> None:
     view.view_rotation = Quaternion((0.72, 0.53, 0.27, 0.36))
 
 
+def browser() -> tuple[bpy.types.Window, bpy.types.Area] | None:
+    """Return the open file dialog and its window."""
+    windows = bpy.context.window_manager.windows
+    return next(((w, a) for w in windows for a in w.screen.areas if a.type == "FILE_BROWSER"), None)
+
+
+def export_by_dialog() -> Iterator[float]:
+    """Click Export and Check, confirm the file dialog with Enter, and wait for the checked files."""
+    bpy.context.preferences.view.filebrowser_display_type = "SCREEN"
+    files = [Path(bpy.data.filepath).with_name(f"bridge_morphs{suffix}") for suffix in (".glb", ".fbx")]
+    assert not any(path.exists() for path in files)
+    yield from click("export(")
+    yield from wait_until(lambda: browser() is not None, 10, "the file dialog to open")
+    yield 2.0
+    shot("13_export_dialog")
+    window, area = browser()
+    shell("xdotool", "mousemove", str(area.x + area.width // 2), str(window.height - area.y - area.height // 2))
+    yield 0.5
+    shell("xdotool", "key", "Return")
+    yield from wait_until(lambda: browser() is None, 10, "Enter to confirm the dialog")
+    yield from wait_until(lambda: all(path.exists() for path in files), 60, "the files of the export")
+    yield from wait_until(lambda: not progress().object_name, 60, "the export to end")
+    for path in files:
+        path.unlink()
+    yield 1.5
+    shot("14_exported")
+    box, wire = (bpy.data.objects[name] for name in ("Cube", "Wire"))
+    assert box.dampsim.exported.startswith("GLTF 0"), box.dampsim.exported
+    # glTF holds no vertices without faces.
+    assert "11 vertices belong to no face" in wire.dampsim.exported, wire.dampsim.exported
+
+
 def bridge() -> Iterator[float]:
     _, area, region = sidebar()
     area.spaces.active.show_region_ui = True
@@ -136,6 +168,7 @@ def bridge() -> Iterator[float]:
     assert box.dampsim.baked
     yield 1.5
     shot("12_group_baked")
+    yield from export_by_dialog()
     yield from click("clear()")
     yield from wait_until(lambda: not wire.dampsim.baked and not box.dampsim.baked, 5, "Clear All by a click")
     assert wire.data.shape_keys is None
