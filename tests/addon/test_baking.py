@@ -398,7 +398,7 @@ def test_keyframed_settings_take_effect(load: Load, tmp_path: Path) -> None:
     # With the same path, a changed setting alone prevents resuming.
     obj.dampsim.follow_through = 0.5
     obj.dampsim.keyframe_insert("follow_through", frame=7)
-    with pytest.raises(RuntimeError, match="its animation or dials at frame"):
+    with pytest.raises(RuntimeError, match="Wobbler: keyframed Follow-through changed since the last bake"):
         bpy.ops.dampsim.bake(resume=True)
 
 
