@@ -23,7 +23,7 @@ from dampsim.core.system.history import BlockHistory
 from shapes import sphere
 
 # Sections that panels show for every body type; tests/addon/test_panel.py checks the panels.
-COMMON = {"dials", "advanced", "shot", "papers", "fields", "contact"}
+COMMON = {"dials", "advanced", "shot", "throw", "papers", "fields", "contact"}
 # A little gravity upwards keeps bodies taut: a net of springs that stood on its foot would fold.
 UP = np.array([0.0, 0.0, 0.5])
 TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
