@@ -120,13 +120,13 @@ def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
 
 def _node_inputs(modifier: Any) -> list[Any]:
     """Return the datablocks among the inputs of a Geometry Nodes modifier."""
-    # Blender 5.2 stores the inputs in a property group instead of custom properties.
-    group = getattr(modifier, "properties", None)
-    inputs = getattr(group, "inputs", group)
-    found = [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
-    for prop in inputs.bl_rna.properties if inputs is not None else ():
-        value = getattr(inputs, prop.identifier)
-        found.append(getattr(value, "value", value))
+    # Blender 5.2 stores the inputs in a property group. Its modifiers have no custom properties, and keys() raises.
+    inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
+    if inputs is None:
+        found = [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
+    else:
+        values = [getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties]
+        found = [getattr(value, "value", value) for value in values]
     return [value for value in found if isinstance(value, bpy.types.ID)]
 
 
