@@ -49,7 +49,7 @@ def compress_motion(
 
     The principal shapes follow from the Gram matrix of the frames (Sirovich 1987, method of snapshots): f x f instead
     of f x 3v. Their number is determined by the largest error, not the mean. If the bound takes more than max_shapes,
-    these many are returned, chosen for a small largest error. Raises ValueError for a bound <= 0.
+    max_shapes are returned, chosen for a small largest error. Raises ValueError for a bound <= 0.
 
     displacements: (f, v, 3) m, in single precision.
     """

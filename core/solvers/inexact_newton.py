@@ -39,7 +39,7 @@ _PATIENCE, _RELAXED_TOLERANCE = 20, 10.0
 # If the iterations run out, or slivers prevent any decrease along Newton's direction, an error of this fraction of the
 # motion is accepted.
 _STUCK_FRACTION = 0.05
-# A search ends with a step that nobody sees if the error is at most this fraction of the motion.
+# A search ends with an invisible step if the error is at most this fraction of the motion.
 _INVISIBLE_ERROR = 0.1
 # Tolerance at which the objective's invisible step counts in full; a tighter one reduces it.
 _USUAL_TOLERANCE = 1e-3
@@ -61,7 +61,7 @@ class MatrixFreeObjective(PreconditionedObjective, Protocol):
     """An objective whose Hessian is available as a product."""
 
     def invisible_step(self, motion: float) -> float:
-        """Return the largest norm of a step that nobody sees, sqrt(W); 0 if every change matters.
+        """Return the largest norm of an invisible step, sqrt(W); 0 if every change matters.
 
         motion: motion_norm() at its start.
         """

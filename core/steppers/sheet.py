@@ -33,7 +33,7 @@ from .implicit import Stepper, round_inertia
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
-# Displacement that nobody sees, as a fraction of the median edge length. With contacts, the motion itself hides a
+# Invisible displacement, as a fraction of the median edge length. With contacts, the motion itself hides a
 # displacement of the second fraction of it.
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 
@@ -78,7 +78,7 @@ class SheetProblem(StepProblem):
         self.noise = max(self.noise, _NEGLIGIBLE_MOTION * size / self._h * float(np.sqrt(self._inertia.sum())))
 
     def invisible_step(self, motion: float) -> float:
-        """Return the largest norm of a step that nobody sees, sqrt(W); 0 in statics, whose steps add up.
+        """Return the largest norm of an invisible step, sqrt(W); 0 in statics, whose steps add up.
 
         motion: motion_norm() at its start.
         """

@@ -145,7 +145,7 @@ def held_sheet_problems(
 
 
 def test_static_search_has_no_invisible_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps that nobody sees end searches of moving sheets only; the errors of static steps would add up."""
+    """Invisible steps end searches of moving sheets only; the errors of static steps would add up."""
     moving = held_sheet_problems(monkeypatch, start_settled=False)
     assert moving
     assert all(problem.invisible_step(1.0) > 0.0 for problem, _ in moving)
