@@ -16,6 +16,7 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.surface import weld_vertices
 from ..scene.body import HARD_PIN_WEIGHT, Body
+from ..system.term import PinSprings
 from .kind import BodyKind
 from .model import Model, Skin
 from .registry import kind_by_name
@@ -148,7 +149,27 @@ class FollowingSkin:
 
 
 def build_model(body: Body) -> Model:
-    """Return the model of a body, with followers. Raises the user errors of core/base/errors.py."""
+    """Return the model of a body, with followers. Raises the user errors of core/base/errors.py.
+
+    If its pins change, all elements are simulated, also those between hard pins.
+    """
+    if not body.has_changing_pins:
+        return _build_model(body)
+    return with_pins(_build_model(replace(body, pins=np.zeros(len(body.pins)))), body, body.pins)
+
+
+def with_pins(model: Model, body: Body, pins: Array) -> Model:
+    """Return a model of the same nodes and elements with other pin weights (v,)."""
+    pinned = _build_model(replace(body, pins=pins))
+    terms = [term for term in model.block.terms if not isinstance(term, PinSprings)]
+    terms += [term for term in pinned.block.terms if isinstance(term, PinSprings)]
+    block = replace(
+        model.block, terms=tuple(terms), pinned=pinned.block.pinned, pin_stiffness=pinned.block.pin_stiffness
+    )
+    return replace(model, block=block, skin=pinned.skin, pins=pinned.pins)
+
+
+def _build_model(body: Body) -> Model:
     kind, simulated = kind_by_name(body.kind), _without_followers(body)
     edges = _element_edges(kind, simulated)
     has_element, _ = _connected_labels(weld_vertices(body.surface.vertices)[1], edges, simulated.seams)

@@ -11,6 +11,7 @@ from ..base.arrays import Array
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..system.history import (
     BlockHistory,
+    Catch,
     ContractionLag,
     DeformationHistory,
     History,
@@ -93,7 +94,7 @@ def _check_integers(array: Array, name: str) -> None:
 
 def _block_arrays(one: BlockHistory) -> dict[str, Array]:
     deformation, muscles, lag = one.deformation, one.muscles, one.contraction_lag
-    yarns, sleep = one.yarns, one.sleep
+    yarns, sleep, catch = one.yarns, one.sleep, one.catch
     found: dict[str, Any] = {
         **one.terms,
         **{f"{name}{_REFERENCE_SUFFIX}": flow for name, flow in one.reference_flows.items()},
@@ -109,6 +110,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "yarn speeds": yarns and yarns.speeds,
         "yarn anchors": yarns and yarns.anchors,
         "yarn presses": yarns and yarns.normal_forces,
+        "catch": catch and np.column_stack([catch.offsets, catch.velocities, catch.times]),
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -130,6 +132,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors = reader.take_optional("sensors", -1)
+    caught = reader.take_optional("catch", -1, 7)
     reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
@@ -141,6 +144,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         None if lag is None else ContractionLag(*lag.tolist()),
         yarns,
         sleep,
+        None if caught is None else Catch(caught[:, :3].copy(), caught[:, 3:6].copy(), caught[:, 6].copy()),
     )
 
 

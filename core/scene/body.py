@@ -11,6 +11,7 @@ from ..base.errors import PinError
 from ..geometry.mesh.surface import Surface
 from .muscles import Controller, check_controller
 from .parameters import ReferenceChoice, Settings
+from .sample import BodySample
 
 # Pin weight from which a pin is hard.
 HARD_PIN_WEIGHT = 0.999
@@ -28,7 +29,7 @@ class Body:
     A map (v,) holds the painted weight of each vertex, and is None if it is not painted.
 
     surface: the surface at rest.
-    pins: (v,) weights 0 to 1 with which the vertices follow the animation.
+    pins: (v,) weights 0 to 1 with which the vertices follow the animation, at the first frame and without Hold.
     settings: the parameters; if keyframed, at the first frame.
     kind: name of one of bodies.registry.KINDS.
     edges: (e, 2) edges of the mesh, for kinds that use them.
@@ -38,6 +39,7 @@ class Body:
     centre_map: (v,) 0 to 1, weights that define the centre of damping forces along rays.
     has_animated_settings: whether the settings of its samples are used; if not, they are constant.
     has_animated_pressure: whether their pressure is used too; otherwise that of `settings` is constant.
+    has_animated_pins: whether Hold or the pin weights of its samples change.
     is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
     cache_id: identifier of the object in caches, independent of its name; '' to use the name.
     friction_map: (v,) factors on the friction.
@@ -61,6 +63,7 @@ class Body:
     length_map: Array | None = None
     has_animated_settings: bool = False
     has_animated_pressure: bool = False
+    has_animated_pins: bool = False
     is_deforming: bool = False
     cache_id: str = ""
     centre_map: Array | None = None
@@ -93,6 +96,16 @@ class Body:
     def is_inflated(self) -> bool:
         """Return whether air presses on the sheet of the body at any time."""
         return self.settings.pressure != 0.0 or self.has_animated_pressure
+
+    @property
+    def has_changing_pins(self) -> bool:
+        """Return whether the pins of any frame differ from `pins`."""
+        return self.has_animated_pins or self.settings.hold != 1.0
+
+    def pins_at(self, sample: BodySample) -> Array:
+        """Return the pin weights (v,) in a sample by Scene.sample(), multiplied by Hold."""
+        settings = sample.settings or self.settings
+        return settings.hold * (self.pins if sample.pins is None else sample.pins)
 
     @property
     def maps(self) -> dict[str, Array | None]:

@@ -20,12 +20,14 @@ class BodySample:
     settings: of which only animatable ones are used; those of the body unless Body.has_animated_settings.
     external_forces: gravity and force fields; None if there is only the scene's constant gravity.
     sensor_inputs: animated inputs of the muscle controller; None if it has none.
+    pins: (v,) evaluated pin weights; None if they are those of the body.
     """
 
     vertices: Array
     settings: Settings | None = None
     external_forces: ExternalForces | None = None
     sensor_inputs: SensorInputs | None = None
+    pins: Array | None = None
 
 
 @dataclass(frozen=True)

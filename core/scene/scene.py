@@ -100,6 +100,8 @@ class Scene:
                 raise SceneError(f"{self.name}: the sampler returns {len(samples)} {what} instead of {len(objects)}.")
         for body, body_sample in zip(self.bodies, found.bodies, strict=True):
             _check_sampled_vertices(body.name, body_sample.vertices, len(body.surface.vertices), frame)
+            if body_sample.pins is not None and body_sample.pins.shape != body.pins.shape:
+                raise SceneError(f"{body.name}: the sampler returns pin weights of other vertices at frame {frame:g}.")
         for collider, collider_sample in zip(self.colliders, found.colliders, strict=True):
             _check_sampled_vertices(collider.name, collider_sample.vertices, len(collider.vertices), frame)
         bodies = (
@@ -127,6 +129,10 @@ def check_scene(scene: Scene) -> None:
         raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
     for body in scene.bodies:
         check_body(body)
+        if scene.is_loop and body.has_changing_pins:
+            raise SceneError(
+                f"{body.name}: its pins change, so it cannot loop. Switch off Loop, or set Hold to 1 without keyframes."
+            )
     _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.anchors])
     _check_names([obstacle.name for obstacle in scene.colliders])
     for obstacle in scene.colliders:

@@ -106,8 +106,6 @@ def _checked_frame(
     substep_count, previous: of the frame before it, and this frame itself.
     """
     frame = cache.read(number)
-    if find_fault(frame, previous, simulation):
-        raise cache.damaged_error(number)
     frame_inputs = simulation.sample_frame(number, substep_count)
     changed = [name for name, digest in frame_inputs.digests.items() if frame.inputs.get(name) != digest]
     if changed:
@@ -116,6 +114,8 @@ def _checked_frame(
             f"{', '.join(changed)}: its animation or dials at frame {number} changed since the last bake. "
             f"{fix}, or clear the bake."
         )
+    if find_fault(frame, previous, simulation, frame_inputs.samples[-1]):
+        raise cache.damaged_error(number)
     return frame, frame_inputs.substep_count
 
 

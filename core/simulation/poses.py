@@ -63,11 +63,15 @@ class PoseEvaluator:
 
     def __init__(self, scene: Scene, assembly: Assembly) -> None:
         self._scene, self._assembly = scene, assembly
+        self._last: tuple[SceneSample, Pose] | None = None
         self._references = [body.reference_motion for body in scene.bodies]
 
     def pose(self, sample: SceneSample) -> Pose:
         """Return the pose of all islands in a sample of the scene."""
-        return tuple(self._island_pose(island, sample) for island in self._assembly.islands)
+        # The sample at the end of a frame is also the one at the start of the next frame.
+        if self._last is None or self._last[0] is not sample:
+            self._last = sample, tuple(self._island_pose(island, sample) for island in self._assembly.islands)
+        return self._last[1]
 
     def _island_pose(self, island: Island, sample: SceneSample) -> tuple[BlockPose, ...]:
         bodies = [self._body_pose(k, sample) for k in island.bodies]

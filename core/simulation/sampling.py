@@ -94,6 +94,9 @@ def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list
         found.append(np.array([one.contraction_fraction for one in settings]))
     if scene.bodies[body].has_animated_pressure:
         found.append(np.array([one.pressure for one in settings]))
+    if scene.bodies[body].has_changing_pins:
+        # Pins change once per frame.
+        found.append(scene.bodies[body].pins_at(samples[-1]))
     # Muscles are switched once per frame.
     sensor_inputs = samples[-1].sensor_inputs
     if sensor_inputs is not None:

@@ -40,8 +40,10 @@ from .body_forces import FieldAccelerations, with_mean_accelerations
 from .dials import DialInterpreter, without_contraction
 from .method_selection import build_integration, check_same_method, suggest_fix, uses_dampsim_stepper
 from .muscle_control import MuscleControllers
-from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion, plasticity_per_block
-from .poses import Pose, PoseEvaluator, loads_of, settings_of
+from .pin_changes import CatchMotion, after_pin_change
+from .pin_versions import PinVersion, PinVersions
+from .plastic_rest_shapes import RestShapeVersion, plasticity_per_block
+from .poses import PoseEvaluator, loads_of, settings_of
 from .sampling import FrameInputs, sample_frame
 from .sheet_air import SheetAir
 from .statics import StaticSolver
@@ -134,10 +136,8 @@ class Simulation:
                 scene, assembly, self.pose_evaluator, first_sample, self.statics, self._progress
             )
             self.statics.add_gravity_stiffness()
-        self.dials = DialInterpreter(scene, self.statics)
-        self._plastic_rest_shapes = PlasticRestShapes(
-            scene, assembly, self.pose_evaluator, first_sample, RestShapeVersion(self.statics, self.dials)
-        )
+        modelled = PinVersion.create(scene, assembly, self.pose_evaluator, self.statics, first_sample)
+        self.dials, self._pins = modelled.dials, PinVersions(scene, first_sample, modelled)
         self._muscle_controllers = MuscleControllers(scene, assembly)
         self._air = SheetAir(scene, first_sample)
         self.loop_error = 0.0
@@ -234,39 +234,51 @@ class Simulation:
         """Return the inputs of a frame. previous_substeps: substep count of the previous frame."""
         return sample_frame(self.scene, self.dials.max_substeps, number, previous_substeps)
 
-    def step(self, state: State, pose: Pose, frame_inputs: FrameInputs) -> tuple[State, Pose, int, Mapping[str, int]]:
-        """Advance the state and the pose by one frame.
+    def version_at(self, sample: SceneSample) -> PinVersion:
+        """Return everything derived from the bodies with the pins of a sample."""
+        return self._pins.version_for(sample)
 
-        Return the new state and pose, the iteration count and the guards, see Frame. Raises StepError.
+    def step(self, state: State, start: SceneSample, frame_inputs: FrameInputs) -> tuple[State, int, Mapping[str, int]]:
+        """Advance the state by one frame, with the pins of its end.
+
+        start: the scene at the start of the frame.
+        Return the new state, the iteration count and the guards, see Frame. Raises StepError.
         """
+        last_pins, pins = self.version_at(start), self.version_at(frame_inputs.samples[-1])
         substep_count = len(frame_inputs.samples)
+        h = 1.0 / (self.scene.fps * substep_count)
         iterations, guards = 0, Counter[str]()
-        version = self._plastic_rest_shapes.version_for(state.history)
+        version = pins.rest_shapes.version_for(state.history)
         meters: dict[int, WorkMeter] = {}
         if frame_inputs.number > self.scene.first:
             # Muscles are not switched during a preroll.
             state = self._muscle_controllers.switch(version.statics.islands, state, frame_inputs.samples[-1])
-        for sample in frame_inputs.samples:
-            settings = sample.settings
-            next_pose = self.pose_evaluator.pose(sample)
+        pose = pins.pose_evaluator.pose(start)
+        for number, sample in enumerate(frame_inputs.samples):
+            settings, time = sample.settings, (frame_inputs.number - 1) / self.scene.fps + number * h
+            next_pose = pins.pose_evaluator.pose(sample)
             next_states = []
             for k, island in enumerate(version.statics.islands):
-                h = 1.0 / (self.scene.fps * substep_count)
                 island_state, island_settings = island.extract_state(state), [settings[body] for body in island.bodies]
-                island_state, contracted_inputs = fibre_inputs(
-                    version.dials,
-                    island,
-                    island_settings,
-                    island_state,
-                    self.pose_evaluator.step_inputs(island, pose[k], next_pose[k]),
-                    h,
+                catches, before = CatchMotion(island, island_settings, self.scene.fps), None
+                if number == 0 and pins is not last_pins:
+                    before = last_pins.assembly.islands[k].system
+                    history = catches.begin(before, island_state, pose[k], next_pose[k], time, h)
+                    island_state = replace(island_state, history=history)
+                poses = (
+                    catches.with_offsets(one[k], island_state.history, moment)
+                    for one, moment in ((pose, time), (next_pose, time + h))
                 )
+                inputs = pins.pose_evaluator.step_inputs(island, *poses)
+                if before is not None:
+                    island_state = after_pin_change(before, island.system, island_state, inputs, h)
+                island_state, inputs = fibre_inputs(version.dials, island, island_settings, island_state, inputs, h)
                 loads = loads_of(pose[k]), loads_of(next_pose[k])
                 fields = FieldAccelerations(island, island_state, island_settings, sample.frame, h)
-                inputs = with_mean_accelerations(island, contracted_inputs, *loads, self.scene.gravity, fields)
+                inputs = with_mean_accelerations(island, inputs, *loads, self.scene.gravity, fields)
                 inputs = self._air.with_air(island, inputs, *loads, island_state, sample.frame, h)
                 controls = version.dials.controls(k, settings, self.dials.max_substeps(settings), settings_of(pose[k]))
-                stepper = self._stepper_for(version, k, settings)
+                stepper = self._stepper_for(pins, version, k, settings)
                 if isinstance(stepper, Stepper):
                     meter = meters.setdefault(k, stepper.frame_meter(substep_count))
                     island_state, report = stepper.step(island_state, inputs, h, controls, meter=meter)
@@ -283,16 +295,10 @@ class Simulation:
             state, pose = State.concatenate(next_states), next_pose
         state = self._muscle_controllers.measure_sensors(version.statics.islands, state, frame_inputs.samples[-1])
         # Set the exact frame time, free of the rounding of summed substeps.
-        time = frame_inputs.number / self.scene.fps
-        return (
-            State(time, state.positions, state.velocities, state.reference, state.history),
-            pose,
-            iterations,
-            guards,
-        )
+        return replace(state, time=frame_inputs.number / self.scene.fps), iterations, guards
 
     def _stepper_for(
-        self, version: RestShapeVersion, island: int, settings: tuple[Settings, ...]
+        self, pins: PinVersion, version: RestShapeVersion, island: int, settings: tuple[Settings, ...]
     ) -> Stepper | IntegratorStepper:
         """Return the stepper of an island for these dials."""
         island_data = version.statics.islands[island]
@@ -303,6 +309,7 @@ class Simulation:
         # Of the keyframable settings, only these change the damping.
         key = (
             island,
+            pins.key,
             version.key,
             factors.tobytes(),
             *((one.damping_by, one.integrator, one.gamma) for one in island_settings),
@@ -319,10 +326,17 @@ class Simulation:
 
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]:
         """Return the simulated surfaces (v, 3) in m by body, in single precision as they are stored and displayed."""
-        surfaces = {}
+        surfaces, assembly = {}, self.version_at(sample).assembly
         for k, body in enumerate(self.scene.bodies):
-            nodes = state.positions[self.assembly.node_slice_of(k)]
-            surface = self.assembly.models[k].skin(nodes, sample.bodies[k].vertices)
+            island, block = assembly.island_of(k)
+            nodes, animated = state.positions[assembly.node_slice_of(k)], sample.bodies[k].vertices
+            catches = CatchMotion(island, [sample.settings[body] for body in island.bodies], self.scene.fps)
+            offsets = catches.offsets(state.history, block, state.time)
+            if offsets is not None:
+                # Vertices that follow the animation move with the caught nodes around them.
+                around, weights = assembly.models[k].skin.weights_for_points(body.surface.vertices)
+                animated = animated + np.einsum("vk,vkj->vj", weights, offsets[around])
+            surface = assembly.models[k].skin(nodes, animated)
             surfaces[body.name] = surface.astype(np.float32).astype(float)
         return surfaces
 
@@ -362,12 +376,12 @@ class SimulationRun:
     def __init__(self, simulation: Simulation, frame: Frame, frame_inputs: FrameInputs) -> None:
         """frame_inputs: of that frame; only the sample at its end is needed."""
         self.simulation, self.frame, self.substep_count = simulation, frame, frame_inputs.substep_count
-        self._pose = simulation.pose_evaluator.pose(frame_inputs.samples[-1])
+        self._sample = frame_inputs.samples[-1]
 
     def advance(self, frame_inputs: FrameInputs) -> Frame:
         """Advance to the next frame with its inputs. If the step fails, the run stays at its frame."""
-        state, pose, iterations, guards = self.simulation.step(self.frame.state, self._pose, frame_inputs)
+        state, iterations, guards = self.simulation.step(self.frame.state, self._sample, frame_inputs)
         shapes = self.simulation.shapes(state, frame_inputs.samples[-1])
         self.frame = Frame(frame_inputs.number, state, shapes, frame_inputs.digests, iterations, guards)
-        self._pose, self.substep_count = pose, frame_inputs.substep_count
+        self._sample, self.substep_count = frame_inputs.samples[-1], frame_inputs.substep_count
         return self.frame

@@ -21,7 +21,7 @@ from ..system.weave_term import has_weave
 from .assembly import Island
 from .body_forces import body_loads
 from .dials import DialInterpreter
-from .poses import Pose, PoseEvaluator
+from .pin_versions import PinVersion
 from .sampling import FrameInputs
 from .statics import StaticSolver, is_constrained
 
@@ -40,15 +40,15 @@ class StartContext(Protocol):
     """Part of Simulation that the functions here need."""
 
     scene: Scene
-    pose_evaluator: PoseEvaluator
-    statics: StaticSolver
     dials: DialInterpreter
+
+    def version_at(self, sample: SceneSample) -> PinVersion: ...
 
     def sample_frame(self, number: int, previous_substeps: int = 1) -> FrameInputs: ...
 
     def step(
-        self, state: State, pose: Pose, frame_inputs: FrameInputs
-    ) -> tuple[State, Pose, int, Mapping[str, int]]: ...
+        self, state: State, start: SceneSample, frame_inputs: FrameInputs
+    ) -> tuple[State, int, Mapping[str, int]]: ...
 
     def shapes(self, state: State, sample: SceneSample) -> dict[str, Array]: ...
 
@@ -66,9 +66,10 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
 
     frame_inputs: of the first frame.
     """
-    scene, statics = context.scene, context.statics
-    sample = frame_inputs.samples[-1]
-    state = _join_states(context, [context.pose_evaluator.animated_state(island, sample) for island in statics.islands])
+    scene, sample = context.scene, frame_inputs.samples[-1]
+    version = context.version_at(sample)
+    statics = version.statics
+    state = _join_states(context, [version.pose_evaluator.animated_state(island, sample) for island in statics.islands])
     preroll = max(body.settings.preroll for body in scene.bodies)
     if preroll:
         state = yield from _preroll(context, frame_inputs, preroll)
@@ -190,16 +191,17 @@ def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Ge
 
     substep_count = context.dials.max_substeps(goal.settings)
     sample = blend(0.0)
+    version = context.version_at(sample)
     state = State.concatenate(
-        [context.pose_evaluator.animated_state(island, sample) for island in context.statics.islands]
+        [version.pose_evaluator.animated_state(island, sample) for island in version.statics.islands]
     )
-    pose = context.pose_evaluator.pose(sample)
     for frame in range(1, count + 1):
         substep_samples = tuple(
             blend((frame - 1 + part / substep_count) / count) for part in range(1, substep_count + 1)
         )
         frame_inputs = FrameInputs(first_inputs.number - count + frame, substep_samples, substep_count, {})
-        state, pose, *_ = context.step(state, pose, frame_inputs)
+        state, *_ = context.step(state, sample, frame_inputs)
+        sample = substep_samples[-1]
         yield frame, count
     return _join_states(context, [state])
 
@@ -213,15 +215,11 @@ def _loop(
     end = _cycle_end(context, first_inputs.samples[-1])
     change = np.inf
     for cycle in range(_MAX_CYCLES):
-        pose, substep_count, previous = (
-            context.pose_evaluator.pose(first_inputs.samples[-1]),
-            first_inputs.substep_count,
-            state,
-        )
+        sample, substep_count, previous = first_inputs.samples[-1], first_inputs.substep_count, state
         for number in range(scene.first + 1, end + 1):
             frame_inputs = context.sample_frame(number, substep_count)
-            state, pose, *_ = context.step(state, pose, frame_inputs)
-            substep_count = frame_inputs.substep_count
+            state, *_ = context.step(state, sample, frame_inputs)
+            sample, substep_count = frame_inputs.samples[-1], frame_inputs.substep_count
             # The number of cycles is unknown, so progress is measured by how far the change has fallen.
             progress = min(max(np.log(max(change, _LOOP_TOLERANCE)) / np.log(_LOOP_TOLERANCE), 0.0), 0.99)
             yield round(100 * max(progress, cycle / _MAX_CYCLES)), 100

@@ -12,6 +12,7 @@ from ..base.arrays import Array
 from ..frames.frame import Frame
 from ..frames.history_arrays import history_arrays
 from ..objective.plastic_update import plastic_terms
+from ..scene.sample import SceneSample
 from ..system.discretization import BodyDiscretization
 from ..system.history import SystemContacts
 from .simulation import Simulation
@@ -25,10 +26,11 @@ _VARYING_PARTS = {"contacts", "impacts", "still", "pull from outside"}
 _TIME_TOLERANCE = 1e-3
 
 
-def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation) -> str:
+def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation, sample: SceneSample | None = None) -> str:
     """Return why a simulation cannot continue from a stored frame, as a clause; '' if it can.
 
     previous: the stored frame before it, which has been checked; None for the first one.
+    sample: the scene at the frame; only needed if pins change.
     """
     scene = simulation.scene
     vertices = {body.name: len(body.surface.vertices) for body in scene.bodies}
@@ -44,7 +46,7 @@ def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation) -> 
     for name, arrays in found.items():
         if not _fits_block(arrays, known[name]):
             return f"the history of {name} has another size"
-    for island in simulation.islands:
+    for island in simulation.islands if sample is None else simulation.version_at(sample).statics.islands:
         contacts = frame.state.history.contacts.get(island.system.name)
         if contacts is not None and not _fits_regions(contacts, len(island.system.regions)):
             return f"the contacts of {island.system.name} have another size"
@@ -54,6 +56,7 @@ def find_fault(frame: Frame, previous: Frame | None, simulation: Simulation) -> 
 def _fits_block(arrays: Mapping[str, Array], block: BodyDiscretization) -> bool:
     """Return whether the history of a block has its number of nodes and elements."""
     expected = {term.name: term.flow.zero_flow().shape for term in plastic_terms(block)}
+    expected |= {"catch": (len(block.rest), 7)}
     expected |= {name: (len(block.rest), 3) for name in ("deformation velocity", "elastic force", "elastic force rate")}
     pull = arrays.get("pull from outside")
     if pull is not None and pull.shape not in ((3,), (len(block.rest), 3)):

@@ -106,6 +106,20 @@ class ContractionLag:
 
 
 @dataclass(frozen=True)
+class Catch:
+    """Motion of caught nodes onto their pins' targets, see simulation/pin_changes.py.
+
+    offsets: (n, 3) m, from the target at the time of the catch; zero for nodes that were not caught.
+    velocities: (n, 3) m/s, relative to the target's then.
+    times: (n,) s, of the catch.
+    """
+
+    offsets: Array
+    velocities: Array
+    times: Array
+
+
+@dataclass(frozen=True)
 class BlockHistory:
     """History of one block. A part is None where the block has no such history.
 
@@ -113,6 +127,7 @@ class BlockHistory:
     reference_flows: plastic flow at which the stiffness at rest is taken, by term; missing for the modelled shape.
     sensors: (s,) last value of each sensor.
     sleep: None after a step that was not still.
+    catch: None if no node was caught.
     """
 
     deformation: DeformationHistory | None = None
@@ -123,6 +138,7 @@ class BlockHistory:
     contraction_lag: ContractionLag | None = None
     yarns: YarnHistory | None = None
     sleep: SleepCounter | None = None
+    catch: Catch | None = None
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,7 @@ def errors(side: int, frames: int) -> list[float]:
     for number in range(2, frames):
         # The sampled inputs contain the settings, including the accuracy.
         (there, *_), (exact, *_) = (
-            one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
+            one.step(frame.state, sampled.samples[-1], sampled)
             for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))
         )
         moved = np.linalg.norm(exact.positions - frame.state.positions, axis=1).max()

@@ -27,6 +27,7 @@ class AnimatedBody(Body):
     settings_by_frame: Callable[[float], Settings] | None = None
     external_forces: Callable[[float], ExternalForces] | None = None
     sensor_inputs: Callable[[float], SensorInputs] | None = None
+    pins_by_frame: Callable[[float], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "has_animated_settings", self.settings_by_frame is not None)
@@ -40,7 +41,8 @@ class AnimatedBody(Body):
     def sample(self, frame: float) -> BodySample:
         forces = None if self.external_forces is None else self.external_forces(frame)
         inputs = None if self.sensor_inputs is None else self.sensor_inputs(frame)
-        return BodySample(self.vertices_at(frame), self.settings_at(frame), forces, inputs)
+        pins = None if self.pins_by_frame is None else self.pins_by_frame(frame)
+        return BodySample(self.vertices_at(frame), self.settings_at(frame), forces, inputs, pins)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 from woven_scenes import swatch
 
+from animated import AnimatedBody
 from builders import scene, static_body
 from dampsim.core.base.errors import ParameterError
 from dampsim.core.bodies.kind import BodyKind
@@ -23,7 +24,7 @@ from dampsim.core.system.history import BlockHistory
 from shapes import sphere
 
 # Sections that panels show for every body type; tests/addon/test_panel.py checks the panels.
-COMMON = {"dials", "advanced", "shot", "throw", "papers", "fields", "contact"}
+COMMON = {"dials", "advanced", "pins", "shot", "throw", "papers", "fields", "contact"}
 # A little gravity upwards keeps bodies taut: a net of springs that stood on its foot would fold.
 UP = np.array([0.0, 0.0, 0.5])
 TURN = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
@@ -156,6 +157,44 @@ def test_type_follows_pins_and_sags(what: type[BodyKind]) -> None:
     assert late[~held, 0].min() < -0.01
     soft = Simulation(scene(body(what, stiffness=150.0), last=1, gravity=UP))
     assert soft.sag(one.name) > 1.5 * simulation.sag(one.name)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_type_lets_go_and_catches(what: type[BodyKind]) -> None:
+    """A carried body keeps its momentum when Hold is 0, and returns to its pins in the dialled time without a jump."""
+    one, last_held, first_caught, count = body(what, catch_frames=4), 4, 10, 4
+    rest, carried = one.surface.vertices, np.array([0.02, 0.0, 0.01])
+
+    def settings_at(frame: float) -> Settings:
+        return replace(one.settings, hold=float(frame <= last_held or frame >= first_caught))
+
+    def motion(frame: float) -> np.ndarray:
+        return np.asarray(rest + (frame - 1.0) * carried)
+
+    thrown = AnimatedBody(
+        one.surface, one.pins, one.settings, one.kind, one.edges, motion=motion, settings_by_frame=settings_at,
+        has_animated_pins=True,
+    )  # fmt: skip
+    simulation = Simulation(scene(thrown, last=16, gravity=UP))
+    frames, mass = list(simulation.frames()), simulation.system_of(one.name).mass
+    held = one.pins == 1.0
+    for frame in frames:
+        error = np.abs(frame.surface - motion(frame.number))[held].max()
+        assert (error < 1e-6) == (frame.number <= last_held or frame.number >= first_caught - 1 + count)
+    velocities = [mass @ frame.state.velocities / mass.sum() for frame in frames]
+    # Woven cloth that deforms loses momentum, see docs/explanation/woven-cloth.md.
+    for frame in range(last_held, first_caught - 1) if what.name != "WEAVE" else ():
+        fallen = (frame + 1 - last_held) * UP / 24.0
+        np.testing.assert_allclose(velocities[frame], velocities[last_held - 1] + fallen, atol=1e-3 * 0.5)
+    # The surface changes its velocity by less in any frame of the catch than by stopping within one frame. The woven
+    # panel, which stands, has collapsed by then.
+    change = np.diff([frame.surface for frame in frames], n=2, axis=0)[first_caught - 3 :]
+    gap = np.abs(frames[first_caught - 2].surface - motion(first_caught - 1)).max()
+    assert what.name == "WEAVE" or np.abs(change).max() < 0.75 * gap + 0.5 * np.abs(carried).max()
+    again = list(simulation.frames(frames[first_caught]))
+    assert [one.state.positions.tobytes() for one in again] == [
+        one.state.positions.tobytes() for one in frames[first_caught + 1 :]
+    ]
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_sheet_step_accuracy() -> None:
     for number in range(2, 20):
         # Sampled inputs contain the settings, including the accuracy.
         (there, *_), (exact, *_) = (
-            one.step(frame.state, one.pose_evaluator.pose(sampled.samples[-1]), sampled)
+            one.step(frame.state, sampled.samples[-1], sampled)
             for one, sampled in ((one, one.sample_frame(number)) for one in (rough, tight))
         )
         moved = np.linalg.norm(exact.positions - frame.state.positions, axis=1).max()

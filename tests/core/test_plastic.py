@@ -182,7 +182,7 @@ def test_large_flow_updates_stiffness(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh, simulation, frame = outcome_of_stop(5.0, 24.0, 30.0)
     assert has_rest_flow(frame)
     before = simulation.system_of("Ball").regions[0].eigenvalue
-    stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
+    stage = simulation._pins.modelled.rest_shapes.version_for(frame.state.history)
     after = stage.statics.islands[0].system.regions[0].eigenvalue
     # The flowed body is wider and lower, therefore stiffer.
     assert after > 1.2 * before
@@ -215,7 +215,7 @@ def test_stiffness_update_at_strain_threshold() -> None:
 def test_updated_rest_shape_is_equilibrium() -> None:
     """The updated rest shape is the equilibrium of the flowed body without load."""
     simulation, frame = last_frame(PressedBall(relative_depth=0.7).scene())
-    stage = simulation._plastic_rest_shapes.version_for(frame.state.history)
+    stage = simulation._pins.modelled.rest_shapes.version_for(frame.state.history)
     there = stage.statics.islands[0].system
     modelled = simulation.system_of("Ball")
     # Without load, its equilibrium is close to the end of the simulation, which flowed on a little.
@@ -266,7 +266,7 @@ def test_reset_after_stiffness_update() -> None:
     before = next(one for one in seen if one.number == when - 1)
     assert has_rest_flow(before)
     assert not has_rest_flow(seen[-1])
-    assert simulation._plastic_rest_shapes.version_for(seen[-1].state.history).statics is simulation.statics
+    assert simulation._pins.modelled.rest_shapes.version_for(seen[-1].state.history).statics is simulation.statics
     assert case.depth(seen[-1].surface) < 1e-6
 
 

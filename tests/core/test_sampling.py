@@ -15,6 +15,7 @@ from dampsim.core.scene.muscles import SensorInputs
 from dampsim.core.scene.sample import BodySample, SceneSample
 from dampsim.core.simulation.sampling import input_digests
 from dampsim.core.simulation.simulation import Simulation
+from shapes import with_body
 
 
 def swaying_scene(**more: object) -> AnimatedScene:
@@ -97,7 +98,7 @@ def test_sample_without_all_objects_is_refused() -> None:
 
 def test_digest_covers_every_animated_input() -> None:
     """A change of any field of a sample changes the digest, except for settings that are not animatable."""
-    taken = swaying_scene()
+    taken = with_body(swaying_scene(), has_animated_pins=True)
     sample = taken.sample(2.0)
     settings = sample.settings[0]
     changes = {
@@ -105,6 +106,7 @@ def test_digest_covers_every_animated_input() -> None:
         "settings": replace(settings, settle=settings.settle + 1.0),
         "external_forces": ExternalForces(0.5 * DOWN),
         "sensor_inputs": SensorInputs(np.ones(1)),
+        "pins": 0.5 * taken.bodies[0].pins,
     }
     assert set(changes) == set(BodySample.__dataclass_fields__)
     known = input_digests(taken, [sample])["Bar"]

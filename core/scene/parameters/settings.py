@@ -15,6 +15,7 @@ from .dials import DialSettings
 from .fibres import FibreSettings
 from .material import MaterialSettings
 from .parameter import AffectedPart, Parameter
+from .pins import PinSettings
 from .plastic import PlasticSettings
 from .shot import ShotSettings
 from .weave import WeaveSettings
@@ -25,6 +26,7 @@ TOLERANCES: dict[str, float] = {Accuracy.PREVIEW: 1e-2, Accuracy.BAKE: 1e-3, Acc
 @dataclass(frozen=True)
 class Settings(
     ShotSettings,
+    PinSettings,
     ContactSettings,
     WeaveSettings,
     FibreSettings,
@@ -69,11 +71,11 @@ class Settings(
 
     @property
     def animatable_values(self) -> tuple[float, ...]:
-        """Values of the animatable parameters, except those of forces, contact, plasticity, fibres and pressure."""
+        """Values of the animatable parameters, except forces, contact, plasticity, fibres, pressure and pins."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
-            if p.animatable and p.section not in ("fields", "contact", "plastic", "fibres", "cloth")
+            if p.animatable and p.section not in ("fields", "contact", "plastic", "fibres", "cloth", "pins")
         )
 
     @property

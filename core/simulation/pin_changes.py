@@ -1,0 +1,153 @@
+"""Changes of pins between frames: letting go and catching.
+
+Nodes that are let go keep their velocities. Caught nodes move onto their targets within the dialled time T: their
+offset e from the target starts with the offset and the relative velocity e' of the catch, and is the quintic
+
+    e(s T) = (1 - 10 s^3 + 15 s^4 - 6 s^5) e(0) + (s - 6 s^3 + 8 s^4 - 3 s^5) T e'(0),
+
+so that the velocity is continuous, and the offset ends with zero velocity and acceleration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..base.arrays import Array, Index, Mask
+from ..objective.reference_motion import StepContext, reference_velocity, region_slices
+from ..scene.parameters import Settings
+from ..system.discretization import BodyDiscretization
+from ..system.history import BlockHistory, Catch, History, SystemContacts
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.system import System
+from .assembly import Island
+from .poses import BlockPose
+
+Poses = tuple[BlockPose, ...]
+
+
+def offsets_at(catch: Catch, time: float, duration: float) -> Array:
+    """Return the offsets (n, 3) m of nodes from their targets at a time in s, for catches of a duration in s."""
+    s = np.clip((time - catch.times) / duration, 0.0, 1.0)[:, None]
+    of_offset = 1.0 + s**3 * (-10.0 + s * (15.0 - 6.0 * s))
+    of_velocity = s + s**3 * (-6.0 + s * (8.0 - 3.0 * s))
+    return np.asarray(of_offset * catch.offsets + duration * of_velocity * catch.velocities)
+
+
+class CatchMotion:
+    """Motion of caught nodes onto their targets in one island.
+
+    settings: of the island's bodies.  fps: frames per second.
+    """
+
+    def __init__(self, island: Island, settings: Sequence[Settings], fps: float) -> None:
+        self._island = island
+        self._durations = [one.catch_frames / fps for one in settings]
+
+    def offsets(self, history: History, block: int, time: float) -> Array | None:
+        """Return the offsets (n, 3) m of the nodes of a block from their targets; None if they are zero."""
+        catch = history.block(self._island.system.blocks[block].name).catch
+        if catch is None or time >= catch.times.max() + self._durations[block]:
+            return None
+        return offsets_at(catch, time, self._durations[block])
+
+    def with_offsets(self, poses: Poses, history: History, time: float) -> Poses:
+        """Return the poses at a time in s with the targets moved to where caught nodes are."""
+        moved = list(poses)
+        for block in range(len(self._durations)):
+            offsets = self.offsets(history, block, time)
+            if offsets is not None:
+                pinned = self._island.system.blocks[block].pinned
+                moved[block] = replace(moved[block], targets=moved[block].targets + offsets[pinned])
+        return tuple(moved)
+
+    def begin(self, before: System, state: State, start: Poses, end: Poses, time: float, h: float) -> History:
+        """Return the history of a state after a change of pins at a time in s.
+
+        before: the system with the pins of the last step.
+        start, end: poses without offsets at the start and the end of the coming step of h s.
+        """
+        system, history = self._island.system, state.history
+        for block in range(len(self._durations)):
+            own = system.blocks[block]
+            last = history.block(own.name)
+            caught = _is_caught(before.blocks[block], own)
+            if not caught.any() and last.catch is None:
+                continue
+            part = system.slices[block]
+            target, velocity = np.zeros_like(own.rest), np.zeros_like(own.rest)
+            target[own.pinned] = start[block].targets
+            velocity[own.pinned] = (end[block].targets - start[block].targets) / h
+            old = last.catch or Catch(np.zeros_like(target), np.zeros_like(target), np.full(len(target), time))
+            is_kept = np.zeros(len(target), dtype=bool)
+            is_kept[own.pinned] = True
+            catch = Catch(
+                _choose(caught, state.positions[part] - target, is_kept, old.offsets),
+                _choose(caught, state.velocities[part] - velocity, is_kept, old.velocities),
+                np.where(caught, time, old.times),
+            )
+            history = history.with_block(own.name, replace(last, catch=catch))
+        return history
+
+
+def _choose(is_new: Mask, new: Array, is_kept: Mask, old: Array) -> Array:
+    """Return the new rows (n, 3) where they are new, else the old ones where they are kept, else zero."""
+    return np.where(is_new[:, None], new, np.where(is_kept[:, None], old, 0.0))
+
+
+def _is_caught(before: BodyDiscretization, after: BodyDiscretization) -> Mask:
+    """Return which nodes (n,) a pin holds that held them less or not at all before: from free to soft to hard."""
+    old, new = _pin_levels(before), _pin_levels(after)
+    return np.asarray(new > old)
+
+
+def _pin_levels(block: BodyDiscretization) -> Index:
+    """Return 0 for each free node, 1 for each soft pin and 2 for each hard pin, (n,)."""
+    levels = np.zeros(len(block.rest), dtype=np.int64)
+    levels[block.pinned] = np.where(np.isinf(block.pin_stiffness), 2, 1)
+    return levels
+
+
+def after_pin_change(before: System, system: System, state: State, inputs: Inputs, h: float) -> State:
+    """Return the state before the first step with other pins, which start with that step's reference motion.
+
+    before: the system with the pins of the last step.  inputs: of the coming step of h s.
+    """
+    history = state.history
+    is_same = all(
+        np.array_equal(_pin_levels(old), _pin_levels(new))
+        for old, new in zip(before.blocks, system.blocks, strict=True)
+    )
+    for block in system.blocks:
+        own = history.block(block.name)
+        history = history.with_block(block.name, _without_pin_forces(own) if is_same else _without_deformation(own))
+    if is_same:
+        return replace(state, history=history)
+    contacts = history.contacts.get(system.name)
+    if contacts is not None:
+        history = replace(history, contacts={**history.contacts, system.name: _for_regions(contacts, system)})
+    context, reference = StepContext.create(system, state, inputs, h), np.zeros_like(state.reference)
+    reference[system.pinned] = (context.pin_end - context.pin_start) / h
+    for region in system.regions:
+        velocity = reference_velocity(context, region, region_slices(system, region))
+        reference[region.free] = velocity.at_undeformed
+    return replace(state, reference=reference, history=history)
+
+
+def _without_pin_forces(block: BlockHistory) -> BlockHistory:
+    """Return the history of a block without elastic forces, which include those of soft pins."""
+    deformation = block.deformation
+    forceless = deformation and replace(deformation, elastic_gradient=None, force_rate=None)
+    return replace(block, deformation=forceless, sleep=None)
+
+
+def _without_deformation(block: BlockHistory) -> BlockHistory:
+    return replace(block, deformation=None, sleep=None)
+
+
+def _for_regions(contacts: SystemContacts, system: System) -> SystemContacts:
+    """Return contacts without the parts that refer to regions, which change with the pins."""
+    return replace(contacts, impacts=(), support_modes=(None,) * len(system.regions))
