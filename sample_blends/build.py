@@ -602,13 +602,14 @@ if __name__ == "__main__":
     import muscle_scenes
     import plastic_scenes
     import shirt_scene
+    import throw_scene
     import weave_scenes
 
     import cloth_scenes
     import contact_scenes
 
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
-    SAMPLES.update(air_scenes.SCENES)
+    SAMPLES.update(air_scenes.SCENES | throw_scene.SCENES)
     SAMPLES.update(fibre_scenes.SCENES | muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]

@@ -13,6 +13,13 @@ from .movers import MODIFIER_EFFECTS, ModifierEffect, is_moving_ocean, modifier_
 # Types that always move vertices and keep the topology. Pins follow these. See also is_deforming().
 DEFORMING = frozenset(name for name, effect in MODIFIER_EFFECTS.items() if effect is ModifierEffect.MOVES)
 
+# Types that change the weights of a vertex group, with the property that names it.
+WEIGHT_MODIFIERS = {
+    "VERTEX_WEIGHT_EDIT": "vertex_group",
+    "VERTEX_WEIGHT_MIX": "vertex_group_a",
+    "VERTEX_WEIGHT_PROXIMITY": "vertex_group",
+}
+
 
 def is_deforming(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier moves vertices over time and keeps the topology, so that pins follow it."""
@@ -72,6 +79,14 @@ def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> lis
     if simulated_topology_modifiers(obj, muted):
         return stack
     return [m for m in stack if not can_change_topology(m) and _is_evaluated_with_deformation(m)]
+
+
+def has_weight_modifier(obj: bpy.types.Object, group: str) -> bool:
+    """Return whether a sampled modifier changes the weights of a vertex group."""
+    return any(
+        modifier.type in WEIGHT_MODIFIERS and group == getattr(modifier, WEIGHT_MODIFIERS[modifier.type])
+        for modifier in sampled_modifiers(obj)
+    )
 
 
 def _is_evaluated_with_deformation(modifier: bpy.types.Modifier) -> bool:

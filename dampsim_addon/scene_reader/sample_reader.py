@@ -9,12 +9,19 @@ import bpy
 from ...core import Array, Body, BodySample, ColliderSample, SceneSample
 from ..blender.collider_reader import ColliderReader
 from ..blender.fields import is_gravity_animated, read_external_forces
+from ..blender.modifiers import has_weight_modifier
 from ..blender.sampler import GroupSampler, Sampler
+from ..blender.vertex_groups import read_weights
 from ..model.colliders import read_collider_dials
 from ..model.force_fields import fields_acting_on
 from ..model.links import anchor_points
 from ..model.properties import read_settings
 from .muscles import read_controller_inputs
+
+
+def has_evaluated_pins(obj: bpy.types.Object) -> bool:
+    """Return whether modifiers change the weights of the object's pin group."""
+    return bool(obj.dampsim.pin_group) and has_weight_modifier(obj, obj.dampsim.pin_group)
 
 
 class SampleReader:
@@ -69,4 +76,5 @@ class SampleReader:
             read_settings(obj) if body.has_animated_settings else None,
             None if fields is None else read_external_forces(scene, layer, fields),
             None if body.controller is None else read_controller_inputs(obj, layer),
+            read_weights(obj, [obj.dampsim.pin_group], member.evaluated_mesh())[0] if has_evaluated_pins(obj) else None,
         )

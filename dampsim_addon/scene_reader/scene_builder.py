@@ -35,7 +35,7 @@ from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import read_settings
 from .muscles import build_controller
-from .sample_reader import SampleReader
+from .sample_reader import SampleReader, has_evaluated_pins
 from .seams import seam_pairs
 
 
@@ -201,6 +201,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         length_map=weight_maps.get("length_group"),
         has_animated_settings=has_animated_dials(obj),
         has_animated_pressure=body_kind.name == "CLOTH" and "dampsim.pressure" in animated_paths(obj),
+        has_animated_pins="dampsim.hold" in animated_paths(obj) or has_evaluated_pins(obj),
         is_deforming=is_deformed(obj),
         cache_id=cache_id,
         centre_map=weight_maps.get("centre_group"),

@@ -438,7 +438,7 @@ def test_sample_files_are_complete() -> None:
         "paper",
         "leaf",
     }
-    built |= contact | cloth | {"paper", "leaf"}
+    built |= contact | cloth | {"throw"}
     assert {path.stem for path in SAMPLE_PATHS} == built
 
 

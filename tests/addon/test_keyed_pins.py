@@ -1,4 +1,4 @@
-"""Keyed pressure in Blender: equality of playback and bakes, resume and the out-of-date line."""
+"""Keyed pressure and pins in Blender: equality of playback, bakes and resumed bakes, and the out-of-date line."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from types import ModuleType
 import bpy
 import numpy as np
 import pytest
-from scenes import add_simulation, new_scene, world_vertices
+from scenes import add_simulation, new_scene, wobbler, world_vertices
 from test_live import assert_same_bits, bake_frames, live_frames, play
 
 pytestmark = pytest.mark.bpy
@@ -47,3 +47,84 @@ def test_keyed_pressure_live_equals_bake(load: Load, live: ModuleType, tmp_path:
     obj.keyframe_insert("dampsim.pressure", frame=6)
     changes.refresh_digests(obj)
     assert changes.changes_since_bake(obj, bpy.context.scene) == ["keyframed Pressure"]
+
+
+def key_hold(load: Load, obj: bpy.types.Object, *keys: tuple[int, float]) -> None:
+    """Keyframe Hold as a switch: values (frame, Hold) stay until the next one."""
+    for frame, hold in keys:
+        obj.dampsim.hold = hold
+        obj.keyframe_insert("dampsim.hold", frame=frame)
+    curves = load("dampsim_addon.blender.animation").user_fcurves(obj)
+    for point in next(curve for curve in curves if curve.data_path == "dampsim.hold").keyframe_points:
+        point.interpolation = "CONSTANT"
+
+
+def held_gap(obj: bpy.types.Object, frame: int) -> float:
+    """Return the largest distance in m of the pinned vertices from the animated object at a frame."""
+    found = world_vertices(obj, frame)
+    animated = np.array([obj.matrix_world @ vertex.co for vertex in obj.data.vertices])
+    pinned = [v.index for v in obj.data.vertices if v.co.z < -0.6]
+    return float(np.linalg.norm(found - animated, axis=1)[pinned].max())
+
+
+def test_keyed_hold_live_equals_bake(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """A ball is let go and caught: the same in Live, a bake, a resumed bake and after a moved keyframe."""
+    new_scene(14)
+    obj = wobbler(tmp_path)
+    obj.dampsim.catch_frames = 3
+    key_hold(load, obj, (1, 1.0), (5, 0.0), (9, 1.0))
+    play(1, 14)
+    played = live_frames(live, obj)
+    baked = bake_frames(load, obj)
+    assert_same_bits(played, baked)
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    for path in sorted(cache.folder.glob("frame_*.npz"))[9:]:
+        path.unlink()
+    assert_same_bits(bake_frames(load, obj), baked)
+    assert load("dampsim_addon.api").bake([obj])[0].problem == ""
+    gaps = [held_gap(obj, frame) for frame in range(1, 15)]
+    assert max(*gaps[:4], *gaps[10:]) < 0.005 < min(gaps[5:9])
+    changes = load("dampsim_addon.status.bake_changes")
+    assert changes.changes_since_bake(obj, bpy.context.scene) == []
+    key_hold(load, obj, (10, 1.0), (9, 0.0))
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, bpy.context.scene) == ["keyframed Hold"]
+    assert load("dampsim_addon.api").bake([obj])[0].problem == ""
+    assert held_gap(obj, 9) > 1.2 * gaps[8]
+
+
+def test_weight_modifier_moves_pins(load: Load, tmp_path: Path) -> None:
+    """Pin weights are read as modifiers leave them: a moving object that erases them lets the ball go."""
+    new_scene(10)
+    obj = wobbler(tmp_path)
+    target = bpy.data.objects.new("Eraser", None)
+    bpy.context.scene.collection.objects.link(target)
+    for frame, place in ((4, 0.0), (5, 100.0)):
+        target.location.z = place
+        target.keyframe_insert("location", frame=frame)
+    modifier = obj.modifiers.new("Erase", "VERTEX_WEIGHT_PROXIMITY")
+    modifier.vertex_group, modifier.target = "Pin", target
+    modifier.proximity_mode, modifier.min_dist, modifier.max_dist = "OBJECT", 50.0, 10.0
+    assert load("dampsim_addon.api").bake([obj])[0].problem == ""
+    assert held_gap(obj, 4) < 0.005
+    assert held_gap(obj, 7) > 0.05
+
+
+def test_sample_is_thrown_and_caught(load: Load) -> None:
+    """The balloon leaves the hand, flies above it, is met where it is and comes to rest in the hand."""
+    bpy.ops.wm.open_mainfile(filepath=str(Path(__file__).parents[2] / "sample_blends" / "throw.blend"))
+    scene, obj = bpy.context.scene, bpy.data.objects["Balloon"]
+    builder, simulation = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
+    with builder.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        core_scene = builder.build_scene(sampler)
+        frames = list(simulation.Simulation(core_scene).frames())
+        animated = [core_scene.sample(float(frame.number)).bodies[0].vertices for frame in frames]
+    pinned = core_scene.bodies[0].pins == 1.0
+    gaps = np.array([np.abs(f.surface - a)[pinned].max() for f, a in zip(frames, animated, strict=True)])
+    assert gaps[:19].max() < 1e-6
+    assert gaps[24:33].min() > 0.2
+    assert np.linalg.norm((frames[37].surface - animated[37]).mean(axis=0)) < 0.05
+    assert gaps[41:].max() < 1e-6
+    surfaces = np.array([frame.surface for frame in frames])
+    assert np.linalg.norm(surfaces[-1] - surfaces[-2], axis=1).max() < 2e-4
+    assert not any(frame.guards for frame in frames)
