@@ -23,6 +23,8 @@ from .seams import seam_pairs
 
 # Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
 MAX_EXPORTED_BONES = 4
+# Difference from weight 1 that is a rounding error.
+_PIN_ROUNDING = 1e-5
 
 
 @dataclass(frozen=True)
@@ -32,12 +34,14 @@ class MeshParts:
     boneless: (v,) vertices that no bone moves, if bones move others.
     overweighted: (v,) vertices that more than MAX_EXPORTED_BONES bones move.
     faceless: (v,) vertices without faces.
+    is_fully_pinned: whether the pin group holds every vertex.
     """
 
     pieces: Pieces
     boneless: Mask
     overweighted: Mask
     faceless: Mask
+    is_fully_pinned: bool
 
 
 def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshParts | None:
@@ -56,6 +60,20 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
         _boneless_vertices(total),
         bone_count > MAX_EXPORTED_BONES,
         _faceless_vertices(obj.data),
+        is_fully_pinned(body) and not _has_weight_modifier(obj),
+    )
+
+
+def is_fully_pinned(body: Body) -> bool:
+    """Return whether pins hold every vertex of a body, so that it only follows its animation."""
+    return bool((body.pins >= 1.0 - _PIN_ROUNDING).all())
+
+
+def _has_weight_modifier(obj: bpy.types.Object) -> bool:
+    """Return whether modifiers change the weights of the pin group."""
+    return any(
+        modifier.type.startswith("VERTEX_WEIGHT") and modifier.vertex_group == obj.dampsim.pin_group
+        for modifier in obj.modifiers
     )
 
 

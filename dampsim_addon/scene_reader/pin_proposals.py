@@ -35,6 +35,10 @@ _CENTRED_SPREAD = 0.35
 _PINNED_SHARE, _FREE_SHARE = 0.9, 0.1
 # Spread of a bone's weights below which they do not show which part it holds.
 _UNIFORM_SPREAD = 0.2
+# Differences of distances, relative to the largest one, that are rounding errors.
+_DISTANCE_ROUNDING = 1e-4
+# Weight above which a pin lets a vertex move too little to be seen.
+_MAX_LOOSE_WEIGHT = 0.5
 # Weight of pins that keep the keyed pose of free bones.
 WEAK_PIN_WEIGHT = 0.2
 # Messages list at most this many bones by name.
@@ -52,6 +56,11 @@ class PinProposal:
     weights: Array
     free_bones: tuple[str, ...] = ()
     keyed_bones: tuple[str, ...] = ()
+
+    @property
+    def lets_move(self) -> bool:
+        """Whether the pins let at least one vertex move visibly."""
+        return _lets_move(self.weights)
 
     @property
     def text(self) -> str:
@@ -76,7 +85,8 @@ def propose_pins(obj: bpy.types.Object, use_selection: bool = True) -> PinPropos
     """Return pins from the bones that move an object; None where no bone does.
 
     use_selection: free the bones that are selected in Pose Mode, if some are. Otherwise bones named like ears or tails
-    become free in a branching rig, and all but the first bones of chains elsewhere.
+    become free in a branching rig, and all but the first bones of chains elsewhere. Pins that hold every vertex are
+    returned if nothing else can be proposed: see PinProposal.lets_move.
     """
     found = bone_influences(obj)
     if not found or not len(obj.data.vertices):
@@ -94,14 +104,23 @@ def propose_pins(obj: bpy.types.Object, use_selection: bool = True) -> PinPropos
         if free:
             return _free_proposal(found, painted, free)
         if len(found) == 1 and np.ptp(painted[0]) > _UNIFORM_SPREAD:
-            return PinProposal(_smoothstep(painted[0], _FREE_SHARE, _PINNED_SHARE))
+            held = PinProposal(_smoothstep(painted[0], _FREE_SHARE, _PINNED_SHARE))
+            if held.lets_move:
+                return held
+    return PinProposal(_pins_by_distance(found, vertices))
+
+
+def _pins_by_distance(found: list[BoneInfluence], vertices: Array) -> Array:
+    """Return pin weights (v,) that fade with the distance from the bones; all 1 if every distance is the same."""
     distance = np.min([_segment_distance(vertices, pull.ends()) for pull in found], axis=0)
     if len(found) > 1:
-        return PinProposal(_quantile_weights(distance, _LIMB_PINNED_QUANTILE, _LIMB_FREE_QUANTILE))
-    if np.ptp(distance) < _CENTRED_SPREAD * distance.max():
-        # The bone runs through the middle: pin the half at its head.
-        distance = _line_parameter(vertices, found[0].ends())
-    return PinProposal(_quantile_weights(distance, _PINNED_QUANTILE, _FREE_QUANTILE))
+        return _quantile_weights(distance, _LIMB_PINNED_QUANTILE, _LIMB_FREE_QUANTILE)
+    around = _quantile_weights(distance, _PINNED_QUANTILE, _FREE_QUANTILE)
+    # If the bone runs through the middle, pin the half at its head.
+    along = _quantile_weights(_line_parameter(vertices, found[0].ends()), _PINNED_QUANTILE, _FREE_QUANTILE)
+    is_centred = np.ptp(distance) < _CENTRED_SPREAD * distance.max()
+    first, second = (along, around) if is_centred else (around, along)
+    return first if _lets_move(first) else second
 
 
 def _like_neighbours(obj: bpy.types.Object, vertices: Array, painted: Array) -> Array:
@@ -121,11 +140,16 @@ def _automatic_free_bones(found: list[BoneInfluence], painted: Array) -> list[Bo
     children = [one for one in parents if one is not None]
     if len(children) != len(set(children)):
         # Branching bones belong to a character, not to a tail or two ears.
-        named = secondary_influences(found)
-        return named if len(named) < len(found) else []
-    free = [pull for pull, parent in zip(found, parents, strict=True) if parent is not None]
-    weights = _held_weights(found, painted, free)
-    return free if weights.max() >= 1.0 and weights.min() < 1.0 else []
+        free = secondary_influences(found)
+        is_held = len(free) < len(found)
+    else:
+        free = [pull for pull, parent in zip(found, parents, strict=True) if parent is not None]
+        is_held = bool(_held_weights(found, painted, free).max() >= 1.0)
+    return free if is_held and _lets_move(_held_weights(found, painted, free)) else []
+
+
+def _lets_move(weights: Array) -> bool:
+    return bool(weights.min(initial=1.0) <= _MAX_LOOSE_WEIGHT)
 
 
 def _held_weights(found: list[BoneInfluence], painted: Array, free: list[BoneInfluence]) -> Array:
@@ -195,7 +219,9 @@ def modelled_world_vertices(obj: bpy.types.Object) -> Array:
 
 def _quantile_weights(distance: Array, pinned: float, free: float) -> Array:
     near, far = np.quantile(distance, [pinned, free])
-    return _smoothstep(-distance, -max(far, near + 1e-9), -near)
+    # Where many distances are equal, rounding errors must not decide which of them are pinned.
+    rounding = _DISTANCE_ROUNDING * max(float(np.abs(distance).max()), 1e-9)
+    return _smoothstep(-distance, -max(far, near + rounding), -near)
 
 
 def _smoothstep(values: Array, low: float, high: float) -> Array:

@@ -19,7 +19,7 @@ from ...core.base.wording import format_count
 from ..model.object_index import MAX_CHECKED_UPDATES
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
-from ..scene_reader.mesh_parts import MeshParts, modelled_labels, read_mesh_parts
+from ..scene_reader.mesh_parts import MeshParts, is_fully_pinned, modelled_labels, read_mesh_parts
 from ..scene_reader.seams import seam_groups
 from ..session import SessionState, Subscriber
 from .woven_yarns import index_checksum
@@ -122,6 +122,8 @@ def _acceptance(name: str, vertices: Mask) -> str:
 def piece_messages(scene: Scene, name: str) -> list[str]:
     """Return messages about the parts of a body that are not simulated with its pins; none if all are."""
     body = scene.body(name)
+    if is_fully_pinned(body):
+        return ["all vertices are pinned, so it only follows its animation"]
     return _describe_pieces(find_pieces(body, scene.link_points(name)), body.follower_mask is not None)
 
 

@@ -150,6 +150,96 @@ def test_keyed_chain_keeps_weak_pins(load: Load) -> None:
     assert list(weights(obj).values()) == pytest.approx([1.0, weak, weak], abs=0.003)
 
 
+def boxes() -> bpy.types.Object:
+    """Return a character of boxes around branching bones, all of whose vertices are equally far from their bones."""
+    new_scene()
+    data, content, mesh = bpy.data.armatures.new("Rig"), bmesh.new(), bpy.data.meshes.new("Boxes")
+    rig = bpy.data.objects.new("Rig", data)
+    bpy.context.scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    names = ("torso", "arm", "leg")
+    for place, name in enumerate(names):
+        bone = data.edit_bones.new(name)
+        bone.head, bone.tail = (place, 0.0, 0.0), (place, 0.0, 1.0)
+        bone.parent = data.edit_bones.get("torso") if place else None
+        made = bmesh.ops.create_cube(content, size=0.3)
+        bmesh.ops.scale(content, vec=(1.0, 1.0, 2.0), verts=made["verts"])
+        bmesh.ops.translate(content, vec=(place, 0.0, 0.5), verts=made["verts"])
+    bpy.ops.object.mode_set(mode="OBJECT")
+    content.to_mesh(mesh)
+    content.free()
+    obj = bpy.data.objects.new("Boxes", mesh)
+    bpy.context.scene.collection.objects.link(obj)
+    for place, name in enumerate(names):
+        obj.vertex_groups.new(name=name).add(ball(obj, place), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    select_bones(rig)
+    return obj
+
+
+def test_proposal_never_pins_everything(load: Load) -> None:
+    """Rounding errors do not decide which vertices of equal distance are free, and bones can be chosen instead."""
+    obj = boxes()
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert obj.dampsim.pin_group == ""
+    assert "no pins are proposed, because 3 bones would hold every vertex" in obj.dampsim.kind_note
+    assert "Nothing is pinned" in panel_text(load)
+    with pytest.raises(RuntimeError, match="all vertices would be pinned.*Select the bones to free"):
+        bpy.ops.dampsim.pin_bones(preview=True)
+    select_bones(obj.modifiers["Armature"].object, "arm")
+    assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}
+    group = obj.vertex_groups[obj.dampsim.pin_group].index
+    held = {v.index for v in obj.data.vertices if any(one.group == group and one.weight > 0.0 for one in v.groups)}
+    assert held == {*range(24)} - {*ball(obj, 1)}
+
+
+def test_bone_beneath_disc_pins_nothing() -> None:
+    """Every vertex of a disc is equally far from a bone along its axis."""
+    new_scene()
+    bpy.ops.mesh.primitive_circle_add(vertices=32, fill_type="NGON")
+    obj = bpy.context.object
+    bpy.ops.object.armature_add(location=(0.0, 0.0, -1.0))
+    rig = bpy.context.object
+    obj.vertex_groups.new(name="Bone").add(range(32), 1.0, "REPLACE")
+    obj.modifiers.new("Armature", "ARMATURE").object = rig
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
+    rig.select_set(False)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert obj.dampsim.pin_group == ""
+
+
+def test_bones_without_own_vertices_are_refused() -> None:
+    obj, rig = dog()
+    bpy.ops.dampsim.add()
+    obj.vertex_groups["spine"].add(ball(obj, list(DOG).index("leg")), 1.0, "REPLACE")
+    obj.vertex_groups["leg"].add(ball(obj, list(DOG).index("leg")), 0.1, "REPLACE")
+    select_bones(rig, "leg")
+    with pytest.raises(RuntimeError, match="leg would free no vertex"):
+        bpy.ops.dampsim.pin_bones(preview=True)
+    assert free(obj) == SECONDARY
+
+
+def test_pinned_everywhere_is_reported(load: Load, tmp_path: Path) -> None:
+    obj, _ = dog()
+    bpy.ops.dampsim.add()
+    find = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "pinned" not in find(obj, bpy.context.scene)
+    obj.vertex_groups["Pin"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+    assert "All vertices are pinned" in find(obj, bpy.context.scene)["pinned"].text
+    obj.dampsim.cache_folder, obj.dampsim.target = str(tmp_path), "POINT_CACHE"
+    bpy.context.scene.frame_end = 2
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert "all vertices are pinned, so it only follows its animation" in result.touched
+    # A modifier that weakens the pins decides at each frame.
+    modifier = obj.modifiers.new("Weaken", "VERTEX_WEIGHT_EDIT")
+    modifier.vertex_group = "Pin"
+    assert "pinned" not in find(obj, bpy.context.scene)
+
+
 @pytest.mark.slow
 def test_keyed_pose_of_tail_survives_bake(load: Load, tmp_path: Path) -> None:
     """A tail that is keyed into an S ends in this S. Without weak pins, it ends a third of its length away."""

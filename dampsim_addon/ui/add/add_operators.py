@@ -76,6 +76,9 @@ def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         proposal = None if pin_names or not obj.data.is_editable else propose_pins(obj, use_selection=False)
         if pin_names:
             group.pin_group = pin_names[0]
+        elif proposal is not None and not proposal.lets_move:
+            note += f"; no pins are proposed, because {bones_text(obj)} would hold every vertex: "
+            note += "select the bones to free in Pose Mode and press Pin from Bones, or press Pin Gradient"
         elif proposal is not None:
             set_pins(obj, proposal.weights)
             reason = f" (this {proposal.text})" if proposal.free_bones else ""

@@ -219,6 +219,7 @@ CHECKS: dict[str, Check] = {
     "unheeded": contact_checks.colliders_disabled,
     "undirected": fibre_panel.missing_fibre_direction,
     "unplaced": fibre_panel.contraction_without_fibres,
+    "pinned": pin_checks.fully_pinned,
     "pieces": pin_checks.unpinned_pieces,
     "boneless": pin_checks.vertices_without_bone_weights,
 }

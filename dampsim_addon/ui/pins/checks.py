@@ -1,4 +1,4 @@
-"""Bake checks of parts of a mesh that no pin reaches or no bone moves."""
+"""Bake checks of parts of a mesh that no pin reaches or no bone moves, and of pins that hold all of it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,14 @@ from ....core.base.wording import format_count
 from ...scene_reader.mesh_parts import weight_like_neighbours
 from ...status.pieces import accept_part, is_accepted, known_parts, refresh_parts
 from ..common.issue import Issue
+
+
+def fully_pinned(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report pins that hold every vertex."""
+    parts = known_parts(obj)
+    if parts is None or not parts.is_fully_pinned:
+        return None
+    return Issue("All vertices are pinned, so nothing moves. Free some of them under Pins, or press Gradient")
 
 
 def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

@@ -16,6 +16,8 @@ from ...blender.viewports import redraw_viewports
 from ...model.objects import chosen_simulated
 from ...scene_reader.bone_chains import bone_influences
 from ...scene_reader.pin_proposals import (
+    PinProposal,
+    format_bones,
     freed_weights,
     linear_weights,
     modelled_world_vertices,
@@ -170,6 +172,8 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
         proposal = propose_pins(obj)
         if proposal is None:
             raise PinError(f"{obj.name}: no vertex is weighted to a bone. Paint weights, or pin by hand.")
+        if not proposal.lets_move:
+            raise PinError(_nothing_free(obj, proposal))
         if self.preview:
             PinPreviews.current()[obj.session_uid] = proposal
             redraw_viewports()
@@ -215,6 +219,17 @@ def previewed_objects(context: Context) -> list[bpy.types.Object]:
     """Return the active and selected objects with a preview of pins."""
     previews = PinPreviews.current()
     return [obj for obj in chosen_simulated(context) if obj.session_uid in previews]
+
+
+def _nothing_free(obj: bpy.types.Object, proposal: PinProposal) -> str:
+    """Return the error for a proposal that would pin every vertex."""
+    if proposal.free_bones:
+        names = format_bones(proposal.free_bones)
+        return f"{obj.name}: {names} would free no vertex, because other bones hold them. Select other bones."
+    return (
+        f"{obj.name}: all vertices would be pinned, because its bones hold every part alike. "
+        "Select the bones to free in Pose Mode, or press Gradient."
+    )
 
 
 def bones_text(obj: bpy.types.Object) -> str:
