@@ -41,7 +41,7 @@ def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> tuple[Array, Ind
 
     One pass over the vertices. All groups must exist.
     """
-    weights = _positive_weights(obj, names)
+    weights = positive_weights(obj, names)
     return np.array([sum(one.values()) for one in weights], dtype=float), np.array([len(one) for one in weights], int)
 
 
@@ -50,7 +50,7 @@ def keep_largest_weights(obj: bpy.types.Object, names: Sequence[str], limit: int
 
     All groups must exist. The object must not be in Edit Mode.
     """
-    for vertex, weights in enumerate(_positive_weights(obj, names)):
+    for vertex, weights in enumerate(positive_weights(obj, names)):
         if len(weights) <= limit:
             continue
         kept = sorted(weights, key=lambda index, weights=weights: -weights[index])[:limit]
@@ -65,7 +65,7 @@ def keep_largest_weights(obj: bpy.types.Object, names: Sequence[str], limit: int
     obj.data.update()
 
 
-def _positive_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[dict[int, float]]:
+def positive_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[dict[int, float]]:
     """Return the positive weights of each vertex in some groups, by the index of the group."""
     indices = {obj.vertex_groups[name].index for name in names}
     copy = bmesh.new(use_operators=False)

@@ -31,12 +31,21 @@ from ..model.properties import read_settings
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
-from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, DIAL_KEYS_PREFIX, input_digests
+from .bake_inputs import (
+    COLLIDER_MOTION_PREFIX,
+    COLLIDER_SETUP_PREFIX,
+    COLLIDER_SHAPE_PREFIX,
+    DIAL_KEYS_PREFIX,
+    input_digests,
+)
 from .renames import previous_names, rename_colliders, rename_shared_settings, with_current_name
+from .setup_digests import SETUP_PREFIXES
 
 _KEYFRAMED = "keyframes"
-# Prefixes of inputs of which other lines report whether they exist.
-_REPORTED_ELSEWHERE = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, DIAL_KEYS_PREFIX)
+# Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
+_REPORTED_ELSEWHERE = (
+    COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, DIAL_KEYS_PREFIX, *SETUP_PREFIXES,
+)  # fmt: skip
 # Messages list at most this many changes.
 _MAX_LISTED = 4
 

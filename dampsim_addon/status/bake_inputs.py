@@ -24,10 +24,12 @@ from ..model.colliders import active_colliders, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..scene_reader.seams import seam_groups
+from .setup_digests import digest_setup, digest_source_setups
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
+COLLIDER_SETUP_PREFIX = "the setup of collider "
 # Prefix of the keyframes of a dial.
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
@@ -54,8 +56,10 @@ def input_digests(
     def display_name(one: bpy.types.Object) -> str:
         return names.get(one, str(one.name))
 
-    for source in motion_sources(obj):
+    sources = motion_sources(obj)
+    for source in sources:
         _digest_motion(source, source == obj, add_digest, display_name)
+    digest_setup(obj, {source: display_name(source) for source in sources}, add_digest)
     felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
         if (modifier in felt or modifier.type in (*DEFORMING, "MIRROR")) and not is_output_modifier(modifier):
@@ -115,6 +119,8 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
     for source in source_names:
         # Rigs and parents move the collider, so their digests are part of its own.
         _digest_motion(source, False, lambda name, value: add_digest(motion_name, (name, value)), display_name)
+    setup_name = f"{COLLIDER_SETUP_PREFIX}{other.name_full}"
+    digest_source_setups(source_names, lambda name, value: add_digest(setup_name, (name, value)), other)
     for modifier in other.modifiers:
         add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name)))
     add_digest(shape_name, (len(other.data.polygons), _array_bytes(other.data.vertices, "co", 3)))

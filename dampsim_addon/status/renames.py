@@ -11,7 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import bpy
 
 from ...core import PARAMETERS
-from .bake_inputs import COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, PARENT_PREFIX, influencing_objects
+from .bake_inputs import (
+    COLLIDER_MOTION_PREFIX,
+    COLLIDER_SETUP_PREFIX,
+    COLLIDER_SHAPE_PREFIX,
+    PARENT_PREFIX,
+    influencing_objects,
+)
 
 # Force Field Weight is a dial.
 _LABELS = {parameter.label for parameter in PARAMETERS.values()}
@@ -51,7 +57,8 @@ def rename_colliders(bake_inputs: Mapping[str, str], current: Mapping[str, str])
     pairs = _match_names(bake_inputs, current, (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX))
     found = {}
     for part, digest in bake_inputs.items():
-        prefix = next((one for one in (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX) if part.startswith(one)), "")
+        prefixes = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX)
+        prefix = next((one for one in prefixes if part.startswith(one)), "")
         name = part.removeprefix(prefix)
         found[f"{prefix}{pairs.get(name, name)}" if prefix else part] = digest
     return found

@@ -187,7 +187,7 @@ def test_proposal_never_pins_everything(load: Load) -> None:
     assert obj.dampsim.pin_group == ""
     assert "no pins are proposed, because 3 bones would hold every vertex" in obj.dampsim.kind_note
     assert "Nothing is pinned" in panel_text(load)
-    with pytest.raises(RuntimeError, match="all vertices would be pinned.*Select the bones to free"):
+    with pytest.raises(RuntimeError, match=r"all vertices would be pinned.*Select the bones to free"):
         bpy.ops.dampsim.pin_bones(preview=True)
     select_bones(obj.modifiers["Armature"].object, "arm")
     assert bpy.ops.dampsim.pin_bones() == {"FINISHED"}

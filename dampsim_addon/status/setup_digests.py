@@ -1,0 +1,296 @@
+"""Digests of the setup behind keyframes, poses and modifiers: NLA, rest poses, bone weights, shape keys, inputs of
+drivers, the order of stacks, and the shapes of objects that deform others.
+
+Every entry is present in each record. Records of earlier versions have none, so an entry that is missing is no change.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import bpy
+import numpy as np
+
+from ..blender.animation import channelbags, user_fcurves
+from ..blender.dampsim_names import bake_keys, is_output_modifier, is_output_path, is_tagged_action
+from ..blender.modifiers import modifier_settings
+from ..blender.vertex_groups import positive_weights
+
+# Function that adds a value to the digest of an input.
+AddDigest = Callable[[str, object], None]
+# Prefixes of the entries of this module.
+SETUP_PREFIXES = (
+    "animation settings of ", "rest pose of ", "modifiers and constraints of ", "parenting of ", "shape of ",
+    "inputs of drivers of ", "bone weights of ", "shape keys of ",
+)  # fmt: skip
+# Decimals to which values are compared.
+_DIGITS = 5
+_SIMPLE_TYPES = ("BOOLEAN", "INT", "FLOAT", "ENUM")
+# Prefixes of settings that have no effect on motion, and names of those that follow from others.
+_DISPLAY_PREFIXES = ("show_", "is_", "select", "hide", "use_pin_to_last", "color")
+_BONE_NAMES = (
+    "use_deform", "use_inherit_rotation", "inherit_scale", "use_local_location", "use_relative_parent",
+    "use_envelope_multiply", "use_connect", "envelope_distance", "envelope_weight", "head_radius", "tail_radius",
+)  # fmt: skip
+_POSE_PREFIXES = ("bbone_", "ik_", "lock_ik_", "use_ik_")
+_DELTA_NAMES = ("delta_location", "delta_rotation_euler", "delta_rotation_quaternion", "delta_scale")
+# Parts of the data paths of drivers whose values follow from others, or change with the frame.
+_DERIVED_PATHS = ("matrix_", "frame_", "dimensions", "bound_box", "eval_time")
+_SHAPED_TYPES = ("MESH", "LATTICE", "CURVE", "SURFACE")
+# Constraints that read the shape of their target.
+_SHAPE_CONSTRAINTS = ("FOLLOW_PATH", "CLAMP_TO", "SHRINKWRAP", "SPLINE_IK")
+
+
+def digest_setup(obj: bpy.types.Object, sources: dict[bpy.types.Object, str], add_digest: AddDigest) -> None:
+    """Add the digests of an object's setup. sources: the objects that move it, itself first, with their names."""
+    name = sources[obj]
+    digest_source_setups(sources, add_digest, obj)
+    order = [modifier.name for modifier in obj.modifiers if not is_output_modifier(modifier)]
+    add_digest(f"modifiers and constraints of {name}", order)
+    add_digest(f"bone weights of {name}", _used_weights(obj))
+    add_digest(f"shape keys of {name}", _key_values(obj.data))
+
+
+def digest_source_setups(sources: dict[bpy.types.Object, str], add_digest: AddDigest, moved: bpy.types.Object) -> None:
+    """Add the digests of the setups of the objects that move another one.
+
+    sources: with their names.  moved: that one. Other digests cover its own shape and modifiers.
+    """
+    shaping = set(_shaping_objects(sources))
+    for source, name in sources.items():
+        blocks = [one for one in (source, source.data, getattr(source.data, "shape_keys", None)) if one is not None]
+        for block in blocks:
+            add_digest(f"animation settings of {name}", list(_animation_settings(block)))
+            add_digest(f"inputs of drivers of {name}", list(_driver_inputs(block)))
+        add_digest(f"modifiers and constraints of {name}", _stacks(source, source != moved))
+        add_digest(f"parenting of {name}", _parenting(source))
+        if source.type == "ARMATURE":
+            add_digest(f"rest pose of {name}", _rest_pose(source))
+        if source in shaping and source != moved and source.type in _SHAPED_TYPES:
+            add_digest(f"shape of {name}", _shape_values(source.data))
+            add_digest(f"shape of {name}", (source.dampsim.baked, source.dampsim.baked_of))
+
+
+def _shaping_objects(sources: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Object]:
+    """Iterate over objects whose shape moves another one, by modifiers, constraints or as vertex parents."""
+    for source in sources:
+        bones = source.pose.bones if source.pose is not None else ()
+        holders = [m for m in source.modifiers if not is_output_modifier(m)]
+        holders += [c for one in (source, *bones) for c in one.constraints if c.type in _SHAPE_CONSTRAINTS]
+        for holder in holders:
+            for prop in holder.bl_rna.properties:
+                if prop.type == "POINTER" and isinstance(value := getattr(holder, prop.identifier), bpy.types.Object):
+                    yield value
+        if source.parent is not None and source.parent_type.startswith(("VERTEX", "LATTICE", "CURVE")):
+            yield source.parent
+
+
+def _animation_settings(block: bpy.types.ID) -> Iterator[object]:
+    """Iterate over the settings of a datablock's animation beyond its keyframes."""
+    data = block.animation_data
+    if data is None:
+        return
+    # Bakes create animation data, and tracks of their own.
+    plain = (data.use_nla, round(data.action_influence, _DIGITS), data.action_blend_type, data.action_extrapolation)
+    if plain != (True, 1.0, "REPLACE", "HOLD"):
+        yield plain
+    if data.action is not None and not is_tagged_action(data.action):
+        yield data.action_slot_handle, [len(bag.fcurves) for bag in channelbags(block)]
+    for track in data.nla_tracks:
+        strips = [strip for strip in track.strips if strip.action is None or not is_tagged_action(strip.action)]
+        if strips or track.is_solo:
+            yield track.mute, track.is_solo, [_strip_settings(strip) for strip in strips]
+    for curve in user_fcurves(block):
+        if not is_output_path(block, curve.data_path) and not curve.data_path.startswith("dampsim."):
+            yield curve.extrapolation, list(_easings(curve))
+
+
+def _strip_settings(strip: Any) -> object:
+    curves = [(curve.data_path, curve.mute, _points(curve)) for curve in strip.fcurves]
+    handle = strip.action_slot.handle if strip.action_slot is not None else 0
+    return _simple_settings(strip), handle, curves, [_strip_settings(one) for one in strip.strips]
+
+
+def _points(curve: bpy.types.FCurve) -> bytes:
+    return b"".join(_array_bytes(curve.keyframe_points, name, 2) for name in ("co", "handle_left", "handle_right"))
+
+
+def _easings(curve: bpy.types.FCurve) -> Iterator[object]:
+    """Iterate over the settings of the keyframes' easing, where they have one."""
+    for key in curve.keyframe_points:
+        if key.interpolation not in ("CONSTANT", "LINEAR", "BEZIER"):
+            yield key.easing, *(round(value, _DIGITS) for value in (key.amplitude, key.period, key.back))
+
+
+def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
+    """Return the order of the constraints of an object, and its modifiers if no other digest covers them."""
+    bones = source.pose.bones if source.pose is not None else ()
+    orders = [tuple(c.name for c in one.constraints) for one in (source, *bones) if len(one.constraints) > 1]
+    own = [m for m in source.modifiers if has_modifiers and not is_output_modifier(m)]
+    return orders, [(m.show_viewport, *modifier_settings(m)) for m in own]
+
+
+def _parenting(source: bpy.types.Object) -> object:
+    """Return how an object follows its parent, and its delta transform."""
+    keyed = {curve.data_path for curve in user_fcurves(source)}
+    deltas = [_rounded(getattr(source, name)) for name in _DELTA_NAMES if name not in keyed]
+    return source.parent_type, tuple(source.parent_vertices), deltas
+
+
+def _rest_pose(rig: bpy.types.Object) -> object:
+    """Return the bones of an armature as modelled, and the settings of their poses that no other digest covers."""
+    keyed = {curve.data_path for curve in user_fcurves(rig)}
+    places = {bone.name: place for place, bone in enumerate(rig.data.bones)}
+    found: list[object] = [rig.data.pose_position]
+    for bone in rig.data.bones:
+        plain = [_rounded(getattr(bone, name)) for name in (*_BONE_NAMES, "matrix_local", "length")]
+        bends = _simple_settings(bone, only=("bbone_",))
+        found.append((places[bone.parent.name] if bone.parent is not None else -1, plain, bends))
+    for pose_bone in rig.pose.bones:
+        path = pose_bone.path_from_id()
+        settings = _simple_settings(pose_bone, only=_POSE_PREFIXES)
+        found.append([(name, value) for name, value in settings if f"{path}.{name}" not in keyed])
+    return found
+
+
+def _used_weights(obj: bpy.types.Object) -> str:
+    """Return a digest of the weights of all vertex groups that modifiers use."""
+    names = {
+        getattr(modifier, prop.identifier)
+        for modifier in obj.modifiers
+        if not is_output_modifier(modifier)
+        for prop in modifier.bl_rna.properties
+        if prop.type == "STRING" and prop.identifier.startswith("vertex_group")
+    }
+    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None]
+    rigs += [obj.parent] if obj.parent is not None and obj.parent_type == "ARMATURE" else []
+    names |= {bone.name for rig in rigs if rig.type == "ARMATURE" for bone in rig.data.bones if bone.use_deform}
+    used = [group.name for group in obj.vertex_groups if group.name in names]
+    if not used:
+        return ""
+    ranks = {obj.vertex_groups[name].index: rank for rank, name in enumerate(sorted(used))}
+    by_vertex = positive_weights(obj, used)
+    counts = np.array([len(weights) for weights in by_vertex])
+    groups = np.array([ranks[index] for weights in by_vertex for index in weights], dtype=np.int64)
+    values = np.array([value for weights in by_vertex for value in weights.values()], dtype=np.float32)
+    # Blender may list the groups of a vertex in any order.
+    vertices = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((groups, vertices))
+    digest = hashlib.sha256(repr(sorted(used)).encode())
+    for column in (vertices, groups, values):
+        digest.update(column[order].tobytes())
+    return digest.hexdigest()
+
+
+def _shape_values(data: Any) -> object:
+    """Return the shape of a mesh, lattice or curve, with the user's shape keys."""
+    keys = getattr(data, "shape_keys", None)
+    points = _array_bytes(keys.reference_key.points, "co", 3) if keys is not None else _rest_points(data)
+    return points, _key_values(data)
+
+
+def _key_values(data: Any) -> list[object]:
+    """Return the user's shape keys of a mesh, lattice or curve, and their settings."""
+    keys = getattr(data, "shape_keys", None)
+    if keys is None:
+        return []
+    found: list[object] = []
+    # Scripts can change the basis alone, and then Blender plays it instead of the vertices.
+    basis = _array_bytes(keys.reference_key.points, "co", 3)
+    if isinstance(data, bpy.types.Mesh) and basis != _rest_points(data):
+        found.append(basis)
+    keyed = {curve.data_path for curve in user_fcurves(keys)}
+    ours = bake_keys(keys)
+    blocks = [key for key in keys.key_blocks if key != keys.reference_key and key not in ours]
+    places = {key.name: place for place, key in enumerate(blocks)}
+    for key in blocks:
+        value = None if key.path_from_id("value") in keyed else round(key.value, _DIGITS)
+        relative = places.get(key.relative_key.name, -1) if key.relative_key is not None else -1
+        found.append((value, key.mute, key.vertex_group, relative, _array_bytes(key.points, "co", 3)))
+    if blocks:
+        found.append((keys.use_relative, None if "eval_time" in keyed else round(keys.eval_time, _DIGITS)))
+    return found
+
+
+def _rest_points(data: Any) -> object:
+    if isinstance(data, bpy.types.Mesh):
+        return _array_bytes(data.vertices, "co", 3)
+    if isinstance(data, bpy.types.Lattice):
+        return _array_bytes(data.points, "co_deform", 3)
+    if isinstance(data, bpy.types.Curve):
+        beziers = [
+            (p.co[:], p.handle_left[:], p.handle_right[:], p.tilt) for s in data.splines for p in s.bezier_points
+        ]
+        points = [(p.co[:], p.tilt) for s in data.splines for p in s.points]
+        return _rounded([beziers, points]), [(s.use_cyclic_u, s.order_u) for s in data.splines], _simple_settings(data)
+    return None
+
+
+def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
+    """Iterate over the settings of the drivers of a datablock, and the values and keyframes that they read."""
+    data = block.animation_data
+    for curve in data.drivers if data is not None else ():
+        yield curve.data_path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
+        yield _points(curve)
+        for variable in curve.driver.variables:
+            yield variable.type
+            for target in variable.targets:
+                settings = [value for name, value in _simple_settings(target) if name != "id_type"]
+                yield settings, target.bone_target, list(_read_values(target, variable.type))
+
+
+def _read_values(target: Any, kind: str) -> Iterator[object]:
+    """Iterate over the keyframes and the plain value that the target of a variable reads. kind: of the variable."""
+    block = target.id
+    if block is None:
+        return
+    path = target.data_path if kind == "SINGLE_PROP" else ""
+    is_keyed = False
+    for curve in user_fcurves(block):
+        if not path or path.startswith(curve.data_path):
+            is_keyed = True
+            yield curve.data_path, curve.array_index, curve.mute, _points(curve)
+    if not path and isinstance(block, bpy.types.Object):
+        names = ("location", "rotation_euler", "rotation_quaternion", "scale")
+        yield [] if is_keyed else [_rounded(getattr(block, name)) for name in names]
+    elif path and not is_keyed and not any(part in path for part in _DERIVED_PATHS):
+        try:
+            value = block.path_resolve(path)
+        except (ValueError, TypeError):
+            return
+        if isinstance(value, (bool, int, float)):
+            yield round(value, _DIGITS)
+
+
+def _simple_settings(struct: Any, only: tuple[str, ...] = ("",)) -> list[tuple[str, object]]:
+    """Return the names and values of the plain editable settings of a struct. only: prefixes of their names."""
+    return [(name, _rounded(getattr(struct, name))) for name in _setting_names(type(struct), only)]
+
+
+@functools.cache
+def _setting_names(kind: type, only: tuple[str, ...]) -> list[str]:
+    return [
+        prop.identifier
+        for prop in kind.bl_rna.properties
+        if prop.type in _SIMPLE_TYPES
+        and not prop.is_readonly
+        and prop.identifier.startswith(only)
+        and not prop.identifier.startswith(_DISPLAY_PREFIXES)
+    ]
+
+
+def _array_bytes(collection: Any, name: str, width: int) -> bytes:
+    values = np.empty(width * len(collection), dtype=np.float32)
+    collection.foreach_get(name, values)
+    return values.tobytes()
+
+
+def _rounded(value: Any) -> object:
+    if isinstance(value, (str, bool, int)) or value is None:
+        return value
+    if isinstance(value, float):
+        return round(value, _DIGITS) + 0.0
+    return sorted(value) if isinstance(value, set) else [_rounded(one) for one in value]

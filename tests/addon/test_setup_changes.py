@@ -1,0 +1,178 @@
+"""Edits of the setup behind keyframes and modifiers outdate a bake: each is named in the panel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import pytest
+from scenes import armature, new_scene, wobbler
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+Edit = Callable[[bpy.types.Object, bpy.types.Object], None]
+
+
+def shot(cache: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """Return a wobbler and its rig, whose NLA strip, drivers, constraints, lattice and shape keys all move it."""
+    scene = new_scene(4)
+    obj = wobbler(cache)
+    rig = armature(obj)
+    data = rig.animation_data
+    action = data.action
+    strip = data.nla_tracks.new().strips.new("Walk", 1, action)
+    strip.action_slot = action.slots[0]
+    data.action = None
+    lattice = bpy.data.objects.new("Cage", bpy.data.lattices.new("Cage"))
+    control = bpy.data.objects.new("Control", None)
+    control["amount"] = 0.25
+    for other in (lattice, control):
+        scene.collection.objects.link(other)
+    modifier = obj.modifiers.new("Lattice", "LATTICE")
+    modifier.object = lattice
+    obj.modifiers.new("Bend", "SIMPLE_DEFORM").angle = 0.1
+    for name in ("First", "Second"):
+        constraint = rig.pose.bones["low"].constraints.new("LIMIT_ROTATION")
+        constraint.name, constraint.influence = name, 0.0
+    driver = rig.pose.bones["high"].driver_add("location", 1).driver
+    variable = driver.variables.new()
+    variable.targets[0].id, variable.targets[0].data_path = control, '["amount"]'
+    driver.expression = variable.name
+    obj.shape_key_add(name="Basis")
+    smile = obj.shape_key_add(name="Smile")
+    smile.points[3].co.z += 0.2
+    smile.value = 0.5
+    obj.dampsim.target = "POINT_CACHE"
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    return obj, rig
+
+
+def strip_of(rig: bpy.types.Object) -> Any:
+    return rig.animation_data.nla_tracks[0].strips[0]
+
+
+def ease(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    bag = strip_of(rig).action.layers[0].strips[0].channelbags[0]
+    bag.fcurves[0].extrapolation = "LINEAR"
+
+
+def edit_rest_pose(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones["high"].roll = 0.7
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def set_value(path: str, value: object) -> Edit:
+    """Return an edit that sets a value of obj or rig."""
+
+    def edit(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+        owner, _, name = path.rpartition(".")
+        setattr(eval(owner, {"obj": obj, "rig": rig, "strip": strip_of(rig)}), name, value)
+
+    return edit
+
+
+def move_lattice(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    obj.modifiers["Lattice"].object.data.points[0].co_deform.x += 0.3
+
+
+def set_property(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    bpy.data.objects["Control"]["amount"] = 0.5
+
+
+def switch_slot(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    action = strip_of(rig).action
+    strip_of(rig).action_slot = action.slots.new("OBJECT", "Other")
+
+
+EDITS: dict[str, tuple[Edit, str]] = {
+    "blend in": (set_value("strip.blend_in", 2.0), "animation settings of Rig"),
+    "reverse": (set_value("strip.use_reverse", True), "animation settings of Rig"),
+    "slot": (switch_slot, "animation settings of Rig"),
+    "solo": (set_value("rig.animation_data.nla_tracks[0].is_solo", True), "animation settings of Rig"),
+    "no NLA": (set_value("rig.animation_data.use_nla", False), "animation settings of Rig"),
+    "extrapolation": (ease, "animation settings of Rig"),
+    "rest position": (set_value("rig.data.pose_position", "REST"), "rest pose of Rig"),
+    "roll": (edit_rest_pose, "rest pose of Rig"),
+    "inherit scale": (set_value("rig.data.bones['high'].inherit_scale", "NONE"), "rest pose of Rig"),
+    "bendy bone": (set_value("rig.pose.bones['high'].bbone_curveinx", 0.2), "rest pose of Rig"),
+    "weights": (lambda o, r: o.vertex_groups["low"].add([0, 1], 0.3, "REPLACE"), "bone weights of Wobbler"),
+    "lattice": (move_lattice, "shape of Cage"),
+    "driver input": (set_property, "inputs of drivers of Rig"),
+    "driver": (lambda o, r: setattr(r.animation_data.drivers[0], "mute", True), "inputs of drivers of Rig"),
+    "modifiers": (lambda o, r: o.modifiers.move(0, 2), "modifiers and constraints of Wobbler"),
+    "constraints": (lambda o, r: r.pose.bones["low"].constraints.move(0, 1), "modifiers and constraints of Rig"),
+    "delta": (set_value("rig.delta_location.x", 0.3), "parenting of Rig"),
+    "key value": (set_value("obj.data.shape_keys.key_blocks['Smile'].value", 0.9), "shape keys of Wobbler"),
+    "key mute": (set_value("obj.data.shape_keys.key_blocks['Smile'].mute", True), "shape keys of Wobbler"),
+    "key group": (set_value("obj.data.shape_keys.key_blocks['Smile'].vertex_group", "low"), "shape keys of Wobbler"),
+    "key added": (lambda o, r: o.shape_key_add(name="Frown") and None, "shape keys of Wobbler"),
+    "key removed": (lambda o, r: o.shape_key_remove(o.data.shape_keys.key_blocks["Smile"]), "shape keys of Wobbler"),
+}
+
+
+def changes(load: Load, obj: bpy.types.Object) -> list[str]:
+    bpy.context.view_layer.update()
+    module = load("dampsim_addon.status.bake_changes")
+    module.refresh_digests(obj)
+    found: list[str] = module.changes_since_bake(obj, bpy.context.scene)
+    return found
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_setup_edit_outdates_bake(load: Load, tmp_path: Path, name: str) -> None:
+    obj, rig = shot(tmp_path)
+    assert changes(load, obj) == []
+    edit, words = EDITS[name]
+    edit(obj, rig)
+    assert words in changes(load, obj)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert changes(load, obj) == []
+
+
+def test_harmless_edits_keep_bake(load: Load, tmp_path: Path) -> None:
+    """The frame, renamed keys and tracks, fake users and hidden parts move nothing."""
+    obj, rig = shot(tmp_path)
+    bpy.context.scene.frame_set(3)
+    obj.data.shape_keys.key_blocks["Smile"].name = "Grin"
+    rig.animation_data.nla_tracks[0].name = "Steps"
+    rig.animation_data.nla_tracks[0].select = False
+    strip_of(rig).action.name, strip_of(rig).action.use_fake_user = "Other", True
+    obj.data.vertices[0].hide, rig.data.bones["low"].hide = True, True
+    obj.vertex_groups.new(name="Unused").add([0], 1.0, "REPLACE")
+    assert changes(load, obj) == []
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "saved.blend"))
+    assert changes(load, bpy.data.objects["Wobbler"]) == []
+
+
+def test_records_of_earlier_versions_are_current(load: Load, tmp_path: Path) -> None:
+    """Bakes of earlier versions stored nothing about the setup."""
+    obj, _ = shot(tmp_path)
+    prefixes = load("dampsim_addon.status.setup_digests").SETUP_PREFIXES
+    table = load("dampsim_addon.status.bake_changes")
+    recorded = table._text_table(obj.dampsim.baked_from)
+    assert any(name.startswith(prefixes) for name in recorded)
+    kept = {name: digest for name, digest in recorded.items() if not name.startswith(prefixes)}
+    obj.dampsim.baked_from = str(kept).replace("'", '"')
+    assert changes(load, obj) == []
+
+
+def test_collider_setup_outdates_bake(load: Load, tmp_path: Path) -> None:
+    obj, rig = shot(tmp_path)
+    mesh = bpy.data.meshes.new("Crate")
+    mesh.from_pydata([(0, 0, -5), (1, 0, -5), (0, 1, -5)], [], [(0, 1, 2)])
+    crate = bpy.data.objects.new("Crate", mesh)
+    bpy.context.scene.collection.objects.link(crate)
+    crate.dampsim_collider.is_collider, crate.parent = True, rig
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert changes(load, obj) == []
+    crate.delta_location.z = 0.5
+    assert changes(load, obj) == ["the setup of collider Crate"]
