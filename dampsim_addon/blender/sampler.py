@@ -246,6 +246,23 @@ class GroupSampler:
     ) -> None:
         self._exit_stack.__exit__(kind, error, trace)
 
+    @contextmanager
+    def at_current_frame(self) -> Iterator[None]:
+        """Read the current frame without visiting any, which would lose values that are not keyed yet.
+
+        Live modifiers of other objects stay on.
+        """
+        ACTIVE_SAMPLERS.extend(self.members)
+        try:
+            self.mute()
+            self.view_layer.update()
+            yield
+        finally:
+            self.unmute()
+            self.view_layer.update()
+            for member in self.members:
+                ACTIVE_SAMPLERS.remove(member)
+
     def mute(self) -> None:
         """Switch off the modifiers and shape keys that must not be sampled."""
         for member in self.members:

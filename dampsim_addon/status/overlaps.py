@@ -1,20 +1,33 @@
-"""Overlaps of objects with colliders at the first frame, found whenever Live or a bake reads that frame."""
+"""Overlaps of objects with colliders at the first frame.
+
+They are found after Add and Make Collider, and whenever Live or a bake reads that frame.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 import bpy
 import numpy as np
 
-from ...core import Array, Body, Collider, Index, Scene
-from ...core.geometry.tetmesh.winding_number import WindingNumber
+from ...core import Array, DampSimError, Index, Scene
+from ...core.base.arrays import Mask
+from ...core.base.wording import format_count
+from ...core.geometry.collision.intersections import points_inside
+from ...core.geometry.collision.proximity import Triangles, nearest_triangles
+from ...core.scene.body import HARD_PIN_WEIGHT
+from ..blender.collider_reader import ColliderReader
+from ..blender.sampler import GroupSampler, Sampler
+from ..blender.vertex_groups import read_weights
+from ..model.colliders import active_colliders
+from ..scene_reader.scene_builder import mesh_triangles
 from ..session import SessionState
 from .measurements import first_pose
+from .shot_messages import format_length
 
-# Winding number above which a point is inside; on a surface it is 0.5.
-_INSIDE_WINDING = 0.75
 # Depth relative to the size below which there is no overlap.
 _MIN_RELATIVE_DEPTH = 1e-5
 
@@ -23,14 +36,19 @@ _MIN_RELATIVE_DEPTH = 1e-5
 class Overlap:
     """Overlap of an object with a collider at the first frame.
 
-    object_vertices: number inside the collider.  collider_vertices: number inside the object.
-    depth: m, of the deepest vertex below a plane; 0 for other colliders.  pose_key: poses of both at that time.
+    It counts if vertices that are not pinned are inside, or vertices of the collider are inside the object.
+
+    object_vertices: number inside the collider, or below a plane.  pinned_vertices: number of pinned ones among them.
+    collider_vertices: number inside the object.  depth: m, of the deepest of all these vertices.
+    is_plane: whether the collider is an infinite plane.  pose_key: poses of both at that time.
     """
 
     collider: str
     object_vertices: int
+    pinned_vertices: int
     collider_vertices: int
     depth: float
+    is_plane: bool
     pose_key: str
 
 
@@ -38,17 +56,138 @@ class KnownOverlaps(SessionState, dict[int, list[Overlap]]):
     """Overlaps by session uid of the object."""
 
 
+@dataclass(frozen=True)
+class _Surface:
+    """Surface at the first frame: vertices (v, 3) m, triangles (t, 3) and, for an object, the mask (v,) of its pins."""
+
+    vertices: Array
+    triangles: Index
+    is_pinned: Mask | None = None
+
+    @cached_property
+    def mesh(self) -> Triangles:
+        return Triangles(self.vertices, self.triangles)
+
+    @cached_property
+    def is_closed(self) -> bool:
+        """Whether every edge has two triangles, in whatever direction they traverse it."""
+        edges = np.sort(self.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+        keys = edges[:, 0] * len(self.vertices) + edges[:, 1]
+        return len(keys) > 0 and bool((np.unique(keys, return_counts=True)[1] == 2).all())
+
+    def depths_of(self, points: Array) -> Array:
+        """Return the depths (p,) in m of points (p, 3) inside the surface; 0 outside, and if it is open."""
+        depths = np.zeros(len(points))
+        in_bounds = (points > self.vertices.min(axis=0)) & (points < self.vertices.max(axis=0))
+        if not in_bounds.all(axis=1).any() or not self.is_closed:
+            return depths
+        inside = np.flatnonzero(points_inside(points, self.mesh))
+        found = nearest_triangles(self.mesh, points[inside], np.inf)
+        depths[inside[found.point]] = found.distance
+        return np.where(depths > _MIN_RELATIVE_DEPTH * self.mesh.size, depths, 0.0)
+
+
 def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
     """Find and store the overlaps of a scene at its first frame. members: in the order of its bodies."""
-    overlaps = KnownOverlaps.current()
     sample = scene.sample(float(scene.first)) if scene.colliders else scene.rest_sample(float(scene.first))
+    surfaces = [
+        _Surface(one.vertices, collider.triangles)
+        for collider, one in zip(scene.colliders, sample.colliders, strict=True)
+    ]
     for obj, body, body_sample in zip(members, scene.bodies, sample.bodies, strict=True):
-        pairs = [(scene.colliders[k], sample.colliders[k].vertices) for k in scene.collider_indices(body)]
-        measured = [
-            _measure_overlap(body, body_sample.vertices, one, vertices, _pose_key(obj, one.name, scene.first))
-            for one, vertices in pairs
-        ]
-        overlaps[obj.session_uid] = [one for one in measured if one.object_vertices or one.collider_vertices]
+        surface = _Surface(body_sample.vertices, body.surface.triangles, body.pins >= HARD_PIN_WEIGHT)
+        others = [(scene.colliders[k], surfaces[k]) for k in scene.collider_indices(body)]
+        _store(obj, scene.first, surface, [(one.name, one.is_plane, other) for one, other in others])
+
+
+def find_overlaps(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+) -> dict[bpy.types.Object, list[Overlap]]:
+    """Find and store the overlaps of objects at the first frame, and return those that have any.
+
+    Objects and colliders that cannot be read count as separate, because other checks report them. If the current
+    frame is another one, it is visited, which loses values that are not keyed yet.
+    """
+    colliders = {obj: active_colliders(obj, view_layer) for obj in objects}
+    colliding = [obj for obj in objects if colliders[obj] and obj.visible_get(view_layer=view_layer)]
+    found: dict[bpy.types.Object, list[Overlap]] = {}
+    if not colliding:
+        return found
+    with _first_frame(scene, view_layer, colliding) as sampler:
+        different = dict.fromkeys(other for obj in colliding for other in colliders[obj])
+        surfaces = {other: _read_collider(other, view_layer, float(scene.frame_start)) for other in different}
+        for member in sampler.members:
+            obj, surface = member.obj, _read_object(member)
+            known = [(one, surfaces[one]) for one in colliders[obj]]
+            others = [(str(one.name_full), one.dampsim_collider.plane, it) for one, it in known if it is not None]
+            overlaps = [] if surface is None else _store(obj, scene.frame_start, surface, others)
+            if overlaps:
+                found[obj] = overlaps
+    return found
+
+
+@contextmanager
+def _first_frame(
+    scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, objects: Sequence[bpy.types.Object]
+) -> Iterator[GroupSampler]:
+    """Provide a sampler of objects at the first frame. If that is the current one, it is not visited again."""
+    sampler = GroupSampler(scene, view_layer, objects)
+    if scene.frame_current == scene.frame_start and scene.frame_subframe == 0.0:
+        with sampler.at_current_frame():
+            yield sampler
+    else:
+        with sampler:
+            sampler.set_frame(float(scene.frame_start))
+            yield sampler
+
+
+def _read_object(member: Sampler) -> _Surface | None:
+    obj, mesh = member.obj, member.evaluated_mesh()
+    name, is_pinned = obj.dampsim.pin_group, None
+    try:
+        positions = member.world_positions()
+    except DampSimError:
+        return None
+    if name in obj.vertex_groups:
+        weights = read_weights(obj, [name], mesh if member.changes_topology else None)[0]
+        is_pinned = weights >= HARD_PIN_WEIGHT
+    return _Surface(positions, mesh_triangles(mesh), is_pinned)
+
+
+def _read_collider(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, frame: float) -> _Surface | None:
+    try:
+        vertices, triangles = ColliderReader(obj, obj.dampsim_collider.plane).read_first_frame(view_layer, frame)
+    except DampSimError:
+        return None
+    return _Surface(vertices, triangles)
+
+
+def _store(
+    obj: bpy.types.Object, first: int, surface: _Surface, others: Sequence[tuple[str, bool, _Surface]]
+) -> list[Overlap]:
+    """Store and return the overlaps of an object. others: name, whether it is a plane, and surface of each collider."""
+    found = []
+    for name, is_plane, other in others:
+        own, theirs = _plane_depths(surface, other) if is_plane else other.depths_of(surface.vertices), np.zeros(0)
+        if not is_plane:
+            theirs = surface.depths_of(other.vertices)
+        pinned = 0 if surface.is_pinned is None else int((surface.is_pinned & (own > 0.0)).sum())
+        counts = int((own > 0.0).sum()), pinned, int((theirs > 0.0).sum())
+        # Many objects grow out of a collider, so that only pinned vertices are inside.
+        if counts[0] > pinned or counts[2]:
+            depth = float(max(own.max(initial=0.0), theirs.max(initial=0.0)))
+            found.append(Overlap(name, *counts, depth, is_plane, _pose_key(obj, name, first)))
+    KnownOverlaps.current()[obj.session_uid] = found
+    return found
+
+
+def _plane_depths(surface: _Surface, plane: _Surface) -> Array:
+    """Return the depths (v,) in m of the vertices of a surface below a plane; 0 above it."""
+    origin, along, across = plane.vertices
+    normal = np.cross(along - origin, across - origin)
+    depths = (origin - surface.vertices) @ (normal / np.linalg.norm(normal))
+    size = np.linalg.norm(np.ptp(surface.vertices, axis=0))
+    return np.where(depths > _MIN_RELATIVE_DEPTH * size, depths, 0.0)
 
 
 def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overlap]:
@@ -57,34 +196,36 @@ def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overla
     return [one for one in known if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
 
 
+def deepest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
+    """Return the overlap with the largest number of vertices inside."""
+    return max(overlaps, key=lambda one: one.object_vertices + one.collider_vertices)
+
+
+def overlap_text(overlap: Overlap, scene: bpy.types.Scene, name: str = "") -> str:
+    """Return an overlap in words. name: of the object, if the words shall contain it."""
+    depth = format_length(overlap.depth, scene)
+    if overlap.is_plane or overlap.object_vertices:
+        count = format_count(overlap.object_vertices, "vertex")
+        subject = f"{count} of {name}" if name else f"{overlap.object_vertices} of its vertices"
+        verb = "is" if overlap.object_vertices == 1 else "are"
+        pinned = (
+            f"; {overlap.pinned_vertices} of them cannot move, because pins hold them"
+            if overlap.pinned_vertices
+            else ""
+        )
+        if overlap.is_plane:
+            return f"{subject} {verb} below {overlap.collider}, by up to {depth}{pinned}"
+        return f"{subject} {verb} inside {overlap.collider}, up to {depth} deep{pinned}"
+    count = format_count(overlap.collider_vertices, "vertex")
+    verb = "is" if overlap.collider_vertices == 1 else "are"
+    return f"{count} of {overlap.collider} {verb} inside {name or 'it'}, up to {depth} deep"
+
+
+def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scene: bpy.types.Scene) -> str:
+    """Return the overlaps of objects in one line: the largest one of each; '' without any."""
+    return ". ".join(overlap_text(deepest_overlap(those), scene, str(obj.name)) for obj, those in overlaps.items())
+
+
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
     other = bpy.data.objects.get(collider)
     return repr([first_pose(one, first) for one in (obj, other) if one is not None])
-
-
-def _measure_overlap(
-    body: Body, surface: Array, obstacle: Collider, collider_vertices: Array, pose_key: str
-) -> Overlap:
-    if obstacle.is_plane:
-        normal = np.cross(collider_vertices[1] - collider_vertices[0], collider_vertices[2] - collider_vertices[0])
-        heights = (surface - collider_vertices[0]) @ (normal / np.linalg.norm(normal))
-        below = heights < -_MIN_RELATIVE_DEPTH * body.surface.size
-        return Overlap(obstacle.name, int(below.sum()), 0, float(-min(heights.min(), 0.0)), pose_key)
-    vertices = _count_inside(surface, collider_vertices, obstacle.triangles)
-    return Overlap(
-        obstacle.name, vertices, _count_inside(collider_vertices, surface, body.surface.triangles), 0.0, pose_key
-    )
-
-
-def _count_inside(points: Array, vertices: Array, triangles: Index) -> int:
-    """Return the number of points (p, 3) inside a closed surface; 0 for an open one."""
-    in_bounds = ((points > vertices.min(axis=0)) & (points < vertices.max(axis=0))).all(axis=1)
-    if not in_bounds.any() or not len(triangles) or not _is_closed(triangles):
-        return 0
-    return int((np.abs(WindingNumber(vertices, triangles)(points[in_bounds])) > _INSIDE_WINDING).sum())
-
-
-def _is_closed(triangles: Index) -> bool:
-    edges = np.sort(triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
-    _, count = np.unique(edges, axis=0, return_counts=True)
-    return bool((count == 2).all())

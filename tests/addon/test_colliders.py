@@ -725,9 +725,16 @@ def initial_overlaps(load: Load, obj: bpy.types.Object) -> list[Any]:
     return list(overlaps.known_overlaps(obj, bpy.context.scene))
 
 
+def found_overlaps(load: Load, *objects: bpy.types.Object) -> dict[bpy.types.Object, list[Any]]:
+    bpy.context.view_layer.update()
+    found = load("dampsim_addon.status.overlaps").find_overlaps(bpy.context.scene, bpy.context.view_layer, objects)
+    return dict(found)
+
+
 def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     scene = new_scene(3)
     obj, other = wobbler(tmp_path), collider()
+    obj.dampsim.pin_group = ""
     surface = world_vertices(obj, 1)
     assert initial_overlaps(load, obj) == []
     other.location = (0.0, 0.0, -1.0)
@@ -735,20 +742,87 @@ def test_initial_overlap_is_counted(load: Load, tmp_path: Path) -> None:
     (found,) = initial_overlaps(load, obj)
     # Vertices on the face itself may count either way.
     assert abs(found.object_vertices - inside) <= (np.abs(surface[:, 2]) < 1e-5).sum()
-    assert found.collider_vertices == 0
+    assert found.collider_vertices == found.pinned_vertices == 0
+    assert found.depth == pytest.approx(-surface[:, 2].min(), abs=1e-5)
+    assert found_overlaps(load, obj) == {obj: [found]}
     findings = load("dampsim_addon.ui.bake.checks").find_issues
-    assert f"{found.object_vertices} of its vertices start inside Box" in findings(obj, scene)["inside"].text
+    assert (
+        f"{found.object_vertices} of its vertices are inside Box, up to 700 mm deep"
+        in findings(obj, scene)["inside"].text
+    )
+    obj.dampsim.pin_group = "Pin"
+    (found,) = initial_overlaps(load, obj)
+    assert found.pinned_vertices == (surface[:, 2] < -0.42).sum()
+    assert f"; {found.pinned_vertices} of them cannot move" in findings(obj, scene)["inside"].text
+    other.location.z = -1.6
+    # Only pinned vertices are inside.
+    assert initial_overlaps(load, obj) == []
     other.location.z = -3.0
     assert "inside" not in findings(obj, scene)
     other.location, other.scale = (0.0, 0.0, 0.0), (0.05, 0.05, 0.05)
     (found,) = initial_overlaps(load, obj)
     assert (found.object_vertices, found.collider_vertices) == (0, 8)
-    assert "Box starts inside it (vertices inside: 8)" in findings(obj, scene)["inside"].text
+    assert "8 vertices of Box are inside it" in findings(obj, scene)["inside"].text
     # An open sheet has no inside.
     other.location, other.scale = (0.0, 0.0, -1.0), (1.0, 1.0, 1.0)
     other.data.clear_geometry()
     other.data.from_pydata([(-1, -1, 1), (1, -1, 1), (1, 1, 1), (-1, 1, 1)], [], [(0, 1, 2, 3)])
     assert initial_overlaps(load, obj) == []
+
+
+class Reports:
+    """Stand-in for an operator, which keeps its reports."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str]] = []
+
+    def report(self, levels: set[str], text: str) -> None:
+        self.kept.append((*levels, text))
+
+
+def test_add_and_collider_report_overlaps(load: Load) -> None:
+    """Make Collider and Add warn at the first frame, and at others unless an unkeyed value would be lost."""
+    scene = new_scene()
+    other = box(place=(0.0, 0.0, -0.6))
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4, size=1.0, location=(0.0, 0.0, 0.38))
+    obj, reports = bpy.context.object, Reports()
+    obj.name = "Cape"
+    load("dampsim_addon.ui.add.add_operators").DAMPSIM_OT_add.execute(reports, bpy.context)
+    assert reports.kept.pop()[0] == "INFO"
+    other.select_set(True)
+    run = load("dampsim_addon.ui.contact.operators").DAMPSIM_OT_collider.execute
+    words = "Collider added: Box. 25 vertices of Cape are inside Box, up to 20 mm deep"
+    run(reports, bpy.context)
+    assert reports.kept.pop() == ("WARNING", words)
+    checks = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "25 of its vertices are inside Box, up to 20 mm deep" in checks(obj, scene)["inside"].text
+    obj.dampsim.enabled = False
+    other.select_set(False)
+    load("dampsim_addon.ui.add.add_operators").DAMPSIM_OT_add.execute(reports, bpy.context)
+    assert reports.kept.pop()[0] == "WARNING"
+    other.select_set(True)
+    # Box moves away after the first frame.
+    key_height(other, f1=-0.6, f3=-9.0)
+    scene.frame_set(3)
+    other.dampsim_collider.is_collider = False
+    run(reports, bpy.context)
+    assert reports.kept.pop() == ("WARNING", words)
+    assert scene.frame_current == 3
+    other.location.z, other.dampsim_collider.is_collider = -8.0, False
+    run(reports, bpy.context)
+    assert reports.kept.pop() == ("INFO", "Collider added: Box")
+    assert other.location.z == -8.0
+
+
+def test_overlap_search_keeps_unkeyed_values(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj, other = wobbler(tmp_path), collider(place=(0.0, 0.0, -1.0))
+    obj.location.x = 0.25
+    shown = [modifier.show_viewport for modifier in obj.modifiers]
+    (overlap,) = found_overlaps(load, obj)[obj]
+    assert overlap.collider == other.name
+    assert obj.location.x == 0.25
+    assert [modifier.show_viewport for modifier in obj.modifiers] == shown
 
 
 def test_panels_list_colliders(load: Load, tmp_path: Path) -> None:

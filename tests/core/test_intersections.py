@@ -9,9 +9,11 @@ from dampsim.core.geometry.collision.intersections import (
     depth_inside,
     intersecting_edges,
     penetration_depth,
+    points_inside,
     segment_triangle_hits,
 )
 from dampsim.core.geometry.collision.proximity import Triangles
+from dampsim.core.geometry.tetmesh.winding_number import WindingNumber
 from shapes import box, ring, sheet, sphere, tube
 
 
@@ -96,6 +98,37 @@ def test_self_intersection_of_bent_tube() -> None:
         return np.ones(len(triangles), dtype=bool)
 
     assert len(intersecting_edges(bent, rod.triangles, bent, rod.triangles, is_excluded=barred)[0]) == 0
+
+
+@pytest.mark.parametrize("kernel", [True, False])
+def test_points_inside_match_winding_number(monkeypatch: pytest.MonkeyPatch, kernel: bool) -> None:
+    if not kernel:
+        monkeypatch.setattr(Triangles, "box_tree", None)
+    rng = np.random.default_rng(2)
+    # Two balls that overlap, and a ring with reversed faces.
+    a, b = sphere(200), ring(12, 8)
+    parts = [(a.vertices, a.triangles), (a.vertices + np.array([0.7, 0.1, 0.0]), a.triangles)]
+    parts += [(b.vertices + np.array([5.0, 0.0, 0.0]), b.triangles[:, ::-1])]
+    shifts = np.cumsum([0, *(len(vertices) for vertices, _ in parts)])
+    vertices = np.concatenate([vertices for vertices, _ in parts])
+    triangles = np.concatenate([faces + shift for (_, faces), shift in zip(parts, shifts, strict=False)])
+    points = rng.uniform(vertices.min(axis=0) - 0.2, vertices.max(axis=0) + 0.2, (3000, 3))
+    expected = np.abs(WindingNumber(vertices, triangles)(points)) > 0.5
+    assert 100 < expected.sum() < 2900
+    np.testing.assert_array_equal(points_inside(points, Triangles(vertices, triangles)), expected)
+
+
+def test_points_inside_on_grid() -> None:
+    """Rays from points in line with the vertices and edges of a box count each crossing once."""
+    mesh = box((1.0, 1.0, 1.0))
+    low, high = mesh.vertices.min(axis=0), mesh.vertices.max(axis=0)
+    steps = (np.arange(-1, 6) / 4.0)[:, None] * (high - low) + low
+    points = np.stack(np.meshgrid(*steps.T), axis=-1).reshape(-1, 3)
+    strictly = ((points > low + 1e-9) & (points < high - 1e-9)).all(axis=1)
+    outside = ((points < low - 1e-9) | (points > high + 1e-9)).any(axis=1)
+    found = points_inside(points, Triangles(mesh.vertices, mesh.triangles))
+    assert found[strictly].all()
+    assert not found[outside].any()
 
 
 def test_depth_inside_box() -> None:

@@ -17,6 +17,8 @@ from .proximity import Triangles, is_closed, nearest_triangles
 _ON_PLANE = 1e-9
 # Number of samples per interval of an edge between two intersections, at which its depth is measured.
 _SAMPLES_PER_INTERVAL = 9
+# Slopes of rays against the axes, so that the vertices and edges of a mesh in line with the axes are not hit exactly.
+_RAY_SLOPES = (1.3e-4, 0.7e-4)
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,40 @@ def intersecting_edges(
     limit = _ON_PLANE * surface.size if tolerance is None else tolerance
     found = segment_triangle_hits(vertices_a[edges[:, 0]], vertices_a[edges[:, 1]], surface, limit, is_excluded_pair)
     return edges[found.segment], found.triangle
+
+
+def points_inside(points: Array, surface: Triangles) -> Mask:
+    """Return a mask (p,) of the points (p, 3) inside a closed surface, also inside several of its parts at once.
+
+    The winding number is the sum of the signed crossings of a ray. Two rays are followed; where they disagree, as next
+    to edges or between normals that disagree, the generalised winding number decides. Points on the surface may count
+    either way.
+    """
+    inside = np.zeros(len(points), dtype=bool)
+    if len(surface) == 0 or len(points) == 0:
+        return inside
+    low, high = surface.low.min(axis=1), surface.high.max(axis=1)
+    in_box = np.flatnonzero(((points >= low) & (points <= high)).all(axis=1))
+    # Rays along the two shorter sides of the bounding box meet fewer triangles.
+    first, second = (_ray_windings(points[in_box], surface, axis) for axis in np.argsort(high - low)[:2])
+    inside[in_box] = np.abs(first) > 0.5
+    unclear = in_box[np.abs(first) != np.abs(second)]
+    if len(unclear):
+        inside[unclear] = np.abs(WindingNumber(surface.vertices, surface.triangles)(points[unclear])) > 0.5
+    return inside
+
+
+def _ray_windings(points: Array, surface: Triangles, axis: int) -> Array:
+    """Return the signed crossings (p,) of rays from points (p, 3) along an axis, towards the nearer side of the box."""
+    low, high = surface.low[axis].min(), surface.high[axis].max()
+    up = 2.0 * points[:, axis] > low + high
+    length = np.where(up, high - points[:, axis], points[:, axis] - low) + 1e-3 * surface.size
+    direction = np.empty(points.shape)
+    direction[:, axis] = np.where(up, 1.0, -1.0)
+    direction[:, (axis + 1) % 3], direction[:, (axis + 2) % 3] = _RAY_SLOPES
+    found = segment_triangle_hits(points, points + length[:, None] * direction, surface)
+    signs = np.sign((direction[found.segment] * surface.normals[found.triangle]).sum(axis=1))
+    return np.bincount(found.segment, signs, minlength=len(points)).astype(float)
 
 
 def depth_inside(points: Array, surface: Triangles) -> Array:

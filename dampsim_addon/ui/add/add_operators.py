@@ -16,6 +16,7 @@ from ...model.groups import format_names
 from ...model.objects import active_simulated, is_simulated
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
+from ..contact.overlap_reports import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
 # A surface whose holes are a smaller fraction of it counts as closed, such as one with eye sockets or a cut-off neck.
@@ -58,7 +59,8 @@ class DAMPSIM_OT_add(Operator):
             objects_by_note.setdefault(note, []).append(obj)
         if not objects_by_note:
             return {"CANCELLED"}
-        self.report({"INFO"}, ". ".join(f"{format_names(those)}: {note}" for note, those in objects_by_note.items()))
+        message = ". ".join(f"{format_names(those)}: {note}" for note, those in objects_by_note.items())
+        report_with_overlaps(self, context, message, [obj for those in objects_by_note.values() for obj in those])
         return {"FINISHED"}
 
 
@@ -133,10 +135,11 @@ class _PrepareAndAdd:
             )
             return {"CANCELLED"}
         try:
-            self.report({"INFO"}, f"{obj.name}: {enable_simulation(obj, context.scene)}")
+            note = enable_simulation(obj, context.scene)
         except MeshError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
+        report_with_overlaps(self, context, f"{obj.name}: {note}", [obj])
         return {"FINISHED"}
 
     def prepare(self, context: Context) -> None:

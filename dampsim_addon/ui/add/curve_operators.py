@@ -7,6 +7,7 @@ from bpy.types import Context, Operator
 
 from ...blender.curve_points import centre_line
 from ...model.objects import all_simulated, can_start_job
+from ..contact.overlap_reports import report_with_overlaps
 from .add_operators import enable_simulation
 
 
@@ -58,7 +59,7 @@ class DAMPSIM_OT_curve_rope(Operator):
         text = enable_simulation(rope, context.scene)
         if curve.data.bevel_depth > 0.0:
             rope.dampsim.thickness = 2000.0 * curve.data.bevel_depth
-        self.report({"INFO"}, f"{rope.name}: {text}; {curve.name} follows its bake")
+        report_with_overlaps(self, context, f"{rope.name}: {text}; {curve.name} follows its bake", [rope])
         return {"FINISHED"}
 
 

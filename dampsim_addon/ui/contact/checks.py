@@ -16,8 +16,7 @@ from ...model.colliders import (
     simulation_view_layer,
 )
 from ...model.groups import format_names, group_of
-from ...status.overlaps import known_overlaps
-from ...status.shot_messages import format_length
+from ...status.overlaps import deepest_overlap, known_overlaps, overlap_text
 from ..common.issue import Issue
 from ..objects.group_operators import simulate_together
 
@@ -55,31 +54,18 @@ def _issue_with_fixes(text: str, *fixes: Issue | None) -> Issue:
 
 
 def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report vertices inside a collider, as recorded when the first frame was read."""
+    """Report vertices inside a collider at the first frame, as far as they are known."""
     overlaps = known_overlaps(obj, scene)
     if not overlaps:
         return None
-    largest_overlap = max(overlaps, key=lambda one: one.object_vertices + one.collider_vertices)
-    other = bpy.data.objects.get(largest_overlap.collider)
-    count_text = (
-        f"{largest_overlap.object_vertices} of its vertices start"
-        if largest_overlap.object_vertices != 1
-        else "1 of its vertices starts"
-    )
-    if largest_overlap.depth > 0.0:
-        text = f"{count_text} below {largest_overlap.collider}, by up to {format_length(largest_overlap.depth, scene)}"
-        if other is None or animated_paths(other) or other.parent is not None or len(other.constraints):
-            return Issue(f"{text}. Move them apart at the first frame")
-        return Issue(
-            text, f"Lower {largest_overlap.collider}", lambda o, s: _lower_plane(other, largest_overlap.depth),
-            "Move the plane down until the whole object starts above it",
-        )  # fmt: skip
-    if largest_overlap.object_vertices:
-        return Issue(f"{count_text} inside {largest_overlap.collider}. Move them apart at the first frame")
+    overlap = deepest_overlap(overlaps)
+    other, text = bpy.data.objects.get(overlap.collider), overlap_text(overlap, scene)
+    if not overlap.is_plane or other is None or animated_paths(other) or other.parent or len(other.constraints):
+        return Issue(f"{text}. Move them apart at the first frame")
     return Issue(
-        f"{largest_overlap.collider} starts inside it (vertices inside: {largest_overlap.collider_vertices}). "
-        "Move them apart at the first frame"
-    )
+        text, f"Lower {overlap.collider}", lambda o, s: _lower_plane(other, overlap.depth),
+        "Move the plane down until the whole object starts above it",
+    )  # fmt: skip
 
 
 def _lower_plane(plane: bpy.types.Object, depth: float) -> None:

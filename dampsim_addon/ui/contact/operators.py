@@ -8,14 +8,21 @@ import bpy
 from bpy.types import Context, Operator
 
 from ....core import DampSimError
-from ....core.base.wording import format_number
+from ....core.base.wording import format_number, plural
 from ...model.colliders import add_collider, has_collision, is_collider
 from ...model.groups import format_names, group_of
 from ...model.links import is_linked
-from ...model.objects import active_simulated, is_job_running, is_simulated, selected_simulated
+from ...model.objects import (
+    active_simulated,
+    is_job_running,
+    is_simulated,
+    selected_simulated,
+    visible_simulated,
+)
 from ...model.registry import reuse_last_scan
 from ...scene_reader.floors import create_floor, existing_floor, floor_placement
 from ...scene_reader.scene_builder import check_object
+from .overlap_reports import report_with_overlaps
 
 
 def _collider_collections(objects: Sequence[bpy.types.Object]) -> list[bpy.types.Collection]:
@@ -68,7 +75,8 @@ class DAMPSIM_OT_floor(Operator):
         if floor is not None:
             _include_collider(floor, objects)
             _mark_unpinned_on_purpose(objects)
-            self.report({"INFO"}, f"{floor.name}: the scene already has this floor. Move it to where you need it")
+            text = f"{floor.name}: the scene already has this floor. Move it to where you need it"
+            report_with_overlaps(self, context, text, objects)
             return {"FINISHED"}
         try:
             for one in objects:
@@ -122,9 +130,9 @@ class DAMPSIM_OT_collider(Operator):
             if active is not None:
                 _include_collider(obj, [active])
                 _mark_unpinned_on_purpose([active])
-        self.report(
-            {"INFO"}, f"{'Collider' if len(new_colliders) == 1 else 'Colliders'} added: {format_names(new_colliders)}"
-        )
+        added = f"{plural(len(new_colliders), 'Collider')} added: {format_names(new_colliders)}"
+        objects = visible_simulated(context) if active is None else [active]
+        report_with_overlaps(self, context, added, objects)
         return {"FINISHED"}
 
 
