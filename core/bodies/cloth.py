@@ -177,6 +177,7 @@ class ClothKind(BodyKind):
     """Kind made of triangles of a fabric."""
 
     name = "CLOTH"
+    moves_out = True
     number = 2
     label = "Cloth"
     description = "Simulate every face as a piece of fabric: flags, clothes, curtains, paper, balloons"

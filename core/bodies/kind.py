@@ -22,6 +22,7 @@ class BodyKind:
     supports_seams: whether it uses Body.seams.
     has_physical_bounce: whether its bounce is physical if Bounce Mode is Automatic.
     supports_muscles: whether its edges can be muscles.
+    moves_out: whether Move Out can move its parts out of colliders.
     supports_links: whether it can be linked, and can collide with itself and with other bodies.
     """
 
@@ -34,6 +35,7 @@ class BodyKind:
     supports_seams: ClassVar[bool] = False
     has_physical_bounce: ClassVar[bool] = False
     supports_muscles: ClassVar[bool] = False
+    moves_out: ClassVar[bool] = False
     supports_links: ClassVar[bool] = True
 
     @staticmethod

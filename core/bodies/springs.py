@@ -53,6 +53,7 @@ class SpringsKind(BodyKind):
     """Kind whose edges are springs."""
 
     name = "SPRINGS"
+    moves_out = True
     number = 1
     label = "Springs"
     description = "Simulate every edge as a spring: wires, nets, frames. The mesh needs no faces"

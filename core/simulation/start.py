@@ -21,6 +21,7 @@ from ..system.weave_term import has_weave
 from .assembly import Island
 from .body_forces import body_loads
 from .dials import DialInterpreter
+from .moved_start import moved_sample
 from .pin_versions import PinVersion
 from .sampling import FrameInputs
 from .statics import StaticSolver, is_constrained
@@ -67,9 +68,8 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
     frame_inputs: of the first frame.
     """
     scene, sample = context.scene, frame_inputs.samples[-1]
-    version = context.version_at(sample)
-    statics = version.statics
-    state = _join_states(context, [version.pose_evaluator.animated_state(island, sample) for island in statics.islands])
+    statics = context.version_at(sample).statics
+    state = _posed_state(context, sample)
     preroll = max(body.settings.preroll for body in scene.bodies)
     if preroll:
         state = yield from _preroll(context, frame_inputs, preroll)
@@ -82,14 +82,13 @@ def find_start(context: StartContext, frame_inputs: FrameInputs) -> Generator[tu
         if has_contraction and not hangs and not preroll:
             # Without settling, the fibres start relaxed, and the body would jump when released.
             island_state = statics.contracted_state(number, sample, island_state)
+        has_initial = preroll > 0 or has_contraction or any(one.move_out for one in island_settings)
         is_blown = any(load.has_wind for load in body_loads(island, sample, island_settings))
         # A sheet that flutters has no equilibrium: it starts as the preroll has moved it.
         if all(one.start_settled for one in island_settings) and not (is_blown and preroll):
             factors = statics.stiffness_factors(number, island_settings)
             if is_constrained(island):
-                island_state = _hanging_start(
-                    statics, number, sample, factors, island_state if preroll or has_contraction else None
-                )
+                island_state = _hanging_start(statics, number, sample, factors, island_state if has_initial else None)
                 island_state = statics.state_in_wind(number, sample, factors, island_state)
             elif not preroll:
                 island_state = _resting_start(statics, number, sample, factors, island_state)
@@ -165,6 +164,13 @@ def _resting_start(statics: StaticSolver, island: int, sample: SceneSample, fact
     return found
 
 
+def _posed_state(context: StartContext, sample: SceneSample) -> State:
+    """Return the state in the animated shape of a sample, outside the colliders where Move Out is on."""
+    moved, version = moved_sample(context.scene, sample), context.version_at(sample)
+    states = [version.pose_evaluator.animated_state(island, moved) for island in version.statics.islands]
+    return _join_states(context, states)
+
+
 def _join_states(context: StartContext, states: list[State]) -> State:
     time = context.scene.first / context.scene.fps
     joined = State.concatenate(states)
@@ -191,10 +197,7 @@ def _preroll(context: StartContext, first_inputs: FrameInputs, count: int) -> Ge
 
     substep_count = context.dials.max_substeps(goal.settings)
     sample = blend(0.0)
-    version = context.version_at(sample)
-    state = State.concatenate(
-        [version.pose_evaluator.animated_state(island, sample) for island in version.statics.islands]
-    )
+    state = _posed_state(context, sample)
     for frame in range(1, count + 1):
         substep_samples = tuple(
             blend((frame - 1 + part / substep_count) / count) for part in range(1, substep_count + 1)

@@ -181,7 +181,7 @@ class _SimulatedShot:
     """All frames of a group.
 
     settings: of each body at the last frame.  guards: see Result.
-    reports: contact reports by name of the body.
+    reports: contact reports by name of the body.  moved_out: see overlaps.moved_out_parts().
     """
 
     simulation: Simulation
@@ -189,6 +189,7 @@ class _SimulatedShot:
     settings: tuple[Settings, ...]
     guards: Mapping[str, tuple[int, ...]]
     reports: dict[str, ShotReport]
+    moved_out: Mapping[str, tuple[int, float]]
 
     @property
     def numbers(self) -> list[int]:
@@ -214,9 +215,10 @@ def _simulate(
             guards = progress.guards or guards
             yield Step(progress.done, progress.total, progress.stage)
     cache.take_ownership()
+    moved_out = overlaps.moved_out_parts(simulation.scene)
     settings = simulation.scene.sample(float(simulation.scene.last)).settings
     reports = yield from _contact_reports(simulation, cache)
-    return _SimulatedShot(simulation, cache, settings, guards, reports)
+    return _SimulatedShot(simulation, cache, settings, guards, reports, moved_out)
 
 
 def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
@@ -226,6 +228,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
     """
     began = time.monotonic()
     obj, core_scene, target = sampler.obj, simulated.simulation.scene, get_target(sampler.obj.dampsim.target)
+    moved_parts = [part for name, part in simulated.moved_out.items() if name == obj.name]
     folder, size = target_folder(obj), core_scene.body(obj.name).surface.size
     bound = error_bound(sampler.scene, obj, size)
     shot = Shot(sampler, simulated.cache, simulated.numbers, folder, bound, obj.dampsim.max_keys, loop_end(core_scene))
@@ -245,6 +248,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         hard_steps=hard_steps_message(simulated.guards),
         touched=(
             *piece_messages(core_scene, obj.name),
+            *(overlaps.moved_out_message(part, sampler.scene) for part in moved_parts),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
             *filter(None, [_limited_keys_message(cost), folder_message(obj)]),

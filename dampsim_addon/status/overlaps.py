@@ -13,12 +13,13 @@ from functools import cached_property
 import bpy
 import numpy as np
 
-from ...core import Array, DampSimError, Index, Scene
+from ...core import Array, DampSimError, Index, Scene, kind_by_name
 from ...core.base.arrays import Mask
 from ...core.base.wording import format_count
 from ...core.geometry.collision.intersections import points_inside
 from ...core.geometry.collision.proximity import Triangles, nearest_triangles
 from ...core.scene.body import HARD_PIN_WEIGHT
+from ...core.simulation.moved_start import moved_sample
 from ..blender.collider_reader import ColliderReader
 from ..blender.sampler import GroupSampler, Sampler
 from ..blender.vertex_groups import read_weights
@@ -70,7 +71,7 @@ class _Surface:
 
     @cached_property
     def is_closed(self) -> bool:
-        """Whether every edge has two triangles, in whatever direction they traverse it."""
+        """True if every edge has two triangles, in whatever direction they traverse it."""
         edges = np.sort(self.triangles[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
         keys = edges[:, 0] * len(self.vertices) + edges[:, 1]
         return len(keys) > 0 and bool((np.unique(keys, return_counts=True)[1] == 2).all())
@@ -88,8 +89,13 @@ class _Surface:
 
 
 def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
-    """Find and store the overlaps of a scene at its first frame. members: in the order of its bodies."""
-    sample = scene.sample(float(scene.first)) if scene.colliders else scene.rest_sample(float(scene.first))
+    """Find and store the overlaps of a scene at its first frame, after Move Out.
+
+    members: in the order of its bodies.
+    """
+    sample = scene.rest_sample(float(scene.first))
+    if scene.colliders:
+        sample = moved_sample(scene, scene.sample(float(scene.first)))
     surfaces = [
         _Surface(one.vertices, collider.triangles)
         for collider, one in zip(scene.colliders, sample.colliders, strict=True)
@@ -105,11 +111,14 @@ def find_overlaps(
 ) -> dict[bpy.types.Object, list[Overlap]]:
     """Find and store the overlaps of objects at the first frame, and return those that have any.
 
-    Objects and colliders that cannot be read count as separate, because other checks report them. If the current
+    Objects and colliders that cannot be read count as separate, because other checks report them. So do objects with
+    Move Out, until the simulation has moved them. If the current
     frame is another one, it is visited, which loses values that are not keyed yet.
     """
     colliders = {obj: active_colliders(obj, view_layer) for obj in objects}
-    colliding = [obj for obj in objects if colliders[obj] and obj.visible_get(view_layer=view_layer)]
+    colliding = [
+        obj for obj in objects if colliders[obj] and obj.visible_get(view_layer=view_layer) and not starts_outside(obj)
+    ]
     found: dict[bpy.types.Object, list[Overlap]] = {}
     if not colliding:
         return found
@@ -228,4 +237,30 @@ def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scen
 
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:
     other = bpy.data.objects.get(collider)
-    return repr([first_pose(one, first) for one in (obj, other) if one is not None])
+    return repr([starts_outside(obj), *(first_pose(one, first) for one in (obj, other) if one is not None)])
+
+
+def starts_outside(obj: bpy.types.Object) -> bool:
+    """Return whether the simulation moves an object out of colliders."""
+    return bool(obj.dampsim.move_out) and kind_by_name(obj.dampsim.kind).moves_out
+
+
+def moved_out_parts(scene: Scene) -> dict[str, tuple[int, float]]:
+    """Return the number of vertices that Move Out moves at the first frame, and the longest way in m, by body."""
+    found: dict[str, tuple[int, float]] = {}
+    if not any(body.settings.move_out for body in scene.bodies):
+        return found
+    sample = scene.sample(float(scene.first))
+    moved = moved_sample(scene, sample)
+    for body, before, after in zip(scene.bodies, sample.bodies, moved.bodies, strict=True):
+        ways = np.linalg.norm(after.vertices - before.vertices, axis=1)
+        if ways.any():
+            found[body.name] = int((ways > 0.0).sum()), float(ways.max())
+    return found
+
+
+def moved_out_message(part: tuple[int, float], scene: bpy.types.Scene) -> str:
+    """Return the message about vertices that Move Out has moved. part: their number, and the longest way in m."""
+    return (
+        f"Move Out moved {format_count(part[0], 'vertex')} at the first frame, by up to {format_length(part[1], scene)}"
+    )

@@ -814,6 +814,71 @@ def test_add_and_collider_report_overlaps(load: Load) -> None:
     assert other.location.z == -8.0
 
 
+def buried_cape(tmp_path: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
+    """Return a sheet pinned at one side, whose middle starts 60 mm below the top of a box, and the box."""
+    new_scene(4)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=12, y_subdivisions=12, size=1.0)
+    obj = bpy.context.object
+    obj.name = "Cape"
+    group = obj.vertex_groups.new(name="Pin")
+    group.add([v.index for v in obj.data.vertices if v.co.x < -0.49], 1.0, "REPLACE")
+    other = collider(place=(0.1, 0.0, -0.04))
+    other.scale = (0.2, 0.2, 0.1)
+    add_simulation(obj, tmp_path)
+    obj.dampsim.kind, obj.dampsim.start_settled = "CLOTH", False
+    bpy.context.view_layer.update()
+    return obj, other
+
+
+def vertices_in_box(obj: bpy.types.Object, frame: int) -> int:
+    points = world_vertices(obj, frame) - np.array([0.1, 0.0, -0.04])
+    return int((np.abs(points) < np.array([0.2, 0.2, 0.1]) - 1e-6).all(axis=1).sum())
+
+
+def test_move_out_starts_outside(load: Load, tmp_path: Path) -> None:
+    """The button, a bake and one that continues agree, and the setting is listed as changed."""
+    obj, _ = buried_cape(tmp_path)
+    scene = bpy.context.scene
+    checks = load("dampsim_addon.ui.bake.checks").find_issues
+    found_overlaps(load, obj)
+    assert [fix.button_label for fix in checks(obj, scene)["inside"].fixes] == ["Move Out"]
+    bake(obj)
+    count = vertices_in_box(obj, 1)
+    assert count > 10
+    found_overlaps(load, obj)
+    assert bpy.ops.dampsim.mend(check="inside") == {"FINISHED"}
+    assert obj.dampsim.move_out
+    assert "inside" not in checks(obj, scene)
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene) == ["Move Out off, now on"]
+    scene.frame_end = 2
+    bake(obj)
+    assert [vertices_in_box(obj, frame) for frame in (1, 2)] == [0, 0]
+    words = "vertices at the first frame, by up to 67 mm"
+    assert words in obj.dampsim.baked_touched
+    assert "inside" not in checks(obj, scene)
+    # Continued, and baked at once.
+    scene.frame_end = 4
+    bake(obj)
+    continued = [world_vertices(obj, frame) for frame in (1, 4)]
+    assert load("dampsim_addon.api").bake([obj], restart=True)[0].problem == ""
+    np.testing.assert_allclose([world_vertices(obj, frame) for frame in (1, 4)], continued, atol=1e-6)
+
+
+def test_move_out_offered_where_useful(load: Load, tmp_path: Path) -> None:
+    """Not for solids, nor where only pinned vertices or vertices of the collider are inside."""
+    obj, other = buried_cape(tmp_path)
+    scene, checks = bpy.context.scene, load("dampsim_addon.ui.bake.checks").find_issues
+    obj.dampsim.kind = "SOLID"
+    found_overlaps(load, obj)
+    assert "Move Out" not in [fix.button_label for fix in checks(obj, scene)["inside"].fixes]
+    obj.dampsim.kind = "CLOTH"
+    other.dampsim_collider.plane, other.location.z = True, 0.1
+    found_overlaps(load, obj)
+    issue = checks(obj, scene)["inside"]
+    assert [fix.button_label for fix in issue.fixes] == ["Lower Box", "Move Out"]
+    assert "pins hold them" in issue.text
+
+
 def test_overlap_search_keeps_unkeyed_values(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj, other = wobbler(tmp_path), collider(place=(0.0, 0.0, -1.0))

@@ -139,6 +139,32 @@ def _ray_windings(points: Array, surface: Triangles, axis: int) -> Array:
     return np.bincount(found.segment, signs, minlength=len(points)).astype(float)
 
 
+def first_exits(points: Array, direction: Array, surface: Triangles) -> Array:
+    """Return the distances (p,) in m from points (p, 3) along a unit direction (3,) to the outside of a closed surface.
+
+    They are 0 for points outside. Behind the exit the ray may enter the surface again.
+    """
+    exits = np.zeros(len(points))
+    if len(surface) == 0 or len(points) == 0:
+        return exits
+    corners = np.stack([surface.low.min(axis=1), surface.high.max(axis=1)])
+    skewed = direction + np.array([*_RAY_SLOPES, -_RAY_SLOPES[0]])
+    reach = surface.size + np.linalg.norm(points - corners.mean(axis=0), axis=1).max()
+    found = segment_triangle_hits(points, points + reach * skewed, surface)
+    signs = np.sign(surface.normals[found.triangle] @ skewed)
+    # The winding number at a place of the ray is the sum of the signed crossings behind it.
+    order = np.lexsort((found.parameter, found.segment))
+    segment, parameter, signs = found.segment[order], found.parameter[order], signs[order]
+    totals = np.bincount(segment, signs, minlength=len(points))
+    sums = np.cumsum(signs)
+    before = np.concatenate([[0.0], sums])[np.searchsorted(segment, segment)]
+    after = totals[segment] - (sums - before)
+    left = np.flatnonzero((np.abs(after) < 0.5) & (np.abs(totals[segment]) > 0.5))
+    first, place = np.unique(segment[left], return_index=True)
+    exits[first] = parameter[left[place]] * reach
+    return exits
+
+
 def depth_inside(points: Array, surface: Triangles) -> Array:
     """Return the depths (p,) in m of points (p, 3) inside a closed surface: the distance to it, 0 outside."""
     depth = np.zeros(len(points))

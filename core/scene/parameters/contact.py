@@ -69,6 +69,12 @@ class ContactSettings:
         ),
         section="contact",
     )  # fmt: skip
+    move_out: bool = parameter(
+        False, "Move Out",
+        "Start with the parts outside that the animation puts inside of colliders at the first frame. Pinned parts "
+        "stay. It applies to cloth and springs",
+        section="contact",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import blf
@@ -217,9 +217,13 @@ def active_parameters(group: bpy.types.PropertyGroup, *section_names: str) -> li
 
 
 def draw_parameters(
-    layout: UILayout, group: bpy.types.PropertyGroup, context: Context, *section_names: str, excluded: str = ""
+    layout: UILayout,
+    group: bpy.types.PropertyGroup,
+    context: Context,
+    *section_names: str,
+    excluded: Sequence[str] = (),
 ) -> None:
-    """Draw the active parameters of the given sections, except for one."""
+    """Draw the active parameters of the given sections, except for some."""
     for parameter in active_parameters(group, *section_names):
-        if parameter.name != excluded:
+        if parameter.name not in excluded:
             draw_property(layout, group, parameter.name, parameter.label, context, parameter.unit)

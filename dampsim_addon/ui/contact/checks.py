@@ -16,7 +16,7 @@ from ...model.colliders import (
     simulation_view_layer,
 )
 from ...model.groups import format_names, group_of
-from ...status.overlaps import deepest_overlap, known_overlaps, overlap_text
+from ...status.overlaps import Overlap, deepest_overlap, known_overlaps, overlap_text
 from ..common.issue import Issue
 from ..objects.group_operators import simulate_together
 
@@ -59,13 +59,24 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     if not overlaps:
         return None
     overlap = deepest_overlap(overlaps)
+    move_fix = _move_out_fix(obj, overlap)
     other, text = bpy.data.objects.get(overlap.collider), overlap_text(overlap, scene)
     if not overlap.is_plane or other is None or animated_paths(other) or other.parent or len(other.constraints):
-        return Issue(f"{text}. Move them apart at the first frame")
-    return Issue(
-        text, f"Lower {overlap.collider}", lambda o, s: _lower_plane(other, overlap.depth),
+        return _issue_with_fixes(text if move_fix else f"{text}. Move them apart at the first frame", move_fix)
+    lower_fix = Issue(
+        "", f"Lower {overlap.collider}", lambda o, s: _lower_plane(other, overlap.depth),
         "Move the plane down until the whole object starts above it",
     )  # fmt: skip
+    return _issue_with_fixes(text, lower_fix, move_fix)
+
+
+def _move_out_fix(obj: bpy.types.Object, overlap: Overlap) -> Issue | None:
+    """Return the fix that starts the object outside; None where it moves nothing, or has been applied."""
+    can_help = overlap.object_vertices > overlap.pinned_vertices and not obj.dampsim.move_out
+    if not can_help or not kind_by_name(obj.dampsim.kind).moves_out:
+        return None
+    tooltip = "Start with these vertices outside. Each patch moves in one direction; pinned vertices stay"
+    return Issue("", "Move Out", lambda o, s: setattr(o.dampsim, "move_out", True), tooltip)
 
 
 def _lower_plane(plane: bpy.types.Object, depth: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, Panel, UILayout
 
-from ....core import COLLIDER_PARAMETERS, FrontDirection
+from ....core import COLLIDER_PARAMETERS, FrontDirection, kind_by_name
 from ...blender.collider_reader import topology_changing_modifier
 from ...blender.modifiers import can_change_topology
 from ...model.colliders import candidate_colliders, has_collision, is_collider
@@ -32,7 +32,7 @@ class DAMPSIM_PT_contact(ChildPanel, Panel):
         _draw_colliders(layout, obj, context)
         column = layout.column()
         column.enabled = not is_job_running(context)
-        draw_parameters(column, group, context, "contact", excluded="depth")
+        draw_parameters(column, group, context, "contact", excluded=("depth", "move_out"))
         if group.kind == "CLOTH" and not group.touch_self:
             draw_wrapped(column, "Folds pass through each other: Self-Collision is off", "INFO", context)
         search = (obj, "vertex_groups")
@@ -43,6 +43,8 @@ class DAMPSIM_PT_contact(ChildPanel, Panel):
         draw_property(column, group, "friction_group", "Friction Group", context, search=search)
         draw_property(column, group, "collider_collection", "Collider Collection", context)
         draw_property(column, group, "depth", "Exit Direction", context)
+        if kind_by_name(group.kind).moves_out:
+            draw_property(column, group, "move_out", "Move Out", context)
 
 
 def _draw_colliders(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
