@@ -229,6 +229,10 @@ def _unpinned_piece(obj: bpy.types.Object) -> None:
     content.free()
 
 
+def _fully_pinned(obj: bpy.types.Object) -> None:
+    obj.vertex_groups["Pin"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+
+
 def _boneless(obj: bpy.types.Object) -> None:
     armature(obj)
     rig = bpy.data.objects["Rig"]
@@ -278,6 +282,7 @@ CASES = {
     "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
+    "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
     "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),
 }
 
