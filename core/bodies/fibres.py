@@ -14,7 +14,7 @@ from ..materials import ElasticDensity
 from ..materials.fibres import FibreEnergy, contraction_coefficients
 from ..materials.strains import shape_gradients
 from ..scene.body import Body
-from ..scene.parameters import FibreDirection
+from ..scene.parameters import FibreDirection, Settings
 from ..system.fibres import FibreTerm
 
 # Smallest strength of a fibre; weaker ones have no visible effect.
@@ -90,13 +90,19 @@ def _longest_axis(body: Body, points: Array, parts: Array) -> Array:
     return np.asarray(vectors[:, 2])
 
 
-def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array) -> tuple[Array, Array]:
-    """Return the directions of the gradient of the painted weights, and which tets have one."""
-    if body.fibre_direction is None:
+def check_direction_group(name: str, settings: Settings, has_group: bool) -> None:
+    """Raise MeshError if the direction of fibres is painted, but not chosen. name: of the object."""
+    if settings.fibres_along == FibreDirection.PAINTED and not has_group:
         raise MeshError(
-            f"{body.name}: Fibre Direction is Painted, but no Direction Group is chosen; choose one, or an axis under "
+            f"{name}: Fibre Direction is Painted, but no Direction Group is chosen; choose one, or an axis under "
             "Fibre Direction."
         )
+
+
+def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array) -> tuple[Array, Array]:
+    """Return the directions of the gradient of the painted weights, and which tets have one."""
+    check_direction_group(body.name, body.settings, body.fibre_direction is not None)
+    assert body.fibre_direction is not None
     nodes, tets = cover.nodes, cover.tets
     node_values = smooth_node_values(cover.embedding, nodes, tets, body.fibre_direction)
     directions = np.einsum("mk,mki->mi", node_values[tets[fibre_tets]], shape_gradients(nodes, tets[fibre_tets]))

@@ -20,6 +20,7 @@ from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
 from ..scene.fingerprint import body_fingerprint
 from ..scene.link import Anchor, Link, LinkPoint
+from ..scene.parameters import Settings
 from ..scene.scene import Scene
 from ..system.discretization import BodyDiscretization
 from ..system.links import COINCIDENCE_TOLERANCE, Links, rigid_stiffness
@@ -123,17 +124,24 @@ def check_woven_cloth(scene: Scene, bodies: Sequence[int], links: Sequence[Link]
     """Raise SceneError if woven cloth of an island is linked, or collides with itself or with its group."""
     for k in bodies:
         body = scene.bodies[k]
-        if not kind_by_name(body.kind).supports_links:
-            dials = body.settings
-            if dials.touch_self or dials.touch_together:
-                raise SceneError(
-                    f"{body.name}: {kind_by_name(body.kind).label} can only touch colliders. Switch off Each Other and "
-                    "Itself under Contact, or choose Cloth."
-                )
-            if links:
-                raise SceneError(
-                    f"{body.name}: {kind_by_name(body.kind).label} cannot be linked. Remove its links, or choose Cloth."
-                )
+        check_body_collisions(body.name, body.kind, body.settings, bool(links))
+
+
+def check_body_collisions(name: str, kind: str, settings: Settings, is_linked: bool) -> None:
+    """Raise SceneError if a kind supports neither links nor collisions with bodies, but there are some.
+
+    name: of the object.
+    """
+    found = kind_by_name(kind)
+    if found.supports_links:
+        return
+    if settings.touch_self or settings.touch_together:
+        raise SceneError(
+            f"{name}: {found.label} can only touch colliders. Switch off Other Bodies and Self-Collision under "
+            "Contact, or choose Cloth."
+        )
+    if is_linked:
+        raise SceneError(f"{name}: {found.label} cannot be linked. Remove its links, or choose Cloth.")
 
 
 def rebuild_islands(scene: Scene, assembly: Assembly) -> Assembly:

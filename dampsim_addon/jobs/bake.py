@@ -33,7 +33,6 @@ from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, folder_message, frame_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.isolation import isolated_sampler
-from ..scene_reader.scene_builder import check_object
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
@@ -42,11 +41,10 @@ from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, report_messages
 from ..targets import Cost, Shot, get_target
-from ..targets.keys import check_shared_mesh
 from ..work.steps import Step, map_steps
-from . import curve_bake
 from .landing import last_motion_index
 from .prepare import prepare_scene, prepare_simulation
+from .refusals import check_refusals
 from .write import error_bound, write_bake
 
 
@@ -159,11 +157,7 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
     colliders.ColliderIndex.current().clear()
     for obj in group.members:
         live.drop_session(obj)
-        check_object(obj, view_layer)
-        check_scene(scene, obj)
-        check_shared_mesh(obj)
-        get_target(obj.dampsim.target).check(obj)
-        curve_bake.check_following_curve(obj)
+    check_refusals(group.members, scene, view_layer)
 
 
 def _prepare(sampler: GroupSampler, group: Group, finds_start: bool) -> Generator[Step, None, Simulation]:
@@ -360,15 +354,3 @@ def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False
         stop = last_motion_index(cache, numbers, body)
         shown = numbers[max(stop - 2, 0) : stop + length]
     return simulation_curve(shot.simulation, body, [cache.read(number) for number in shown], settings)
-
-
-def check_scene(scene: bpy.types.Scene, obj: bpy.types.Object) -> None:
-    """Raise SceneError if Time Stretching is on, or if the cache folder is relative and the file is unsaved."""
-    if scene.render.frame_map_old != scene.render.frame_map_new:
-        raise SceneError(
-            f"{obj.name}: Time Stretching is on; set Old and New under Time Stretching to the same number."
-        )
-    if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
-        raise SceneError(
-            f"{obj.name}: its cache folder is relative to the .blend file, which is unsaved; save it first."
-        )

@@ -15,6 +15,7 @@ from ..model.groups import group_of
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.scene_builder import build_scene, check_object
 from ..targets.cache_file import baked_file, file_fault
+from .refusals import check_refusals
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,11 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
                 check_object(obj, view_layer)
                 with isolated_sampler(scene, view_layer, group_of(obj).members) as sampler:
                     changed = describe_changes(header.inputs, cache_inputs(build_scene(sampler)))
+        except DampSimError as error:
+            problem = str(error)
+    if not problem:
+        try:
+            check_refusals([obj], scene, view_layer)
         except DampSimError as error:
             problem = str(error)
     path = baked_file(obj) if group.baked else None

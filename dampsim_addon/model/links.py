@@ -69,9 +69,12 @@ def linked_outside_group(obj: bpy.types.Object) -> list[bpy.types.Object]:
     return [other for other in dict.fromkeys(found) if other not in members]
 
 
-def check_links(members: Sequence[bpy.types.Object]) -> None:
-    """Raise SceneError where a link has no valid target, or a simulated target outside the group."""
-    for obj, link in _object_links(members):
+def check_links(members: Sequence[bpy.types.Object], owners: Sequence[bpy.types.Object] | None = None) -> None:
+    """Raise SceneError where a link has no valid target, or a simulated target outside the group.
+
+    owners: members whose links are checked; None for all.
+    """
+    for obj, link in _object_links(members if owners is None else owners):
         other = link.other
         if is_target_deleted(link):
             raise SceneError(f"{obj.name}: the object of a link was deleted. Choose another one, or remove the link.")

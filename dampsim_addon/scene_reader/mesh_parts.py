@@ -18,7 +18,7 @@ from ..model.groups import group_of
 from ..model.properties import read_settings
 from .bone_chains import bone_influences
 from .pin_proposals import modelled_world_vertices
-from .scene_builder import mesh_edges, mesh_triangles
+from .scene_builder import check_pin_weights, has_animated_pressure, mesh_edges, mesh_triangles
 from .seams import seam_pairs
 
 # Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
@@ -51,9 +51,7 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
     """
     if not len(obj.data.vertices):
         return None
-    body = modelled_body(obj)
-    if not simulated_topology_modifiers(obj):
-        kind_by_name(body.kind).check(body)
+    body = checked_body(obj)
     total, bone_count = sum_weights(obj, _skin_bones(obj))
     return MeshParts(
         find_pieces(body, _link_points(obj), labels),
@@ -77,6 +75,16 @@ def _has_weight_modifier(obj: bpy.types.Object) -> bool:
     )
 
 
+def checked_body(obj: bpy.types.Object) -> Body:
+    """Return modelled_body(). Raises DampSimError also if its pins or its kind do not allow a simulation."""
+    body = modelled_body(obj)
+    if obj.dampsim.pin_group in obj.vertex_groups:
+        check_pin_weights(obj, body.pins)
+    if not simulated_topology_modifiers(obj):
+        kind_by_name(body.kind).check(body)
+    return body
+
+
 def modelled_body(obj: bpy.types.Object) -> Body:
     """Return the body of an object as modelled, with its pins only. Raises DampSimError."""
     kind = kind_by_name(obj.dampsim.kind)
@@ -89,6 +97,7 @@ def modelled_body(obj: bpy.types.Object) -> Body:
         read_settings(obj),
         kind.name,
         mesh_edges(obj.data) if kind.uses_edges else no_edges,
+        has_animated_pressure=has_animated_pressure(obj),
         seams=seam_pairs(obj, obj.data, surface) if kind.supports_seams else no_edges,
     )
 

@@ -92,12 +92,23 @@ def group_weights(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> 
     """
     chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
     found = dict(zip(chosen, read_weights(obj, list(chosen.values()), mesh), strict=True))
-    if "pin_group" in found and not found["pin_group"].max(initial=0.0) > 0.0:
+    if "pin_group" in found:
+        check_pin_weights(obj, found["pin_group"])
+    return found
+
+
+def check_pin_weights(obj: bpy.types.Object, weights: Array) -> None:
+    """Raise PinError if no vertex has a weight in the pin group. weights: (v,)."""
+    if not weights.max(initial=0.0) > 0.0:
         raise PinError(
-            f"{obj.name}: no vertex has a weight in pin group '{chosen['pin_group']}'. "
+            f"{obj.name}: no vertex has a weight in pin group '{obj.dampsim.pin_group}'. "
             "Assign vertices to it, or choose another group."
         )
-    return found
+
+
+def has_animated_pressure(obj: bpy.types.Object) -> bool:
+    """Return whether the air pressure in a sheet is animated."""
+    return obj.dampsim.kind == "CLOTH" and "dampsim.pressure" in animated_paths(obj)
 
 
 def mesh_triangles(mesh: bpy.types.Mesh) -> Index:
@@ -200,7 +211,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         stiffness_map=weight_maps.get("stiffness_group"),
         length_map=weight_maps.get("length_group"),
         has_animated_settings=has_animated_dials(obj),
-        has_animated_pressure=body_kind.name == "CLOTH" and "dampsim.pressure" in animated_paths(obj),
+        has_animated_pressure=has_animated_pressure(obj),
         has_animated_pins="dampsim.hold" in animated_paths(obj) or has_evaluated_pins(obj),
         is_deforming=is_deformed(obj),
         cache_id=cache_id,

@@ -20,6 +20,7 @@ from ..model.object_index import MAX_CHECKED_UPDATES
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import MeshParts, is_fully_pinned, modelled_labels, read_mesh_parts
+from ..scene_reader.scene_builder import has_animated_pressure
 from ..scene_reader.seams import seam_groups
 from ..session import SessionState, Subscriber
 from .woven_yarns import index_checksum
@@ -83,7 +84,7 @@ def _input_key(obj: bpy.types.Object) -> Key:
     edits = (known.relation_edits, *(known.edits.get(one.session_uid, 0) for one in (obj, obj.data)))
     points = tuple(tuple(point.place) for link in group.links for point in link.points)
     settings = (group.kind, group.struts, group.resolution, group.pin_group, group.sew_loose_edges, group.together)
-    settings += (group.pressure > 0.0, tuple(seam_groups(obj)))
+    settings += (group.pressure > 0.0, has_animated_pressure(obj), tuple(seam_groups(obj)))
     return (*settings, points, *edits)
 
 

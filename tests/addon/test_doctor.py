@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import struct
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +31,13 @@ def _shared_mesh(obj: bpy.types.Object) -> None:
 
 
 def _replaced_vertices(obj: bpy.types.Object) -> None:
-    obj.modifiers.new("Mesh Cache", "MESH_CACHE")
+    """Play a Mesh Cache that repeats the vertices."""
+    path, mesh = Path(obj.dampsim.cache_folder) / "own.pc2", obj.data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    header = struct.pack("<12siiffi", b"POINTCACHE2\0", 1, len(mesh.vertices), 1.0, 1.0, 1)
+    path.write_bytes(header + np.array([v.co[:] for v in mesh.vertices], dtype="<f4").tobytes())
+    modifier = obj.modifiers.new("Mesh Cache", "MESH_CACHE")
+    modifier.cache_format, modifier.filepath = "PC2", str(path)
     obj.modifiers.move(1, 0)
 
 
@@ -247,7 +254,7 @@ def _boneless(obj: bpy.types.Object) -> None:
 CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
-    "group": ("group", _missing_group, "Lost", True),
+    "group": ("object", _missing_group, "Lost", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),
@@ -267,8 +274,8 @@ CASES = {
     "pressure": ("mesh", _leaking, "The sheet is open, so that it holds no air", True),
     "seam": ("mesh", _seam_inside, "Vertex group 'Seam' is not on a border", True),
     "coarse": ("coarse", _coarse, "20%", True),
-    "apart": ("apart", _separate_link, "Neighbour, which is not simulated with it", True),
-    "link": ("link", _unlinked, "link is missing", True),
+    "apart": ("links", _separate_link, "Neighbour, which is simulated separately", True),
+    "link": ("links", _unlinked, "object of a link was deleted", True),
     "file": ("file", _missing_file, "is missing", False),
     "fields": ("fields", _textured, "no effect on it: the type Texture", False),
     "inside": ("inside", _initially_below, "are below Box, by up to 400 mm", True),
@@ -277,9 +284,9 @@ CASES = {
     "unbaked": ("unbaked", _unbaked, "Neighbour is a collider, but it is simulated separately", True),
     "flat": ("flat", _flat, "collider Box has zero scale", False),
     "nobody": ("nobody", _contact_without_group, "nothing is simulated with it", True),
-    "joined": ("joined", _weave_self_collision, "Weave can only collide with colliders", True),
+    "joined": ("joined", _weave_self_collision, "Weave can only touch colliders", True),
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
-    "undirected": ("undirected", _undirected, "no Direction Group is chosen", True),
+    "undirected": ("fibres", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
@@ -296,7 +303,9 @@ def object_without_findings(cache: Path) -> bpy.types.Object:
 
 
 def test_checks_have_cases(load: Load) -> None:
-    assert {check for check, *_ in CASES.values()} == set(load("dampsim_addon.ui.bake.checks").CHECKS)
+    """All others are refusals, with cases of their own in test_refusals."""
+    checks, refusals = load("dampsim_addon.ui.bake.checks").CHECKS, load("dampsim_addon.jobs.refusals").REFUSALS
+    assert {check for check, *_ in CASES.values()} | set(refusals) == set(checks)
 
 
 def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:

@@ -145,7 +145,7 @@ def test_fixed_link_list_keeps_active_link(tmp_path: Path) -> None:
     for lost in (empties[0], empties[2]):
         bpy.data.objects.remove(lost)
     select(obj)
-    assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
+    assert bpy.ops.dampsim.mend(check="links") == {"FINISHED"}
     assert [link.other for link in obj.dampsim.links] == [empties[1]]
     assert obj.dampsim.active_link == 0
 

@@ -440,13 +440,13 @@ def test_link_requires_common_group(load: Load, tmp_path: Path) -> None:
     bpy.ops.dampsim.alone()
     with pytest.raises(RuntimeError, match="Left: it is linked to Right, which is simulated separately"):
         bpy.ops.dampsim.bake()
-    assert bpy.ops.dampsim.mend(check="apart") == {"FINISHED"}
+    assert bpy.ops.dampsim.mend(check="links") == {"FINISHED"}
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     # A deleted target is missing, even though the link keeps its data block alive.
     bpy.data.scenes[0].collection.objects.unlink(both[1])
     with pytest.raises(RuntimeError, match="the object of a link was deleted"):
         bpy.ops.dampsim.bake()
-    assert bpy.ops.dampsim.mend(check="link") == {"FINISHED"}
+    assert bpy.ops.dampsim.mend(check="links") == {"FINISHED"}
     assert not len(both[0].dampsim.links)
 
 

@@ -493,9 +493,9 @@ def test_unsupported_settings_are_refused() -> None:
     for refused, said in (
         (
             scene(hanging_swatch(4, touch_together=True)),
-            "Swatch: Weave can only touch colliders. Switch off Each Other",
+            "Swatch: Weave can only touch colliders. Switch off Other Bodies",
         ),
-        (scene(hanging_swatch(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Each Other"),
+        (scene(hanging_swatch(4, touch_self=True)), "Swatch: Weave can only touch colliders. Switch off Other Bodies"),
         (scene(hanging_swatch(4), anchors=(other,), links=(link,)), "Swatch: Weave cannot be linked"),
         (scene(hanging_swatch(4, damping_by="POINT")), "Swatch: yarns do not support"),
     ):

@@ -14,19 +14,16 @@ from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
-from ...model.groups import format_names
-from ...model.links import is_target_deleted, linked_outside_group
 from ...model.properties import read_settings
-from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ...status.bake_changes import baked_number
 from ...status.measurements import is_measurement_current
 from ...status.pieces import accept_size, is_size_accepted
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
-from ..objects.group_operators import simulate_together
 from ..pins import checks as pin_checks
-from . import modifier_checks, refusal_checks
+from . import modifier_checks
+from .refusal_checks import REFUSAL_CHECKS
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
 _MIN_SIZE, _MAX_SIZE = 0.01, 50.0
@@ -64,17 +61,6 @@ def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
             rotation=False,
             scale=True,
         )
-
-
-def _missing_vertex_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    for role in VERTEX_GROUP_ROLES:
-        name = getattr(obj.dampsim, role)
-        if name and name not in obj.vertex_groups:
-            role_label = role.replace("_", " ").capitalize()
-            return Issue(
-                f"{role_label} '{name}' is missing", "Choose None", lambda o, s, role=role: setattr(o.dampsim, role, "")
-            )
-    return None
 
 
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -156,45 +142,14 @@ def _missing_bake_file(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue |
     return Issue(f"The bake file {path} is missing. Restore it or bake again") if path else None
 
 
-def _linked_outside_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    others = linked_outside_group(obj)
-    if not others:
-        return None
-    return Issue(
-        f"Linked to {format_names(others)}, which {'is' if len(others) == 1 else 'are'} not simulated with it",
-        "Simulate Together",
-        lambda o, s: simulate_together([o, *linked_outside_group(o)]),
-    )
-
-
-def _missing_link_targets(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    missing_count = sum(is_target_deleted(link) for link in obj.dampsim.links)
-    if not missing_count:
-        return None
-    if missing_count == 1:
-        return Issue("The target of a link is missing", "Remove Link", _remove_missing_links)
-    return Issue(f"The targets of {missing_count} links are missing", "Remove Links", _remove_missing_links)
-
-
-def _remove_missing_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    links = obj.dampsim.links
-    for number in reversed(range(len(links))):
-        if is_target_deleted(links[number]):
-            links.remove(number)
-    obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
-
-
 def _unsupported_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     unsupported = unsupported_features(obj, scene)
     return Issue(f"These force field settings have no effect on it: {unsupported}") if unsupported else None
 
 
 CHECKS: dict[str, Check] = {
-    "stretching": refusal_checks.time_stretching,
-    "target": refusal_checks.refused_target,
-    "mesh": refusal_checks.refused_mesh,
+    **REFUSAL_CHECKS,
     "scale": _unapplied_scale,
-    "group": _missing_vertex_group,
     "keys": modifier_checks.keys_cannot_bake_generated,
     "shown": modifier_checks.live_cannot_show,
     "render": modifier_checks.render_differs,
@@ -205,8 +160,6 @@ CHECKS: dict[str, Check] = {
     "size": _unusual_size,
     "coarse": _coarse_tetrahedra,
     "falling": _cannot_stand,
-    "apart": _linked_outside_group,
-    "link": _missing_link_targets,
     "file": _missing_bake_file,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
@@ -215,9 +168,7 @@ CHECKS: dict[str, Check] = {
     "unbaked": contact_checks.unbaked_collider,
     "flat": contact_checks.flat_collider,
     "nobody": contact_checks.no_collision_partner,
-    "joined": contact_checks.unsupported_collisions,
     "unheeded": contact_checks.colliders_disabled,
-    "undirected": fibre_panel.missing_fibre_direction,
     "unplaced": fibre_panel.contraction_without_fibres,
     "pinned": pin_checks.fully_pinned,
     "pieces": pin_checks.unpinned_pieces,

@@ -1,75 +1,86 @@
-"""Bake checks that report, before the wait, problems because of which a bake would be refused."""
+"""Bake checks that report, before the wait, problems because of which a bake is refused, with the same words."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import bpy
 
-from ....core import DampSimError
+from ....core import DampSimError, PinError
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
-from ...blender.dampsim_names import is_output_modifier
 from ...blender.modifiers import simulated_topology_modifiers
+from ...blender.operator_calls import call_operator
+from ...jobs.refusals import REFUSALS, Refusal
+from ...model.colliders import simulation_view_layer
+from ...model.links import is_target_deleted, linked_outside_group
+from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
 from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
 from ...targets import PointCache, Target, find_target
 from ...targets.absolute_keys import AbsoluteKeys
 from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
-from ...targets.keys import check_shared_mesh, has_shared_mesh
-from ..common.issue import Issue
+from ...targets.keys import has_shared_mesh
+from ..common.issue import Check, Fix, Issue
+from ..fibres.panel import use_longest_axis
+from ..objects.group_operators import simulate_together
 
 
-def time_stretching(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report Time Stretching, with which the frames of the shot are not those of the animation."""
-    if scene.render.frame_map_old == scene.render.frame_map_new:
-        return None
-    return Issue(
-        "Time Stretching is on", "Turn Off Time Stretching", _disable_stretching,
-        "Set Old and New under Time Stretching to 100. The animation then plays at its keyframed speed",
-    )  # fmt: skip
+def _button(label: str, fix: Fix, tooltip: str, alternative: Issue | None = None) -> Issue:
+    return Issue("", label, fix, tooltip, alternative)
+
+
+def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    missing = [role for role in VERTEX_GROUP_ROLES if getattr(obj.dampsim, role) not in ("", *obj.vertex_groups.keys())]
+    if isinstance(error, PinError) and missing:
+        role = missing[0]
+        return _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
+    if obj.mode != "OBJECT":
+        return _button(
+            "Leave Edit Mode" if obj.mode == "EDIT" else "Object Mode", _enter_object_mode, "Enter Object Mode"
+        )
+    if not obj.visible_get() and (obj.hide_get() or obj.hide_viewport):
+        return _button("Show", _show, "Show the object in the viewport")
+    return None
+
+
+def _enter_object_mode(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    with bpy.context.temp_override(active_object=obj, object=obj):
+        call_operator(bpy.ops.object.mode_set, f"{obj.name}: the mode cannot be changed", "change it by hand",
+            mode="OBJECT")  # fmt: skip
+
+
+def _show(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.hide_viewport = False
+    obj.hide_set(False)
+
+
+def _stretching_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    tooltip = "Set Old and New under Time Stretching to 100. The animation then plays at its keyframed speed"
+    return _button("Turn Off Time Stretching", _disable_stretching, tooltip)
 
 
 def _disable_stretching(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     scene.render.frame_map_old = scene.render.frame_map_new = 100
 
 
-def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report that the object cannot be baked to its target."""
+def _folder_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    tooltip = "Use the folder for caches of unsaved files. It moves beside the .blend file when that is saved"
+    return _button("Use Default Folder", lambda o, s: setattr(o.dampsim, "cache_folder", ""), tooltip)
+
+
+def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     target = find_target(obj.dampsim.target)
-    # Other checks report generated vertices.
-    if target is None or (obj.dampsim.bakes_to_keys and simulated_topology_modifiers(obj)):
-        return None
-    try:
-        check_shared_mesh(obj)
-    except DampSimError as error:
-        return _refusal(obj, error, _single_user_fix(obj))
-    try:
-        target.check(obj)
-    except DampSimError as error:
-        if target is AbsoluteKeys and is_blended(obj):
-            return _refusal(obj, error, _target_fix(FrameKeys))
-        to_file = None if target is PointCache else _target_fix(PointCache)
-        return _refusal(obj, error, _single_user_fix(obj, to_file) or to_file)
-    replacing = _replacing_modifier(obj)
-    if obj.dampsim.bakes_to_keys and replacing is not None:
-        fix = _target_fix(PointCache)
-        text = f"Shape keys have no effect before {replacing.name}, which replaces the vertices"
-        return Issue(text, fix.button_label, fix.fix, fix.tooltip)
-    return None
-
-
-def _refusal(obj: bpy.types.Object, error: DampSimError, fix: Issue | None) -> Issue:
-    """Return an error as an issue, without the name of the object."""
-    text = str(error).removeprefix(f"{obj.name}: ").rstrip(".")
-    text = f"{text[:1].upper()}{text[1:]}"
-    return Issue(text) if fix is None else Issue(text, fix.button_label, fix.fix, fix.tooltip, fix.alternative)
+    if target is AbsoluteKeys and is_blended(obj):
+        return _target_fix(FrameKeys)
+    to_file = None if target is PointCache else _target_fix(PointCache)
+    return _single_user_fix(obj, to_file) or to_file
 
 
 def _target_fix(kind: type[Target]) -> Issue:
-    return Issue(
-        "", f"Bake to {kind.label}", lambda o, s: setattr(o.dampsim, "target", kind.name),
-        "Select this option under Bake To. The mesh and its modifiers do not change",
-    )  # fmt: skip
+    tooltip = "Select this option under Bake To. The mesh and its modifiers do not change"
+    return _button(f"Bake to {kind.label}", lambda o, s: setattr(o.dampsim, "target", kind.name), tooltip)
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:
@@ -80,37 +91,117 @@ def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) ->
     def make_single_user(o: bpy.types.Object, s: bpy.types.Scene) -> None:
         o.data = o.data.copy()
 
-    return Issue("", "Make Single User", make_single_user, "Give this object its own copy of the mesh", alternative)
+    return _button("Make Single User", make_single_user, "Give this object its own copy of the mesh", alternative)
 
 
-def _replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
-    """Return the last modifier that discards the positions of the vertices before it, or None."""
-    found = None
-    for modifier in obj.modifiers:
-        if not modifier.show_viewport or is_output_modifier(modifier):
-            continue
-        is_file = modifier.type == "MESH_CACHE" and modifier.deform_mode == "OVERWRITE" and modifier.factor == 1.0
-        is_sequence = modifier.type == "MESH_SEQUENCE_CACHE" and "VERT" in modifier.read_data
-        is_bound = modifier.type == "SURFACE_DEFORM" and modifier.is_bound and modifier.strength == 1.0
-        if (is_file or is_sequence or is_bound) and not getattr(modifier, "vertex_group", ""):
-            found = modifier
-    return found
+def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    if any(_is_useless(obj, link) for link in obj.dampsim.links):
+        return _button("Remove Link", _remove_useless_links, "Remove the links whose target is missing, or itself")
+    if linked_outside_group(obj):
+        tooltip = "Simulate the object together with those that it is linked to"
+        return _button("Simulate Together", lambda o, s: simulate_together([o, *linked_outside_group(o)]), tooltip)
+    return None
 
 
-def refused_mesh(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report a mesh that cannot be simulated as it is: air pressure on an open sheet, seams that form no pairs."""
-    error = known_refusal(obj)
-    if error is None:
+def _is_useless(obj: bpy.types.Object, link: bpy.types.PropertyGroup) -> bool:
+    return is_target_deleted(link) or link.other == obj
+
+
+def _remove_useless_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    links = obj.dampsim.links
+    for number in reversed(range(len(links))):
+        if _is_useless(obj, links[number]):
+            links.remove(number)
+    obj.dampsim.active_link = max(min(obj.dampsim.active_link, len(links) - 1), 0)
+
+
+def _collisions_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    if not obj.dampsim.touch_self and not obj.dampsim.touch_together:
         return None
+    return _button("Disable", _disable_body_collisions, "Disable Other Bodies and Self-Collision")
+
+
+def _disable_body_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.touch_self = obj.dampsim.touch_together = False
+
+
+def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if isinstance(error, OpenSheetError):
-        fix = Issue("", "Set Pressure to 0", lambda o, s: setattr(o.dampsim, "pressure", 0.0), "Simulate without air")
-        return _refusal(obj, error, fix)
+        # Keyframes would set the pressure again.
+        return (
+            None
+            if has_animated_pressure(obj)
+            else _button("Set Pressure to 0", _remove_pressure, "Simulate without air")
+        )
+    if isinstance(error, PinError):
+        return _button("Choose None", lambda o, s: setattr(o.dampsim, "pin_group", ""), "Use no pin group")
     if isinstance(error.__cause__, SeamError):
-        tooltip = "Rename the vertex groups of seams, so that they sew nothing"
-        return _refusal(obj, error, Issue("", "Do Not Sew", _rename_seams, tooltip))
-    return _refusal(obj, error, None)
+        return _button("Do Not Sew", _rename_seams, "Rename the vertex groups of seams, so that they sew nothing")
+    return None
+
+
+def _remove_pressure(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.pressure = 0.0
 
 
 def _rename_seams(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     for name in seam_groups(obj):
         obj.vertex_groups[name].name = f"Not {name}"
+
+
+def _fibre_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    return _button("Use Longest Axis", use_longest_axis, "Align the fibres with the longest axis of their group")
+
+
+_FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
+    "object": _object_fix,
+    "stretching": _stretching_fix,
+    "unsaved": _folder_fix,
+    "target": _target_check_fix,
+    "links": _link_fix,
+    "joined": _collisions_fix,
+    "mesh": _mesh_fix,
+    "fibres": _fibre_fix,
+}
+"""Fixes of refusals by the name of their check; the others only the user can fix."""
+
+
+def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise the error of REFUSALS["mesh"] as it was last found.
+
+    Panels are drawn too often to read the mesh each time.
+    """
+    error = None if simulated_topology_modifiers(obj) else known_refusal(obj)
+    if error is not None:
+        raise error
+
+
+def _refusal_check(name: str, refusal: Refusal) -> Check:
+    def check(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+        try:
+            refusal(obj, scene, simulation_view_layer(scene))
+        except DampSimError as error:
+            # The panel shows the name of the object where it is needed.
+            text = str(error).removeprefix(f"{obj.name}: ").rstrip(".")
+            text = f"{text[:1].upper()}{text[1:]}"
+            fix = _FIXES[name](obj, error) if name in _FIXES else None
+            return Issue(text) if fix is None else Issue(text, fix.button_label, fix.fix, fix.tooltip, fix.alternative)
+        return None
+
+    return check
+
+
+def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report that the object cannot be baked to its target."""
+    # Another check reports generated vertices.
+    if obj.dampsim.bakes_to_keys and simulated_topology_modifiers(obj):
+        return None
+    return _refusal_check("target", REFUSALS["target"])(obj, scene)
+
+
+REFUSAL_CHECKS: dict[str, Check] = {
+    **{name: _refusal_check(name, refusal) for name, refusal in REFUSALS.items()},
+    "target": refused_target,
+    "mesh": _refusal_check("mesh", _known_mesh_refusal),
+}
+"""Checks of all refusals that are known before a bake."""

@@ -179,21 +179,6 @@ def no_collision_partner(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue
     )
 
 
-def unsupported_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report collisions between simulated bodies for a kind that does not support them."""
-    body_type, group = kind_by_name(obj.dampsim.kind), obj.dampsim
-    if body_type.supports_links or not (group.touch_self or group.touch_together):
-        return None
-    return Issue(
-        f"{body_type.label} can only collide with colliders, but Other Bodies or Self-Collision is on", "Disable",
-        _disable_body_collisions, "Disable Other Bodies and Self-Collision",
-    )  # fmt: skip
-
-
-def _disable_body_collisions(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.touch_self = obj.dampsim.touch_together = False
-
-
 def colliders_disabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report colliders that are ignored because Colliders is off."""
     if obj.dampsim.collide:

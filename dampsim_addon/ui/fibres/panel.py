@@ -98,20 +98,8 @@ class DAMPSIM_OT_fibres(ChosenObjectsOperator, Operator):
         return f"vertices in fibre group '{group.fibre_group}': {selected.sum()}"
 
 
-def missing_fibre_direction(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Bake check: report fibres along a painted direction without a Direction Group."""
-    group = obj.dampsim
-    if not supports_fibres(obj) or not group.fibre_group:
-        return None
-    if group.fibres_along != FibreDirection.PAINTED or group.direction_group:
-        return None
-    tip = "Align the fibres with the longest axis of their group"
-    return Issue(
-        "The fibre direction is Painted, but no Direction Group is chosen", "Use Longest Axis", _use_longest_axis, tip
-    )
-
-
-def _use_longest_axis(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+def use_longest_axis(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    """Align the fibres with the longest axis of their group."""
     obj.dampsim.fibres_along = FibreDirection.LENGTH
 
 

@@ -1,0 +1,153 @@
+"""Reasons for which a bake is refused before it starts. A new one is one entry of REFUSALS.
+
+They are known without another frame and without a model, so that the panel reports them above the Bake button.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import bpy
+
+from ...core import SceneError, kind_by_name
+from ...core.bodies.fibres import check_direction_group
+from ...core.scene.muscles import check_controller
+from ...core.simulation.assembly import check_body_collisions
+from ...core.simulation.method_selection import check_same_method
+from ..blender.dampsim_names import is_output_modifier
+from ..blender.modifiers import simulated_topology_modifiers
+from ..model.colliders import active_colliders
+from ..model.groups import group_of
+from ..model.links import check_links
+from ..model.properties import read_settings
+from ..scene_reader.mesh_parts import checked_body
+from ..scene_reader.muscles import build_controller
+from ..scene_reader.scene_builder import check_object
+from ..targets import get_target
+from ..targets.keys import check_shared_mesh
+from .curve_bake import check_following_curve
+
+Refusal = Callable[[bpy.types.Object, bpy.types.Scene, bpy.types.ViewLayer], None]
+
+
+def check_time_stretching(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the frames of the shot are not those of the animation."""
+    if scene.render.frame_map_old != scene.render.frame_map_new:
+        raise SceneError(
+            f"{obj.name}: Time Stretching is on; set Old and New under Time Stretching to the same number."
+        )
+
+
+def check_cache_folder(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the cache folder is relative and the file is unsaved."""
+    if obj.dampsim.cache_folder.startswith("//") and not bpy.data.filepath:
+        raise SceneError(
+            f"{obj.name}: its cache folder is relative to the .blend file, which is unsaved; save it first."
+        )
+
+
+def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise DampSimError if the object cannot be baked to its target."""
+    check_shared_mesh(obj)
+    get_target(obj.dampsim.target).check(obj)
+    replacing = replacing_modifier(obj)
+    if obj.dampsim.bakes_to_keys and replacing is not None:
+        raise SceneError(
+            f"{obj.name}: shape keys have no effect before {replacing.name}, which replaces the vertices; bake to PC2 "
+            "Cache."
+        )
+
+
+def replacing_modifier(obj: bpy.types.Object) -> bpy.types.Modifier | None:
+    """Return the last modifier that discards the positions of the vertices before it, or None."""
+    found = None
+    for modifier in obj.modifiers:
+        if not modifier.show_viewport or is_output_modifier(modifier):
+            continue
+        is_file = modifier.type == "MESH_CACHE" and modifier.deform_mode == "OVERWRITE" and modifier.factor == 1.0
+        # Without a file, the modifier does nothing.
+        is_file = is_file and Path(bpy.path.abspath(modifier.filepath or "//")).is_file()
+        is_sequence = modifier.type == "MESH_SEQUENCE_CACHE" and "VERT" in modifier.read_data
+        is_sequence = is_sequence and modifier.cache_file is not None
+        is_bound = modifier.type == "SURFACE_DEFORM" and modifier.is_bound and modifier.strength == 1.0
+        if (is_file or is_sequence or is_bound) and not getattr(modifier, "vertex_group", ""):
+            found = modifier
+    return found
+
+
+def check_mesh(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise DampSimError if the mesh cannot be simulated as it is.
+
+    The evaluated mesh is simulated instead if modifiers generate vertices; it is checked when the scene is read.
+    """
+    if not simulated_topology_modifiers(obj) and len(obj.data.vertices):
+        checked_body(obj)
+
+
+def check_own_links(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError where a link of the object has no valid target, or a simulated one outside its group."""
+    if len(obj.dampsim.links):
+        check_links(group_of(obj).members, [obj])
+
+
+def check_muscles(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the muscle controller is not valid."""
+    if simulated_topology_modifiers(obj):
+        return
+    controller = build_controller(obj, obj.data, scene, layer)
+    if controller is not None:
+        check_controller(str(obj.name), controller)
+
+
+def check_fibres(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise MeshError if the fibres follow a painted direction that is not chosen."""
+    settings = read_settings(obj)
+    if "fibres" in kind_by_name(obj.dampsim.kind).sections(settings) and obj.dampsim.fibre_group:
+        check_direction_group(str(obj.name), settings, bool(obj.dampsim.direction_group))
+
+
+def check_collider_modes(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if a collider is in Edit Mode."""
+    for other in active_colliders(obj, layer):
+        if other.data.is_editmode:
+            raise SceneError(f"{other.name}: this collider is in Edit Mode. Leave Edit Mode before simulating.")
+
+
+def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the kind supports neither links nor collisions with bodies, but there are some."""
+    check_body_collisions(str(obj.name), obj.dampsim.kind, read_settings(obj), len(obj.dampsim.links) > 0)
+
+
+def check_integrators(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if objects that the object is linked to use other stepping methods."""
+    members = group_of(obj).members
+    linked = [obj, *(link.other for link in obj.dampsim.links if link.other in members and link.other != obj)]
+    if len(linked) > 1:
+        check_same_method([str(one.name) for one in linked], [read_settings(one) for one in linked])
+
+
+REFUSALS: dict[str, Refusal] = {
+    "object": lambda obj, scene, layer: check_object(obj, layer),
+    "stretching": check_time_stretching,
+    "unsaved": check_cache_folder,
+    "target": check_target,
+    "curve": lambda obj, scene, layer: check_following_curve(obj),
+    "links": check_own_links,
+    "joined": check_collisions,
+    "integrators": check_integrators,
+    "mesh": check_mesh,
+    "fibres": check_fibres,
+    "muscles": check_muscles,
+    "editing": check_collider_modes,
+}
+"""Functions that raise DampSimError if a bake of the object would be refused, by the name of their check."""
+
+
+def check_refusals(
+    objects: Sequence[bpy.types.Object], scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer
+) -> None:
+    """Raise DampSimError if an object cannot be baked. All objects pass a check before the next one is done."""
+    for refusal in REFUSALS.values():
+        for obj in objects:
+            refusal(obj, scene, view_layer)

@@ -1,0 +1,277 @@
+"""Refusals of a bake: each one is reported above the button before the bake, which refuses at once with its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import NoReturn
+
+import bpy
+import pytest
+from scenes import add_simulation, new_scene, wobbler
+from test_doctor import _replaced_vertices as replaced_vertices
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+def plain(cache: Path) -> bpy.types.Object:
+    """Return a pinned ball whose modifiers generate no vertices."""
+    obj = wobbler(cache)
+    obj.modifiers.clear()
+    return obj
+
+
+def sheet(cache: Path) -> bpy.types.Object:
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=4, y_subdivisions=4)
+    obj = bpy.context.object
+    obj.name = "Sheet"
+    add_simulation(obj, cache)
+    obj.dampsim.pin_group, obj.dampsim.kind = "", "CLOTH"
+    return obj
+
+
+def box(name: str) -> bpy.types.Object:
+    active = bpy.context.view_layer.objects.active
+    bpy.ops.mesh.primitive_cube_add(location=(9.0, 0.0, 0.0))
+    obj = bpy.context.object
+    obj.name = name
+    obj.select_set(False)
+    bpy.context.view_layer.objects.active = active
+    if active is not None:
+        active.select_set(True)
+    return obj
+
+
+def hidden(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.hide_set(True)
+    return obj
+
+
+def edited(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    bpy.ops.object.mode_set(mode="EDIT")
+    return obj
+
+
+def flat(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.scale.x = 0.0
+    return obj
+
+
+def missing_group(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.settle_group = "Lost"
+    return obj
+
+
+def stretched_time(cache: Path) -> bpy.types.Object:
+    bpy.context.scene.render.frame_map_new = 200
+    return plain(cache)
+
+
+def unsaved_folder(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.cache_folder = "//cache"
+    return obj
+
+
+def shared_mesh(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    bpy.context.scene.collection.objects.link(bpy.data.objects.new("Twin", obj.data))
+    return obj
+
+
+def mesh_cache(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    obj.modifiers.remove(obj.modifiers["Subdivision"])
+    obj.modifiers.new("Still", "SMOOTH").factor = 0.0
+    replaced_vertices(obj)
+    return obj
+
+
+def absolute_keys(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.shape_key_add(name="Basis")
+    obj.data.shape_keys.use_relative = False
+    return obj
+
+
+def curve_with_keys(cache: Path) -> bpy.types.Object:
+    data = bpy.data.curves.new("Cable", "CURVE")
+    data.dimensions = "3D"
+    spline = data.splines.new("POLY")
+    spline.points.add(3)
+    for number, point in enumerate(spline.points):
+        point.co = (0.3 * number, 0.0, 0.0, 1.0)
+    curve = bpy.data.objects.new("Cable", data)
+    bpy.context.scene.collection.objects.link(curve)
+    curve.select_set(True)
+    bpy.context.view_layer.objects.active = curve
+    assert bpy.ops.dampsim.curve_rope() == {"FINISHED"}
+    curve.shape_key_add(name="Basis")
+    rope = bpy.context.object
+    rope.dampsim.cache_folder = str(cache)
+    return rope
+
+
+def deleted_link(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.links.add()
+    return obj
+
+
+def self_link(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.links.add().other = obj
+    return obj
+
+
+def separate_link(cache: Path) -> bpy.types.Object:
+    other, obj = box("Neighbour"), plain(cache)
+    other.dampsim.enabled = True
+    obj.dampsim.links.add().other = other
+    return obj
+
+
+def colliding_weave(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    obj.dampsim.kind, obj.dampsim.touch_self = "WEAVE", True
+    return obj
+
+
+def linked_weave(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    obj.dampsim.kind = "WEAVE"
+    obj.dampsim.links.add().other = box("Peg")
+    return obj
+
+
+def two_integrators(cache: Path) -> bpy.types.Object:
+    other, obj = box("Neighbour"), plain(cache)
+    for one in (obj, other):
+        one.dampsim.enabled, one.dampsim.together = True, "pair"
+    obj.dampsim.links.add().other = other
+    other.dampsim.damping_by, other.dampsim.integrator = "RAYLEIGH", "SYMPLECTIC_EULER"
+    return obj
+
+
+def open_balloon(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    obj.dampsim.pressure = 1.0
+    return obj
+
+
+def keyed_balloon(cache: Path) -> bpy.types.Object:
+    """Return an open sheet without pressure at the first frame."""
+    obj = sheet(cache)
+    for frame, pressure in ((1, 0.0), (5, 1.0)):
+        obj.dampsim.pressure = pressure
+        obj.keyframe_insert("dampsim.pressure", frame=frame)
+    obj.dampsim.pressure = 0.0
+    return obj
+
+
+def inner_seam(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    inner = [v.index for v in obj.data.vertices if max(abs(v.co.x), abs(v.co.y)) < 0.6]
+    obj.vertex_groups.new(name="Seam").add(inner, 1.0, "REPLACE")
+    return obj
+
+
+def empty_pins(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.vertex_groups["Pin"].remove(range(len(obj.data.vertices)))
+    return obj
+
+
+def undirected_fibres(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.fibre_group, obj.dampsim.fibres_along = "Pin", "PAINTED"
+    return obj
+
+
+def empty_muscle(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    obj.dampsim.kind = "SPRINGS"
+    obj.dampsim.muscles.add().name = "Calf"
+    return obj
+
+
+def edited_collider(cache: Path) -> bpy.types.Object:
+    obj, other = plain(cache), box("Box")
+    other.dampsim_collider.is_collider = True
+    bpy.context.view_layer.objects.active = other
+    bpy.ops.object.select_all(action="DESELECT")
+    bpy.ops.object.mode_set(mode="EDIT")
+    return obj
+
+
+# Check, part of its message, and the label of its first button, or ''.
+CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
+    hidden: ("object", "The object is hidden", "Show"),
+    edited: ("object", "Leave Edit Mode before baking", "Leave Edit Mode"),
+    flat: ("object", "Its scale is zero along an axis", ""),
+    missing_group: ("object", "Settle group 'Lost' is missing", "Choose None"),
+    stretched_time: ("stretching", "Time Stretching is on", "Turn Off Time Stretching"),
+    unsaved_folder: ("unsaved", "Its cache folder is relative to the .blend file", "Use Default Folder"),
+    shared_mesh: ("target", "Its mesh is shared by 2 objects", "Make Single User"),
+    mesh_cache: ("target", "Shape keys have no effect before Mesh Cache", "Bake to PC2 Cache"),
+    absolute_keys: ("target", "Its shape keys are absolute", "Bake to PC2 Cache"),
+    curve_with_keys: ("curve", "Its curve Cable already has shape keys", ""),
+    deleted_link: ("links", "The object of a link was deleted", "Remove Link"),
+    self_link: ("links", "A link connects the object to itself", "Remove Link"),
+    separate_link: ("links", "It is linked to Neighbour, which is simulated separately", "Simulate Together"),
+    colliding_weave: ("joined", "Weave can only touch colliders", "Disable"),
+    linked_weave: ("joined", "Weave cannot be linked", ""),
+    two_integrators: ("integrators", "these linked objects use different time stepping", ""),
+    open_balloon: ("mesh", "The sheet is open, so that it holds no air", "Set Pressure to 0"),
+    keyed_balloon: ("mesh", "The sheet is open, so that it holds no air", ""),
+    inner_seam: ("mesh", "Vertex group 'Seam' is not on a border", "Do Not Sew"),
+    empty_pins: ("mesh", "No vertex has a weight in pin group 'Pin'", "Choose None"),
+    undirected_fibres: ("fibres", "no Direction Group is chosen", "Use Longest Axis"),
+    empty_muscle: ("muscles", "Muscle Calf has no edges", ""),
+    edited_collider: ("editing", "this collider is in Edit Mode", ""),
+}
+
+
+def test_refusals_have_cases(load: Load) -> None:
+    refusals = load("dampsim_addon.jobs.refusals").REFUSALS
+    assert {check for check, *_ in CASES.values()} == set(refusals)
+    assert set(refusals) <= set(load("dampsim_addon.ui.bake.checks").CHECKS)
+
+
+@pytest.mark.parametrize("build", CASES, ids=lambda f: f.__name__)
+def test_refusal_is_reported_before_bake(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Callable[[Path], bpy.types.Object]
+) -> None:
+    """The panel and `info` report it, Bake refuses with the same sentence before it reads a frame, and a fix helps."""
+
+    def read_frames(*_: object) -> NoReturn:
+        pytest.fail("the bake has begun")
+
+    job = load("dampsim_addon.jobs.bake")
+    monkeypatch.setattr(job, "prepare_scene", read_frames)
+    scene = new_scene(3)
+    obj = build(tmp_path)
+    layer = bpy.context.view_layer
+    layer.update()
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    name, words, label = CASES[build]
+    issue = find_issues(obj, scene)[name]
+    assert words in issue.text
+    assert issue.button_label == label
+    (result,) = (one for one in load("dampsim_addon.api").bake([obj], restart=True) if one.name == obj.name)
+    sentence = f"{issue.text[0].lower()}{issue.text[1:]}"
+    assert sentence.lower() in result.problem.lower()
+    assert load("dampsim_addon.jobs.info").object_info(scene, layer, obj).problem == result.problem
+    assert not list(tmp_path.rglob("*.npz"))
+    if label:
+        issue.fixes[0].fix(obj, scene)
+        layer.update()
+        assert name not in find_issues(obj, scene)
+    if obj.mode == "EDIT" or bpy.context.mode != "OBJECT":
+        bpy.ops.object.mode_set(mode="OBJECT")
