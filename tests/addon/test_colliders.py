@@ -864,6 +864,22 @@ def test_move_out_starts_outside(load: Load, tmp_path: Path) -> None:
     np.testing.assert_allclose([world_vertices(obj, frame) for frame in (1, 4)], continued, atol=1e-6)
 
 
+def test_move_out_in_live(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Live starts as the bake does, and the panel no longer reports the overlap."""
+    obj, _ = buried_cape(tmp_path)
+    obj.dampsim.move_out = True
+    scene = bpy.context.scene
+    for frame in (1, 2):
+        scene.frame_set(frame)
+    played = [one.frame.shapes[obj.name] for one in live.find_session(obj).frames[:2]]
+    assert "inside" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    live.uninstall()
+    bake(obj)
+    for number, shape in enumerate(played, 1):
+        assert vertices_in_box(obj, number) == 0
+        np.testing.assert_allclose(world_vertices(obj, number), shape, atol=1e-5)
+
+
 def test_move_out_offered_where_useful(load: Load, tmp_path: Path) -> None:
     """Not for solids, nor where only pinned vertices or vertices of the collider are inside."""
     obj, other = buried_cape(tmp_path)
