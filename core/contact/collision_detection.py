@@ -99,9 +99,20 @@ class CollisionDetection:
         self._collider_surfaces: dict[int, Triangles] = {}
         self._start_surfaces: dict[int, Triangles] = {}
         self._batched = BatchedDetection(state, self._history)
+        self._first_result: tuple[Array, ContactSet] | None = None
 
     def __call__(self, positions: Array) -> ContactSet:
-        """Return the contacts at the step's end with nodes at positions (n, 3) m."""
+        """Return the contacts at the step's end with nodes at positions (n, 3) m.
+
+        The first result is kept: a guard detects at the predicted positions, and then the solve does.
+        """
+        if self._first_result is None:
+            self._first_result = positions.copy(), self._detect(positions)
+        elif not np.array_equal(self._first_result[0], positions):
+            return self._detect(positions)
+        return self._first_result[1]
+
+    def _detect(self, positions: Array) -> ContactSet:
         model, points = self.model, self.state.points_at(positions)
         end_surfaces = {
             k: self._end_surface(k, points)

@@ -108,18 +108,23 @@ class ContactSolve:
         guards: ContactGuards | None = None,
         counts: GuardCounts | None = None,
         meter: WorkMeter | None = None,
+        detection: CollisionDetection | None = None,
     ) -> ContactSolve:
-        """Create the contact solve of a step. is_thorough: see CollisionDetection."""
+        """Create the contact solve of a step. is_thorough: see CollisionDetection.
+
+        detection: of another solve of the same step, which is as thorough.
+        """
         assert system.contact is not None
-        factors = controls.stiffness_per_block(len(system.blocks))
-        collision_state = CollisionState.of(
-            system.contact, state.positions, [one.contact for one in inputs], factors, h
-        )
         last = system.last_contacts(state)
         contact_history = None if last is None else last.contacts.merged_by_point()
         impacts = {} if last is None else {(one.region, one.other): one for one in last.impacts}
         support_modes = (None,) * len(system.regions) if last is None else last.support_modes
-        detection = CollisionDetection(collision_state, contact_history, is_thorough)
+        if detection is None:
+            factors = controls.stiffness_per_block(len(system.blocks))
+            collision_state = CollisionState.of(
+                system.contact, state.positions, [one.contact for one in inputs], factors, h
+            )
+            detection = CollisionDetection(collision_state, contact_history, is_thorough)
         return ContactSolve(
             system,
             state,

@@ -202,8 +202,9 @@ def near_edges(
         require_row_count(len(edges), "edges")
         require_indices(edges, (len(edges), 2), len(points), "edges")
     points, edges = others
-    ends = points[edges]
-    tree = BoxTree(library, np.concatenate([ends.min(axis=1), ends.max(axis=1)], axis=1))
+    # numpy is slow along short axes.
+    first, second = points[edges[:, 0]], points[edges[:, 1]]
+    tree = BoxTree(library, np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1))
     given = [
         np.ascontiguousarray(edges, dtype=np.int32),
         np.ascontiguousarray(points, dtype=float),

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
+from ..contact.collision_detection import CollisionDetection
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
@@ -47,7 +48,10 @@ _ROUNDING = 4.0 * float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class _Step:
-    """Arguments of a step, see Stepper.step(), with its counts of guards and its meter."""
+    """Arguments of a step, see Stepper.step(), with its counts of guards and its meter.
+
+    detection: of the whole step; None if nothing has been detected yet.
+    """
 
     inputs: Inputs
     h: float
@@ -56,6 +60,7 @@ class _Step:
     damping_positions: Array | None
     counts: GuardCounts
     meter: WorkMeter
+    detection: CollisionDetection | None
 
 
 class Stepper:
@@ -158,8 +163,8 @@ class Stepper:
         counts: GuardCounts = Counter()
         work, policy = meter or WorkMeter(), self.policy
         work.begin_step(policy.spent_work.max_work(inputs, self.size))
-        step = _Step(inputs, h, controls, guess, damping_positions, counts, work)
-        halvings = self.initial_bisections(state, inputs, h, controls, counts)
+        halvings, detection = self.initial_bisections(state, inputs, h, controls, counts)
+        step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection)
         while True:
             after, report, done = self._step_in_parts(state, step, 2**halvings)
             if report.outcome is Outcome.CONVERGED:
@@ -205,9 +210,9 @@ class Stepper:
 
     def initial_bisections(
         self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
-    ) -> int:
-        """Return the number of bisections before the first attempt."""
-        return 0
+    ) -> tuple[int, CollisionDetection | None]:
+        """Return the number of bisections before the first attempt, and the detection that it needed, if any."""
+        return 0, None
 
     def attempts(self, controls: Controls) -> list[tuple[bool, Minimiser]]:
         """Return the attempts at a part of a step, see StepPolicy.attempts()."""
@@ -289,6 +294,7 @@ class Stepper:
             guards=guards,
             counts=step.counts,
             meter=step.meter,
+            detection=None if is_thorough else step.detection,
         )
         problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance)
         return problem, minimum, contact

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..base.arrays import Array, Index, take_rows
+from ..contact.collision_detection import CollisionDetection
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
@@ -203,17 +204,19 @@ class SheetStepper(Stepper):
 
     def initial_bisections(
         self, state: State, inputs: Inputs, h: float, controls: Controls, counts: GuardCounts
-    ) -> int:
-        """Return the number of bisections before the first attempt, see DeepSheetContact."""
+    ) -> tuple[int, CollisionDetection | None]:
+        """Return the number of bisections before the first attempt, see DeepSheetContact, and the detection."""
         if self.system.contact is None or all(one.contact is None for one in inputs):
-            return 0
+            return 0, None
         sheets = {
             place: block.size for place, block in enumerate(self.system.blocks) if block.is_sheet and block.groups
         }
         if not sheets:
-            return 0
-        penetration = ContactSolve.create(self.system, state, inputs, h, controls).predicted_penetration(sheets)
-        return self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), counts)
+            return 0, None
+        contact = ContactSolve.create(self.system, state, inputs, h, controls)
+        penetration = contact.predicted_penetration(sheets)
+        halvings = self.policy.deep_sheet_contact.bisections(penetration, min(sheets.values()), counts)
+        return halvings, contact.detection
 
     def _scalar_stiffness(self, factors: Array, stiffness_weights: Array | None) -> csr_matrix:
         """Return the scalar stiffness of the free nodes over the first of the factors (b,), (f, f) N/m."""

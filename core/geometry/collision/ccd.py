@@ -198,7 +198,7 @@ def _candidate_pairs(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) 
     if a0.shape[1] == 0 or b0.shape[1] == 0:
         return empty, empty
     # Only relative motion matters: remove the mean displacement.
-    shift = (b1 - b0).mean(axis=(0, 1))
+    shift = _columns((b1 - b0).reshape(-1, 3)).mean(axis=1)
     if not np.isfinite(shift).all():
         shift = np.zeros(3)
     a1, b1 = a1 - shift, b1 - shift
@@ -208,10 +208,11 @@ def _candidate_pairs(a0: Array, a1: Array, b0: Array, b1: Array, margin: float) 
         boxes.append((both.min(axis=0), both.max(axis=0)))
     (low_a, high_a), (low_b, high_b) = boxes
     slack = margin + 1e-12 * float(np.nanmax(np.abs(np.concatenate([low_b, high_b])), initial=0.0))
-    some_a = np.flatnonzero(_boxes_overlap(low_a, high_a, np.nanmin(low_b, axis=0), np.nanmax(high_b, axis=0), slack))
+    bottom, top = np.fmin.reduce(_columns(low_b), axis=1), np.fmax.reduce(_columns(high_b), axis=1)
+    some_a = np.flatnonzero(_boxes_overlap(low_a, high_a, bottom, top, slack))
     if len(some_a) == 0:
         return empty, empty
-    bottom, top = low_a[some_a].min(axis=0), high_a[some_a].max(axis=0)
+    bottom, top = _columns(low_a[some_a]).min(axis=1), _columns(high_a[some_a]).max(axis=1)
     some_b = np.flatnonzero(_boxes_overlap(low_b, high_b, bottom, top, slack))
     if len(some_b) == 0:
         return empty, empty
@@ -242,14 +243,18 @@ class _MovingSpheres:
 
     def __init__(self, start: Array, end: Array) -> None:
         self._centre0, self._centre1 = start.mean(axis=0), end.mean(axis=0)
-        corner_offsets = np.stack([start - self._centre0, end - self._centre1])
         # The offset of a corner from the centre is linear in time, so it is longest at an end.
-        self.radii = np.sqrt((corner_offsets * corner_offsets).sum(axis=3).max(axis=(0, 1)))
-        self.travel = float(np.sqrt(((self._centre1 - self._centre0) ** 2).sum(axis=1)).sum())
+        squares = [
+            _squared_lengths(corner - centre)
+            for corners, centre in ((start, self._centre0), (end, self._centre1))
+            for corner in corners
+        ]
+        self.radii = np.sqrt(np.max(squares, axis=0))
+        self.travel = float(np.sqrt(_squared_lengths(self._centre1 - self._centre0)).sum())
 
     def as_rows(self, slack: float) -> Array:
         """Return rows (n, 7): the centres at both times, and the radius enlarged by slack and for rounding, m."""
-        largest = np.abs(np.concatenate([self._centre0, self._centre1], axis=1)).max(axis=1)
+        largest = np.abs(np.concatenate([_columns(self._centre0), _columns(self._centre1)])).max(axis=0)
         radii = self.radii * (1.0 + 1e-9) + 1e-9 * largest + slack
         return np.column_stack([self._centre0, self._centre1, radii])
 
@@ -260,4 +265,16 @@ class _MovingSpheres:
 
 
 def _boxes_overlap(low_a: Array, high_a: Array, low_b: Array, high_b: Array, slack: float) -> Mask:
-    return np.asarray(((low_a <= high_b + slack) & (high_a >= low_b - slack)).all(axis=1))
+    x, y, z = ((low_a <= high_b + slack) & (high_a >= low_b - slack)).T
+    return np.asarray(x & y & z)
+
+
+def _columns(vectors: Array) -> Array:
+    """Return vectors (k, 3) as long rows (3, k): numpy is slow along short axes."""
+    return np.ascontiguousarray(vectors.T)
+
+
+def _squared_lengths(vectors: Array) -> Array:
+    """Return the squared lengths (k,) of vectors (k, 3)."""
+    x, y, z = vectors.T
+    return np.asarray(x * x + y * y + z * z)
