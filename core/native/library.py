@@ -86,6 +86,11 @@ class KernelLibrary:
             [*tree, *2 * [pointer], count, *2 * [pointer], real, real, count, *2 * [pointer]],
             count,
         )
+        self.contacts = loaded.dampsim_contacts
+        self.contacts.argtypes, self.contacts.restype = [count, *17 * [pointer]], real
+        self.contact_blocks = loaded.dampsim_contact_blocks
+        self.contact_blocks.argtypes = [count, *8 * [pointer], real, *4 * [pointer]]
+        self.contact_blocks.restype = count
         self.noise = loaded.dampsim_noise
         self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
@@ -106,9 +111,8 @@ def load_library() -> KernelLibrary | None:
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
     solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_trees(loaded)
-    return (
-        solids and _check_noise(loaded) and _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded)
-    )
+    sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
+    return solids and sheets and _check_noise(loaded)
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -250,6 +254,27 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
     )  # fmt: skip
     expected = np.linalg.solve(dense, right)
     return all(np.allclose(one, expected, rtol=_SINGLE_TOLERANCE, atol=_SINGLE_TOLERANCE) for one in (found, again))
+
+
+def _check_contacts(loaded: KernelLibrary) -> bool:
+    """Return whether energy, forces and Hessian of a node pressed onto a floor, and dragged along it, are right."""
+    starts, nodes = np.array([0, 1], dtype=np.int32), np.zeros(1, dtype=np.int32)
+    one, none, up = np.ones(1), np.zeros(3), np.array([0.0, 0.0, 1.0])
+    stiffness, limit, x = np.array([8.0]), np.array([2.0]), np.array([0.5, 0.0, -0.25])
+    distance, target = np.array([4.0]), np.zeros(1)
+    gap, force, slip, offset = np.empty(1), np.empty(1), np.empty(3), np.empty(3)
+    states, gradient, blocks = np.empty(1, dtype=np.int64), np.zeros(3), np.zeros((1, 3, 3))
+    rows = starts.ctypes.data, nodes.ctypes.data, one.ctypes.data
+    given = [array.ctypes.data for array in (none, up, distance, target, stiffness, none, limit, x)]
+    found = [array.ctypes.data for array in (gap, force, slip, offset, states, gradient)]
+    energy = loaded.contacts(1, *rows, *given, *found)
+    hessian = [array.ctypes.data for array in (up, stiffness, limit, slip, states)]
+    pattern = [array.ctypes.data for array in (nodes, starts, nodes, blocks)]
+    missing = loaded.contact_blocks(1, *rows, *hessian, 0.5, *pattern)
+    # It slides: 8 / 2 * 0.25^2 + 2 (0.5 - 2 / 16), and turns across the slip with 2 N / 0.5 m.
+    is_pressed = _is_close(energy, 0.25 + 0.75) and _is_close(gradient, np.array([2.0, 0.0, -2.0]))
+    is_stiff = missing == 0 and _is_close(blocks[0], np.diag([0.0, 2.0, 4.0]))
+    return bool(is_pressed and is_stiff and states[0] == 5 and _is_close(force, np.array([2.0])))
 
 
 def _is_close(computed: Array | SinglePrecisionArray | float, expected: Array | float) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 KERNEL_FOLDER = Path(__file__).parent
 # The header comes first; the other files are compiled.
-KERNEL_FILES = ("kernel.h", "kernel.c", "boxes.c", "noise.c", "sheets.c")
+KERNEL_FILES = ("kernel.h", "kernel.c", "boxes.c", "contacts.c", "noise.c", "sheets.c")
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
 _SUFFIXES = {"win32": ".dll", "darwin": ".dylib"}

@@ -199,21 +199,19 @@ class ActiveContacts:
         potential: StepPotential,
         preconditioner: StepPreconditioner,
         free: Index,
-        contacts: ContactSet,
-        normal_forces: Array,
+        energy: ContactPotential,
         x: Array,
         h: float,
     ) -> None:
-        """contacts: at least one.  normal_forces: (k,) N, lagged.  x: (n, 3) m, start of the search.
+        """energy: of at least one contact.  x: (n, 3) m, start of the search.
 
         evaluations: number of evaluations of psi with the present preconditioner, counted by the caller.
         """
         self._potential, self._preconditioner, self._free, self._h = potential, preconditioner, free, h
-        energy = ContactPotential(contacts, normal_forces)
         potential.set_contacts(energy)
         self._update_preconditioner(energy, x, energy.contact_states(x))
         if not self._contact_states.any():
-            preconditioner.prefetch_columns(contacts.weights)
+            preconditioner.prefetch_columns(energy.contacts.weights)
         self._contact_gradient = energy.value_gradient(x)[1][free]
         self._friction_updates = 0
 

@@ -13,6 +13,7 @@ from scipy.sparse import bsr_matrix, csr_matrix
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from ..base.arrays import Array, Index
+from ..contact.compiled_contacts import CompiledContactPotential
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..materials import Corotational, Energy, ShellBending
 from ..native.library import KernelLibrary
@@ -198,6 +199,7 @@ class SheetMatrix:
         self._library, self._elements, self._potential, self._h = library, elements, potential, h
         self._inertia, self._damping = inertia[elements.order], damping
         self._base: Array | None = None
+        self._slots = elements.slot.astype(np.int32)
         self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
         self._constant = {
             number for number, (_, _, energy) in enumerate(potential.scaled_energies) if _has_constant_hessian(energy)
@@ -211,7 +213,8 @@ class SheetMatrix:
     def factors_at(self, x: Array) -> tuple[BlockFactors, Array]:
         """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m."""
         contacts, potential = self._potential.contacts, self._potential
-        if contacts is not None and (self._contact_blocks is None or self._contact_blocks[0] is not contacts.contacts):
+        is_new = self._contact_blocks is None or self._contact_blocks[0] is not (contacts and contacts.contacts)
+        if contacts is not None and not isinstance(contacts, CompiledContactPotential) and is_new:
             self._add_contact_pattern(contacts.contacts)
         if self._base is None:
             self._base = self._constant_blocks(x)
@@ -234,7 +237,9 @@ class SheetMatrix:
                 blocks = self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
         if potential.links is not None:
             blocks = self._add_matrix(blocks, potential.link_hessian(x), self._h, 0)
-        if contacts is not None:
+        if isinstance(contacts, CompiledContactPotential):
+            blocks = self._add_compiled_contacts(blocks, contacts, x)
+        elif contacts is not None:
             self._add_contacts(blocks, contacts, x)
         pattern = self._elements.pattern
         return (
@@ -320,6 +325,19 @@ class SheetMatrix:
         used = (slot[first] >= 0) & (slot[second] >= 0)
         first, second = first[used], second[used]
         return slot[first], slot[second], weights.data[first] * weights.data[second], contacts.weight_rows[first]
+
+    def _add_compiled_contacts(self, blocks: Array, contacts: CompiledContactPotential, x: Array) -> Array:
+        """Return blocks (b, 3, 3) with those of contacts added, after adding blocks of active contacts if needed."""
+        if contacts.add_blocks(x, self._h, self._contact_rows(), blocks):
+            active = contacts.contacts.select(contacts.active_contacts(x))
+            rows, columns, _, _ = self._contact_pairs(active)
+            blocks = self._extended(blocks, rows, columns)
+            contacts.add_blocks(x, self._h, self._contact_rows(), blocks)
+        return blocks
+
+    def _contact_rows(self) -> tuple[Places, Places, Places]:
+        pattern = self._elements.pattern
+        return self._slots, pattern.starts, pattern.columns
 
     def _add_contacts(self, blocks: Array, contacts: ContactPotential, x: Array) -> None:
         if self._contact_blocks is None:

@@ -475,9 +475,12 @@ class StepProblem:
             if len(self._low_rank.signs) > 1 and not self._low_rank.is_empty:
                 self.low_rank = self._low_rank.as_single_block()
             free, x = self._stepper.free, self.positions(v)
-            self._active_contacts = ActiveContacts(
-                self._potential, self._preconditioner, free, contacts, normal_forces, x, self._h
-            )
+            energy = self.contact_potential(contacts, normal_forces)
+            self._active_contacts = ActiveContacts(self._potential, self._preconditioner, free, energy, x, self._h)
+
+    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
+        """Return the potential of contacts. normal_forces: (k,) N, lagged."""
+        return ContactPotential(contacts, normal_forces)
 
     def accept(self, v: Array, value: float, gradient: Array) -> AcceptedPoint:
         if self._active_contacts is None:

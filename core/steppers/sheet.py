@@ -12,6 +12,7 @@ from scipy.sparse import block_diag, csr_matrix, diags
 
 from ..base.arrays import Array, Index, take_rows
 from ..contact.collision_detection import CollisionDetection
+from ..contact.compiled_contacts import contact_potential
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact_response.contact_solve import ContactSolve
 from ..materials import Energy, Membrane, ShellBending
@@ -143,6 +144,9 @@ class SheetProblem(StepProblem):
     def set_contacts(self, contacts: ContactSet, normal_forces: Array, v: Array) -> None:
         super().set_contacts(contacts, normal_forces, v)
         self._normal_solve = None
+
+    def contact_potential(self, contacts: ContactSet, normal_forces: Array) -> ContactPotential:
+        return contact_potential(contacts, normal_forces)
 
     def _normals(self, x: Array) -> Array:
         """Return the vertex normals (n, 3) of the sheets; 0 at other nodes."""

@@ -311,6 +311,8 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "block_factorise": None,
     "block_solve": (8, ctypes.c_double),
     "block_cg": (18, ctypes.c_double),
+    "contacts": (17, ctypes.c_double),
+    "contact_blocks": (13, ctypes.c_double),
     "tree_build": (4, ctypes.c_int32),
     "tree_overlaps": None,
     "near_triangles": None,
@@ -330,7 +332,8 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
         if result is None:
             return found + 1 if is_index else found * (1.0 + error)
         numbers = ctypes.cast(given[result[0]], ctypes.POINTER(result[1]))
-        for k in {"membrane_blocks": (76, 80), "shell_blocks": (98,), "tree_build": (4,)}.get(planted, (2,)):
+        places = {"membrane_blocks": (76, 80), "shell_blocks": (98,), "contact_blocks": (4,), "tree_build": (4,)}
+        for k in places.get(planted, (2,)):
             numbers[k] = numbers[k - 1] if is_index else numbers[k] * (1.0 + error)
         return found
 

@@ -1,0 +1,126 @@
+"""Compiled potential of contacts with lagged friction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from ..base.arrays import Array, Index
+from .arguments import require_indices, require_row_count, require_shape
+from .library import KernelLibrary
+
+
+@dataclass(frozen=True)
+class ContactEvaluation:
+    """Potential of k contacts at given positions.
+
+    value: J.  gradient: (n, 3) N.  gap: (k,) m.  force: (k,) N.  slip, offset: (k, 3) m.  states: (k,), see
+    contact.penalty_and_friction.
+    """
+
+    value: float
+    gradient: Array
+    gap: Array
+    force: Array
+    slip: Array
+    offset: Array
+    states: Index
+
+
+class CompiledContacts:
+    """Compiled equivalent of contact.penalty_and_friction.ContactPotential, with another summation order."""
+
+    def __init__(
+        self,
+        library: KernelLibrary,
+        weights: csr_matrix,
+        vectors: tuple[Array, Array, Array],
+        scalars: tuple[Array, Array, Array],
+    ) -> None:
+        """Store the contacts.
+
+        weights: (k, n).  vectors: (k, 3) each: m of the base offset, the normal, and m of the anchor.
+        scalars: (k,) each: m of the contact distance and of the target gap, and the stiffness in N/m.
+
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
+        """
+        count, nodes = weights.shape
+        require_row_count(count, "contacts")
+        require_row_count(nodes, "nodes")
+        require_indices(weights.indices, (len(weights.data),), nodes, "nodes of contacts")
+        if weights.indptr[0] != 0 or weights.indptr[-1] != len(weights.data) or (np.diff(weights.indptr) < 0).any():
+            raise ValueError(f"the rows do not divide {len(weights.data)} weights")
+        for one in vectors:
+            require_shape(one, (count, 3), "vectors of contacts")
+        for one in scalars:
+            require_shape(one, (count,), "scalars of contacts")
+        self._library, self._count, self._nodes = library, count, nodes
+        base, normal, anchor = (np.ascontiguousarray(one, dtype=float) for one in vectors)
+        distance, target, stiffness = (np.ascontiguousarray(one, dtype=float) for one in scalars)
+        self._buffers = (
+            np.ascontiguousarray(weights.indptr, dtype=np.int32),
+            np.ascontiguousarray(weights.indices, dtype=np.int32),
+            np.ascontiguousarray(weights.data, dtype=float),
+            base,
+            normal,
+            distance,
+            target,
+            stiffness,
+            anchor,
+        )
+        self._pointers = _pointers(*self._buffers)
+        self._hessian_pointers = _pointers(*self._buffers[:3], normal, stiffness)
+
+    def evaluate(self, limits: Array, positions: Array) -> ContactEvaluation:
+        """Return the potential at positions (n, 3) m. limits: (k,) N, of friction."""
+        require_shape(limits, (self._count,), "limits of friction")
+        require_shape(positions, (self._nodes, 3), "positions")
+        given = np.ascontiguousarray(limits, dtype=float), np.ascontiguousarray(positions, dtype=float)
+        gap, force = np.empty((2, self._count))
+        slip, offset = np.empty((2, self._count, 3))
+        states, gradient = np.empty(self._count, dtype=np.int64), np.zeros((self._nodes, 3))
+        value = self._library.contacts(
+            self._count, *self._pointers, *_pointers(*given, gap, force, slip, offset, states, gradient)
+        )
+        return ContactEvaluation(float(value), gradient, gap, force, slip, offset, states)
+
+    def add_blocks(
+        self,
+        limits: Array,
+        at: ContactEvaluation,
+        factor: float,
+        pattern: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]],
+        blocks: Array,
+    ) -> int:
+        """Add the positive semi-definite Hessian times a factor to blocks (b, 3, 3), and return 0.
+
+        If blocks are missing, only return their number.
+
+        limits: (k,) N.  at: evaluation with these limits.  pattern: the row (n,) of each node or -1, and the starts
+        (m + 1,) and columns (b,) of the matrix's rows.  Raises ValueError if the arrays do not match.
+        """
+        slots, starts, columns = pattern
+        require_shape(limits, (self._count,), "limits of friction")
+        require_shape(at.slip, (self._count, 3), "slips")
+        require_shape(at.states, (self._count,), "states")
+        if slots.dtype != np.int32 or starts.dtype != np.int32 or columns.dtype != np.int32:
+            raise ValueError("the pattern is not made of 32-bit integers")
+        require_indices(slots + 1, (self._nodes,), len(starts), "rows of nodes")
+        if not len(starts) or starts[0] != 0 or starts[-1] != len(columns) or (np.diff(starts) < 0).any():
+            raise ValueError(f"the rows do not divide {len(columns)} blocks")
+        if blocks.shape != (len(columns), 3, 3) or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
+            raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
+        given = [np.ascontiguousarray(one) for one in (slots, starts, columns)]
+        of = np.ascontiguousarray(limits, dtype=float), at.slip, at.states
+        return int(
+            self._library.contact_blocks(
+                self._count, *self._hessian_pointers, *_pointers(*of), factor, *_pointers(*given, blocks)
+            )
+        )
+
+
+def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
+    return [one.ctypes.data for one in arrays]
