@@ -291,17 +291,18 @@ def net(scene: bpy.types.Scene) -> bpy.types.Object:
 
 @dataclass(frozen=True)
 class Shot:
-    """A shot. build: adds its objects to a scene and returns the simulated one. kind: its Kind in DampSim."""
+    """A shot. build: adds its objects to a scene and returns the simulated one. kind, air: its settings in DampSim."""
 
     build: Callable[[bpy.types.Scene], bpy.types.Object]
     self_collision: bool = False
     kind: str = "CLOTH"
+    air: float = 0.0
 
 
 SHOTS = {
-    "flag": Shot(flag),
+    "flag": Shot(flag, air=1.0),
     "table": Shot(table, True),
-    "cape": Shot(cape),
+    "cape": Shot(cape, air=1.0),
     "shirt": Shot(shirt, True),
     "skirt": Shot(skirt, True),
     "net": Shot(net, kind="SPRINGS"),
@@ -345,6 +346,7 @@ def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
     if SHOTS[name].kind == "CLOTH":
         for key, value in FABRICS["Cotton"].settings.items():
             setattr(group, key, value)
+    group.air = SHOTS[name].air
     group.touch_self, group.detail, group.cache_folder = SHOTS[name].self_collision, 200000, tempfile.mkdtemp()
     for step in job.bake_object(scene, scene.view_layers[0], obj, True):
         if step.text == "Simulating":
