@@ -60,7 +60,7 @@ class KernelLibrary:
             None,
         )
         self.block_factorise = loaded.dampsim_block_factorise
-        self.block_factorise.argtypes, self.block_factorise.restype = [count, *8 * [pointer]], real
+        self.block_factorise.argtypes, self.block_factorise.restype = [count, *9 * [pointer]], real
         self.block_solve = loaded.dampsim_block_solve
         self.block_solve.argtypes, self.block_solve.restype = [count, *4 * [pointer], real, *3 * [pointer]], None
         self.block_cg = loaded.dampsim_block_cg
@@ -240,10 +240,12 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
     blocks = np.ascontiguousarray(dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)).reshape(4, 3, 3)
     pattern = [np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3])]
     marks, matrix, factors = np.empty(2, dtype=np.int32), *(np.empty((4, 3, 4), dtype=np.float32) for _ in range(2))
+    shift = np.zeros(1, dtype=np.float32)
     starts, columns, diagonal, mirror = (one.ctypes.data for one in pattern)
     stored = matrix.ctypes.data, factors.ctypes.data
     rows = starts, columns, diagonal
-    size = loaded.block_factorise(2, *rows, mirror, blocks.ctypes.data, marks.ctypes.data, *stored)
+    work = marks.ctypes.data, *stored, shift.ctypes.data
+    size = loaded.block_factorise(2, *rows, mirror, blocks.ctypes.data, *work)
     right, found, again, norm = np.arange(1.0, 7.0), np.empty(6), np.empty(6), np.empty(1)
     vectors, none = np.empty((8, 4), dtype=np.float32), np.zeros(2, dtype=np.int32)
     loaded.block_solve(2, *rows, stored[1], size, right.ctypes.data, vectors.ctypes.data, found.ctypes.data)

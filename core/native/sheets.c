@@ -414,11 +414,12 @@ WIDE static void load(int64_t n, const double *given, double scale, four *found)
  * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
  * mirror: (b,) index of the transposed block.  marks: (n,) workspace.
  * matrix, factors: (b, 3, 4) receive the blocks and their factors in single precision, divided by the returned number.
+ * shift: the first one that is tried; receives the one that sufficed, or 0.
  */
 WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict starts, const int32_t *restrict columns,
                                           const int32_t *restrict diagonal, const int32_t *restrict mirror,
                                           const double *restrict blocks, int32_t *restrict marks,
-                                          float *restrict matrix, float *restrict factors)
+                                          float *restrict matrix, float *restrict factors, float *restrict shift)
 {
     double size = 0.0;
     for (int64_t i = 0; i < n; i++)
@@ -426,13 +427,13 @@ WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict sta
     size = n ? size / (3.0 * (double)n) : 1.0;
     if (!(size > 1e-200 && size < 1e200)) return 0.0;
     pack(starts[n], blocks, 1.0 / size, (four *)matrix);
-    float shift = 0.0f;
     for (int tries = 0; tries < 12; tries++) {
         for (int64_t i = 0; i < n; i++) marks[i] = -1;
-        if (factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, shift, marks, (four *)factors))
+        if (factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, marks, (four *)factors))
             return size;
-        shift = shift > 0.0f ? 4.0f * shift : 1e-3f;
+        *shift = *shift > 0.0f ? 4.0f * *shift : 1e-3f;
     }
+    *shift = 0.0f;
     return 0.0;
 }
 

@@ -15,14 +15,34 @@ Places = NDArray[np.int32]
 
 
 def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
-    return [one.ctypes.data for one in arrays]
+    # Several times as fast as ctypes.data.
+    return [one.__array_interface__["data"][0] for one in arrays]
 
 
-def _require_places(places: Places, shape: tuple[int, ...], blocks: Array) -> None:
-    """Raise ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them."""
+class _KnownPlaces:
+    """Places that were valid for a number of blocks. They are checked again unless they are read-only."""
+
+    def __init__(self) -> None:
+        self._known: tuple[Places, int] | None = None
+
+    def require(self, places: Places, shape: tuple[int, ...], blocks: Array) -> None:
+        """Raise ValueError if blocks are not (b, 3, 3), or places have another shape or point beyond them."""
+        known, is_fixed = self._known, not places.flags.writeable
+        if known is None or known[0] is not places or known[1] != len(blocks) or not is_fixed:
+            _require_places(places, shape, blocks)
+            self._known = (places, len(blocks)) if is_fixed else None
+        else:
+            _require_blocks(blocks)
+
+
+def _require_blocks(blocks: Array) -> None:
     if blocks.ndim != 3 or blocks.dtype != np.float64 or not blocks.flags.c_contiguous:
         raise ValueError("the blocks are not a contiguous array (b, 3, 3) of doubles")
     require_shape(blocks, (len(blocks), 3, 3), "blocks")
+
+
+def _require_places(places: Places, shape: tuple[int, ...], blocks: Array) -> None:
+    _require_blocks(blocks)
     if places.dtype != np.int32 or not places.flags.c_contiguous:
         raise ValueError("the places are not a contiguous array of 32-bit integers")
     require_indices(places + 1, shape, len(blocks) + 1, "places of blocks")
@@ -49,7 +69,7 @@ class CompiledMembrane:
             np.ascontiguousarray(shape, dtype=float),
             np.ascontiguousarray(moduli, dtype=float),
         )
-        self._places = _pointers(*self._buffers)
+        self._places, self._known_places = _pointers(*self._buffers), _KnownPlaces()
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
@@ -61,7 +81,7 @@ class CompiledMembrane:
     def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array) -> None:
         """Add the projected Hessian times a factor to blocks (b, 3, 3). places: (m, 3, 3), of pairs of corners."""
         require_shape(positions, (self._nodes, 3), "positions")
-        _require_places(places, (self._count, 3, 3), blocks)
+        self._known_places.require(places, (self._count, 3, 3), blocks)
         x = np.ascontiguousarray(positions, dtype=float)
         self._library.membrane_blocks(self._count, *self._places, factor, *_pointers(x, places, blocks))
 
@@ -96,6 +116,8 @@ class CompiledShell:
         )
         self._pointers = _pointers(*self._buffers)
         self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
+        self._pair_count = int((stiffness.indices >= np.arange(self._count).repeat(np.diff(stiffness.indptr))).sum())
+        self._known_places = _KnownPlaces(), _KnownPlaces()
 
     @property
     def pair_nodes(self) -> tuple[Index, Index]:
@@ -126,50 +148,58 @@ class CompiledShell:
         places: (q, 4, 4) of pair_nodes, and of the transposed blocks.
         """
         self.value_gradient(positions)
-        _, _, starts, columns, _ = self._buffers
-        shape = (int((columns >= np.arange(self._count).repeat(np.diff(starts))).sum()), 4, 4)
-        for one in places:
-            _require_places(one, shape, blocks)
+        for known, one in zip(self._known_places, places, strict=True):
+            known.require(one, (self._pair_count, 4, 4), blocks)
         self._library.shell_blocks(
             self._count, *self._pointers[2:], self._fade, factor, *_pointers(*self._slopes[:2], *places, blocks)
         )
 
 
 class BlockFactors:
-    """Incomplete factors, in single precision, of a symmetric matrix of 3 x 3 blocks.
+    """Incomplete factors, in single precision, of symmetric matrices of 3 x 3 blocks with one pattern.
 
-    They keep the pattern of the matrix. is_valid: False if no positive factors were found.
+    Memory and the shift of the last matrix are kept for the next one, which usually needs it again.
+    is_valid: False if no positive factors were found.
     """
 
     def __init__(
-        self, library: KernelLibrary, starts: Places, columns: Places, diagonal: Places, mirror: Places, blocks: Array
+        self, library: KernelLibrary, starts: Places, columns: Places, diagonal: Places, mirror: Places
     ) -> None:
-        """Factorise a matrix.
+        """Store the pattern of b blocks.
 
         starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
-        mirror: (b,) index of each transposed block.  blocks: (b, 3, 3).
+        mirror: (b,) index of each transposed block.
 
         Raises ValueError if the arrays do not match.
         """
-        count = len(starts) - 1
+        count, stored = len(starts) - 1, len(columns)
         require_row_count(count, "nodes")
-        require_indices(columns, (len(blocks),), count, "columns of blocks")
-        require_indices(mirror, (len(blocks),), max(len(blocks), 1), "transposed blocks")
-        require_indices(diagonal, (count,), max(len(blocks), 1), "diagonal blocks")
-        require_shape(blocks, (len(blocks), 3, 3), "blocks")
-        if starts[0] != 0 or starts[-1] != len(blocks) or (np.diff(starts) < 1).any():
-            raise ValueError(f"the rows do not divide {len(blocks)} blocks")
+        require_indices(columns, (stored,), count, "columns of blocks")
+        require_indices(mirror, (stored,), max(stored, 1), "transposed blocks")
+        require_indices(diagonal, (count,), max(stored, 1), "diagonal blocks")
+        if starts[0] != 0 or starts[-1] != stored or (np.diff(starts) < 1).any():
+            raise ValueError(f"the rows do not divide {stored} blocks")
         if (columns[diagonal] != np.arange(count)).any() or (diagonal < starts[:-1]).any():
             raise ValueError("the diagonal blocks are not on the diagonal")
-        self._library, self._count = library, count
+        self._library, self._count, self._stored = library, count, stored
         pattern = [np.ascontiguousarray(one, dtype=np.int32) for one in (starts, columns, diagonal, mirror)]
-        values = np.ascontiguousarray(blocks, dtype=float)
-        marks = np.empty(count, dtype=np.int32)
-        self._buffers = *pattern, *(np.empty((len(blocks), 3, 4), dtype=np.float32) for _ in range(2))
-        self._matrix, self._factors = _pointers(*self._buffers[4:])
+        marks, shift = np.empty(count, dtype=np.int32), np.zeros(1, dtype=np.float32)
+        stores = [np.empty((stored, 3, 4), dtype=np.float32) for _ in range(2)]
+        self._buffers = *pattern, marks, shift, *stores
+        self._mirror, self._marks, self._shift, self._matrix, self._factors = _pointers(*self._buffers[3:])
         self._pattern = _pointers(*pattern[:3])
-        self._size = library.block_factorise(count, *_pointers(*pattern, values, marks), self._matrix, self._factors)
+        self._size, self.is_valid = 0.0, False
+
+    def factorise(self, blocks: Array) -> bool:
+        """Factorise a matrix with blocks (b, 3, 3), and return is_valid."""
+        require_shape(blocks, (self._stored, 3, 3), "blocks")
+        values = np.ascontiguousarray(blocks, dtype=float)
+        self._size = self._library.block_factorise(
+            self._count, *self._pattern, self._mirror, values.ctypes.data, self._marks, self._matrix, self._factors,
+            self._shift,
+        )  # fmt: skip
         self.is_valid = self._size > 0.0
+        return self.is_valid
 
     def solve(self, right: Array) -> Array:
         """Return the inverse of the factors times right (n, 3)."""

@@ -60,7 +60,7 @@ class BlockPattern:
         keys = rows * self.count + columns
         found = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         is_stored = (rows >= 0) & (columns >= 0) & (self.keys[found] == keys)
-        return np.where(is_stored, found, -1).astype(np.int32)
+        return _read_only(np.where(is_stored, found, -1).astype(np.int32))
 
     def with_blocks(self, rows: Index, columns: Index) -> tuple[BlockPattern, Index] | None:
         """Return the pattern with further blocks and their transposes, and the new place of each block.
@@ -81,7 +81,13 @@ class BlockPattern:
 
 def _moved_places(places: Places, moved: Index) -> Places:
     """Return places after their blocks have moved; -1 stays."""
-    return np.append(moved, -1)[places].astype(np.int32)
+    return _read_only(np.append(moved, -1)[places].astype(np.int32))
+
+
+def _read_only(places: Places) -> Places:
+    """Return the same array, which the wrappers of the kernel then check once."""
+    places.flags.writeable = False
+    return places
 
 
 @dataclass(frozen=True)
@@ -200,6 +206,8 @@ class SheetMatrix:
         self._inertia, self._damping = inertia[elements.order], damping
         self._base: Array | None = None
         self._slots = elements.slot.astype(np.int32)
+        self._blocks: Array | None = None
+        self._factors: tuple[BlockPattern, BlockFactors] | None = None
         self._contact_blocks: tuple[ContactSet, csr_matrix] | None = None
         self._constant = {
             number for number, (_, _, energy) in enumerate(potential.scaled_energies) if _has_constant_hessian(energy)
@@ -211,14 +219,17 @@ class SheetMatrix:
         return self._elements.order
 
     def factors_at(self, x: Array) -> tuple[BlockFactors, Array]:
-        """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m."""
+        """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m.
+
+        They are valid until the next call.
+        """
         contacts, potential = self._potential.contacts, self._potential
         is_new = self._contact_blocks is None or self._contact_blocks[0] is not (contacts and contacts.contacts)
         if contacts is not None and not isinstance(contacts, CompiledContactPotential) and is_new:
             self._add_contact_pattern(contacts.contacts)
         if self._base is None:
             self._base = self._constant_blocks(x)
-        blocks = self._base.copy()
+        blocks = self._copy_of_base(self._base)
         for number, (part, factor, energy) in enumerate(potential.scaled_energies):
             places = self._elements.places[number]
             if number in self._constant:
@@ -241,11 +252,24 @@ class SheetMatrix:
             blocks = self._add_compiled_contacts(blocks, contacts, x)
         elif contacts is not None:
             self._add_contacts(blocks, contacts, x)
+        factors = self._factors_of_pattern()
+        factors.factorise(blocks)
+        return factors, blocks
+
+    def _copy_of_base(self, base: Array) -> Array:
+        """Return a copy of the constant blocks, in the memory of the last one if it fits."""
+        if self._blocks is None or self._blocks.shape != base.shape:
+            self._blocks = np.empty_like(base)
+        np.copyto(self._blocks, base)
+        return self._blocks
+
+    def _factors_of_pattern(self) -> BlockFactors:
+        """Return the factors for the current pattern, with the memory of the last ones if it is the same."""
         pattern = self._elements.pattern
-        return (
-            BlockFactors(self._library, pattern.starts, pattern.columns, pattern.diagonal, pattern.mirror, blocks),
-            blocks,
-        )
+        if self._factors is None or self._factors[0] is not pattern:
+            made = BlockFactors(self._library, pattern.starts, pattern.columns, pattern.diagonal, pattern.mirror)
+            self._factors = pattern, made
+        return self._factors[1]
 
     def as_sparse(self, blocks: Array) -> csr_matrix:
         """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
@@ -263,8 +287,8 @@ class SheetMatrix:
                 assert matrix is not None
                 places = self._places_of(*_pairs_of_energy(energy, part, x))
                 used = places >= 0
-                for k in range(3):
-                    blocks[places[used], k, k] += self._h * factor * matrix.data[used]
+                added = self._h * factor * matrix.data[used]
+                blocks.reshape(-1, 9)[places[used], ::4] += added[:, None]
             else:
                 blocks = self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
         if self._damping is not None:

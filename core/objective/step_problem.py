@@ -209,6 +209,7 @@ class StepProblem:
         self._active_contacts: ActiveContacts | None = None
         self._stiffness_factors = controls.stiffness_per_block(len(system.blocks))
         self._is_static = controls.is_static
+        self._has_drag = any(one.drag is not None for one in inputs)
         self._end_positions = system.with_pins(state.positions, inputs)
         self._reference = (self._end_positions - state.positions) / h
         fallback_regions = (

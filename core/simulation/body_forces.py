@@ -76,7 +76,10 @@ class BodyLoad:
         one, two = self.external_forces, other.external_forces
         if (self.gravity_weight, self.field_weight, self.air) != (other.gravity_weight, other.field_weight, other.air):
             return False
-        return one is two or (one is not None and two is not None and np.array_equal(one.numbers(), two.numbers()))
+        if one is None or two is None:
+            return one is two
+        # Limits that are not set are NaN.
+        return one is two or np.array_equal(one.numbers(), two.numbers(), equal_nan=True)
 
 
 def with_accelerations(

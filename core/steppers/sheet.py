@@ -35,8 +35,8 @@ from .implicit import Stepper, round_inertia
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
-# Invisible displacement, as a fraction of the median edge length. With contacts, the motion itself hides a
-# displacement of the second fraction of it.
+# Invisible displacement, as a fraction of the median edge length. With contacts, and in moving air, the motion itself
+# hides a displacement of the second fraction of it.
 _INVISIBLE_CHANGE, _INVISIBLE_FRACTION = 2.5e-3, 0.02
 
 
@@ -88,7 +88,9 @@ class SheetProblem(StepProblem):
         if self._is_static or not isinstance(stepper, SheetStepper):
             return 0.0
         invisible = _INVISIBLE_CHANGE * stepper.median_edge / self._h * float(np.sqrt(self._inertia.sum()))
-        return max(invisible, _INVISIBLE_FRACTION * motion) if self.has_contacts else invisible
+        # The drag is zero once the air stands still around the sheet, so that it comes to rest with full accuracy.
+        is_hidden = self.has_contacts or self._has_drag
+        return max(invisible, _INVISIBLE_FRACTION * motion) if is_hidden else invisible
 
     def step_norm(self, direction: Array) -> float:
         """Return the norm of a step (f, 3) m/s by the inertia, sqrt(W)."""

@@ -115,7 +115,9 @@ def block_system(count: int) -> tuple[BlockFactors, np.ndarray]:
     mirror = np.searchsorted(keys, matrix.indices * len(x) + rows).astype(np.int32)
     library = native.load_library()
     assert library is not None
-    return BlockFactors(library, starts, columns, diagonal, mirror, matrix.data), matrix.toarray()
+    factors = BlockFactors(library, starts, columns, diagonal, mirror)
+    factors.factorise(matrix.data)
+    return factors, matrix.toarray()
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-20, 1e20])
@@ -142,6 +144,53 @@ def test_block_conjugate_gradients_match_dense_solve(kernel: native.KernelLibrar
     few, count_of_few, _ = factors.conjugate_gradients(right, plain, 1e-6, 2)
     assert count_of_few == 3
     assert np.vdot(few, right) > 0.0
+
+
+def test_block_factors_solve_further_matrices(kernel: native.KernelLibrary) -> None:
+    """A matrix is solved after one that needed a shift, and after one that has no positive factors."""
+    factors, dense = block_system(9)
+    count = len(dense) // 3
+    pattern = factors._buffers
+    places = np.arange(count).repeat(np.diff(pattern[0])), pattern[1]
+    blocks = dense.reshape(count, 3, count, 3).transpose(0, 2, 1, 3)[places]
+    none, plain = np.zeros(count, dtype=np.int64), (np.zeros((count, 3, 0)), np.zeros((1, 0)))
+    right = np.random.default_rng(3).standard_normal((count, 3))
+    hard = blocks.copy()
+    for _ in range(40):
+        hard[pattern[2]] -= 2e-3 * dense.diagonal().mean() * np.eye(3)
+        if not factors.factorise(hard) or factors._buffers[5][0] > 0.0:
+            break
+    assert factors.is_valid
+    assert factors._buffers[5][0] > 0.0
+    assert not factors.factorise(-blocks)
+    assert not factors.is_valid
+    assert factors.factorise(blocks)
+    found, steps, _ = factors.conjugate_gradients(right, (*plain, none), 1e-5, 300)
+    assert steps <= 300
+    wanted = np.linalg.solve(dense, right.ravel()).reshape(-1, 3)
+    assert np.abs(found - wanted).max() <= 1e-4 * np.abs(wanted).max()
+
+
+def test_known_places_are_checked_once(kernel: native.KernelLibrary) -> None:
+    """Read-only places pass without a second check; others and those of fewer blocks do not."""
+    flat = sheet(4)
+    compiled = Corotational(flat.vertices, flat.triangles, Fabric(9.0, 0.3)).compiled()
+    assert compiled is not None
+    blocks, places = np.zeros((5, 3, 3)), np.full((len(flat.triangles), 3, 3), 4, dtype=np.int32)
+    wrong = places + 1
+    for one in (places, wrong):
+        one.flags.writeable = False
+    for _ in range(2):
+        compiled.add_blocks(flat.vertices, 1.0, places, blocks)
+    with pytest.raises(ValueError, match="places"):
+        compiled.add_blocks(flat.vertices, 1.0, places, blocks[:4])
+    with pytest.raises(ValueError, match="places"):
+        compiled.add_blocks(flat.vertices, 1.0, wrong, blocks)
+    places.flags.writeable = True
+    compiled.add_blocks(flat.vertices, 1.0, places, blocks)
+    places[0] = 7
+    with pytest.raises(ValueError, match="places"):
+        compiled.add_blocks(flat.vertices, 1.0, places, blocks)
 
 
 def test_sheet_kernels_refuse_wrong_arguments(kernel: native.KernelLibrary) -> None:
