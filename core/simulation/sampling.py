@@ -85,6 +85,9 @@ def _body_arrays(scene: Scene, body: int, samples: Sequence[BodySample]) -> list
     forces = [one.external_forces.numbers() for one in samples if one.external_forces is not None]
     if forces or (weights != 1.0).any():
         found += [weights, *forces]
+    airs = np.array([one.air for one in settings])
+    if airs.any():
+        found.append(airs)
     if scene.has_contact:
         found.append(np.array([one.contact_values for one in settings]))
     flows = [one.plasticity_values for one in settings]

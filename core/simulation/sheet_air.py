@@ -69,7 +69,9 @@ class SheetAir:
         state: of the island.  frame: at the end of the step; may be fractional.
         """
         system = island.system
-        resisting = [block for block, load in enumerate(end_loads) if load.air > 0.0]
+        # Air that changes within a step acts as if it changed halfway.
+        airs = [0.5 * (start.air + end.air) for start, end in zip(start_loads, end_loads, strict=True)]
+        resisting = [block for block, air in enumerate(airs) if air > 0.0]
         if not resisting:
             return inputs
         velocities, changed = carried_velocities(system, state, inputs, h), list(inputs)
@@ -81,7 +83,7 @@ class SheetAir:
                 wind = 0.5 * (wind + self._wind(island.bodies[block], start_loads[block], frame, positions))
             loose = _loose_pieces(system, block)
             changed[block] = _block_with_air(
-                inputs[block], system, block, positions, wind, wind - velocities[nodes], load.air, loose
+                inputs[block], system, block, positions, wind, wind - velocities[nodes], airs[block], loose
             )
         return tuple(changed)
 

@@ -292,6 +292,28 @@ def test_steps_after_wind_are_calm() -> None:
         assert one.state.positions.tobytes() == other.state.positions.tobytes()
 
 
+def test_keyed_air_counts_from_its_frame() -> None:
+    """Frames are those of constant air until it is keyed; without wind, the step in which it goes has half of it."""
+    body = curtain(motion=lambda frame: curtain().surface.vertices + 0.02 * (frame - 1.0) * X)
+
+    def keyed(air_at: Callable[[float], float]) -> list[Any]:
+        moving = replace(body, settings_by_frame=lambda frame: replace(body.settings, air=air_at(frame)))
+        return list(Simulation(scene(moving, last=8)).frames())
+
+    constant, going = keyed(lambda f: 1.0), keyed(lambda f: 1.0 if f < 5.0 else 0.0)
+    plain = list(Simulation(scene(body, last=8)).frames())
+    for one, other in zip(plain, constant, strict=True):
+        assert one.state.positions.tobytes() == other.state.positions.tobytes()
+    for number, (one, other) in enumerate(zip(constant, going, strict=True), 1):
+        assert (one.state.positions.tobytes() == other.state.positions.tobytes()) == (number < 5)
+        assert (one.inputs == other.inputs) == (number < 5)
+    # The fifth frame has the mean of 1 and 0; later ones have no air.
+    for air, number in ((0.5, 5), (0.0, 6)):
+        made = Simulation(scene(replace(body, settings=replace(body.settings, air=air)), last=8))
+        found = next(made.frames(going[number - 2]))
+        assert found.state.positions.tobytes() == going[number - 1].state.positions.tobytes()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [True, False])
 @pytest.mark.parametrize("settle", [12.0, 24.0, 48.0])

@@ -72,7 +72,7 @@ class MaterialSettings:
         0.0, "Air",
         "Set the density of the air around the sheet, relative to real air: wind presses on its faces and makes it "
         "flutter; with 0, wind pushes all of it equally",
-        min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, section="cloth",
+        min=0.0, max=10.0, soft_min=0.0, soft_max=2.0, section="cloth", animatable=True,
         visible_if=("damping_by", DampingBy.DIALS, DampingBy.FIRST_MODE),
     )  # fmt: skip
     pressure: float = parameter(

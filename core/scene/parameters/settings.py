@@ -71,7 +71,7 @@ class Settings(
 
     @property
     def animatable_values(self) -> tuple[float, ...]:
-        """Values of the animatable parameters, except forces, contact, plasticity, fibres, pressure and pins."""
+        """Values of the animatable parameters, except forces, contact, plasticity, fibres, air, pressure and pins."""
         return tuple(
             float(getattr(self, p.name))
             for p in PARAMETERS.values()
