@@ -464,3 +464,25 @@ def test_cloth_wind_shown_as_speed(load: Load, tmp_path: Path) -> None:
     assert wind_texts(obj, others) == ["Breeze: 8.7 m/s, fresh breeze", "Whirls: 1 m/s to and fro"]
     obj.dampsim.air = 0.0
     assert wind_texts(obj, others) == []
+
+
+def test_gusts_close_with_loop(load: Load, tmp_path: Path) -> None:
+    """Cloth in gusts and eddies of a looped Blender scene meets the same air after a cycle, not before."""
+    scene = new_scene(25)
+    obj = flag(tmp_path)
+    obj.dampsim.kind, obj.dampsim.loop, obj.dampsim.air = "CLOTH", True, 1.0
+    bpy.ops.object.effector_add(type="WIND", rotation=(-np.pi / 2.0, 0.0, 0.0))
+    bpy.context.object.field.strength, bpy.context.object.field.noise = 70.0, 30.0
+    bpy.ops.object.effector_add(type="TURBULENCE")
+    bpy.context.object.field.strength, bpy.context.object.field.size = 8.0, 0.5
+    builder, simulations = load("dampsim_addon.scene_reader.scene_builder"), load("core.simulation.simulation")
+    with builder.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        simulation = simulations.Simulation(builder.build_scene(sampler))
+        points = simulation.islands[0].system.rest
+        pose = simulation.pose_evaluator.pose(simulation.sample_frame(2).samples[-1])[0][0]
+        winds = [simulation._air._wind(0, pose.load, frame, points) for frame in (5.0, 29.0, 53.0, 17.0)]
+    for later in winds[1:3]:
+        # Rounding of the time in a cycle.
+        np.testing.assert_allclose(later, winds[0], rtol=0.0, atol=1e-12)
+    assert np.linalg.norm(winds[0], axis=1).min() > 0.5
+    assert np.abs(winds[3] - winds[0]).max() > 0.1
