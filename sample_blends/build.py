@@ -56,6 +56,16 @@ def smooth(obj: bpy.types.Object) -> None:
     obj.data.polygons.foreach_set("use_smooth", [True] * len(obj.data.polygons))
 
 
+def smooth_object(
+    name: str, look: bpy.types.Material, vertices: list[Vector], faces: list[tuple[int, ...]]
+) -> bpy.types.Object:
+    """Return a mesh object with a material and smooth shading."""
+    obj = mesh_object(name, vertices, faces)
+    obj.data.materials.append(look)
+    smooth(obj)
+    return obj
+
+
 def primitive(
     operator: Callable[..., object], name: str, look: bpy.types.Material, **options: object
 ) -> bpy.types.Object:

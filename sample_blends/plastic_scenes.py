@@ -13,12 +13,11 @@ from build import (
     add_vertex_group,
     key,
     material,
-    mesh_object,
     new_scene,
     points,
     primitive,
     simulate,
-    smooth,
+    smooth_object,
     smooth_step,
     stage,
 )
@@ -48,10 +47,7 @@ def peg(name: str, look: bpy.types.Material, radius: float, length: float) -> bp
     last = (len(profile) - 1) * sides
     for k in range(sides):
         faces += [(low, (k + 1) % sides, k), (high, last + k, last + (k + 1) % sides)]
-    obj = mesh_object(name, vertices, faces)
-    obj.data.materials.append(look)
-    smooth(obj)
-    return obj
+    return smooth_object(name, look, vertices, faces)
 
 
 def dent() -> None:
