@@ -13,6 +13,8 @@ No test depends on them.
 | shirt | about 2,900 vertices with sleeves and self-collision | a running body |
 | skirt | 2,000 vertices with self-collision | walking legs |
 | net | 121 vertices without faces, pinned around | a ball that sinks into it |
+
+The shot `hair` runs with DampSim alone, see hair.py in this folder.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ from mathutils import Euler, Vector  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
+import hair  # noqa: E402
 from dampsim.core.bodies.fabrics import FABRICS  # noqa: E402
 
 FPS = 24
@@ -383,14 +386,17 @@ def run(name: str, frames: int, solvers: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shots", nargs="+", choices=list(SHOTS), default=list(SHOTS))
+    parser.add_argument("--shots", nargs="+", choices=[*SHOTS, "hair"], default=[*SHOTS, "hair"])
     parser.add_argument("--frames", type=int, default=50)
     parser.add_argument("--solvers", nargs="+", choices=["blender", "dampsim"], default=["blender", "dampsim"])
     options = parser.parse_args()
     dampsim.register()
     bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
     for name in options.shots:
-        run(name, options.frames, options.solvers)
+        if name == "hair":
+            hair.run(options.frames)
+        else:
+            run(name, options.frames, options.solvers)
 
 
 if __name__ == "__main__":
