@@ -1,11 +1,12 @@
 """Hair curves that follow guide strands, which are copied to a wire mesh, through a Geometry Nodes modifier.
 
-Each point of the hair gets the weighted displacement of the nearest guides at the same fraction of their length. The
-hair therefore follows the wire mesh whatever animates it: playback or a bake.
+Each segment of the hair turns as the nearest guides do at the same fraction of their length, see hair_tree. The hair
+therefore follows the wire mesh whatever animates it: playback or a bake.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,16 +15,23 @@ import bpy
 import numpy as np
 
 from ...core import Array, Index
+from .hair_tree import FollowedGuide, HairCollider, HairTree
 
 HAIR_MODIFIER = "DampSim Hair"
-# Custom property that marks the node group.
+# Radius (m) of hair without a radius.
+DEFAULT_RADIUS = 2.5e-4
+# Custom property that marks the node group, with the state of its inputs.
 _TREE_TAG = "dampsim_hair"
+# Version of the tree. A bake and Live replace trees of another one.
+_TREE_VERSION = 2
 # Custom property with the names of the attributes that DampSim has written.
 _ATTRIBUTES_TAG = "dampsim_attributes"
 # Attributes of the points: rest position (wires), guide point and weight (hair).
 _REST, _GUIDE, _WEIGHT = ".dampsim_rest", ".dampsim_guide", ".dampsim_weight"
-# Number of guides that a strand follows.
-_GUIDES_PER_STRAND = 3
+# Largest number of guides that a strand follows, and the smallest cosine between their directions.
+_GUIDES_PER_STRAND, _SAME_SIDE_COSINE = 3, 0.5
+# Sum of the area vectors over the total area, from which on a mesh is a sheet. A hemisphere has 0.5.
+_SHEET_RATIO = 0.5
 
 
 @dataclass(frozen=True)
@@ -94,35 +102,173 @@ class GuideWires:
         return GuideWires(strands.points[indices], np.stack([tails, tails + 1], axis=1), pinned, starts, counts)
 
 
-def attach_hair(
-    obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, guides: Index, wires: GuideWires
-) -> None:
-    """Add the modifier that lets hair follow the wire mesh of its guides."""
+@dataclass(frozen=True)
+class GuideWeights:
+    """Assignment of points of hair to guides.
+
+    points: (g, p) point of the wires where the segment of guide g ends; at roots the guide's root.
+    weights: (g, p) of each guide; they sum to one.
+    """
+
+    points: Index
+    weights: Array
+
+    @staticmethod
+    def create(strands: Strands, wires: GuideWires) -> GuideWeights:
+        """Let each strand follow the nearest guides that leave the head in a similar direction.
+
+        A strand beside a parting therefore does not follow guides of the other side.
+        """
+        roots, directions = strands.points[strands.starts], _directions(strands.points, strands.starts, strands.counts)
+        guide_roots = wires.points[wires.starts]
+        guide_directions = _directions(wires.points, wires.starts, wires.counts)
+        guide_count = min(_GUIDES_PER_STRAND, len(wires.starts))
+        # One guide at a time, to save memory with many strands.
+        distances = np.stack([np.linalg.norm(roots - root, axis=1) for root in guide_roots], axis=1)
+        is_other_side = directions @ guide_directions.T < _SAME_SIDE_COSINE
+        # Guides of the other side come last, and count only for strands without any guide of their own side.
+        is_other_side &= ~is_other_side.all(axis=1)[:, None]
+        far = 1.0 + float(distances.max(initial=0.0))
+        nearest = np.argsort(distances + far * is_other_side, axis=1, kind="stable")[:, :guide_count]
+        nearest_distances = np.take_along_axis(distances, nearest, axis=1)
+        weights = 1.0 / np.maximum(nearest_distances, 1e-6 * max(float(nearest_distances.max(initial=0.0)), 1e-9)) ** 2
+        weights *= ~np.take_along_axis(is_other_side, nearest, axis=1)
+        weights /= weights.sum(axis=1)[:, None]
+        strand = np.arange(len(roots)).repeat(strands.counts)
+        number = np.arange(len(strand)) - strands.starts[strand]
+        middle = (number - 0.5) / np.maximum(strands.counts[strand] - 1, 1)
+        points = []
+        for k in range(guide_count):
+            guide = nearest[strand, k]
+            last = wires.counts[guide] - 1
+            segment = np.clip(np.floor(middle * last).astype(np.int64) + 1, 1, last)
+            points.append(wires.starts[guide] + np.where(number > 0, segment, 0))
+        return GuideWeights(np.array(points), weights[strand].T)
+
+
+def _directions(points: Array, starts: Index, counts: Index) -> Array:
+    """Return the unit vectors (s, 3) from roots to tips; zero for closed strands."""
+    chords = points[starts + counts - 1] - points[starts]
+    return np.asarray(chords / np.maximum(np.linalg.norm(chords, axis=1), 1e-9)[:, None])
+
+
+def attach_hair(obj: bpy.types.Object, wire: bpy.types.Object, strands: Strands, wires: GuideWires) -> None:
+    """Add the modifier that lets hair follow the wire mesh of its guides. update_hair() adds colliders to it."""
     rest = _write_attribute(wire.data, _REST, "FLOAT_VECTOR", "vector", wires.points)
-    roots = strands.points[strands.starts]
-    guide_count = min(_GUIDES_PER_STRAND, len(guides))
-    # Distances between roots, one guide at a time to save memory with many strands.
-    root_distances = np.stack([np.linalg.norm(roots - roots[guide], axis=1) for guide in guides], axis=1)
-    nearest = np.argsort(root_distances, axis=1, kind="stable")[:, :guide_count]
-    nearest_distances = np.take_along_axis(root_distances, nearest, axis=1)
-    weights = 1.0 / np.maximum(nearest_distances, 1e-6 * max(float(nearest_distances.max()), 1e-9)) ** 2
-    weights /= weights.sum(axis=1)[:, None]
-    strand = np.arange(len(roots)).repeat(strands.counts)
-    fraction = (np.arange(len(strand)) - strands.starts[strand]) / np.maximum(strands.counts[strand] - 1, 1)
-    guide_names, weight_names = [], []
-    for k in range(guide_count):
-        guide = nearest[strand, k]
-        wire_point = wires.starts[guide] + np.rint(fraction * (wires.counts[guide] - 1)).astype(np.int64)
-        guide_names.append(_write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", wire_point.astype(np.int32)))
-        weight_names.append(_write_attribute(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights[strand, k]))
+    tree: Any = bpy.data.node_groups.new(f"{HAIR_MODIFIER} {obj.name}", "GeometryNodeTree")
     modifier: Any = obj.modifiers.new(HAIR_MODIFIER, "NODES")
-    modifier.node_group = _build_node_tree(obj.name, wire, rest, list(zip(guide_names, weight_names, strict=True)))
+    modifier.node_group = tree
+    _fill_tree(tree, obj, wire, rest, strands, wires, ())
+
+
+def update_hair(obj: bpy.types.Object, colliders: Sequence[HairCollider]) -> bool:
+    """Bring the modifier of hair up to date with its strands, its guides and the colliders of its guides.
+
+    Trees of earlier versions are replaced, too. Return whether anything had changed.
+    """
+    modifier, wire = hair_modifier(obj), guide_object(obj)
+    if modifier is None or wire is None or obj.data.library is not None or modifier.node_group.library is not None:
+        return False
+    tree, rest = modifier.node_group, _rest_attribute(modifier.node_group, wire)
+    wires = _read_wires(wire.data, rest)
+    strands = Strands.from_curves(obj.data)
+    if wires is None or not len(strands.points) or tree.get(_TREE_TAG) == _state(strands, wires, colliders):
+        return False
+    _fill_tree(tree, obj, wire, rest, strands, wires, colliders)
+    return True
+
+
+def _fill_tree(
+    tree: Any,
+    obj: bpy.types.Object,
+    wire: bpy.types.Object,
+    rest: str,
+    strands: Strands,
+    wires: GuideWires,
+    colliders: Sequence[HairCollider],
+) -> None:
+    """Write the attributes of hair points, and build the tree."""
+    assigned, guides = GuideWeights.create(strands, wires), []
+    for k, (points, weights) in enumerate(zip(assigned.points, assigned.weights, strict=True)):
+        point_name = _write_attribute(obj.data, f"{_GUIDE}{k}", "INT", "value", points.astype(np.int32))
+        guides.append(FollowedGuide(point_name, _write_attribute(obj.data, f"{_WEIGHT}{k}", "FLOAT", "value", weights)))
+    clearance = strands.radius or DEFAULT_RADIUS
+    HairTree(wire, rest, guides, colliders, clearance, int(strands.counts.max()) - 1).build(tree)
+    tree[_TREE_TAG] = _state(strands, wires, colliders)
+
+
+def _state(strands: Strands, wires: GuideWires, colliders: Sequence[HairCollider]) -> str:
+    """Return the state of the inputs of a tree, in a string."""
+    arrays = strands.points, strands.starts, wires.points, wires.starts
+    digest = hashlib.sha1(b"".join(np.ascontiguousarray(one, dtype=float).tobytes() for one in arrays)).hexdigest()
+    stops = [f"{one.obj.session_uid} {one.sign:+.0f} {one.is_plane}" for one in colliders]
+    return "; ".join([str(_TREE_VERSION), digest, f"{strands.radius:.6g}", *stops])
+
+
+def _rest_attribute(tree: Any, wire: bpy.types.Object) -> str:
+    """Return the name of the attribute of a wire's rest positions that a tree reads."""
+    names = [n.inputs["Name"].default_value for n in tree.nodes if n.bl_idname == "GeometryNodeInputNamedAttribute"]
+    return next((name for name in names if name.startswith(_REST) and name in wire.data.attributes), _REST)
+
+
+def _read_wires(mesh: Any, rest: str) -> GuideWires | None:
+    """Return the guides of a wire mesh at rest; None if it has changed since."""
+    attribute, count = mesh.attributes.get(rest), len(mesh.vertices)
+    if attribute is None or attribute.data_type != "FLOAT_VECTOR" or not count:
+        return None
+    points, edges = np.empty(3 * count), np.empty(2 * len(mesh.edges), dtype=np.int64)
+    attribute.data.foreach_get("vector", points)
+    mesh.edges.foreach_get("vertices", edges)
+    edges = np.sort(edges.reshape(-1, 2), axis=1)
+    continues = np.zeros(count, dtype=bool)
+    continues[edges[:, 1]] = True
+    starts = np.flatnonzero(~continues)
+    counts = np.diff(np.append(starts, count))
+    if (edges[:, 1] - edges[:, 0] != 1).any() or (counts < 2).any():
+        return None
+    return GuideWires(points.reshape(-1, 3), edges, np.concatenate([starts, starts + 1]), starts, counts)
+
+
+def find_hair(wire: bpy.types.Object) -> list[bpy.types.Object]:
+    """Return the hair objects that follow a wire mesh."""
+    return [
+        obj for obj in bpy.data.objects if obj.type == "CURVES" and guide_object(obj) == wire and obj.library is None
+    ]
+
+
+def hair_colliders(
+    colliders: Sequence[tuple[bpy.types.Object, bool]], depsgraph: bpy.types.Depsgraph
+) -> list[HairCollider]:
+    """Return the colliders that strands can stay out of: planes, and meshes that enclose a volume.
+
+    colliders: objects, each with whether it is an infinite plane. Their meshes may have holes: the area vectors of a
+    closed surface cancel, and those of a sheet add up. The sign of the enclosed volume tells where the normals point.
+    """
+    found = []
+    for obj, is_plane in colliders:
+        if is_plane:
+            found.append(HairCollider(obj, is_plane=True))
+            continue
+        mesh = obj.evaluated_get(depsgraph).data
+        mesh.calc_loop_triangles()
+        corners = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+        mesh.loop_triangles.foreach_get("vertices", corners)
+        points = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+        mesh.vertices.foreach_get("co", points)
+        a, b, c = points.reshape(-1, 3).astype(float)[corners.reshape(-1, 3)].transpose(1, 0, 2)
+        areas = np.cross(b - a, c - a)
+        if not len(areas) or np.linalg.norm(areas.sum(axis=0)) > _SHEET_RATIO * np.linalg.norm(areas, axis=1).sum():
+            continue
+        volume = float(np.einsum("ti,ti->", (a + b + c) / 3.0 - points.reshape(-1, 3).mean(axis=0), areas))
+        found.append(HairCollider(obj, -1.0 if volume < 0.0 else 1.0))
+    return found
 
 
 def guide_object(hair: bpy.types.Object) -> bpy.types.Object | None:
     """Return the wire mesh object that hair follows; None where it follows none."""
     modifier = hair_modifier(hair)
     infos = [node for node in modifier.node_group.nodes if node.type == "OBJECT_INFO"] if modifier is not None else []
+    # The first one; colliders come later.
     return infos[0].inputs["Object"].default_value if infos else None
 
 
@@ -152,55 +298,3 @@ def _write_attribute(data: Any, name: str, kind: str, field: str, values: Array)
     attribute.data.foreach_set(field, np.ascontiguousarray(values).ravel())
     data[_ATTRIBUTES_TAG] = "\n".join(dict.fromkeys([*recorded, found]))
     return found
-
-
-def _build_node_tree(name: str, wire: bpy.types.Object, rest: str, guides: Sequence[tuple[str, str]]) -> Any:
-    """Build a node tree that offsets points by the weighted displacements of the wires' points.
-
-    rest, guides: names of attributes: of the rest positions, and of the point and weight of each guide.
-    """
-    tree: Any = bpy.data.node_groups.new(f"{HAIR_MODIFIER} {name}", "GeometryNodeTree")
-    tree[_TREE_TAG] = True
-    tree.interface.new_socket("Geometry", in_out="INPUT", socket_type="NodeSocketGeometry")
-    tree.interface.new_socket("Geometry", in_out="OUTPUT", socket_type="NodeSocketGeometry")
-
-    def added(kind: str, **values: Any) -> Any:
-        node = tree.nodes.new(kind)
-        for key, value in values.items():
-            setattr(node, key, value)
-        return node
-
-    def attribute(called: str, kind: str) -> Any:
-        node = added("GeometryNodeInputNamedAttribute", data_type=kind)
-        node.inputs["Name"].default_value = called
-        return next(socket for socket in node.outputs if socket.enabled and socket.name == "Attribute")
-
-    link = tree.links.new
-    start, end = added("NodeGroupInput"), added("NodeGroupOutput")
-    info = added("GeometryNodeObjectInfo", transform_space="RELATIVE")
-    info.inputs["Object"].default_value = wire
-    # Displacements of the wires from rest; zero where the wires are missing.
-    moved = added("ShaderNodeVectorMath", operation="SUBTRACT")
-    link(added("GeometryNodeInputPosition").outputs["Position"], moved.inputs[0])
-    link(attribute(rest, "FLOAT_VECTOR"), moved.inputs[1])
-    total: Any = None
-    for point_name, weight_name in guides:
-        sample = added("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        link(info.outputs["Geometry"], sample.inputs["Geometry"])
-        link(moved.outputs[0], next(one for one in sample.inputs if one.enabled and one.name == "Value"))
-        link(attribute(point_name, "INT"), sample.inputs["Index"])
-        scaled = added("ShaderNodeVectorMath", operation="SCALE")
-        link(next(one for one in sample.outputs if one.enabled), scaled.inputs[0])
-        link(attribute(weight_name, "FLOAT"), scaled.inputs["Scale"])
-        if total is None:
-            total = scaled
-        else:
-            both = added("ShaderNodeVectorMath", operation="ADD")
-            link(total.outputs[0], both.inputs[0])
-            link(scaled.outputs[0], both.inputs[1])
-            total = both
-    put = added("GeometryNodeSetPosition")
-    link(start.outputs[0], put.inputs["Geometry"])
-    link(total.outputs[0], put.inputs["Offset"])
-    link(put.outputs["Geometry"], end.inputs[0])
-    return tree

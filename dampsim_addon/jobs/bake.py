@@ -32,6 +32,7 @@ from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, folder_message, frame_cache, target_folder
 from ..model.groups import Group, group_of, groups_of
+from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.isolation import isolated_sampler
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
@@ -164,6 +165,7 @@ def _prepare(sampler: GroupSampler, group: Group, finds_start: bool) -> Generato
     """Return the group's simulation. finds_start: whether the bake begins with the first frame."""
     core_scene = yield from prepare_scene(sampler)
     overlaps.record_overlaps(core_scene, group.members)
+    update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=finds_start)
     for obj in group.members:
         store_measurements(obj, sampler.scene, simulation)

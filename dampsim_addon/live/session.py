@@ -21,6 +21,7 @@ from ..blender.sampler import GroupSampler
 from ..blender.untracked_inputs import frame_handler_inputs
 from ..model.groups import Group, cache_ids, group_key, group_of
 from ..scene_reader.contributors import untracked_group_inputs
+from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.sample_reader import SampleReader
 from ..scene_reader.scene_builder import check_object, read_scene
 from ..session import SessionState
@@ -166,6 +167,7 @@ class Session:
             if self.simulation is None or scene_key != self._scene_fingerprint:
                 self.frames, self.verified, self._run = [], 0, None
                 overlaps.record_overlaps(core_scene, [member.obj for member in sampler.members])
+                update_followers(sampler)
                 assembly = self._assembly if model == self._model_fingerprint else None
                 self.simulation = Simulation(core_scene, assembly, first_sample=first_sample)
                 self._assembly, self._model_fingerprint, self._scene_fingerprint = (

@@ -34,12 +34,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
 import bpy  # noqa: E402
+import hair  # noqa: E402
 import numpy as np  # noqa: E402
 from mathutils import Euler, Vector  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
-import hair  # noqa: E402
 from dampsim.core.bodies.fabrics import FABRICS  # noqa: E402
 
 FPS = 24

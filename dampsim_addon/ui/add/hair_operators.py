@@ -7,14 +7,12 @@ from bpy.props import IntProperty
 from bpy.types import Context, Operator
 
 from ....core.base.wording import format_count
-from ...blender.hair import GuideWires, Strands, attach_hair, hair_modifier
+from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...model.objects import can_start_job
 from .add_operators import enable_simulation
 
 # Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
 MAX_FAST_GUIDES = 100
-# Radius (m) of guides of hair without a radius.
-_DEFAULT_RADIUS = 2.5e-4
 
 
 def has_guides(hair: bpy.types.Object) -> bool:
@@ -74,14 +72,14 @@ class DAMPSIM_OT_hair(Operator):
             collection.objects.link(wire)
         wire.parent, wire.hide_render, wire.display_type = hair, True, "WIRE"
         wire.vertex_groups.new(name="Pin").add(wires.pinned.tolist(), 1.0, "REPLACE")
-        attach_hair(hair, wire, strands, guides, wires)
+        attach_hair(hair, wire, strands, wires)
         for other in context.selected_objects:
             other.select_set(False)
         wire.select_set(True)
         context.view_layer.objects.active = wire
         context.view_layer.update()
         enable_simulation(wire, context.scene)
-        wire.dampsim.thickness = 2000.0 * (strands.radius or _DEFAULT_RADIUS)
+        wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)
         self.report(*guides_report(wire.name, hair.name, len(guides)))
         return {"FINISHED"}
 

@@ -1,0 +1,326 @@
+"""Geometry Nodes tree by which strands of hair turn as their guides do, keep their lengths and slide out of colliders.
+
+A guide's segment has the unit direction a at rest and b now. The smallest rotation from a to b takes a strand's segment
+d to c d + w x d + (w . d) w/(1 + c), with w = a x b and c = a . b. A strand takes the weighted mean over its guides,
+scaled back to the length of d. Its points are the running sum of its segments from the root.
+
+From the root outwards, a segment that ends in a collider turns about its start, in the plane of its direction and the
+outward normal, until it ends on the surface. All of this is evaluated by Blender, without Python.
+
+See docs/decisions/0059-turn-strands-with-their-guides-in-geometry-nodes.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+# Attributes of the tree's own: the turned segments, and whether a point is in a collider.
+_SEGMENT, _INSIDE = ".dampsim_segment", ".dampsim_inside"
+# Smallest divisor 1 + c: guides that turn by more than 169 degrees are under-rotated.
+_MIN_DIVISOR = 0.02
+# Part of the groom that is added to turned segments, so that a strand without guides keeps its direction.
+_GROOM_PART = 1e-6
+# Rounds in which a segment turns out of a collider. One is enough where the surface is flat between its points.
+_ROUNDS = 5
+# Fixed direction, as a fraction of a segment, by which one that enters a surface at a right angle is bent aside.
+_SIDE = (0.6e-4, -0.5e-4, 0.62e-4)
+# Size (m) of the square that stands for an infinite plane, limited by single precision.
+_PLANE_SIZE = 200.0
+# Distance (m) that counts as far from any collider.
+_FAR = 1e6
+
+
+@dataclass(frozen=True)
+class HairCollider:
+    """Collider of hair. sign: -1.0 if the normals of its mesh point inwards, else 1.0.  is_plane: infinite plane."""
+
+    obj: bpy.types.Object
+    sign: float = 1.0
+    is_plane: bool = False
+
+
+@dataclass(frozen=True)
+class FollowedGuide:
+    """Names of the attributes of hair points: the guide's point where their segment ends, and the guide's weight."""
+
+    point: str
+    weight: str
+
+
+@dataclass(frozen=True)
+class HairTree:
+    """Contents of the tree.
+
+    wire: mesh object of the guides.  rest: name of its attribute of rest positions.  guides: that strands follow.
+    colliders: that strands stay out of.  clearance: distance from them, m.  segments: largest number of a strand.
+    """
+
+    wire: bpy.types.Object
+    rest: str
+    guides: Sequence[FollowedGuide]
+    colliders: Sequence[HairCollider]
+    clearance: float
+    segments: int
+
+    def build(self, tree: Any) -> None:
+        """Replace the nodes of a tree. The sockets of its interface are kept."""
+        tree.nodes.clear()
+        if not len(tree.interface.items_tree):
+            for in_out in ("INPUT", "OUTPUT"):
+                tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
+        nodes = _Nodes(tree)
+        start, end = nodes.add("NodeGroupInput"), nodes.add("NodeGroupOutput")
+        root, segment = self._turned_segments(nodes)
+        total = nodes.add("GeometryNodeAccumulateField", data_type="FLOAT_VECTOR", domain="POINT")
+        nodes.link(segment, nodes.input(total, "Value"))
+        nodes.link(nodes.curve.outputs["Curve Index"], nodes.input(total, "Group ID"))
+        place, geometry = nodes.vector("ADD", root, nodes.output(total, "Leading")), start.outputs[0]
+        if self.colliders:
+            # The segments must be read before the points move.
+            geometry = nodes.store(geometry, _SEGMENT, "FLOAT_VECTOR", segment)
+        geometry = nodes.set_position(geometry, place)
+        if self.colliders:
+            geometry = self._slide(nodes, geometry)
+            for name in (_SEGMENT, _INSIDE):
+                removed = nodes.add("GeometryNodeRemoveAttribute")
+                removed.inputs["Name"].default_value = name
+                nodes.link(geometry, removed.inputs["Geometry"])
+                geometry = removed.outputs["Geometry"]
+        nodes.link(geometry, end.inputs[0])
+
+    def _turned_segments(self, nodes: _Nodes) -> tuple[Any, Any]:
+        """Return the position of a point's root, and the turned segment that ends at the point, zero at the root."""
+        info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
+        info.inputs["Object"].default_value = self.wire
+        wire, rest = info.outputs["Geometry"], nodes.attribute(self.rest, "FLOAT_VECTOR")
+        groom = nodes.vector("SUBTRACT", nodes.position, nodes.at_index(nodes.previous, nodes.position))
+        groom = nodes.scale(groom, nodes.math("GREATER_THAN", nodes.curve.outputs["Index in Curve"], 0.5))
+        total, moved = nodes.scale(groom, _GROOM_PART), None
+        for guide in self.guides:
+            weight, point = nodes.attribute(guide.weight, "FLOAT"), nodes.attribute(guide.point, "INT")
+            before = nodes.math("MAXIMUM", nodes.math("SUBTRACT", point, 1.0), 0.0)
+            old, new = (nodes.sample(wire, field, point) for field in (rest, nodes.position))
+            old_start, new_start = (nodes.sample(wire, field, before) for field in (rest, nodes.position))
+            a = nodes.vector("NORMALIZE", nodes.vector("SUBTRACT", old, old_start))
+            b = nodes.vector("NORMALIZE", nodes.vector("SUBTRACT", new, new_start))
+            w, c = nodes.vector("CROSS_PRODUCT", a, b), nodes.vector("DOT_PRODUCT", a, b)
+            divisor = nodes.math("MAXIMUM", nodes.math("ADD", c, 1.0), _MIN_DIVISOR)
+            along = nodes.scale(w, nodes.math("DIVIDE", nodes.vector("DOT_PRODUCT", w, groom), divisor))
+            turned = nodes.vector("ADD", nodes.scale(groom, c), nodes.vector("CROSS_PRODUCT", w, groom))
+            total = nodes.vector("ADD", total, nodes.scale(nodes.vector("ADD", turned, along), weight))
+            # Guides that are not pinned at their roots carry the roots along.
+            own = nodes.scale(nodes.vector("SUBTRACT", new, old), weight)
+            moved = own if moved is None else nodes.vector("ADD", moved, own)
+        segment = nodes.scale(nodes.vector("NORMALIZE", total), nodes.vector("LENGTH", groom))
+        place = nodes.position if moved is None else nodes.vector("ADD", nodes.position, moved)
+        first = nodes.add("GeometryNodePointsOfCurve")
+        nodes.link(nodes.curve.outputs["Curve Index"], first.inputs["Curve Index"])
+        return nodes.at_index(first.outputs["Point Index"], place), segment
+
+    def _slide(self, nodes: _Nodes, geometry: Any) -> Any:
+        """Return the geometry with all strands out of the colliders."""
+        begin, finish = nodes.add("GeometryNodeRepeatInput"), nodes.add("GeometryNodeRepeatOutput")
+        begin.pair_with_output(finish)
+        begin.inputs["Iterations"].default_value = self.segments
+        nodes.link(geometry, begin.inputs["Geometry"])
+        number = nodes.math("ADD", begin.outputs["Iteration"], 1.0)
+        is_point = nodes.compare(nodes.curve.outputs["Index in Curve"], number)
+        start = nodes.at_index(nodes.previous, nodes.position)
+        distance, outward = self._nearest_surface(nodes, nodes.position)
+        segment = nodes.attribute(_SEGMENT, "FLOAT_VECTOR")
+        inside, is_inside = nodes.math("LESS_THAN", distance, self.clearance), nodes.attribute(_INSIDE, "BOOLEAN")
+        both = nodes.both(is_point, is_inside)
+        moved = nodes.set_position(begin.outputs["Geometry"], nodes.vector("ADD", start, segment), is_point)
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", inside, is_point)
+        length = nodes.vector("LENGTH", segment)
+        now = nodes.vector("SUBTRACT", nodes.position, start)
+        now = nodes.vector("ADD", now, nodes.scale(nodes.constant(_SIDE), length))
+        along = nodes.vector("DOT_PRODUCT", now, outward)
+        height = nodes.math("ADD", along, nodes.math("SUBTRACT", self.clearance, distance))
+        height = nodes.math("MAXIMUM", nodes.math("MINIMUM", height, length), nodes.math("MULTIPLY", length, -1.0))
+        tangent = nodes.vector("NORMALIZE", nodes.vector("SUBTRACT", now, nodes.scale(outward, along)))
+        squares = nodes.math("SUBTRACT", nodes.math("MULTIPLY", length, length), nodes.math("MULTIPLY", height, height))
+        width = nodes.math("SQRT", nodes.math("MAXIMUM", squares, 0.0))
+        turned = nodes.vector("ADD", nodes.scale(outward, height), nodes.scale(tangent, width))
+        target = nodes.vector("ADD", start, turned)
+        for _ in range(_ROUNDS):
+            moved = nodes.set_position(moved, target, both)
+        # A segment that is still inside, in a crease, stands up along the normal of its start.
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", nodes.math("LESS_THAN", distance, 0.0), both)
+        _, outward_at_start = self._nearest_surface(nodes, start)
+        upright = nodes.vector("ADD", start, nodes.scale(outward_at_start, length))
+        moved = nodes.set_position(moved, upright, both)
+        nodes.link(moved, finish.inputs["Geometry"])
+        return finish.outputs["Geometry"]
+
+    def _nearest_surface(self, nodes: _Nodes, place: Any) -> tuple[Any, Any]:
+        """Return the signed distance of a place from the colliders, negative inside, and its gradient."""
+        distance, outward = None, None
+        for one in self.colliders:
+            own_distance, own_outward = _signed_distance(nodes, one, place)
+            if distance is None:
+                distance, outward = own_distance, own_outward
+                continue
+            is_nearer = nodes.math("LESS_THAN", own_distance, distance)
+            outward = nodes.switch(is_nearer, outward, own_outward)
+            distance = nodes.math("MINIMUM", distance, own_distance)
+        return distance, outward
+
+
+def _signed_distance(nodes: _Nodes, collider: HairCollider, place: Any) -> tuple[Any, Any]:
+    """Return the signed distance of a place from a collider, and its gradient.
+
+    The sign comes from the angle-weighted normals of the vertices, which are right at vertices and edges.
+    """
+    info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
+    info.inputs["Object"].default_value = collider.obj
+    if collider.is_plane:
+        square = nodes.add("GeometryNodeMeshGrid")
+        for name, value in (("Size X", _PLANE_SIZE), ("Size Y", _PLANE_SIZE), ("Vertices X", 2), ("Vertices Y", 2)):
+            square.inputs[name].default_value = value
+        placed = nodes.add("GeometryNodeTransform")
+        nodes.link(square.outputs["Mesh"], placed.inputs["Geometry"])
+        for name in ("Location", "Rotation"):
+            nodes.link(info.outputs[name], placed.inputs["Translation" if name == "Location" else name])
+        mesh = placed.outputs["Geometry"]
+    else:
+        whole = nodes.add("GeometryNodeRealizeInstances")
+        nodes.link(info.outputs["Geometry"], whole.inputs["Geometry"])
+        mesh = whole.outputs["Geometry"]
+    at_vertices = nodes.add("GeometryNodeFieldOnDomain", data_type="FLOAT_VECTOR", domain="POINT")
+    nodes.link(nodes.add("GeometryNodeInputNormal").outputs["Normal"], nodes.input(at_vertices, "Value"))
+    normal, is_valid = nodes.nearest(mesh, nodes.output(at_vertices), place)
+    nearest, _ = nodes.nearest(mesh, nodes.position, place)
+    away = nodes.vector("SUBTRACT", place, nearest)
+    normal = nodes.scale(normal, collider.sign)
+    sign = nodes.math("SIGN", nodes.vector("DOT_PRODUCT", away, normal))
+    # On the surface itself only the normal tells the direction.
+    outward = nodes.vector("NORMALIZE", nodes.vector("ADD", nodes.scale(away, sign), nodes.scale(normal, 1e-6)))
+    distance = nodes.math("MULTIPLY", sign, nodes.vector("LENGTH", away))
+    far = nodes.math("MULTIPLY", nodes.math("SUBTRACT", 1.0, is_valid), _FAR)
+    return nodes.math("ADD", distance, far), outward
+
+
+class _Nodes:
+    """Nodes of a tree, with the fields that several of them share."""
+
+    def __init__(self, tree: Any) -> None:
+        self._tree = tree
+        self.link = tree.links.new
+        self.position = self.add("GeometryNodeInputPosition").outputs["Position"]
+        self.curve = self.add("GeometryNodeCurveOfPoint")
+        index = self.add("GeometryNodeInputIndex").outputs["Index"]
+        self.previous = self.math("MAXIMUM", self.math("SUBTRACT", index, 1.0), 0.0)
+
+    def add(self, kind: str, **values: Any) -> Any:
+        node = self._tree.nodes.new(kind)
+        for key, value in values.items():
+            setattr(node, key, value)
+        return node
+
+    def output(self, node: Any, name: str = "") -> Any:
+        """Return the first output that is in use, or that of a name."""
+        return next(one for one in node.outputs if one.enabled and name in ("", one.name))
+
+    def input(self, node: Any, name: str) -> Any:
+        return next(one for one in node.inputs if one.enabled and one.name == name)
+
+    def _fill(self, socket: Any, value: Any) -> None:
+        if isinstance(value, bpy.types.NodeSocket):
+            self.link(value, socket)
+        else:
+            socket.default_value = value
+
+    def attribute(self, name: str, kind: str) -> Any:
+        node = self.add("GeometryNodeInputNamedAttribute", data_type=kind)
+        node.inputs["Name"].default_value = name
+        return self.output(node, "Attribute")
+
+    def constant(self, value: tuple[float, float, float]) -> Any:
+        node = self.add("FunctionNodeInputVector")
+        node.vector = value
+        return node.outputs["Vector"]
+
+    def vector(self, operation: str, first: Any, second: Any = None) -> Any:
+        node = self.add("ShaderNodeVectorMath", operation=operation)
+        for socket, value in zip(node.inputs, (first, second), strict=False):
+            if value is not None:
+                self.link(value, socket)
+        return node.outputs["Value" if operation in ("DOT_PRODUCT", "LENGTH") else "Vector"]
+
+    def scale(self, vector: Any, factor: Any) -> Any:
+        node = self.add("ShaderNodeVectorMath", operation="SCALE")
+        self.link(vector, node.inputs[0])
+        self._fill(node.inputs["Scale"], factor)
+        return node.outputs["Vector"]
+
+    def math(self, operation: str, first: Any, second: Any = None) -> Any:
+        node = self.add("ShaderNodeMath", operation=operation)
+        for socket, value in zip(node.inputs, (first, second), strict=False):
+            if value is not None:
+                self._fill(socket, value)
+        return node.outputs["Value"]
+
+    def compare(self, first: Any, second: Any) -> Any:
+        """Return whether two whole numbers are equal."""
+        node = self.add("FunctionNodeCompare", data_type="INT", operation="EQUAL")
+        self.link(first, self.input(node, "A"))
+        self.link(second, self.input(node, "B"))
+        return self.output(node)
+
+    def both(self, first: Any, second: Any) -> Any:
+        node = self.add("FunctionNodeBooleanMath", operation="AND")
+        self.link(first, node.inputs[0])
+        self.link(second, node.inputs[1])
+        return node.outputs[0]
+
+    def switch(self, is_second: Any, first: Any, second: Any) -> Any:
+        node = self.add("GeometryNodeSwitch", input_type="VECTOR")
+        self.link(is_second, self.input(node, "Switch"))
+        self.link(first, self.input(node, "False"))
+        self.link(second, self.input(node, "True"))
+        return self.output(node)
+
+    def at_index(self, index: Any, value: Any) -> Any:
+        """Return a vector field of the point with an index."""
+        node = self.add("GeometryNodeFieldAtIndex", data_type="FLOAT_VECTOR", domain="POINT")
+        self.link(index, self.input(node, "Index"))
+        self.link(value, self.input(node, "Value"))
+        return self.output(node)
+
+    def sample(self, geometry: Any, value: Any, index: Any) -> Any:
+        """Return a vector field of another geometry's point with an index."""
+        node = self.add("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
+        self.link(geometry, node.inputs["Geometry"])
+        self.link(value, self.input(node, "Value"))
+        self.link(index, self.input(node, "Index"))
+        return self.output(node)
+
+    def nearest(self, mesh: Any, value: Any, place: Any) -> tuple[Any, Any]:
+        """Return a vector field of a mesh at the place on its surface nearest to another, and whether it has faces."""
+        node = self.add("GeometryNodeSampleNearestSurface", data_type="FLOAT_VECTOR")
+        self.link(mesh, node.inputs["Mesh"])
+        self.link(value, self.input(node, "Value"))
+        self.link(place, self.input(node, "Sample Position"))
+        return self.output(node, "Value"), self.output(node, "Is Valid")
+
+    def set_position(self, geometry: Any, position: Any, selection: Any = None) -> Any:
+        node = self.add("GeometryNodeSetPosition")
+        self.link(geometry, node.inputs["Geometry"])
+        self.link(position, node.inputs["Position"])
+        if selection is not None:
+            self.link(selection, node.inputs["Selection"])
+        return node.outputs["Geometry"]
+
+    def store(self, geometry: Any, name: str, kind: str, value: Any, selection: Any = None) -> Any:
+        node = self.add("GeometryNodeStoreNamedAttribute", data_type=kind, domain="POINT")
+        node.inputs["Name"].default_value = name
+        self.link(geometry, node.inputs["Geometry"])
+        self.link(value, self.input(node, "Value"))
+        if selection is not None:
+            self.link(selection, node.inputs["Selection"])
+        return node.outputs["Geometry"]
