@@ -136,6 +136,25 @@ def test_hessian_matches_finite_differences(name: str) -> None:
     np.testing.assert_allclose(numeric.ravel(), product, atol=1e-7 * max(np.abs(product).max(), 1.0))
 
 
+@pytest.mark.parametrize("bent", [0.0, 1.0])
+@pytest.mark.parametrize("bend", [0.0, 1e-4, 2e-3, 0.1, 1.0])
+def test_rod_hessian_at_any_angle(bent: float, bend: float) -> None:
+    """The closed form agrees with differences of the gradient for straight, slightly bent and bent rods."""
+    rng, k = np.random.default_rng(8), np.arange(30)
+    rest = np.stack([0.02 * k, bent * 0.02 * rng.standard_normal(30), 0.0 * k], axis=1)
+    rod = RodBending.from_rest_shape(rest, np.stack([k[:-2], k[1:-1], k[2:]], 1), rng.uniform(1.0, 3.0, 28))
+    x = rest + 0.02 * bend * rng.standard_normal(rest.shape)
+    found, step, columns = rod.hessian(x, False).toarray(), 1e-8, []
+    for column in range(x.size):
+        forward, backward = x.copy().ravel(), x.copy().ravel()
+        forward[column] += step
+        backward[column] -= step
+        ends = [rod.value_gradient(one.reshape(x.shape))[1] for one in (forward, backward)]
+        columns.append((ends[0] - ends[1]).ravel() / (2.0 * step))
+    wanted = np.array(columns)
+    np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
+
+
 @pytest.mark.parametrize("model", ELASTIC_MODELS)
 def test_elastic_energy_zero_under_rigid_motion(model: type) -> None:
     turned = REST @ Rotation.from_rotvec([0.3, -1.0, 2.0]).as_matrix().T + np.array([5.0, 0.0, -3.0])
