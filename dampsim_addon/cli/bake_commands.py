@@ -64,15 +64,13 @@ def add_to(commands: Any) -> None:
     add_unit_options(bake)
     _add_output(add_command(commands, "clear", "remove bakes and their cached frames, and save the file", run_clear))
     add_command(commands, "info", "show which frames are simulated and baked, and check them", run_info)
-    exported = add_command(
-        commands, "export", "export baked objects to glTF and FBX, import them again and compare", run_export
-    )
+    exported = add_command(commands, "export", "export baked objects, import the files again and compare", run_export)
     add_frames(exported)
     exported.add_argument(
-        "--format", action="append", default=[], help="only this format; may be repeated",
+        "--format", action="append", default=[], help="this format instead of glTF and FBX; may be repeated",
         type=one_of("an export format", [form.name.lower() for form in export.FORMATS]),
     )  # fmt: skip
-    exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without .glb and .fbx")
+    exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without their suffix")
 
 
 def _add_output(parser: argparse.ArgumentParser) -> None:
@@ -170,7 +168,8 @@ def run_export(options: argparse.Namespace) -> Report:
     if not chosen:
         raise UsageError("dampsim: no object is baked; bake one first")
     set_frames(options.frames)
-    formats = [form for form in export.FORMATS if not options.format or form.name.lower() in options.format]
+    names = options.format or [form.name.lower() for form in export.DEFAULT_FORMATS]
+    formats = [form for form in export.FORMATS if form.name.lower() in names]
     if not Path(options.output).name:
         raise UsageError(f"dampsim: --output '{options.output}': add a file name")
     base = Path(options.output).resolve()

@@ -61,6 +61,28 @@ def test_gltf_and_fbx_contain_bake(
     assert obj.dampsim.exported.startswith(("GLTF 0", "GLTF less than 0.001%"))
 
 
+@pytest.mark.versions
+@pytest.mark.parametrize("make", [wobbler, rigged_wobbler])
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_vertex_formats_contain_bake(
+    load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
+) -> None:
+    """Alembic and USD hold the vertices of each frame, of any target and under rigs; no setting is lost."""
+    new_scene()
+    obj = make(tmp_path / "cache")
+    bake(obj, target)
+    built = {"ALEMBIC": bpy.app.build_options.alembic, "USD": bpy.app.build_options.usd}
+    before, names = dump(), [name for name, is_built in built.items() if is_built]
+    results = load("dampsim_addon.api").export([obj], tmp_path / "out", names)
+    assert dump() == before
+    assert [(one.name, one.format, one.problem) for one in results] == [(obj.name, name, "") for name in names]
+    assert sorted(path.name for path in tmp_path.glob("out.*")) == [
+        suffix for suffix, name in (("out.abc", "ALEMBIC"), ("out.usdc", "USD")) if name in names
+    ]
+    for one in results:
+        assert one.part < 1e-5
+
+
 def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path / "cache")

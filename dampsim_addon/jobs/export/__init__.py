@@ -1,13 +1,14 @@
-"""Export to glTF and FBX, and a check of the written files. A new format is one file here and one name in FORMATS."""
+"""Export to glTF, FBX, Alembic and USD, and a check of the files. A new format is one file here and one in FORMATS."""
 
 from __future__ import annotations
 
 from .causes import apply_bone_limit, lost_parts
 from .check import MAX_EXPORT_ERROR
-from .files import FORMATS, check_exportable, export_objects
+from .files import DEFAULT_FORMATS, FORMATS, check_exportable, export_objects
 from .form import ExportResult, Format
 
 __all__ = [
+    "DEFAULT_FORMATS",
     "FORMATS",
     "MAX_EXPORT_ERROR",
     "ExportResult",

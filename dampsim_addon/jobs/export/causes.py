@@ -1,4 +1,4 @@
-"""Parts of an object that glTF or FBX cannot hold, each with a fix: known before the export, and causes of errors."""
+"""Parts of an object that a format cannot hold, each with a fix: known before the export, and causes of errors."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES, limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .form import ExportResult, Format
+from .geometry_caches import ALEMBIC, USD
 from .rig_causes import lost_motion, lost_skinning
 
 # Largest cosine of the angle between axes that count as perpendicular.
@@ -33,6 +34,8 @@ def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
 
 def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence with a fix for each part of an object that a format cannot hold. Evaluates nothing."""
+    if form in (ALEMBIC.name, USD.name):
+        return
     parts = known_parts(obj)
     heavy = int(parts.overweighted.sum()) if parts is not None and form == "GLTF" else 0
     if heavy:

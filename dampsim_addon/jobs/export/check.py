@@ -37,11 +37,15 @@ def compare_export(
         with show_in_window(scratch):
             form.read(path)
         layer = scratch.view_layers[0]
-        meshes = [obj for obj in scratch.objects if obj.type == "MESH" and obj.data.shape_keys is not None]
+        meshes = [
+            obj
+            for obj in scratch.objects
+            if obj.type == "MESH" and (form.holds_vertices or obj.data.shape_keys is not None)
+        ]
         copies = yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
     if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
-    results = []
+    results, motion = [], "animated mesh" if form.holds_vertices else "morph targets"
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
         notes = tuple(export_notes(obj, (numbers[0], numbers[-1])))
@@ -52,7 +56,7 @@ def compare_export(
             (match_vertices(compared, copy) for copy in copies), key=lambda m: m.error, default=None
         )
         if best is None:
-            results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no morph targets for it."))
+            results.append(replace(plain, problem=f"{obj.name}: {path.name} contains no {motion} for it."))
         else:
             result = replace(plain, error=best.error, part=best.error / size)
             # Also for NaN.

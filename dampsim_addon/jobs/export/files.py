@@ -1,4 +1,4 @@
-"""Export of baked objects with settings that preserve their morph targets."""
+"""Export of baked objects with settings that preserve their motion."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from .causes import exporter_failure
 from .check import compare_export, object_motions
 from .fbx import FBX
 from .form import ExportResult, Format
+from .geometry_caches import ALEMBIC, USD
 from .gltf import GLTF
 from .staging import (
     disable_topology_modifiers,
@@ -26,15 +27,16 @@ from .staging import (
     zero_muted_keys,
 )
 
-FORMATS = (GLTF, FBX)
+FORMATS = (GLTF, FBX, ALEMBIC, USD)
+DEFAULT_FORMATS = (GLTF, FBX)
 
 
-def check_exportable(obj: bpy.types.Object) -> None:
-    """Raise SceneError if the object has no bake that can be exported as morph targets."""
+def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_FORMATS) -> None:
+    """Raise SceneError if the object has no bake that the formats can hold."""
     baked = obj.dampsim.baked
     if not baked:
         raise SceneError(f"{obj.name}: it is not baked yet; bake it to shape keys before exporting.")
-    if not get_target(baked).exports_morphs:
+    if not get_target(baked).exports_morphs and not all(form.holds_vertices for form in formats):
         raise SceneError(
             f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "
             "bake to compressed shape keys, or export Alembic or USD."
@@ -46,7 +48,7 @@ def export_objects(
     view_layer: bpy.types.ViewLayer,
     objects: Sequence[bpy.types.Object],
     base: Path,
-    formats: Sequence[Format] = FORMATS,
+    formats: Sequence[Format] = DEFAULT_FORMATS,
     frames: tuple[int, int] | None = None,
 ) -> Generator[Step, None, list[ExportResult]]:
     """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
@@ -57,14 +59,14 @@ def export_objects(
     if not objects:
         raise SceneError("No object to export; choose baked objects.")
     if not formats:
-        raise SceneError(f"{objects[0].name}: no format is chosen; choose glTF, FBX or both.")
+        raise SceneError(f"{objects[0].name}: no format is chosen; choose one, such as glTF.")
     first, last = frames or (scene.frame_start, scene.frame_end)
     if not 0 <= first <= last:
         raise SceneError(
             f"{objects[0].name}: frames {first} to {last} are no range; choose a last frame after the first."
         )
     for obj in objects:
-        check_exportable(obj)
+        check_exportable(obj, formats)
         refresh_parts(obj, is_forced=True)
     try:
         base.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +74,7 @@ def export_objects(
         raise SceneError(
             f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
-    if any(cycle_end(obj.data.shape_keys) == last + 1 for obj in objects):
+    if any(obj.data.shape_keys and cycle_end(obj.data.shape_keys) == last + 1 for obj in objects):
         # The clip of a loop ends with its first shape.
         last += 1
     numbers = list(range(first, last + 1))

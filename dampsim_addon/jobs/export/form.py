@@ -15,6 +15,7 @@ class Format:
     """Export format. suffix: file suffix.  write, read: export and import of the scene in the window.
 
     reads_metres: whether the importer returns metres regardless of the scene's unit.
+    holds_vertices: whether it holds the vertices of each frame, instead of bones and shape keys.
     """
 
     name: str
@@ -23,6 +24,7 @@ class Format:
     write: Callable[[Path], None]
     read: Callable[[Path], None]
     reads_metres: bool = False
+    holds_vertices: bool = False
 
 
 @dataclass(frozen=True)

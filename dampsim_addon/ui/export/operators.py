@@ -20,7 +20,7 @@ from ..common.layout import draw_wrapped
 
 
 class DAMPSIM_OT_export(ModalJob, Operator):
-    """Export the selected baked objects to glTF and FBX with their shape keys, then check the written files"""
+    """Export the selected baked objects to glTF, FBX, Alembic or USD, then check the written files"""
 
     bl_idname = "dampsim.export"
     bl_label = "Export and Check"
@@ -37,7 +37,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         name="Formats",
         items=[(form.name, form.label, f"Write a {form.label} file") for form in export.FORMATS],
         options={"ENUM_FLAG"},
-        default={form.name for form in export.FORMATS},
+        default={form.name for form in export.DEFAULT_FORMATS},
     )
     frames: EnumProperty(
         name="Frames",
