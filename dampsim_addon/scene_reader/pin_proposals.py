@@ -59,7 +59,7 @@ class PinProposal:
 
     @property
     def lets_move(self) -> bool:
-        """Whether the pins let at least one vertex move visibly."""
+        """Return whether the pins let at least one vertex move visibly."""
         return _lets_move(self.weights)
 
     @property

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from contact_cases import COUNT, NODES, random_rows
 from scipy.sparse import csr_matrix, diags
 
 from builders import gridded_box, scene, static_body
-from contact_cases import COUNT, NODES, random_rows
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.contact.penalty_scaling import PenaltyScaling
 from dampsim.core.contact_response.impacts import is_translating_support
@@ -25,6 +25,7 @@ from dampsim.core.settle.support_modes import (
 from dampsim.core.settle.waveform import settle_law
 from dampsim.core.simulation.simulation import Simulation
 from references import contact
+
 
 def reference_contacts(rows: ContactSet, pressing: np.ndarray) -> list[contact.Contact]:
     dense = rows.weights.toarray()
