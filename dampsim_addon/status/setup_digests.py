@@ -16,7 +16,7 @@ import numpy as np
 
 from ..blender.animation import channelbags, user_fcurves
 from ..blender.dampsim_names import bake_keys, is_output_modifier, is_output_path, is_tagged_action
-from ..blender.modifiers import modifier_settings
+from ..blender.modifiers import modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import positive_weights
 
 # Function that adds a value to the digest of an input.
@@ -48,8 +48,7 @@ def digest_setup(obj: bpy.types.Object, sources: dict[bpy.types.Object, str], ad
     """Add the digests of an object's setup. sources: the objects that move it, itself first, with their names."""
     name = sources[obj]
     digest_source_setups(sources, add_digest, obj)
-    order = [modifier.name for modifier in obj.modifiers if not is_output_modifier(modifier)]
-    add_digest(f"modifiers and constraints of {name}", order)
+    add_digest(f"modifiers and constraints of {name}", [modifier.name for modifier in sampled_modifiers(obj)])
     add_digest(f"bone weights of {name}", _used_weights(obj))
     add_digest(f"shape keys of {name}", _key_values(obj.data))
 

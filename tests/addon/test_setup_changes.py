@@ -145,6 +145,7 @@ def test_harmless_edits_keep_bake(load: Load, tmp_path: Path) -> None:
     rig.animation_data.nla_tracks[0].select = False
     strip_of(rig).action.name, strip_of(rig).action.use_fake_user = "Other", True
     obj.data.vertices[0].hide, rig.data.bones["low"].hide = True, True
+    obj.modifiers.new("Smooth", "SUBSURF")
     obj.vertex_groups.new(name="Unused").add([0], 1.0, "REPLACE")
     assert changes(load, obj) == []
     bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "saved.blend"))
