@@ -15,6 +15,7 @@ from ..model.caches import (
     target_folder,
 )
 from ..model.groups import group_of
+from ..model.objects import check_editable
 from ..targets import TARGETS, Storage
 from ..targets.keys import check_shared_mesh
 from . import curve_bake
@@ -23,8 +24,10 @@ from . import curve_bake
 def clear_bake(obj: bpy.types.Object) -> None:
     """Restore the object to its state before the bake, and remove the cache if this object owns it.
 
-    The frames of a group stay as long as another member is baked. Raises CacheError if the cache cannot be removed.
+    The frames of a group stay as long as another member is baked. Raises CacheError if the cache cannot be removed, and
+    SceneError for a linked object.
     """
+    check_editable(obj)
     check_shared_mesh(obj)
     live.drop_session(obj)
     # An unbaked duplicate still refers to the original's cache, and so does a file saved under another name.

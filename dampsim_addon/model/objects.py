@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import bpy
 from bpy.types import Context
 
+from ...core import SceneError
 from ..blender.viewports import redraw_viewports
 from .registry import scan_objects
 
@@ -20,6 +22,15 @@ def is_simulated(obj: bpy.types.Object | None) -> bool:
 def active_simulated(context: Context) -> bpy.types.Object | None:
     """Return the active object if DampSim simulates it; otherwise None."""
     return context.object if is_simulated(context.object) else None
+
+
+def check_editable(obj: bpy.types.Object) -> None:
+    """Raise SceneError if Blender would lose changes of an object, because it is linked without an override."""
+    if obj.library is not None:
+        raise SceneError(
+            f"{obj.name}: the object is linked from {Path(obj.library.filepath).name}. Change it there, or make it "
+            "local or a library override."
+        )
 
 
 def filter_simulated(objects: Iterable[bpy.types.Object]) -> list[bpy.types.Object]:

@@ -9,7 +9,7 @@ from bpy.types import Context
 
 from ....core import DampSimError
 from ...model.groups import format_names
-from ...model.objects import can_start_job, chosen_simulated
+from ...model.objects import can_start_job, check_editable, chosen_simulated
 
 # At most this many errors are reported in full.
 _MAX_ERRORS = 2
@@ -46,6 +46,7 @@ class ChosenObjectsOperator:
         problems = []
         for obj in self.objects(context):
             try:
+                check_editable(obj)
                 objects_by_note.setdefault(self.apply(context, obj), []).append(obj)
             except DampSimError as error:
                 problems.append(str(error))
