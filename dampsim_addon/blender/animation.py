@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import bpy
 
-from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action
+from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action, renamed_bake_keys
 
 
 def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
@@ -15,13 +15,16 @@ def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
     if data is None:
         return
     actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
+    # Blender renames the curves of a shape key with it.
+    renamed = renamed_bake_keys(block) if isinstance(block, bpy.types.Key) else ()
+    renamed_paths = [key.path_from_id("value") for key in renamed]
     for action in (action for action in actions if action is not None):
         has_bake_curves = is_tagged_action(action)
         for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
             for curve in bag.fcurves:
-                if not (has_bake_curves and is_dampsim_fcurve(action, curve.data_path)) and not is_output_path(
-                    block, curve.data_path
-                ):
+                path = curve.data_path
+                is_made = has_bake_curves and (is_dampsim_fcurve(action, path) or path in renamed_paths)
+                if not is_made and not is_output_path(block, path):
                     yield curve
 
 

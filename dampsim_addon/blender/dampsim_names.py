@@ -61,16 +61,35 @@ def unmark_bake_keys(keys: Any) -> None:
 
 
 def bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
-    """Return the shape keys that a bake made and the user has not renamed. keys: bpy.types.Key, or None.
+    """Return the shape keys that a bake made. keys: bpy.types.Key, or None.
 
     Their names are recorded, and none has the default range of a new key, which the user may have given such a name.
+    Keys with other names are the bake's if they have its range and as many recorded names are missing.
     """
     if keys is None:
         return []
     if _KEYS_TAG not in keys:
         return _bake_keys_without_record(keys)
     names = _recorded_names(keys, _KEYS_TAG)
-    return [k for k in keys.key_blocks if k.name in names and (k.slider_min, k.slider_max) != (0.0, 1.0)]
+    renamed = renamed_bake_keys(keys)
+    return [
+        k for k in keys.key_blocks if (k.name in names and (k.slider_min, k.slider_max) != (0.0, 1.0)) or k in renamed
+    ]
+
+
+def renamed_bake_keys(keys: Any) -> dict[bpy.types.ShapeKey, str]:
+    """Return the shape keys of a bake that the user has renamed, with recorded names that are free."""
+    names = _recorded_names(keys, _KEYS_TAG)
+    missing = [name for name in names if name not in keys.key_blocks]
+    found = [k for k in keys.key_blocks if k.name not in names and k.slider_max == _MARKED_RANGE_MAX]
+    # If a key was deleted, a copy of another one cannot be told from it.
+    return dict(zip(found, missing, strict=False)) if len(found) <= len(missing) else {}
+
+
+def restore_key_names(keys: Any) -> None:
+    """Give renamed shape keys of a bake their recorded names again, in the F-curves, too."""
+    for key, name in renamed_bake_keys(keys).items():
+        key.name = name
 
 
 def is_bake_basis(keys: Any) -> bool:

@@ -289,6 +289,8 @@ def remove_bake_animation(keys: bpy.types.Key) -> None:
     data = keys.animation_data
     if data is None:
         return
+    # While a strip is edited, Blender locks the actions.
+    data.use_tweak_mode = False
     for track in list(data.nla_tracks):
         actions = {strip.action for strip in _all_strips(track) if strip.action is not None}
         ours = {action for action in actions if is_tagged_action(action)}

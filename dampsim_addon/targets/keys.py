@@ -12,7 +12,14 @@ import numpy as np
 
 from ...core import Array, SceneError
 from ...core.base.arrays import SinglePrecisionArray
-from ..blender.dampsim_names import BASIS, bake_keys, is_bake_basis, mark_bake_key, unmark_bake_keys
+from ..blender.dampsim_names import (
+    BASIS,
+    bake_keys,
+    is_bake_basis,
+    mark_bake_key,
+    restore_key_names,
+    unmark_bake_keys,
+)
 from ..blender.modifiers import simulated_topology_modifiers
 from .bake_tracks import bake_strips, fill_base_track, keyed_paths, remove_bake_animation, remove_unused_action
 from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
@@ -139,6 +146,7 @@ def clear_keys(obj: bpy.types.Object) -> None:
     keys = obj.data.shape_keys
     if keys is None or not can_edit_before_modifiers(obj):
         return
+    restore_key_names(keys)
     is_alone = len(bake_keys(keys)) == len(keys.key_blocks)
     if not is_alone:
         # Before the animation, by which the keys of earlier versions are recognised.
@@ -154,6 +162,7 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
     if keys is None:
         return
     index = int(obj.active_shape_key_index or 0)
+    restore_key_names(keys)
     ours, basis = bake_keys(keys), None
     if keys.reference_key in ours:
         basis = keys.reference_key

@@ -22,7 +22,7 @@ from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
-from . import modifier_checks
+from . import damage_checks, modifier_checks
 from .refusal_checks import REFUSAL_CHECKS
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
@@ -161,6 +161,7 @@ CHECKS: dict[str, Check] = {
     "coarse": _coarse_tetrahedra,
     "falling": _cannot_stand,
     "file": _missing_bake_file,
+    "damaged": damage_checks.damaged_bake,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
     "changes": contact_checks.collider_changes_topology,
