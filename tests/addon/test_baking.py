@@ -437,6 +437,7 @@ def test_sample_files_are_complete() -> None:
         "tentacle",
         "paper",
         "leaf",
+        "parachute",
     }
     built |= contact | cloth | {"throw"}
     assert {path.stem for path in SAMPLE_PATHS} == built
