@@ -1,0 +1,416 @@
+"""Fit of new rigid bones to a motion of skinned vertices, with the error over all vertices and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.arrays import Array, Index
+from ..base.progress import ProgressCallback, StageProgress, no_progress
+from .bone_weights import solve_weights
+
+# Influences of a vertex among which its weights are chosen, and vertices whose weights are solved at once.
+_CANDIDATES, _CHUNK = 16, 250
+# Threads that solve weights.
+_THREADS = 2
+# Vertices and first frames of the search; the final rounds use all vertices.
+_SEARCH_VERTICES, _FIRST_FRAMES, _MAX_FRAMES = 1000, 12, 40
+# Rounds after each addition of bones, at the end of the search, and with all vertices.
+_CLUSTER_ROUNDS, _GROWTH_ROUNDS, _SEARCH_ROUNDS, _FINAL_ROUNDS = 2, 2, 8, 5
+# Number of searches, and their part of the progress.
+_STARTS, _SEARCH_PART = 3, 0.6
+# Distance from the goal that counts as rounding, relative to the size.
+_ROUNDING = 1e-9
+# Additions without effect after which the search ends.
+_MAX_IDLE = 3
+# Least emphasis of a round, relative to the largest error.
+_MIN_ERROR_RATIO = 0.02
+# New bones per addition, as a fraction of those that exist.
+_GROWTH = 1.0 / 3.0
+# Fraction of the bound at which bones suffice, and fraction of the bound below which a vertex keeps its weights.
+_SUFFICIENT, _NEGLIGIBLE = 0.9, 0.25
+# Weights below which a vertex does not count: in the fit of a bone, for the use of a bone, as a share of a bone.
+_MIN_FIT_WEIGHT, _MIN_USED_WEIGHT, _MIN_ALLOWED_SHARE = 1e-4, 1e-3, 1e-6
+# Pull of a bone towards no rotation, relative to the spread of its vertices, for thin or collinear parts.
+_ROTATION_PULL = 1e-6
+# Least weight of a vertex in the fit of a bone, and the exponent of its largest error.
+_MIN_EMPHASIS, _EMPHASIS_EXPONENT = 0.05, 0.5
+# Mean share of a bone in a part of the flesh from which the part may get a child of that bone.
+_MIN_SHARE = 0.15
+
+
+@dataclass(frozen=True)
+class SkinnedMotion:
+    """Goal of a fit: vertices that bones carry, and the positions where the simulation moves them.
+
+    rest: (v, 3) m, bound positions.  goal: (f, v, 3) m.  bones: (f, p, 4, 4), from bound to posed positions.
+    carrying: (v, p), weights of the bones, each row with sum 1; a row of zeros marks a vertex that stays in place.
+    """
+
+    rest: Array
+    goal: Array
+    bones: Array
+    carrying: Array
+
+
+@dataclass(frozen=True)
+class BoneFit:
+    """New rigid bones. A vertex x goes to the sum of weights(p) T_p x and weights(p + k) T_parent(k) L_k x.
+
+    parents: (k,) index of the bone that carries each new one.  transforms: (f, k, 4, 4), L_k, rigid.
+    weights: (v, p + k), those of the given bones first.
+    error, mean_error: m, largest and root mean square over all vertices and frames.
+    worst_frame, worst_vertex: indices of the largest error.
+    """
+
+    parents: Index
+    transforms: Array
+    weights: Array
+    error: float
+    mean_error: float
+    worst_frame: int
+    worst_vertex: int
+
+
+def skin(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Array) -> Array:
+    """Return the positions (f, v, 3) m by linear blend skinning. parents, transforms, weights: see BoneFit."""
+    found = np.zeros_like(motion.goal)
+    posed = np.concatenate([motion.bones, motion.bones[:, parents] @ transforms], axis=1)
+    for k in range(weights.shape[1]):
+        used = np.flatnonzero(weights[:, k])
+        if len(used):
+            found[:, used] += weights[used, k, None] * _transform(posed[:, k], motion.rest[used])
+    loose = np.flatnonzero(weights.sum(axis=1) == 0.0)
+    found[:, loose] = motion.rest[loose]
+    return found
+
+
+def fit_bones(
+    motion: SkinnedMotion,
+    max_bones: int,
+    *,
+    bound: float = 0.0,
+    influences: int = 8,
+    keeps_shares: bool = True,
+    progress: ProgressCallback = no_progress,
+) -> BoneFit:
+    """Return new bones for a motion: as few as the bound (m) takes, at most max_bones.
+
+    Weights and rigid transforms are found in turn (Le, Deng 2012).
+    A new bone begins where the error is largest. Weights follow from frames that are chosen by their error, transforms
+    and the error from all frames. The search is repeated from another start, and nothing is random.
+
+    influences: largest number of weights of a vertex that moves; a vertex that more bones carry keeps as many.
+    keeps_shares: whether the weights of a bone and its new children together stay the bone's weight, so that the flesh
+    follows other poses of the rig as before. Otherwise, only the sum of all weights stays.
+    Raises ValueError for max_bones < 1 or influences < 1. progress may raise an exception to stop the search.
+    """
+    if max_bones < 1 or influences < 1:
+        raise ValueError(f"{max_bones} bones and {influences} influences: both have to be at least 1")
+    stages = StageProgress(progress)
+    stages.begin("Fitting bones")
+    free = _moving_vertices(motion, bound)
+    if not len(free):
+        stages.advance(1.0)
+        none = np.zeros((len(motion.goal), 0, 4, 4))
+        return _measured(motion, np.zeros(0, dtype=int), none, motion.carrying.copy())
+    sample = free[:: -(-len(free) // _SEARCH_VERTICES)]
+    best: _Search | None = None
+    for start in range(_STARTS):
+        # Weights that keep their shares are a good start for free ones.
+        search = _Search(motion, sample, influences, keeps_shares or start == 0)
+        for done in search.grow(max_bones, bound, start):
+            stages.advance(_SEARCH_PART * (start + done) / _STARTS)
+        search.keeps_shares = keeps_shares
+        for _ in search.refine(_SEARCH_ROUNDS):
+            pass
+        if best is None or search.error < best.error:
+            best = search
+    assert best is not None
+    final = best if len(sample) == len(free) else best.with_vertices(free)
+    for done in final.refine(_FINAL_ROUNDS):
+        stages.advance(_SEARCH_PART + (1.0 - _SEARCH_PART) * done)
+    weights = np.concatenate([motion.carrying, np.zeros((len(motion.rest), len(final.parents)))], axis=1)
+    weights[free] = final.weights
+    return _measured(motion, np.array(final.parents, dtype=int), final.transforms, weights)
+
+
+def _moving_vertices(motion: SkinnedMotion, bound: float) -> Index:
+    """Return the vertices that the given bones alone leave too far from their goal."""
+    none = np.zeros((len(motion.goal), 0, 4, 4))
+    offsets = motion.goal - skin(motion, np.zeros(0, dtype=int), none, motion.carrying)
+    distance = np.linalg.norm(offsets, axis=2).max(axis=0, initial=0.0)
+    size = float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
+    limit = max(_NEGLIGIBLE * bound, _ROUNDING * size)
+    return np.flatnonzero((distance > limit) & (motion.carrying.sum(axis=1) > 0.0))
+
+
+def _measured(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Array) -> BoneFit:
+    errors = np.linalg.norm(skin(motion, parents, transforms, weights) - motion.goal, axis=2)
+    frame, vertex = np.unravel_index(int(errors.argmax()), errors.shape)
+    return BoneFit(
+        parents, transforms, weights, float(errors.max()), float(np.sqrt(np.mean(errors**2))), int(frame), int(vertex)
+    )
+
+
+def _transform(matrices: Array, points: Array) -> Array:
+    """Return the points (f, v, 3) after the transforms (f, 4, 4). points: (v, 3)."""
+    flat = matrices[:, :3, :3].reshape(-1, 3) @ points.T
+    return np.asarray(flat.reshape(len(matrices), 3, -1).transpose(0, 2, 1) + matrices[:, None, :3, 3])
+
+
+def rigid_transforms(points: Array, weights: Array, targets: Array) -> Array:
+    """Return the rigid transforms L (f, 4, 4) that minimise the sum of |weights L points - targets|^2 (Kabsch 1976).
+
+    points: (v, 3) m.  weights: (v,).  targets: (f, v, 3) m, already multiplied by the weights.
+    """
+    squares = weights**2
+    total = squares.sum()
+    centre = squares @ points / total
+    target_centre = np.einsum("v,fvi->fi", weights, targets) / total
+    arms = points - centre
+    covariance = np.einsum("vi,fvj->fij", weights[:, None] * arms, targets, optimize=True)
+    covariance += _ROTATION_PULL * float(squares @ (arms**2).sum(axis=1)) * np.eye(3)
+    left, _, right = np.linalg.svd(covariance)
+    left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
+    found = np.tile(np.eye(4), (len(targets), 1, 1))
+    found[:, :3, :3] = np.swapaxes(left @ right, 1, 2)
+    found[:, :3, 3] = target_centre - np.einsum("fij,j->fi", found[:, :3, :3], centre)
+    return found
+
+
+class _Search:
+    """Bones and weights of some vertices. weights: (n, p + k).  error: m, of the best round so far."""
+
+    def __init__(self, motion: SkinnedMotion, vertices: Index, influences: int, keeps_shares: bool) -> None:
+        self.motion, self.influences, self.keeps_shares = motion, influences, keeps_shares
+        self.rest, self.goal = motion.rest[vertices], motion.goal[:, vertices]
+        self.carrying = motion.carrying[vertices]
+        self.inverse = np.linalg.inv(motion.bones)
+        self.fewest = np.maximum((self.carrying > 0.0).sum(axis=1), 1)
+        self.limits = np.maximum(influences, self.fewest)
+        self.parents: list[int] = []
+        self.transforms = np.zeros((len(self.goal), 0, 4, 4))
+        self.weights = self.carrying.copy()
+        self.emphasis = np.ones(len(self.rest))
+        self.positions = self._skin()
+        self.frames = self._first_frames()
+        self.error = self._errors().max(initial=0.0)
+
+    def with_vertices(self, vertices: Index) -> _Search:
+        """Return the same bones with weights for other vertices."""
+        other = _Search(self.motion, vertices, self.influences, self.keeps_shares)
+        other.parents, other.transforms, other.frames = self.parents, self.transforms, self.frames
+        other.weights = np.concatenate([other.carrying, np.zeros((len(vertices), len(self.parents)))], axis=1)
+        other.solve_weights()
+        other.error = np.inf
+        return other
+
+    def _first_frames(self) -> list[int]:
+        """Return frames that differ most in the motion relative to the bones."""
+        count = min(_FIRST_FRAMES, len(self.goal))
+        offsets = self.goal - self.positions
+        chosen = [int(np.linalg.norm(offsets, axis=2).max(axis=1).argmax())]
+        distance = np.full(len(self.goal), np.inf)
+        while len(chosen) < count:
+            distance = np.minimum(distance, np.linalg.norm(offsets - offsets[chosen[-1]], axis=(1, 2)))
+            chosen.append(int(distance.argmax()))
+        return sorted(set(chosen))
+
+    def _posed(self, k: int) -> Array:
+        """Return the matrices (f, 4, 4) of an influence: of a given bone, or of a new one after them."""
+        count = self.motion.bones.shape[1]
+        if k < count:
+            return self.motion.bones[:, k]
+        return np.asarray(self.motion.bones[:, self.parents[k - count]] @ self.transforms[:, k - count])
+
+    def _part(self, k: int, used: Index) -> Array:
+        return np.asarray(self.weights[used, k, None] * _transform(self._posed(k), self.rest[used]))
+
+    def _skin(self) -> Array:
+        found = np.zeros_like(self.goal)
+        for k in range(self.weights.shape[1]):
+            used = np.flatnonzero(self.weights[:, k])
+            if len(used):
+                found[:, used] += self._part(k, used)
+        return found
+
+    def _errors(self) -> Array:
+        return np.asarray(np.linalg.norm(self.positions - self.goal, axis=2))
+
+    def grow(self, max_bones: int, bound: float, start: int) -> Iterator[float]:
+        """Add bones until they suffice, and yield the completed fraction. start: number of the search, from 0."""
+        turn, idle = start, 0
+        while len(self.parents) < max_bones and self.error > _SUFFICIENT * bound and idle < _MAX_IDLE:
+            count = len(self.parents)
+            self._add_bones(min(max(1, int(count * _GROWTH)), max_bones - count), turn % 2 == 1, start == 0)
+            for _ in self.refine(_GROWTH_ROUNDS):
+                pass
+            turn += 1
+            idle = idle + 1 if len(self.parents) <= count else 0
+            yield len(self.parents) / max_bones
+
+    def _add_bones(self, count: int, by_mean: bool, begins_with_clusters: bool) -> None:
+        """Add bones where the largest or the mean error of a vertex is worst, at places apart from each other."""
+        errors = self._errors()
+        size = np.sqrt((errors**2).mean(axis=0)) if by_mean else errors.max(axis=0)
+        near_count = max(8, len(self.rest) // (4 + 4 * len(self.parents)))
+        for _ in range(count):
+            worst = int(size.argmax())
+            if size[worst] <= 0.0:
+                break
+            near = np.argsort(np.linalg.norm(self.rest - self.rest[worst], axis=1), kind="stable")[:near_count]
+            size[near] = 0.0
+            parent, transform = self._best_parent(near)
+            self.parents.append(parent)
+            self.transforms = np.concatenate([self.transforms, transform[:, None]], axis=1)
+            self.weights = np.concatenate([self.weights, np.zeros((len(self.rest), 1))], axis=1)
+        # Whole clusters first: blends of unfinished bones would keep them from moving apart.
+        for _ in range(_CLUSTER_ROUNDS if begins_with_clusters else 0):
+            self.solve_weights(self.fewest)
+            self._solve_transforms()
+        self.solve_weights()
+
+    def _best_parent(self, near: Index) -> tuple[int, Array]:
+        """Return the bone whose child moves some vertices best, and the transforms (f, 4, 4) of that child."""
+        shares = self.carrying[near].mean(axis=0)
+        found, least = (int(shares.argmax()), np.zeros(0)), np.inf
+        missing = self.goal[:, near] - self.positions[:, near]
+        for parent in np.flatnonzero((shares > _MIN_SHARE) | (shares == shares.max())):
+            share = self.carrying[near, parent]
+            used = np.flatnonzero(share > _MIN_USED_WEIGHT)
+            own = share[used, None] * _transform(self.motion.bones[:, parent], self.rest[near[used]])
+            targets = self._in_bone(int(parent), own + missing[:, used], share[used])
+            transform = rigid_transforms(self.rest[near[used]], share[used], targets)
+            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, self.rest[near[used]])
+            rest = missing.copy()
+            rest[:, used] += own - moved
+            error = float((rest**2).sum())
+            if error < least:
+                found, least = (int(parent), transform), error
+        return found
+
+    def _in_bone(self, parent: int, parts: Array, weights: Array) -> Array:
+        """Return parts (f, v, 3) of positions in the space of a bone. weights: (v,), of the parts."""
+        inverse = self.inverse[:, parent]
+        turned = np.einsum("fij,fvj->fvi", inverse[:, :3, :3], parts, optimize=True)
+        return np.asarray(turned + weights[:, None] * inverse[:, None, :3, 3])
+
+    def refine(self, rounds: int) -> Iterator[float]:
+        """Improve transforms and weights in turn, and keep the round with the smallest error.
+
+        Yields the completed fraction. The later rounds emphasise the vertices with the largest errors.
+        """
+        best = (float(self._errors().max()), self.weights, self.transforms, list(self.parents), self.positions)
+        for number in range(rounds):
+            errors = self._errors()
+            self._choose_frame(errors)
+            largest = errors.max(axis=0)
+            if number >= rounds // 3 and largest.max() > 0.0:
+                self.emphasis *= np.maximum(largest / largest.max(), _MIN_ERROR_RATIO) ** _EMPHASIS_EXPONENT
+                self.emphasis = np.maximum(self.emphasis / self.emphasis.max(), _MIN_EMPHASIS)
+            self._solve_transforms()
+            self.solve_weights()
+            error = float(self._errors().max())
+            if error < best[0]:
+                best = (error, self.weights, self.transforms, list(self.parents), self.positions)
+            yield (number + 1) / rounds
+        self.error, self.weights, self.transforms, self.parents, self.positions = best
+        self.emphasis[:] = 1.0
+
+    def _choose_frame(self, errors: Array) -> None:
+        """Add the frame with the largest error to those that determine the weights."""
+        for frame in np.argsort(-errors.max(axis=1), kind="stable")[:2]:
+            if int(frame) not in self.frames and len(self.frames) < _MAX_FRAMES:
+                self.frames.append(int(frame))
+
+    def _solve_transforms(self) -> None:
+        """Solve the rigid transforms of one bone after another; the others stay."""
+        count = self.motion.bones.shape[1]
+        self.transforms, self.positions = self.transforms.copy(), self.positions.copy()
+        for k, parent in enumerate(self.parents):
+            used = np.flatnonzero(self.weights[:, count + k] > _MIN_FIT_WEIGHT)
+            if len(used) < 3:
+                continue
+            weights, emphasis = self.weights[used, count + k], self.emphasis[used]
+            own = self._part(count + k, used)
+            part = self.goal[:, used] - self.positions[:, used] + own
+            targets = self._in_bone(parent, part, weights) * emphasis[:, None]
+            self.transforms[:, k] = rigid_transforms(self.rest[used], weights * emphasis, targets)
+            self.positions[:, used] += self._part(count + k, used) - own
+
+    def solve_weights(self, limits: Index | None = None) -> None:
+        """Solve the weights of all vertices for the chosen frames, and remove bones without any.
+
+        limits: (n,) largest number of influences; None for that of the search.
+        """
+        limits = self.limits if limits is None else limits
+        count, frames = self.motion.bones.shape[1], np.array(self.frames)
+        total = count + len(self.parents)
+        of_group = np.array([*range(count), *self.parents]) if self.keeps_shares else np.zeros(total)
+        posed = np.stack([self._posed(k)[frames] for k in range(total)])
+        found = np.zeros_like(self.weights)
+        parts = [slice(first, first + _CHUNK) for first in range(0, len(self.rest), _CHUNK)]
+
+        def solve(part: slice) -> None:
+            found[part] = self._chunk_weights(part, posed, of_group, frames, limits[part])
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            list(pool.map(solve, parts))
+        is_used = (found[:, count:] > _MIN_USED_WEIGHT).sum(axis=0) >= 3
+        # Clusters may be empty for a while.
+        keep = [k for k in range(len(self.parents)) if is_used[k] or limits is self.fewest]
+        if len(keep) < len(self.parents):
+            self.parents = [self.parents[k] for k in keep]
+            self.transforms = self.transforms[:, keep]
+            self.weights = self.weights[:, [*range(count), *(count + k for k in keep)]]
+            lost = found.sum(axis=1)
+            found = found[:, [*range(count), *(count + k for k in keep)]]
+            is_short = np.abs(found.sum(axis=1) - lost) > 1e-9
+            # Vertices of a removed bone begin again with their carrying bones.
+            found[is_short] = 0.0
+            found[is_short, :count] = self.carrying[is_short]
+        self.weights = found
+        self.positions = self._skin()
+
+    def _chunk_weights(self, part: slice, posed: Array, of_group: Array, frames: Index, limits: Index) -> Array:
+        """Return the weights (n, p + k) of a slice of the vertices. posed: (p + k, frames, 4, 4)."""
+        rest, weights, carrying = self.rest[part], self.weights[part], self.carrying[part]
+        count = self.motion.bones.shape[1]
+        size = len(rest)
+        matrices = posed[:, :, :3, :]
+        flat = matrices[..., :3].reshape(-1, 3) @ rest.T + matrices[..., 3].reshape(-1, 1)
+        goal = self.goal[frames][:, part].transpose(1, 0, 2).reshape(size, -1)
+        alone = flat.reshape(len(posed), -1, size).transpose(2, 0, 1) - goal[:, None]
+        share = carrying[:, of_group.astype(int)] if self.keeps_shares else np.ones((size, len(posed)))
+        if not self.keeps_shares:
+            # A given bone is an influence only where it was one.
+            share[:, :count] = carrying > 0.0
+        is_allowed = share > _MIN_ALLOWED_SHARE
+        residual = np.einsum("nk,nkd->nd", weights, alone)
+        gradient = np.einsum("nkd,nd->nk", alone, residual)
+        distance = np.einsum("nkd,nkd->nk", alone, alone)
+        # Influences with weight and the given bones come first, then those by gradient and by distance in turn.
+        rank = np.minimum(
+            2 * np.argsort(np.argsort(np.where(is_allowed, gradient, np.inf), axis=1), axis=1),
+            2 * np.argsort(np.argsort(np.where(is_allowed, distance, np.inf), axis=1), axis=1) + 1,
+        )
+        rank[weights > 0.0] = -2
+        rank[:, :count][carrying > 0.0] = -1
+        rank[~is_allowed & (weights <= 0.0)] = 2 * len(posed) + 2
+        width = min(len(posed), max(_CANDIDATES, int((rank < 0).sum(axis=1).max())))
+        chosen = np.argsort(rank, axis=1, kind="stable")[:, :width]
+        errors = np.take_along_axis(alone, chosen[:, :, None], axis=1)
+        gram = errors @ errors.transpose(0, 2, 1)
+        groups = of_group[chosen]
+        # An influence that is not allowed is a group of its own, without weight.
+        blocked = ~np.take_along_axis(is_allowed, chosen, axis=1)
+        groups = np.where(blocked, -1.0 - np.arange(width), groups)
+        start = np.take_along_axis(weights, chosen, axis=1)
+        solved = solve_weights(gram, start, groups, limits)
+        found = np.zeros((size, len(posed)))
+        np.put_along_axis(found, chosen, solved, axis=1)
+        return found

@@ -1,0 +1,259 @@
+"""Fit of new bones to a motion: exact recovery, weights that keep their shares, and the stated error."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
+
+from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, rigid_transforms, skin
+from dampsim.core.frames.bone_weights import solve_weights
+
+FRAMES, NO_BONES = 20, np.zeros(0, dtype=int)
+
+
+def rigid_motion(rng: np.random.Generator, size: float = 0.3) -> np.ndarray:
+    """Return random smooth rigid transforms (f, 4, 4)."""
+    time = np.linspace(0.0, 2.0 * np.pi, FRAMES)[:, None]
+    found = np.tile(np.eye(4), (FRAMES, 1, 1))
+    turn, move, phase = rng.normal(size=3) * size, rng.normal(size=3) * size, rng.uniform(0.0, 6.0)
+    found[:, :3, :3] = Rotation.from_rotvec(turn * np.sin(time + phase)).as_matrix()
+    found[:, :3, 3] = move * np.sin(time + 1.3 * phase)
+    return found
+
+
+def still_bones(count: int = 1) -> np.ndarray:
+    return np.tile(np.eye(4), (FRAMES, count, 1, 1))
+
+
+def clusters(count: int, vertices: int = 40) -> SkinnedMotion:
+    """Return clusters of vertices, each with a rigid motion of its own, carried by one bone that moves too."""
+    rng = np.random.default_rng(2)
+    rest = np.concatenate([rng.normal(size=(vertices, 3)) * 0.3 + [3.0 * k, 0.0, 0.0] for k in range(count)])
+    bone = rigid_motion(rng)[:, None]
+    goal = np.zeros((FRAMES, len(rest), 3))
+    for k in range(count):
+        part = slice(k * vertices, (k + 1) * vertices)
+        own = SkinnedMotion(rest[part], goal[:, part], bone @ rigid_motion(rng)[:, None], np.ones((vertices, 1)))
+        goal[:, part] = skin(own, NO_BONES, np.zeros((FRAMES, 0, 4, 4)), own.carrying)
+    return SkinnedMotion(rest, goal, bone, np.ones((len(rest), 1)))
+
+
+def wobbling_bar(vertices: int = 300) -> SkinnedMotion:
+    """Return a bar on two bones, whose flesh wobbles between them."""
+    rng = np.random.default_rng(5)
+    rest = rng.uniform(size=(vertices, 3)) * [0.3, 0.3, 1.0]
+    bones = np.stack([rigid_motion(rng, 0.2), rigid_motion(rng, 0.2)], axis=1)
+    first = np.clip(1.5 - 2.0 * rest[:, 2], 0.0, 1.0)
+    carrying = np.stack([first, 1.0 - first], axis=1)
+    time, moves = np.linspace(0.0, 9.0, FRAMES), np.zeros((FRAMES, vertices, 3))
+    for k in range(4):
+        wave = np.sin(rest @ rng.normal(size=3) * 4.0 + k) * np.sin(np.pi * rest[:, 2])
+        decay = np.sin((1 + k) * time) * np.exp(-0.1 * time)
+        moves += decay[:, None, None] * wave[:, None] * rng.normal(size=3) * 0.03
+    goal = np.zeros_like(moves)
+    for frame in range(FRAMES):
+        one = SkinnedMotion(rest + moves[frame], goal[:1], bones[frame : frame + 1], carrying)
+        goal[frame] = skin(one, NO_BONES, np.zeros((1, 0, 4, 4)), carrying)[0]
+    return SkinnedMotion(rest, goal, bones, carrying)
+
+
+def independent_skin(motion: SkinnedMotion, found: BoneFit) -> np.ndarray:
+    """Return the positions (f, v, 3) by a plain loop over frames, vertices and bones."""
+    result = np.zeros_like(motion.goal)
+    for frame, vertex in itertools.product(range(len(motion.goal)), range(len(motion.rest))):
+        point, given = np.append(motion.rest[vertex], 1.0), list(motion.bones[frame])
+        matrices = given + [given[p] @ found.transforms[frame, k] for k, p in enumerate(found.parents)]
+        blend = sum(w * m for w, m in zip(found.weights[vertex], matrices, strict=True))
+        result[frame, vertex] = (blend @ point)[:3]
+    return result
+
+
+def shares(motion: SkinnedMotion, found: BoneFit) -> np.ndarray:
+    """Return the weights (v, p) of each bone and its new children together."""
+    count = motion.carrying.shape[1]
+    result = found.weights[:, :count].copy()
+    for k, parent in enumerate(found.parents):
+        result[:, parent] += found.weights[:, count + k]
+    return result
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_rigid_clusters_are_recovered(count: int) -> None:
+    motion = clusters(count)
+    found = fit_bones(motion, count)
+    assert len(found.parents) == count
+    # The pull towards no rotation leaves a small error.
+    assert found.error < 1e-4 * np.linalg.norm(np.ptp(motion.rest, axis=0))
+    used = found.weights[:, 1:].argmax(axis=1).reshape(count, -1)
+    assert (used == used[:, :1]).all()
+    assert len(set(used[:, 0])) == count
+
+
+@pytest.mark.parametrize("influences", [2, 4, 8])
+def test_weights_keep_their_shares(influences: int) -> None:
+    motion = wobbling_bar()
+    found = fit_bones(motion, 6, influences=influences)
+    np.testing.assert_allclose(shares(motion, found), motion.carrying, atol=1e-12)
+    assert found.weights.min() >= 0.0
+    assert (found.weights > 0.0).sum(axis=1).max() <= influences
+
+
+def test_reposed_shares_carry_as_before() -> None:
+    """Without motion of the new bones, other poses of the given ones move the vertices as before."""
+    motion = wobbling_bar()
+    found = fit_bones(motion, 6)
+    other = SkinnedMotion(motion.rest, motion.goal, motion.bones[::-1], motion.carrying)
+    still = np.zeros((FRAMES, 0, 4, 4))
+    before = skin(other, NO_BONES, still, motion.carrying)
+    after = skin(other, found.parents, np.tile(np.eye(4), (FRAMES, len(found.parents), 1, 1)), found.weights)
+    np.testing.assert_allclose(after, before, atol=1e-12)
+
+
+def test_free_weights_are_closer() -> None:
+    """Without kept shares, only the sum of all weights stays, and two influences reach further."""
+    motion = wobbling_bar()
+    kept, free = fit_bones(motion, 8, influences=2), fit_bones(motion, 8, influences=2, keeps_shares=False)
+    assert free.error < kept.error
+    np.testing.assert_allclose(free.weights.sum(axis=1), 1.0, atol=1e-12)
+    assert np.abs(shares(motion, free) - motion.carrying).max() > 0.01
+
+
+@pytest.mark.parametrize("keeps_shares", [True, False])
+def test_stated_error_is_independent(keeps_shares: bool) -> None:
+    motion = wobbling_bar(60)
+    found = fit_bones(motion, 3, keeps_shares=keeps_shares)
+    errors = np.linalg.norm(independent_skin(motion, found) - motion.goal, axis=2)
+    assert found.error == pytest.approx(errors.max(), rel=1e-9)
+    assert found.mean_error == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-9)
+    assert errors[found.worst_frame, found.worst_vertex] == pytest.approx(found.error, rel=1e-9)
+
+
+def test_new_bones_are_rigid() -> None:
+    turns = fit_bones(wobbling_bar(), 4).transforms[:, :, :3, :3]
+    np.testing.assert_allclose(turns @ np.swapaxes(turns, 2, 3), np.broadcast_to(np.eye(3), turns.shape), atol=1e-12)
+    np.testing.assert_allclose(np.linalg.det(turns), 1.0, atol=1e-12)
+
+
+def test_more_bones_reduce_the_error() -> None:
+    motion = wobbling_bar()
+    errors = [fit_bones(motion, count).error for count in (1, 2, 4, 8, 16)]
+    assert all(after < before for before, after in itertools.pairwise(errors))
+    assert errors[-1] < 0.1 * errors[0]
+
+
+def test_bound_takes_few_bones() -> None:
+    motion = wobbling_bar()
+    bound = 0.01 * float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
+    found = fit_bones(motion, 16, bound=bound)
+    assert found.error <= bound
+    assert 0 < len(found.parents) < 16
+
+
+def test_unmoved_vertices_keep_their_weights() -> None:
+    motion = wobbling_bar()
+    ends = np.abs(motion.rest[:, 2] - 0.5) > 0.45
+    still = skin(motion, NO_BONES, np.zeros((FRAMES, 0, 4, 4)), motion.carrying)
+    motion.goal[:, ends] = still[:, ends]
+    found = fit_bones(motion, 4)
+    np.testing.assert_array_equal(found.weights[ends, :2], motion.carrying[ends])
+    assert not found.weights[ends, 2:].any()
+
+
+def test_motion_of_the_rig_needs_no_bones() -> None:
+    motion = wobbling_bar()
+    motion.goal[:] = skin(motion, NO_BONES, np.zeros((FRAMES, 0, 4, 4)), motion.carrying)
+    found = fit_bones(motion, 4)
+    assert len(found.parents) == 0
+    assert found.error < 1e-12
+
+
+@pytest.mark.parametrize("keeps_shares", [True, False])
+def test_vertices_without_bones_stay(keeps_shares: bool) -> None:
+    motion = wobbling_bar()
+    motion.carrying[:5] = 0.0
+    found = fit_bones(motion, 2, keeps_shares=keeps_shares)
+    assert not found.weights[:5].any()
+    assert found.error >= np.linalg.norm(motion.goal[:, :5] - motion.rest[:5], axis=2).max() - 1e-12
+
+
+def test_fit_is_deterministic() -> None:
+    first, second = fit_bones(wobbling_bar(), 5), fit_bones(wobbling_bar(), 5)
+    np.testing.assert_array_equal(first.transforms, second.transforms)
+    np.testing.assert_array_equal(first.weights, second.weights)
+
+
+def test_progress_can_stop_the_fit() -> None:
+    seen: list[float] = []
+
+    def stop(stage: str, fraction: float) -> None:
+        seen.append(fraction)
+        if fraction > 0.3:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        fit_bones(wobbling_bar(), 8, progress=stop)
+    assert seen == sorted(seen)
+
+
+@pytest.mark.parametrize("arguments", [{"max_bones": 0}, {"max_bones": 1, "influences": 0}])
+def test_impossible_numbers_are_refused(arguments: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="at least 1"):
+        fit_bones(wobbling_bar(20), **arguments)
+
+
+def test_rigid_transforms_match_scipy() -> None:
+    """The rotation is that of scipy's solution of Wahba's problem, also where a reflection would be closer."""
+    rng = np.random.default_rng(8)
+    points, weights = rng.normal(size=(12, 3)), rng.uniform(0.1, 1.0, size=12)
+    targets = np.stack([rng.normal(size=(12, 3)), points * [1.0, 1.0, -1.0] + 2.0])
+    found = rigid_transforms(points, weights, targets * weights[:, None])
+    squares = weights**2 / (weights**2).sum()
+    for transform, target in zip(found, targets, strict=True):
+        centre, goal = squares @ points, squares @ target
+        wanted = Rotation.align_vectors(target - goal, points - centre, weights=squares)[0].as_matrix()
+        np.testing.assert_allclose(transform[:3, :3], wanted, atol=1e-4)
+        np.testing.assert_allclose(transform[:3, :3] @ centre + transform[:3, 3], goal, atol=1e-12)
+
+
+def random_gram(rng: np.random.Generator, size: int) -> np.ndarray:
+    factors = rng.normal(size=(size, 3 * size))
+    return np.asarray(factors @ factors.T)
+
+
+def test_weights_match_general_solver() -> None:
+    """Without a limit, the weights are those of a general solver for each group's constraint."""
+    rng, groups = np.random.default_rng(4), np.array([0, 0, 0, 1, 1])
+    gram = np.stack([random_gram(rng, 5) for _ in range(6)])
+    start = np.tile([0.7, 0.0, 0.0, 0.3, 0.0], (6, 1))
+    found = solve_weights(gram, start, np.tile(groups, (6, 1)), np.full(6, 5))
+    for one, matrix in zip(found, gram, strict=True):
+        limits = [
+            {"type": "eq", "fun": lambda w, k=k: w[groups == k].sum() - start[0, groups == k].sum()} for k in (0, 1)
+        ]
+        wanted = minimize(
+            lambda w, matrix=matrix: w @ matrix @ w, start[0], jac=lambda w, matrix=matrix: 2.0 * matrix @ w,
+            bounds=[(0.0, 1.0)] * 5, constraints=limits, method="SLSQP", options={"ftol": 1e-14},
+        )  # fmt: skip
+        assert one @ matrix @ one == pytest.approx(wanted.fun, rel=1e-3)
+
+
+@pytest.mark.parametrize("limit", [2, 3])
+def test_limited_weights_near_best_choice(limit: int) -> None:
+    """A limit holds, and the error is close to that of the best choice of influences."""
+    rng, groups = np.random.default_rng(9), np.zeros((20, 6))
+    gram = np.stack([random_gram(rng, 6) for _ in range(20)])
+    start = np.tile(np.eye(6)[0], (20, 1))
+    found = solve_weights(gram, start, groups, np.full(20, limit))
+    assert ((found > 0.0).sum(axis=1) <= limit).all()
+    np.testing.assert_allclose(found.sum(axis=1), 1.0, atol=1e-12)
+    errors = np.einsum("ni,nij,nj->n", found, gram, found)
+    best = np.full(20, np.inf)
+    for chosen in itertools.combinations(range(6), limit):
+        part = np.ix_(range(20), chosen, chosen)
+        alone = solve_weights(gram[part], np.tile(np.eye(limit)[0], (20, 1)), groups[:, :limit], np.full(20, limit))
+        best = np.minimum(best, np.einsum("ni,nij,nj->n", alone, gram[part], alone))
+    assert (errors < 1.3 * best).all()
