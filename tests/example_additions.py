@@ -275,7 +275,7 @@ ADDITIONS = {
             "dampsim_addon/targets/__init__.py": (
                 ("from .mdd", "from .increments import Increments\nfrom .mdd"),
                 ("from .target import", "from .shot_file import ShotFile\nfrom .target import"),
-                ("Mdd, Alembic)", "Mdd, Alembic, Increments, ShotFile)"),
+                ("Alembic, Bones)", "Alembic, Bones, Increments, ShotFile)"),
             ),
             "docs/reference/bake-targets.md": (
                 ("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),

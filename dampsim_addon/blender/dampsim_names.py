@@ -31,6 +31,8 @@ _LIVE_FILE = re.compile(r"(?:.*[\\/])?dampsim_\d+(?:_draft)?\.pc2", re.DOTALL)
 _BAKE_TAG, _BASE = "dampsim_bake", "base"
 _CURVES_TAG = "dampsim_curves"
 _KEYS_TAG = "dampsim_keys"
+# Custom property of actions and bones: which bake made them, where several are on one rig.
+_MARK_TAG = "dampsim_mark"
 # Range Max of the shape keys of a bake: the first number above the default of Blender, which displays as 1.
 _MARKED_RANGE_MAX = 1.0 + 2.0**-23
 
@@ -170,14 +172,30 @@ def is_bake_cache_file(file: bpy.types.CacheFile) -> bool:
     )
 
 
-def tag_action(action: bpy.types.Action, is_base: bool = False) -> None:
-    """Tag an action as made by a bake. is_base: whether it holds the bake's keys at zero."""
+def tag_action(action: bpy.types.Action, is_base: bool = False, mark: str = "") -> None:
+    """Tag an action as made by a bake. is_base: whether it holds the bake's keys at zero.  mark: see bake_mark()."""
     action[_BAKE_TAG] = _BASE if is_base else True
+    if mark:
+        action[_MARK_TAG] = mark
+
+
+def bake_mark(block: Any) -> str:
+    """Return the mark of the bake that made an action or a bone; '' for shape keys, and for the user's own.
+
+    Several objects may bake to bones of the same rig.
+    """
+    mark = block.get(_MARK_TAG)
+    return mark if isinstance(mark, str) else ""
+
+
+def mark_bone(bone: bpy.types.Bone, mark: str) -> None:
+    """Mark a bone as made by a bake."""
+    bone[_MARK_TAG] = mark
 
 
 def untag_action(action: Any) -> None:
     """Remove the tags of tag_action() and record_curves()."""
-    for tag in (_BAKE_TAG, _CURVES_TAG):
+    for tag in (_BAKE_TAG, _CURVES_TAG, _MARK_TAG):
         if tag in action:
             del action[tag]
 

@@ -13,6 +13,7 @@ import numpy as np
 from ...core import Array, MeshError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
+from .bone_bakes import Memberships, mute_bone_weights, unmute_bone_weights
 from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
 from .modifiers import (
@@ -84,6 +85,7 @@ class Sampler:
         self._muted_modifiers: list[str] = []
         self._muted_keys: list[str] = []
         self._absolute_keys_uid = 0
+        self._bone_weights: tuple[list[int], list[Memberships]] | None = None
         self._frame = (scene.frame_current, scene.frame_subframe)
         self.changes_topology, self.trailing_solidify = False, ""
         self.counts: MeshCounts | None = None
@@ -104,7 +106,8 @@ class Sampler:
             ACTIVE_SAMPLERS.remove(self)
 
     def mute(self) -> None:
-        """Switch off the modifiers and shape keys that must not be sampled."""
+        """Switch off the modifiers, shape keys and bones that must not be sampled."""
+        self._bone_weights = mute_bone_weights(self.obj) or self._bone_weights
         self.changes_topology = bool(simulated_topology_modifiers(self.obj))
         solidify = trailing_solidify(self.obj)
         self.trailing_solidify = solidify.name if solidify else ""
@@ -131,6 +134,8 @@ class Sampler:
 
     def unmute(self) -> None:
         """Undo mute()."""
+        unmute_bone_weights(self.obj, self._bone_weights)
+        self._bone_weights = None
         for name in self._muted_modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True

@@ -49,6 +49,7 @@ def add_to(commands: Any) -> None:
     target_names = [target.name.lower() for target in TARGETS]
     bake.add_argument("--target", type=one_of("a bake target", target_names), help=", ".join(target_names))
     bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
+    bake.add_argument("--bones", type=int, metavar="N", help="largest number of new bones of the target BONES")
     bake.add_argument("--max-keys", type=int, metavar="N", help="largest number of compressed shape keys; 0 for any")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
@@ -206,6 +207,10 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         if options.max_keys < 0:
             raise UsageError(f"dampsim: --max-keys {options.max_keys}: give 0 or more")
         group.max_keys = options.max_keys
+    if options.bones is not None:
+        if options.bones < 1:
+            raise UsageError(f"dampsim: --bones {options.bones}: give 1 or more")
+        group.max_bones = options.bones
     if options.bound:
         by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
         try:
@@ -216,6 +221,8 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
             raise UsageError(f"dampsim: --bound {options.bound}: give a part of the size as 0.1%, or a length as 1mm")
         group.bound_by = by
         setattr(group, name, bound)
+        if by == "PERCENT":
+            group.bone_bound_percent = bound
 
 
 def _bake_group(group: Group, options: argparse.Namespace) -> list[job.Result]:

@@ -18,7 +18,7 @@ from ..work.cancellation import CancelWatch, exclusive_lock
 from .options import UsageError
 
 # The options that affect the result.
-_RESULT_OPTIONS = ("command", "object", "frames", "set", "target", "bound", "max_keys", "pictures", "output")
+_RESULT_OPTIONS = ("command", "object", "frames", "set", "target", "bound", "max_keys", "bones", "pictures", "output")
 
 
 def add_unit_options(parser: argparse.ArgumentParser) -> None:

@@ -89,6 +89,7 @@ class Unit:
             "target": self.options.get("target"),
             "bound": self.options.get("bound"),
             "max_keys": None,
+            "bones": None,
             "pictures": int(self.options.get("pictures", "0")),
             "output": str(self.output),
         }

@@ -34,6 +34,7 @@ from ..model.caches import ensure_own_cache, folder_message, frame_cache, target
 from ..model.groups import Group, group_of, groups_of
 from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.isolation import isolated_sampler
+from ..scene_reader.mesh_parts import MAX_EXPORTED_BONES
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
@@ -55,6 +56,7 @@ class Result:
 
     keys, size: see targets.Cost.
     needed: number of shape keys that Max Error takes, if Max Keys does not allow so many; otherwise 0.
+    bones: number of new bones.
     error: largest distance of a played vertex from the simulation at any frame, m.
     bound: largest allowed error, m; None for exact targets, and if Max Keys does not allow it.
     seconds: duration, s.
@@ -75,6 +77,7 @@ class Result:
     keys: int = 0
     size: int = 0
     needed: int = 0
+    bones: int = 0
     error: float = 0.0
     bound: float | None = None
     seconds: float = 0.0
@@ -227,7 +230,19 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
     moved_parts = [part for name, part in simulated.moved_out.items() if name == obj.name]
     folder, size = target_folder(obj), core_scene.body(obj.name).surface.size
     bound = error_bound(sampler.scene, obj, size)
-    shot = Shot(sampler, simulated.cache, simulated.numbers, folder, bound, obj.dampsim.max_keys, loop_end(core_scene))
+    group = obj.dampsim
+    shot = Shot(
+        sampler,
+        simulated.cache,
+        simulated.numbers,
+        folder,
+        bound,
+        group.max_keys,
+        loop_end(core_scene),
+        max_bones=group.max_bones,
+        influences=int(group.bone_influences),
+        keeps_shares=group.keeps_rig_posable,
+    )
     cost, error = yield from write_bake(shot, target)
     result = Result(
         name=obj.name,
@@ -238,7 +253,8 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         size=cost.size,
         needed=cost.needed,
         error=error,
-        bound=None if target.exact or cost.needed else shot.bound,
+        bones=cost.bones,
+        bound=None if target.exact or cost.needed or cost.is_over else shot.bound,
         seconds=elapsed + time.monotonic() - began,
         guards=simulated.guards,
         hard_steps=hard_steps_message(simulated.guards),
@@ -247,7 +263,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *(overlaps.moved_out_message(part, sampler.scene) for part in moved_parts),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
-            *filter(None, [_limited_keys_message(cost), folder_message(obj)]),
+            *filter(None, [_limited_keys_message(cost), _bones_message(cost, shot), folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)
@@ -262,6 +278,18 @@ def _limited_keys_message(cost: Cost) -> str:
         return ""
     limit = format_count(cost.keys, "shape key")
     return f"limited to {limit}, while Max Error takes {cost.needed}; raise Max Keys for a smaller error"
+
+
+def _bones_message(cost: Cost, shot: Shot) -> str:
+    """Return a message about the new bones of a bake, or ''."""
+    if not cost.bones:
+        return ""
+    said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences; worst at frame {cost.worst}"
+    if cost.is_over:
+        said += "; above Max Error: allow more bones or 8 influences, or bake to Compressed Keys"
+    if shot.influences > MAX_EXPORTED_BONES:
+        said += f". glTF keeps {MAX_EXPORTED_BONES} influences unless the reader asks for all"
+    return said
 
 
 def _unfelt_messages(sampler: Sampler) -> list[str]:
@@ -332,7 +360,7 @@ def _store_result(obj: bpy.types.Object, result: Result, simulation: Simulation)
     properties, core_scene = obj.dampsim, simulation.scene
     properties.baked, properties.baked_fps = result.target, core_scene.fps
     properties.baked_keys, properties.baked_size, properties.baked_seconds = (
-        result.keys,
+        result.keys or result.bones,
         result.size / 1e6,
         result.seconds,
     )

@@ -71,7 +71,7 @@ def _write_target(shot: Shot, kind: type[Target], collected: Any) -> Generator[S
         compressed = yield from counted_steps(kind.compress(shot, collected), 1, "Fitting")
         with keep_user_settings(obj):
             cost = kind.write(shot, compressed)
-            with play_bake_alone(obj.data.shape_keys):
+            with play_bake_alone(*kind.animated_data(obj)):
                 error = yield from counted_steps(max_error(shot), total, "Measuring")
         if error <= (_exact_error(shot) if kind.exact else kind.allowed_error(requested, compressed)):
             return cost, error
@@ -92,6 +92,8 @@ def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:
     """Return the fix for animation that overrides a bake, as a clause."""
     keys = obj.data.shape_keys if kind.storage is Storage.KEYS else None
     data = keys.animation_data if keys is not None else None
+    if kind.storage is Storage.BONES:
+        return "look for drivers of its rig's new bones, and for muted or solo NLA tracks of the rig"
     if kind.storage is Storage.FILE:
         return "look for modifiers and drivers that act on its cache modifier"
     if data is not None and data.drivers:
@@ -119,5 +121,5 @@ def error_bound(scene: bpy.types.Scene, obj: bpy.types.Object, size: float) -> f
     """Return the largest allowed error of a compressed bake, in the unit of size. size: of the object."""
     group = obj.dampsim
     if group.bound_by == "PERCENT":
-        return 0.01 * float(group.bound_percent) * size
+        return 0.01 * float(group.bone_bound_percent if group.bakes_to_bones else group.bound_percent) * size
     return 0.001 * float(group.bound_length) / float(scene.unit_settings.scale_length)

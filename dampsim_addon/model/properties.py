@@ -158,6 +158,7 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
 # Properties beside the parameters that All Selected sets on every selected object.
 _SHARED_PROPERTIES = (
     "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "max_keys",
+    "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable",
     "unpinned_pieces",
     "sew_loose_edges", "collider_collection", "field_collection",
 )  # fmt: skip
@@ -324,6 +325,32 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         description="Limit the number of shape keys of a compressed bake, even if the error then exceeds Max Error; "
         "0 for no limit",
         default=0, min=0, soft_max=64, options=set(),
+    )  # fmt: skip
+    max_bones: IntProperty(
+        name="Max Bones",
+        description="Limit the number of new bones, even if the error then exceeds Max Error",
+        default=16, min=1, max=200, soft_max=64, options=set(),
+    )  # fmt: skip
+    bone_bound_percent: FloatProperty(
+        name="Max Error",
+        description="Create as few bones as keep every vertex within this percentage of the object's size",
+        default=0.5, min=0.0001, max=10.0, soft_min=0.05, soft_max=2.0, precision=3, subtype="PERCENTAGE",
+        options=set(),
+    )  # fmt: skip
+    bone_influences: EnumProperty(
+        name="Influences",
+        description="Choose the largest number of bones that move a vertex",
+        items=[
+            ("4", "4", "For engines and formats that keep four, as glTF does unless the exporter is told otherwise", 4),
+            ("8", "8", "More exact", 8),
+        ],
+        default="8", options=set(),
+    )  # fmt: skip
+    keeps_rig_posable: BoolProperty(
+        name="Keep Rig Posable",
+        description="Let each bone and its new children together keep the weight of the bone, so that the flesh "
+        "follows other poses as before. Off: exact for this shot only, with fewer influences",
+        default=True, options=set(),
     )  # fmt: skip
     influence: FloatProperty(
         name="Influence",

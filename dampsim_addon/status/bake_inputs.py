@@ -16,7 +16,7 @@ import numpy as np
 
 from ...core import PARAMETERS
 from ..blender.animation import user_fcurves
-from ..blender.dampsim_names import is_output_modifier, is_tagged_action
+from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
 from ..blender.edge_attributes import marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
@@ -179,6 +179,8 @@ def _digest_motion(
     for constraint in source.constraints:
         add_digest(f"constraint {constraint.name} of {name}", _settings_and_references(constraint, display_name))
     for bone in source.pose.bones if source.pose is not None else ():
+        if bake_mark(bone.bone):
+            continue
         add_digest(f"pose of {bone.name or name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
         for constraint in bone.constraints:
             add_digest(

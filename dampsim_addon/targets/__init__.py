@@ -7,6 +7,7 @@ import bpy
 from ...core import SceneError
 from .absolute_keys import AbsoluteKeys
 from .alembic import Alembic
+from .bones import Bones
 from .compressed_keys import CompressedKeys
 from .frame_keys import FrameKeys
 from .mdd import Mdd
@@ -14,7 +15,7 @@ from .pc2 import PointCache
 from .target import Cost, Shot, Storage, Target
 
 # The first one is the default.
-TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic)
+TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic, Bones)
 
 
 def find_target(name: str) -> type[Target] | None:
@@ -37,9 +38,14 @@ class HasTarget:
 
     @property
     def bakes_to_keys(self) -> bool:
-        """Return whether the bake creates shape keys, which deform the mesh before its modifiers."""
+        """Return whether the bake moves the mesh's own vertices, by shape keys or bones, and not those of a file."""
         found = find_target(self.target)
-        return found is not None and found.storage is Storage.KEYS
+        return found is not None and found.storage is not Storage.FILE
+
+    @property
+    def bakes_to_bones(self) -> bool:
+        """Return whether the bake creates bones."""
+        return self.target == Bones.name
 
 
 def clear_storage(obj: bpy.types.Object, storage: Storage) -> None:

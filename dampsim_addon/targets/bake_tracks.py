@@ -1,4 +1,4 @@
-"""NLA tracks of a bake to shape keys: a strip that plays it, above a base strip in which all of its keys are zero.
+"""NLA tracks of a bake to shape keys or bones: a strip that plays it, above a base strip in which it has no effect.
 
 Blender blends a strip towards the strips beneath it. Influence, fades and muting are exact because of the base strip;
 without one, the keys would keep their last values. A re-bake rewrites the action in place, so that every edit of the
@@ -19,6 +19,7 @@ from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASE_TRACK,
     PREFIX,
+    bake_mark,
     is_base_action,
     is_dampsim_fcurve,
     is_tagged_action,
@@ -27,11 +28,17 @@ from ..blender.dampsim_names import (
     untag_action,
 )
 
+# F-curve of a bake: data path and array index.
+Curve = tuple[str, int]
 
-def bake_strips(data: bpy.types.AnimData | None) -> list[Any]:
-    """Return the strips that play the bake, from the lowest track up, also those inside meta strips."""
+
+def bake_strips(data: bpy.types.AnimData | None, mark: str = "") -> list[Any]:
+    """Return the strips that play the bake, from the lowest track up, also those inside meta strips.
+
+    mark: of the bake, where several objects bake to the same datablock.
+    """
     strips = [strip for track in data.nla_tracks for strip in _all_strips(track)] if data is not None else []
-    return [strip for strip in strips if _plays(strip, is_base=False)]
+    return [strip for strip in strips if _plays(strip, False, mark)]
 
 
 def _all_strips(parent: Any) -> Iterator[Any]:
@@ -40,71 +47,94 @@ def _all_strips(parent: Any) -> Iterator[Any]:
         yield from _all_strips(strip)
 
 
-def _plays(strip: Any, is_base: bool) -> bool:
-    return strip.action is not None and is_tagged_action(strip.action) and is_base_action(strip.action) == is_base
+def _plays(strip: Any, is_base: bool, mark: str) -> bool:
+    return strip.action is not None and _is_own(strip.action, mark) and is_base_action(strip.action) == is_base
 
 
-def has_base_track(data: bpy.types.AnimData | None) -> bool:
-    """Return whether an audible base track lies beneath all strips of the bake."""
+def _is_own(action: bpy.types.Action, mark: str) -> bool:
+    return is_tagged_action(action) and bake_mark(action) == mark
+
+
+def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
+    """Return whether an audible base track lies beneath all strips of the bake. mark: see bake_strips()."""
     tracks = list(data.nla_tracks) if data is not None else []
-    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False) for s in _all_strips(track))), 0)
+    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in _all_strips(track))), 0)
     return any(
-        _plays(strip, True) and not track.mute and not strip.mute
+        _plays(strip, True, mark) and not track.mute and not strip.mute
         for track in tracks[:lowest]
         for strip in _all_strips(track)
     )
 
 
-def cycle_end(keys: bpy.types.Key | None) -> int | None:
-    """Return the frame at which the bake of a loop starts again; None without one."""
-    strips = bake_strips(keys.animation_data) if keys is not None else []
+def cycle_end(owner: Any, mark: str = "") -> int | None:
+    """Return the frame at which the bake of a loop starts again; None without one. owner, mark: see write_tracks()."""
+    strips = bake_strips(owner.animation_data, mark) if owner is not None else []
     return round(strips[0].action.frame_range[1]) if strips and strips[0].action.use_cyclic else None
 
 
 def animate_keys(
     obj: bpy.types.Object, curves: Mapping[str, Iterable[tuple[float, float]]], is_cyclic: bool = False
 ) -> None:
-    """Write the points (frame, value) of F-curves, by data path, to the action of the bake.
+    """Write the points (frame, value) of F-curves of shape keys, by data path; see write_tracks()."""
+    points = {(path, 0): values for path, values in curves.items()}
+    write_tracks(obj.data.shape_keys, obj.name, points, is_cyclic)
+
+
+def write_tracks(
+    owner: Any,
+    name: str,
+    curves: Mapping[Curve, Iterable[tuple[float, float]]],
+    is_cyclic: bool = False,
+    mark: str = "",
+) -> None:
+    """Write the points (frame, value) of F-curves to the action of the bake.
 
     The first bake creates its tracks above the user's tracks, so that its keyframes do not clutter the timeline. Later
-    ones rewrite the actions of all its strips.  is_cyclic: whether the last points repeat the first ones.
+    ones rewrite the actions of all its strips.
+
+    owner: animated datablock, the shape keys or a rig.  name: of the object.  is_cyclic: whether the last points repeat
+    the first ones.  mark: see bake_strips().
     """
-    keys = obj.data.shape_keys
-    data = keys.animation_data or keys.animation_data_create()
-    points = {path: np.array(list(values), dtype=np.float32) for path, values in curves.items()}
+    data = owner.animation_data or owner.animation_data_create()
+    points = {curve: np.array(list(values), dtype=np.float32) for curve, values in curves.items()}
     first = min((float(flat[0, 0]) for flat in points.values()), default=0.0)
     last = max((float(flat[-1, 0]) for flat in points.values()), default=0.0)
-    strips = bake_strips(data)
+    strips = bake_strips(data, mark)
     if strips:
         _rewrite_strips(data, strips, points, (first, last), is_cyclic)
-        base = _empty_base_track(data)
+        base = _empty_base_track(data, mark)
     else:
         base, track = data.nla_tracks.new(), data.nla_tracks.new()
         track.name = BAKE_TRACK
-        action = _new_action(f"{PREFIX}{obj.name}", keys.name)
+        action = _new_action(f"{PREFIX}{name}", owner, mark)
         _write_curves(action, action.slots[0], points, (first, last), is_cyclic)
         _add_strip(track, action, first)
-    _fill_base(obj, base, points, first)
+    _fill_base(owner, name, base, points, first, mark)
 
 
-def keyed_paths(action: bpy.types.Action) -> list[str]:
-    """Return the data paths of the bake's F-curves in an action."""
+def keyed_curves_of(action: bpy.types.Action) -> list[Curve]:
+    """Return the bake's F-curves in an action."""
     bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
-    return [curve.data_path for bag in bags for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]
+    curves = [curve for bag in bags for curve in bag.fcurves]
+    return [(one.data_path, one.array_index) for one in curves if is_dampsim_fcurve(action, one.data_path)]
 
 
-def fill_base_track(obj: bpy.types.Object, paths: Iterable[str]) -> None:
-    """Fill the base track anew, for the keys with the given data paths."""
-    data = obj.data.shape_keys.animation_data
-    first = _curve_span(bake_strips(data)[0].action)[0]
-    _fill_base(obj, _empty_base_track(data), dict.fromkeys(paths), first)
+def fill_base_track(owner: Any, name: str, curves: Iterable[Curve], mark: str = "") -> None:
+    """Fill the base track anew, for the given F-curves. owner, name, mark: see write_tracks()."""
+    data = owner.animation_data
+    first = _curve_span(bake_strips(data, mark)[0].action)[0]
+    _fill_base(owner, name, _empty_base_track(data, mark), curves, first, mark)
 
 
-def _new_action(name: str, slot_name: str, is_base: bool = False) -> bpy.types.Action:
+def _new_action(name: str, owner: Any, mark: str, is_base: bool = False) -> bpy.types.Action:
     action = bpy.data.actions.new(name)
-    tag_action(action, is_base)
-    action.slots.new(id_type="KEY", name=slot_name)
+    tag_action(action, is_base, mark)
+    action.slots.new(id_type=_id_type(owner), name=owner.name)
     return action
+
+
+def _id_type(owner: Any) -> str:
+    return "OBJECT" if isinstance(owner, bpy.types.Object) else "KEY"
 
 
 def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float) -> Any:
@@ -115,7 +145,7 @@ def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float
 
 
 def _write_curves(
-    action: bpy.types.Action, slot: Any, points: Mapping[str, Array], span: tuple[float, float], is_cyclic: bool
+    action: bpy.types.Action, slot: Any, points: Mapping[Curve, Array], span: tuple[float, float], is_cyclic: bool
 ) -> None:
     """Replace the bake's F-curves in a slot of an action."""
     layer = action.layers[0] if len(action.layers) else action.layers.new("Bake")
@@ -125,13 +155,13 @@ def _write_curves(
         fcurves.remove(curve)
     # Interpolate linearly: with constant interpolation, subframes would repeat frames.
     linear = bpy.types.Keyframe.bl_rna.properties["interpolation"].enum_items["LINEAR"].value
-    for path, flat in points.items():
-        curve = fcurves.new(path)
+    for (path, index), flat in points.items():
+        curve = fcurves.new(path, index=index)
         curve.keyframe_points.add(len(flat))
         curve.keyframe_points.foreach_set("co", flat.ravel())
         curve.keyframe_points.foreach_set("interpolation", np.full(len(flat), linear, dtype=np.int32))
         curve.update()
-    record_curves(action, points)
+    record_curves(action, dict.fromkeys(path for path, _ in points))
     action.use_frame_range, action.use_cyclic = is_cyclic, is_cyclic
     if is_cyclic:
         action.frame_start, action.frame_end = span
@@ -140,7 +170,7 @@ def _write_curves(
 def _rewrite_strips(
     data: bpy.types.AnimData,
     strips: list[Any],
-    points: Mapping[str, Array],
+    points: Mapping[Curve, Array],
     span: tuple[float, float],
     is_cyclic: bool,
 ) -> None:
@@ -153,7 +183,7 @@ def _rewrite_strips(
             # A duplicate of the object plays it too.
             own = action.copy()
         if slot is None or slot.identifier not in own.slots:
-            slot = own.slots[0] if len(own.slots) else own.slots.new(id_type="KEY", name="Bake")
+            slot = own.slots[0] if len(own.slots) else own.slots.new(id_type=_id_type(data.id_data), name="Bake")
         _write_curves(own, own.slots[slot.identifier], points, span, is_cyclic)
         for strip in users:
             strip.action = own
@@ -187,13 +217,13 @@ def _move_strip(strip: Any, previous: tuple[float, float], span: tuple[float, fl
             setattr(strip, name, value)
 
 
-def _empty_base_track(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
+def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack:
     """Return an empty track beneath all strips of the bake: its base track, or a new one."""
     found = None
     is_beneath = True
     for track in list(data.nla_tracks):
-        is_beneath &= not any(_plays(strip, is_base=False) for strip in _all_strips(track))
-        base_strips = [strip for strip in track.strips if _plays(strip, is_base=True)]
+        is_beneath &= not any(_plays(strip, False, mark) for strip in _all_strips(track))
+        base_strips = [strip for strip in track.strips if _plays(strip, True, mark)]
         for strip in base_strips:
             action = strip.action
             track.strips.remove(strip)
@@ -203,22 +233,27 @@ def _empty_base_track(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
                 found = track
             else:
                 data.nla_tracks.remove(track)
-    return found or _new_track_beneath(data)
+    return found or _new_track_beneath(data, mark)
 
 
-def _fill_base(obj: bpy.types.Object, track: bpy.types.NlaTrack, paths: Iterable[str], first: float) -> None:
-    """Add a strip to an empty track in which all keys of the bake are zero at all frames."""
+def _fill_base(
+    owner: Any, name: str, track: bpy.types.NlaTrack, curves: Iterable[Curve], first: float, mark: str
+) -> None:
+    """Add a strip to an empty track in which the bake has no effect at any frame: zero keys, bones without motion."""
     track.name, track.mute = BASE_TRACK, False
-    action = _new_action(f"{PREFIX}{obj.name} Base", obj.data.shape_keys.name, is_base=True)
-    zero = {path: np.array([[first, 0.0]], dtype=np.float32) for path in paths}
-    _write_curves(action, action.slots[0], zero, (first, first), False)
+    action = _new_action(f"{PREFIX}{name} Base", owner, mark, is_base=True)
+    rest = {
+        (path, index): np.array([[first, float(path.endswith("rotation_quaternion") and index == 0)]], dtype=np.float32)
+        for path, index in curves
+    }
+    _write_curves(action, action.slots[0], rest, (first, first), False)
     _add_strip(track, action, first)
 
 
-def _new_track_beneath(data: bpy.types.AnimData) -> bpy.types.NlaTrack:
+def _new_track_beneath(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack:
     """Return a new, empty track directly beneath the lowest strip of the bake."""
     tracks = list(data.nla_tracks)
-    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False) for s in _all_strips(track)))
+    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in _all_strips(track)))
     if lowest:
         return data.nla_tracks.new(prev=tracks[lowest - 1])
     # Blender cannot insert a track at the bottom, so the contents of the lowest one move up.
@@ -266,10 +301,13 @@ def copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
 
 
 @contextmanager
-def play_bake_alone(keys: bpy.types.Key | None) -> Iterator[None]:
-    """Context in which the bake plays as written, whatever the user has set on its strips."""
-    data = keys.animation_data if keys is not None else None
-    strips = bake_strips(data)
+def play_bake_alone(owner: Any, mark: str = "") -> Iterator[None]:
+    """Context in which the bake plays as written, whatever the user has set on its strips.
+
+    owner: datablock that the bake animates, or None.  mark: see bake_strips().
+    """
+    data = owner.animation_data if owner is not None else None
+    strips = bake_strips(data, mark)
     if data is None or not strips:
         yield
         return
@@ -280,20 +318,20 @@ def play_bake_alone(keys: bpy.types.Key | None) -> Iterator[None]:
     try:
         yield
     finally:
-        if keys.animation_data is not None and track in list(keys.animation_data.nla_tracks):
-            keys.animation_data.nla_tracks.remove(track)
+        if owner.animation_data is not None and track in list(owner.animation_data.nla_tracks):
+            owner.animation_data.nla_tracks.remove(track)
 
 
-def remove_bake_animation(keys: bpy.types.Key) -> None:
-    """Remove all strips, tracks and F-curves of the bake."""
-    data = keys.animation_data
+def remove_bake_animation(owner: Any, mark: str = "") -> None:
+    """Remove all strips, tracks and F-curves of the bake. owner, mark: see write_tracks()."""
+    data = owner.animation_data
     if data is None:
         return
     # While a strip is edited, Blender locks the actions.
     data.use_tweak_mode = False
     for track in list(data.nla_tracks):
         actions = {strip.action for strip in _all_strips(track) if strip.action is not None}
-        ours = {action for action in actions if is_tagged_action(action)}
+        ours = {action for action in actions if _is_own(action, mark)}
         if ours and actions == ours:
             data.nla_tracks.remove(track)
         else:
@@ -302,7 +340,7 @@ def remove_bake_animation(keys: bpy.types.Key) -> None:
         for action in ours:
             remove_unused_action(action)
     action = data.action
-    if action is not None and is_tagged_action(action):
+    if action is not None and _is_own(action, mark):
         bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
         if all(is_dampsim_fcurve(action, curve.data_path) for bag in bags for curve in bag.fcurves):
             data.action = None
@@ -313,9 +351,9 @@ def remove_bake_animation(keys: bpy.types.Key) -> None:
                 for curve in [curve for curve in bag.fcurves if is_dampsim_fcurve(action, curve.data_path)]:
                     bag.fcurves.remove(curve)
             untag_action(action)
-            action.name = f"{keys.name}Action"
+            action.name = f"{owner.name}Action"
     if data.action is None and not data.nla_tracks and not data.drivers:
-        keys.animation_data_clear()
+        owner.animation_data_clear()
 
 
 def remove_unused_action(action: bpy.types.Action) -> None:

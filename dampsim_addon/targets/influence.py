@@ -14,6 +14,7 @@ from typing import Any
 import bpy
 
 from ..blender.animation import channelbags
+from ..blender.bone_bakes import record_mark, rig_of
 from ..blender.dampsim_names import bake_modifier, modifier_of_path
 from .bake_tracks import bake_strips
 
@@ -64,16 +65,24 @@ def _modifier_channels(obj: bpy.types.Object) -> list[_Channel]:
 
 def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
     keys = obj.data.shape_keys if obj.type == "MESH" else None
+    strips = bake_strips(keys.animation_data if keys is not None else None) + _bone_strips(obj)
     return [
         _Channel(one, "influence", one.fcurves.find("influence") if one.use_animated_influence else None)
-        for one in bake_strips(keys.animation_data if keys is not None else None)
+        for one in strips
     ]
+
+
+def _bone_strips(obj: bpy.types.Object) -> list[Any]:
+    """Return the strips of a bake to bones."""
+    mark = record_mark(obj.data)
+    rig = rig_of(obj) if mark else None
+    return bake_strips(rig.animation_data, mark) if rig is not None else []
 
 
 def _channels(obj: bpy.types.Object) -> list[_Channel]:
     found = _modifier_channels(obj)
     keys = obj.data.shape_keys if obj.type == "MESH" else None
-    return found or (_strip_channels(obj) if keys is not None and keys.use_relative else [])
+    return found or (_strip_channels(obj) if keys is None or keys.use_relative else [])
 
 
 def is_blended(obj: bpy.types.Object) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,7 +20,8 @@ from ..blender.dampsim_names import (
     unmark_bake_keys,
 )
 from ..blender.modifiers import simulated_topology_modifiers
-from .bake_tracks import bake_strips, fill_base_track, keyed_paths, remove_bake_animation, remove_unused_action
+from .bake_tracks import remove_bake_animation
+from .kept_strips import KeptStrips
 from .pre_modifier_shapes import can_edit_before_modifiers, key_vertices, pre_modifier_offsets, set_key_vertices
 from .target import (
     VERTEX_BYTES,
@@ -36,11 +36,6 @@ from .target import (
 
 # Settings of shape keys and strips that return with a kept bake.
 _KEY_SETTINGS = ("value", "mute", "slider_min", "slider_max", "vertex_group", "interpolation", "lock_shape")
-# The end of a strip precedes its start, since Blender does not let the start pass it; fades depend on both.
-_STRIP_SETTINGS = (
-    *("action_frame_start", "action_frame_end", "scale", "repeat"),
-    *("frame_end", "frame_start", "frame_end", "blend_in", "blend_out"),
-)
 
 
 def check_shape_keys(obj: bpy.types.Object) -> None:
@@ -66,18 +61,22 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
         return
     if not keys.use_relative and not is_bake_basis(keys):
         raise SceneError(f"{obj.name}: its shape keys are absolute; make them relative or bake to PC2 Cache.")
-    data = keys.animation_data
+    check_nla(obj, keys, "its shape keys", "bake to PC2 Cache")
+
+
+def check_nla(obj: bpy.types.Object, owner: Any, words: str, alternative: str) -> None:
+    """Raise SceneError if the NLA of a datablock would not play a bake. words: its name.  alternative: other fix."""
+    data = owner.animation_data
     if data is None:
         return
     if not data.use_nla:
-        raise SceneError(f"{obj.name}: the NLA is off for its shape keys; switch it on or bake to PC2 Cache.")
+        raise SceneError(f"{obj.name}: the NLA is off for {words}; switch it on or {alternative}.")
     if any(track.is_solo for track in data.nla_tracks):
         raise SceneError(
-            f"{obj.name}: a solo NLA track of its shape keys would mute the bake; switch its star off or "
-            "bake to PC2 Cache."
+            f"{obj.name}: a solo NLA track of {words} would mute the bake; switch its star off or {alternative}."
         )
     if data.use_tweak_mode:
-        raise SceneError(f"{obj.name}: an NLA strip of its shape keys is being edited; leave Tweak Mode with Tab.")
+        raise SceneError(f"{obj.name}: an NLA strip of {words} is being edited; leave Tweak Mode with Tab.")
 
 
 def collect_offsets(shot: Shot) -> Generator[int, None, SinglePrecisionArray]:
@@ -178,22 +177,6 @@ def remove_baked_keys(obj: bpy.types.Object) -> None:
     obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 
-@dataclass
-class _KeptAction:
-    """Action of a bake. action: it.  copy: its previous contents.  name: its name."""
-
-    action: bpy.types.Action
-    copy: bpy.types.Action
-    name: str
-
-    def restore(self) -> bpy.types.Action:
-        """Return the action with its previous contents. Everything that used it uses the copy."""
-        self.action.user_remap(self.copy)
-        bpy.data.actions.remove(self.action)
-        self.copy.name = self.name
-        return self.copy
-
-
 class KeptKeys(KeptBake):
     """Shape keys of a bake. Strips stay in place while a bake replaces their actions."""
 
@@ -210,19 +193,7 @@ class KeptKeys(KeptBake):
             for key in ours
             if key != block.reference_key
         ]
-        self._actions: list[_KeptAction] = []
-        # Number of the action, slot, and settings.
-        self._strips: list[tuple[int, str, list[tuple[str, Any]]]] = []
-        self._paths: list[str] = []
-        for strip in bake_strips(block.animation_data if block is not None else None):
-            action = strip.action
-            actions = [one.action for one in self._actions]
-            if action not in actions:
-                self._actions.append(_KeptAction(action, action.copy(), action.name))
-                actions.append(action)
-            slot = strip.action_slot.identifier if strip.action_slot is not None else ""
-            self._strips.append((actions.index(action), slot, read_settings_of(strip, _STRIP_SETTINGS)))
-            self._paths = self._paths or keyed_paths(action)
+        self._strips = KeptStrips(block)
 
     def restore(self) -> None:
         if not self._keys:
@@ -239,23 +210,10 @@ class KeptKeys(KeptBake):
         block.use_relative = self._is_relative
         if not self._is_relative:
             block.eval_time = self._time
-        if not self._strips:
-            remove_bake_animation(block)
-            return
-        actions = [one.restore() for one in self._actions]
-        self._actions = []
-        for (number, slot, settings), strip in zip(self._strips, bake_strips(block.animation_data), strict=True):
-            unfinished = strip.action
-            strip.action = actions[number]
-            strip.action_slot = next((s for s in strip.action.slots if s.identifier == slot), strip.action.slots[0])
-            apply_settings(strip, settings)
-            if unfinished != strip.action:
-                remove_unused_action(unfinished)
-        fill_base_track(self._obj, self._paths)
+        self._strips.restore(block, self._obj.name)
 
     def discard(self) -> None:
-        while self._actions:
-            bpy.data.actions.remove(self._actions.pop().copy)
+        self._strips.discard()
 
 
 class KeyTarget(Target):

@@ -25,11 +25,16 @@ class Cost:
     """Size of a bake. keys: number of shape keys.  size: bytes in the .blend file or the cache folder.
 
     needed: number of shape keys that the error limit takes, if the limit of their number does not allow so many.
+    bones: number of new bones.  is_over: whether they do not reach the error limit.  worst: frame with their largest
+    error.
     """
 
     keys: int
     size: int
     needed: int = 0
+    bones: int = 0
+    is_over: bool = False
+    worst: int = 0
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class Shot:
     bound: largest allowed error in world space, m; exact targets ignore it.
     max_keys: largest allowed number of shape keys of a compressed bake, which takes precedence over the bound; 0 for
     any.
+    max_bones, influences, keeps_shares: of a bake to bones; see fit_bones().
     cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
 
@@ -50,6 +56,9 @@ class Shot:
     bound: float
     max_keys: int = 0
     cycle_end: int | None = None
+    max_bones: int = 16
+    influences: int = 8
+    keeps_shares: bool = True
 
     @property
     def key_numbers(self) -> list[int]:
@@ -68,6 +77,7 @@ class Storage(enum.Enum):
 
     KEYS = "shape keys"
     FILE = "a file in the cache folder"
+    BONES = "bones of the rig"
 
 
 class KeptBake(abc.ABC):
@@ -136,6 +146,11 @@ class Target(abc.ABC):
     def allowed_error(cls, shot: Shot, compressed: Any) -> float:
         """Return the largest error with which the compressed data may play, m; exact targets ignore it."""
         return shot.bound
+
+    @classmethod
+    def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:
+        """Return the datablock whose NLA tracks play a bake, or None, and its mark; see bake_strips()."""
+        return obj.data.shape_keys, ""
 
     @classmethod
     @abc.abstractmethod

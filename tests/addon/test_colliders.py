@@ -708,7 +708,12 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
     new_scene(3)
     obj = wobbler(tmp_path)
     options = SimpleNamespace(
-        set=["friction=0.2", "front=PLUS_X", "touch_self=yes"], target=None, cache=None, bound=None, max_keys=None
+        set=["friction=0.2", "front=PLUS_X", "touch_self=yes"],
+        target=None,
+        cache=None,
+        bound=None,
+        max_keys=None,
+        bones=None,
     )
     load("dampsim_addon.cli.bake_commands")._apply_options(obj, options)
     settings = load("dampsim_addon.model.properties").read_settings(obj)

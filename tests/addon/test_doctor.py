@@ -158,6 +158,12 @@ def _missing_file(obj: bpy.types.Object) -> None:
     obj.modifiers.new("DampSim Cache", "MESH_CACHE").filepath = "/nowhere/0123456789abcdef/bake.pc2"
 
 
+def _damaged(obj: bpy.types.Object) -> None:
+    bpy.context.scene.frame_end = 2
+    bpy.ops.dampsim.bake()
+    obj.data.shape_keys.key_blocks[1].mute = True
+
+
 def _textured(obj: bpy.types.Object) -> None:
     bpy.ops.object.effector_add(type="TEXTURE")
     bpy.context.view_layer.objects.active = obj
@@ -277,6 +283,7 @@ CASES = {
     "apart": ("links", _separate_link, "Neighbour, which is simulated separately", True),
     "link": ("links", _unlinked, "object of a link was deleted", True),
     "file": ("file", _missing_file, "is missing", False),
+    "damaged": ("damaged", _damaged, "1 shape key of the bake is muted", False),
     "fields": ("fields", _textured, "no effect on it: the type Texture", False),
     "inside": ("inside", _initially_below, "are below Box, by up to 400 mm", True),
     "changes": ("changes", _building, "Build changes the topology of the collider Box", True),

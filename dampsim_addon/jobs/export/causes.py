@@ -13,6 +13,7 @@ from ....core import SceneError
 from ....core.base.arrays import Mask
 from ....core.base.wording import format_count, format_percent
 from ...blender.animation import user_fcurves
+from ...blender.bone_bakes import read_record, record_mark
 from ...blender.dampsim_names import bake_keys, is_output_modifier
 from ...blender.modifiers import is_deforming
 from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES, limit_bone_weights
@@ -37,7 +38,9 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     if form in (ALEMBIC.name, USD.name):
         return
     parts = known_parts(obj)
-    heavy = int(parts.overweighted.sum()) if parts is not None and form == "GLTF" else 0
+    # Bakes to bones are exported with all influences; see export_notes().
+    is_limited = form == "GLTF" and not record_mark(obj.data)
+    heavy = int(parts.overweighted.sum()) if parts is not None and is_limited else 0
     if heavy:
         have = "has" if heavy == 1 else "have"
         yield (
@@ -70,6 +73,12 @@ def export_notes(obj: bpy.types.Object, frames: tuple[int, int]) -> list[str]:
     """
     first, last = (round(baked_number(obj, label)) for label in ("Frame Start", "End"))
     notes = known_piece_messages(obj)
+    record = read_record(obj.data)
+    if record is not None and max((len(row) for row in record.new), default=0) > MAX_EXPORTED_BONES:
+        notes.append(
+            f"some vertices have more than {MAX_EXPORTED_BONES} bone weights, and many readers of glTF keep "
+            f"{MAX_EXPORTED_BONES}; set Influences to {MAX_EXPORTED_BONES} and bake again for those"
+        )
     last += obj.dampsim.loop
     if last > first and (frames[0] < first or frames[1] > last):
         notes.append(f"the bake covers frames {first} to {last}, but the export frames {frames[0]} to {frames[1]}")

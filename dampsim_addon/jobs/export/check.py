@@ -38,14 +38,12 @@ def compare_export(
             form.read(path)
         layer = scratch.view_layers[0]
         meshes = [
-            obj
-            for obj in scratch.objects
-            if obj.type == "MESH" and (form.holds_vertices or obj.data.shape_keys is not None)
+            obj for obj in scratch.objects if obj.type == "MESH" and (form.holds_vertices or _can_hold_bake(obj))
         ]
         copies = yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
     if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
-    results, motion = [], "animated mesh" if form.holds_vertices else "morph targets"
+    results, motion = [], "animated mesh" if form.holds_vertices else "morph targets and no skinned mesh"
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
         notes = tuple(export_notes(obj, (numbers[0], numbers[-1])))
@@ -63,6 +61,10 @@ def compare_export(
             is_good = result.part <= MAX_EXPORT_ERROR
             results.append(result if is_good else replace(result, warning=export_warning(obj, result)))
     return results
+
+
+def _can_hold_bake(obj: bpy.types.Object) -> bool:
+    return obj.data.shape_keys is not None or any(modifier.type == "ARMATURE" for modifier in obj.modifiers)
 
 
 def object_motions(

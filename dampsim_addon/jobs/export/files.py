@@ -74,7 +74,7 @@ def export_objects(
         raise SceneError(
             f"{base.name}: the folder {base.parent} cannot be created ({error.strerror or error}); choose another one."
         ) from error
-    if any(obj.data.shape_keys and cycle_end(obj.data.shape_keys) == last + 1 for obj in objects):
+    if any(cycle_end(*get_target(obj.dampsim.baked).animated_data(obj)) == last + 1 for obj in objects):
         # The clip of a loop ends with its first shape.
         last += 1
     numbers = list(range(first, last + 1))

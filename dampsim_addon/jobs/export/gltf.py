@@ -6,6 +6,7 @@ from pathlib import Path
 
 import bpy
 
+from ...blender.bone_bakes import record_mark
 from .form import Format, run_exporter, run_importer
 
 _LABEL = "glTF"
@@ -31,6 +32,8 @@ def _write(path: Path) -> None:
         export_morph_tangent=False,
         # Applied modifiers would remove the shape keys.
         export_apply=False,
+        # Otherwise, the four largest weights of a vertex remain.
+        export_all_influences=any(record_mark(obj.data) for obj in bpy.context.selected_objects),
     )
 
 

@@ -13,7 +13,7 @@ from ...model.objects import active_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
-from ...targets import TARGETS, find_target
+from ...targets import TARGETS, Storage, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.influence import has_influence
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
@@ -24,6 +24,11 @@ from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, DAMPSIM_OT_rest_by_frame, draw_blends
 from .issue_list import draw_issues
 from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_use_preview_range, baked_objects
+
+# Properties and labels of a bake to bones.
+_BONE_ROWS = (
+    ("max_bones", "Max Bones"), ("bone_influences", "Influences"), ("keeps_rig_posable", "Keep Rig Posable"),
+)  # fmt: skip
 
 
 class DAMPSIM_PT_bake(ChildPanel, Panel):
@@ -40,10 +45,12 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         draw_property(column, group, "target", "Bake To", context)
         if not target.exact:
             draw_property(column, group, "bound_by", "Error Unit", context)
+            percent = "bone_bound_percent" if group.bakes_to_bones else "bound_percent"
             draw_property(
-                column, group, "bound_percent" if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
+                column, group, percent if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
             )
-            draw_property(column, group, "max_keys", "Max Keys", context)
+            for name, label in _BONE_ROWS if group.bakes_to_bones else (("max_keys", "Max Keys"),):
+                draw_property(column, group, name, label, context)
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
@@ -53,7 +60,10 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         keys = max(total, 0)
         cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
         qualifier = "" if target.exact and is_exact else "At most "
-        draw_wrapped(column, f"{qualifier}{bake_size_text(cost.keys, cost.size / 1e6)}", "NONE", context)
+        size = bake_size_text(cost.keys, cost.size / 1e6)
+        if group.bakes_to_bones:
+            qualifier, size = "At most ", format_count(group.max_bones, "new bone")
+        draw_wrapped(column, f"{qualifier}{size}", "NONE", context)
         draw_issues(layout, context, CHECKS)
         if is_job_running(context):
             progress = context.window_manager.dampsim_progress
@@ -70,7 +80,8 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             )
             if changes:
                 draw_wrapped(layout, f"Out of date: {'; '.join(changes)}", "BLANK1", context)
-            size = bake_size_text(group.baked_keys, group.baked_size)
+            noun = "bone" if baked_target is not None and baked_target.storage is Storage.BONES else "shape key"
+            size = bake_size_text(group.baked_keys, group.baked_size, noun)
             error = f"largest error {format_small(group.baked_part)}% ({format_length(group.baked_error, scene)})"
             draw_wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
             draw_wrapped(layout, group.baked_guards, "INFO", context)
@@ -139,10 +150,10 @@ def baked_vertex_count(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -
     return len(obj.evaluated_get(view_layer.depsgraph).data.vertices), not generated_after
 
 
-def bake_size_text(keys: int, size: float) -> str:
+def bake_size_text(keys: int, size: float, noun: str = "shape key") -> str:
     """Return the size of a bake as text.
 
-    keys: number of shape keys; 0 for a file.  size: MB.
+    keys: number of shape keys or bones; 0 for a file.  size: MB.  noun: their name.
     """
     size_label = format_bytes(1e6 * size)
-    return f"{format_count(keys, 'shape key')}, {size_label}" if keys else f"{size_label} file"
+    return f"{format_count(keys, noun)}, {size_label}" if keys else f"{size_label} file"

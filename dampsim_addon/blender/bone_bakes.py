@@ -1,0 +1,198 @@
+"""Weights of a bake to bones: the record of the previous ones in the mesh, and their restoration.
+
+A bake to bones changes the weights of the bones that carry the flesh. The mesh stores the previous and the new weights
+of each changed vertex, so that they can be exchanged to the bit: for good by Clear, and for a while by a Sampler.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import bpy
+import numpy as np
+
+from .dampsim_names import bake_mark
+
+# Custom property of the mesh.
+_RECORD = "dampsim_bones"
+# Weights of a vertex in order, by name of the vertex group.
+Memberships = list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class BoneRecord:
+    """Record of a bake to bones. mark: see bake_mark().  parents: carrying bone by new bone, by name.
+
+    count: number of vertices of the mesh.  vertices: those with changed weights.  old, new: their weights before and
+    after the bake.  is_muted: whether the mesh has the old ones for now.
+    """
+
+    mark: str
+    parents: dict[str, str]
+    count: int
+    vertices: list[int]
+    old: list[Memberships]
+    new: list[Memberships]
+    is_muted: bool = False
+
+
+def read_record(mesh: Any) -> BoneRecord | None:
+    """Return the record of a mesh; None without one, or if something else has changed it."""
+    stored = mesh.get(_RECORD) if isinstance(mesh, bpy.types.Mesh) else None
+    if stored is None:
+        return None
+    try:
+        head = json.loads(stored["head"])
+        names: list[str] = head["names"]
+        vertices = np.frombuffer(stored["vertices"], dtype=np.int32).tolist()
+        old, new = (_unpack(stored[f"{key}_counts"], stored[f"{key}_groups"], stored[f"{key}_weights"], names)
+                    for key in ("old", "new"))  # fmt: skip
+        record = BoneRecord(
+            str(head["mark"]), dict(head["parents"]), int(head["count"]), vertices, old, new, bool(stored["muted"])
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError):
+        return None
+    is_valid = len(vertices) == len(old) == len(new) and all(0 <= one < record.count for one in vertices)
+    return record if is_valid else None
+
+
+def record_mark(mesh: Any) -> str:
+    """Return the mark of the bake that a mesh records; '' without one. Panels call this at each redraw."""
+    stored = mesh.get(_RECORD) if isinstance(mesh, bpy.types.Mesh) else None
+    try:
+        return str(json.loads(stored["head"])["mark"]) if stored is not None else ""
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def write_record(mesh: Any, record: BoneRecord) -> None:
+    """Store the record of a bake in its mesh."""
+    names = list(dict.fromkeys(name for row in (*record.old, *record.new) for name, _ in row))
+    head = {"mark": record.mark, "parents": record.parents, "count": record.count, "names": names}
+    places = {name: place for place, name in enumerate(names)}
+    stored: dict[str, Any] = {
+        "head": json.dumps(head),
+        "vertices": np.array(record.vertices, dtype=np.int32).tobytes(),
+        "muted": int(record.is_muted),
+    }
+    for key, rows in (("old", record.old), ("new", record.new)):
+        flat = [one for row in rows for one in row]
+        stored[f"{key}_counts"] = np.array([len(row) for row in rows], dtype=np.int32).tobytes()
+        stored[f"{key}_groups"] = np.array([places[name] for name, _ in flat], dtype=np.int32).tobytes()
+        stored[f"{key}_weights"] = np.array([weight for _, weight in flat], dtype=np.float32).tobytes()
+    mesh[_RECORD] = stored
+
+
+def remove_record(mesh: Any) -> None:
+    """Remove the record of a mesh."""
+    if _RECORD in mesh:
+        del mesh[_RECORD]
+
+
+def _unpack(counts: bytes, groups: bytes, weights: bytes, names: Sequence[str]) -> list[Memberships]:
+    numbers, values = np.frombuffer(groups, dtype=np.int32), np.frombuffer(weights, dtype=np.float32)
+    flat = [(names[number], float(value)) for number, value in zip(numbers.tolist(), values, strict=True)]
+    ends = np.cumsum(np.frombuffer(counts, dtype=np.int32)).tolist()
+    if (ends[-1] if ends else 0) != len(flat):
+        raise ValueError("weights do not match their number")
+    return [flat[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def read_memberships(obj: bpy.types.Object, vertices: Iterable[int]) -> list[Memberships]:
+    """Return all weights of some vertices, in order."""
+    names = {group.index: group.name for group in obj.vertex_groups}
+    all_vertices = obj.data.vertices
+    return [
+        [(names[one.group], float(one.weight)) for one in all_vertices[vertex].groups if one.group in names]
+        for vertex in vertices
+    ]
+
+
+def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequence[Memberships]) -> None:
+    """Replace all weights of some vertices, in order. The groups must exist."""
+    present: dict[str, list[int]] = {}
+    for vertex, row in zip(vertices, read_memberships(obj, vertices), strict=True):
+        for name, _ in row:
+            present.setdefault(name, []).append(vertex)
+    groups = {group.name: group for group in obj.vertex_groups}
+    for name, members in present.items():
+        groups[name].remove(members)
+    for vertex, row in zip(vertices, rows, strict=True):
+        for name, weight in row:
+            groups[name].add([vertex], weight, "REPLACE")
+    obj.data.update()
+
+
+def rig_of(obj: bpy.types.Object) -> Any:
+    """Return the rig of the first Armature modifier; None without one."""
+    return next((m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None), None)
+
+
+def own_bones(rig: Any, mark: str) -> dict[str, str]:
+    """Return the carrying bone by new bone of a bake, by current name."""
+    bones = rig.data.bones if rig is not None else ()
+    return {one.name: one.parent.name for one in bones if one.parent is not None and bake_mark(one) == mark}
+
+
+def restore_weights(obj: bpy.types.Object, record: BoneRecord) -> None:
+    """Give the vertices of a bake their old weights.
+
+    Where the user has changed weights since, or vertices, the weights of new bones go to their carrying bones.
+    """
+    if record.is_muted:
+        return
+    parents = own_bones(rig_of(obj), record.mark) or record.parents
+    groups = {group.name for group in obj.vertex_groups}
+    is_same = record.count == len(obj.data.vertices) and set(parents) == set(record.parents)
+    vertices = record.vertices if is_same else list(range(len(obj.data.vertices)))
+    relevant = {*parents, *parents.values()}
+    rows = []
+    for place, row in enumerate(read_memberships(obj, vertices)):
+        now = {name: weight for name, weight in row if name in relevant}
+        if is_same and now == {name: weight for name, weight in record.new[place] if name in relevant}:
+            rows.append(_with_old_weights(row, record.old[place], relevant, groups))
+        else:
+            rows.append(_with_merged_weights(row, parents))
+    write_memberships(obj, vertices, rows)
+
+
+def _with_old_weights(row: Memberships, old: Memberships, relevant: set[str], groups: set[str]) -> Memberships:
+    """Return the weights of a vertex in the old order; weights in other groups are the current ones."""
+    now = {name: weight for name, weight in row if name not in relevant}
+    known = {name for name, _ in old}
+    kept = [(name, weight if name in relevant else now[name]) for name, weight in old
+            if name in now or (name in relevant and name in groups)]  # fmt: skip
+    return [*kept, *((name, weight) for name, weight in now.items() if name not in known)]
+
+
+def _with_merged_weights(row: Memberships, parents: Mapping[str, str]) -> Memberships:
+    """Return the weights of a vertex with those of new bones given to their carrying bones."""
+    found: dict[str, float] = {}
+    for name, weight in row:
+        target = parents.get(name, name)
+        found[target] = found.get(target, 0.0) + weight
+    return [(name, min(weight, 1.0)) for name, weight in found.items()]
+
+
+def mute_bone_weights(obj: bpy.types.Object) -> tuple[list[int], list[Memberships]] | None:
+    """Give the vertices of a bake their old weights for a while; returns the current ones, None without a bake."""
+    record = read_record(obj.data)
+    if record is None or record.is_muted or obj.mode == "EDIT" or obj.data.library is not None:
+        return None
+    vertices = list(range(len(obj.data.vertices))) if record.count != len(obj.data.vertices) else record.vertices
+    kept = vertices, read_memberships(obj, vertices)
+    restore_weights(obj, record)
+    write_record(obj.data, replace(record, is_muted=True))
+    return kept
+
+
+def unmute_bone_weights(obj: bpy.types.Object, kept: tuple[list[int], list[Memberships]] | None) -> None:
+    """Undo mute_bone_weights(), unless the bake was replaced or removed."""
+    record = read_record(obj.data) if kept is not None else None
+    if kept is None or record is None or not record.is_muted:
+        return
+    write_memberships(obj, *kept)
+    write_record(obj.data, replace(record, is_muted=False))

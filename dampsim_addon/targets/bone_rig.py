@@ -1,0 +1,157 @@
+"""New bones of a bake in the rig of an object: their creation, description and removal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+from mathutils import Vector
+
+from ..blender.bone_bakes import (
+    BoneRecord,
+    own_bones,
+    read_record,
+    remove_record,
+    restore_weights,
+    rig_of,
+)
+from ..blender.dampsim_names import PREFIX, bake_mark, mark_bone
+from .bake_tracks import remove_bake_animation
+
+_SIDE = re.compile(r"(?P<stem>.+?)(?P<side>[._-][lrLR])$")
+# Blender cuts off longer names, in bytes; and the part of a name that remains beside the number and the side.
+_MAX_STEM = 40
+
+
+@dataclass(frozen=True)
+class NewBone:
+    """Bone of a bake. name; parent: name of the carrying bone.  head, tail: m, in the rig's space.  roll: rad."""
+
+    name: str
+    parent: str
+    head: tuple[float, ...]
+    tail: tuple[float, ...]
+    roll: float
+
+
+def free_bone_name(parent: str, taken: set[str]) -> str:
+    """Return a name such as spine_jiggle_01 or arm_jiggle_01.L, and add it to those that are taken."""
+    found = _SIDE.match(parent)
+    stem, side = (found["stem"], found["side"]) if found else (parent, "")
+    stem = stem.encode()[:_MAX_STEM].decode(errors="ignore")
+    number = 1
+    while (name := f"{stem}_jiggle_{number:02d}{side}") in taken:
+        number += 1
+    taken.add(name)
+    return name
+
+
+@contextmanager
+def _edit_mode(rig: Any) -> Iterator[None]:
+    """Context in which a rig is in Edit Mode, in a scratch scene, whatever is visible and active in the window."""
+    mode, active = rig.mode, rig.data.bones.active.name if rig.data.bones.active is not None else ""
+    scene = bpy.data.scenes.new(f"{PREFIX}Bones")
+    try:
+        scene.collection.objects.link(rig)
+        layer = scene.view_layers[0]
+        layer.objects.active = rig
+        rig.select_set(True, view_layer=layer)
+        with bpy.context.temp_override(
+            scene=scene, view_layer=layer, active_object=rig, object=rig, selected_objects=[rig]
+        ):
+            bpy.ops.object.mode_set(mode="EDIT")
+            try:
+                yield
+            finally:
+                bpy.ops.object.mode_set(mode="OBJECT")
+                if mode == "POSE":
+                    bpy.ops.object.mode_set(mode="POSE")
+    finally:
+        bpy.data.scenes.remove(scene)
+        if active in rig.data.bones:
+            rig.data.bones.active = rig.data.bones[active]
+
+
+def add_bones(obj: bpy.types.Object, rig: Any, bones: Sequence[NewBone], mark: str) -> None:
+    """Add the bones of a bake to a rig, in a bone collection of their own."""
+    with _edit_mode(rig):
+        edit_bones = rig.data.edit_bones
+        for one in bones:
+            bone = edit_bones.new(one.name)
+            bone.parent = edit_bones[one.parent]
+            bone.head, bone.tail, bone.roll = one.head, one.tail, one.roll
+            bone.use_deform, bone.use_connect = True, False
+            # A new bone joins the active collection of the user.
+            for collection in list(bone.collections):
+                collection.unassign(bone)
+    active = rig.data.collections.active
+    own = rig.data.collections.new(f"{PREFIX}{obj.name}")
+    mark_bone(own, mark)
+    for one in bones:
+        bone = rig.data.bones[one.name]
+        mark_bone(bone, mark)
+        own.assign(bone)
+        rig.pose.bones[one.name].rotation_mode = "QUATERNION"
+    # They would hide the rig's own controls.
+    own.is_visible = False
+    rig.data.collections.active = active
+
+
+def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:
+    """Return the bones of a bake in a rig, in the order of their creation."""
+    found, places = [], {name: place for place, name in enumerate(record.parents)}
+    for name, parent in sorted(own_bones(rig, record.mark).items(), key=lambda one: places.get(one[0], len(places))):
+        bone = rig.data.bones[name]
+        roll = bone.AxisRollFromMatrix(bone.matrix_local.to_3x3(), axis=Vector(bone.matrix_local.col[1][:3]))[1]
+        found.append(NewBone(name, parent, tuple(bone.head_local), tuple(bone.tail_local), float(roll)))
+    return found
+
+
+def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
+    """Remove the bones of an object's bake, and restore its weights. Does nothing without such a bake.
+
+    keeps_tracks: whether the tracks stay, for a new bake to rewrite.
+    """
+    record = read_record(obj.data) if obj.type == "MESH" else None
+    if record is None:
+        return
+    rig = rig_of(obj)
+    parents = own_bones(rig, record.mark)
+    restore_weights(obj, record)
+    index = obj.vertex_groups.active_index
+    for name in parents or record.parents:
+        if name in obj.vertex_groups:
+            obj.vertex_groups.remove(obj.vertex_groups[name])
+    if obj.vertex_groups:
+        obj.vertex_groups.active_index = min(max(int(index or 0), 0), len(obj.vertex_groups) - 1)
+    remove_record(obj.data)
+    if rig is None or is_bake_shared(obj, rig, record.mark) or not _is_editable(rig):
+        return
+    if not keeps_tracks:
+        remove_bake_animation(rig, record.mark)
+    if parents:
+        # Bones that the user has added below them move up.
+        with _edit_mode(rig):
+            for name in parents:
+                rig.data.edit_bones.remove(rig.data.edit_bones[name])
+    for collection in [one for one in rig.data.collections_all if bake_mark(one) == record.mark]:
+        rig.data.collections.remove(collection)
+
+
+def _is_editable(rig: Any) -> bool:
+    blocks = (rig, rig.data)
+    return all(one.library is None and one.override_library is None for one in blocks)
+
+
+def is_bake_shared(obj: bpy.types.Object, rig: Any, mark: str) -> bool:
+    """Return whether another object, such as a duplicate, follows the same new bones."""
+    for other in bpy.data.objects:
+        if other != obj and other.type == "MESH" and other.data != obj.data and rig_of(other) == rig:
+            record = read_record(other.data)
+            if record is not None and record.mark == mark:
+                return True
+    return False

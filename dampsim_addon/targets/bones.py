@@ -1,0 +1,384 @@
+"""New bones below those that carry the flesh, rigid and keyed at every frame, with changed weights."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ...core import Array, SceneError
+from ...core.base.wording import format_count
+from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
+from ...core.geometry.mesh.affine import transform_points
+from ..blender.bone_bakes import (
+    BoneRecord,
+    Memberships,
+    read_memberships,
+    read_record,
+    record_mark,
+    rig_of,
+    write_memberships,
+    write_record,
+)
+from ..blender.dampsim_names import bake_mark
+from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..work.background_thread import run_in_thread
+from .bake_tracks import remove_bake_animation, write_tracks
+from .bone_rig import NewBone, add_bones, describe_bones, free_bone_name, is_bake_shared, remove_bones
+from .kept_strips import KeptStrips
+from .keys import check_nla, check_shape_keys
+from .pre_modifier_shapes import pre_modifier_offsets
+from .target import Cost, KeptBake, Shot, Storage, Target
+
+# Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
+_FIT_FACTOR = 2.0
+# Length of a new bone, as a fraction of the spread of its vertices, and the least one as a fraction of the size.
+_LENGTH, _MIN_LENGTH = 0.5, 0.01
+# Largest change of the mesh's place in the space of its rig, as a fraction of the size.
+_MAX_SLIP = 1e-4
+# Size of a keyframe of a channel, and of a weight, bytes.
+_KEYFRAME_BYTES, _WEIGHT_BYTES, _CHANNELS = 8, 8, 7
+_KEYS = "bake to Compressed Keys"
+
+
+@dataclass(frozen=True)
+class RecordedMotion:
+    """Motion of an object in the space of its rig. bones: names.  to_rig: (4, 4), from the object's space.
+
+    scale: from the rig's space to world space.
+    """
+
+    motion: SkinnedMotion
+    bones: list[str]
+    scale: float
+
+
+@dataclass(frozen=True)
+class FittedBones:
+    """Fitted bones. error: m, in world space."""
+
+    recorded: RecordedMotion
+    fit: BoneFit
+
+    @property
+    def error(self) -> float:
+        return self.fit.error * self.recorded.scale
+
+
+class Bones(Target):
+    name: ClassVar[str] = "BONES"
+    number: ClassVar[int] = 6
+    label: ClassVar[str] = "Bones"
+    description: ClassVar[str] = (
+        "Create rigid bones below those that carry the mesh, and change its weights. For game engines; exports to "
+        "glTF and FBX"
+    )
+    storage: ClassVar[Storage] = Storage.BONES
+    exact: ClassVar[bool] = False
+    exports_morphs: ClassVar[bool] = True
+
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        check_shape_keys(obj)
+        _check_modifiers(obj)
+        _check_rig(obj, rig_of(obj))
+
+    @classmethod
+    def cost(cls, vertices: int, frames: int) -> Cost:
+        return Cost(0, 0)
+
+    @classmethod
+    def collect(cls, shot: Shot) -> Generator[int, None, RecordedMotion]:
+        obj = shot.sampler.obj
+        rig, names = rig_of(obj), carrying_bones(obj)
+        carrying = _carrying_weights(obj, names)
+        is_used = (carrying > 0.0).any(axis=0)
+        names, carrying = [name for name, used in zip(names, is_used, strict=True) if used], carrying[:, is_used]
+        shot.sampler.set_frame(shot.numbers[0])
+        rest = shot.sampler.undeformed_positions()
+        size = float(np.linalg.norm(np.ptp(rest, axis=0)))
+        bound = np.linalg.inv(np.array([rig.data.bones[name].matrix_local for name in names], dtype=float))
+        to_rig, poses = np.eye(4), np.empty((len(shot.numbers), len(names), 4, 4))
+        goal = np.empty((len(shot.numbers), len(rest), 3))
+        offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)
+        for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
+            evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
+            now = np.linalg.inv(np.array(evaluated.matrix_world, dtype=float)) @ shot.sampler.matrix()
+            if done == 0:
+                to_rig, scale = now, float(np.linalg.norm(np.array(evaluated.matrix_world)[:3, :3], ord=2))
+            slip = transform_points(now, rest) - transform_points(to_rig, rest)
+            if np.linalg.norm(slip, axis=1).max() > _MAX_SLIP * size:
+                raise SceneError(
+                    f"{obj.name}: it moves against its rig {rig.name} at frame {number}; parent it to the rig, or "
+                    f"{_KEYS}."
+                )
+            poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
+            moved = SkinnedMotion(
+                transform_points(to_rig, rest + offset), goal[done : done + 1], poses[done : done + 1], carrying
+            )
+            goal[done] = skin(moved, np.zeros(0, dtype=int), np.zeros((1, 0, 4, 4)), carrying)[0]
+            yield done + 1
+        motion = SkinnedMotion(transform_points(to_rig, rest), goal, poses, carrying)
+        return RecordedMotion(motion, names, scale)
+
+    @classmethod
+    def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
+        stop, motion = threading.Event(), collected.motion
+        _check_loose_vertices(shot, collected)
+
+        def report(stage: str, fraction: float) -> None:
+            if stop.is_set():
+                raise InterruptedError
+
+        try:
+            fit = yield from run_in_thread(
+                lambda: fit_bones(
+                    motion,
+                    shot.max_bones,
+                    bound=shot.bound / collected.scale,
+                    influences=shot.influences,
+                    keeps_shares=shot.keeps_shares,
+                    progress=report,
+                )
+            )
+        finally:
+            stop.set()
+        return FittedBones(collected, fit)
+
+    @classmethod
+    def allowed_error(cls, shot: Shot, compressed: FittedBones) -> float:
+        return max(shot.bound, _FIT_FACTOR * compressed.error)
+
+    @classmethod
+    def animated_data(cls, obj: bpy.types.Object) -> tuple[Any, str]:
+        mark = record_mark(obj.data)
+        return (rig_of(obj) if mark else None), mark
+
+    @classmethod
+    def keep(cls, obj: bpy.types.Object, folder: Path) -> KeptBake:
+        return KeptBones(obj)
+
+    @classmethod
+    def write(cls, shot: Shot, compressed: FittedBones) -> Cost:
+        obj, fit, names = shot.sampler.obj, compressed.fit, compressed.recorded.bones
+        rig, previous = rig_of(obj), read_record(obj.data)
+        mark = _own_mark(obj, rig, previous)
+        remove_bones(obj, keeps_tracks=True)
+        bones = _new_bones(obj, rig, compressed)
+        add_bones(obj, rig, bones, mark)
+        _write_weights(obj, bones, names, fit, mark)
+        numbers = shot.key_numbers
+        curves: dict[tuple[str, int], list[tuple[float, float]]] = {}
+        for k, bone in enumerate(bones):
+            rest = np.array(rig.data.bones[bone.name].matrix_local, dtype=float)
+            channels = _channels(np.linalg.inv(rest) @ fit.transforms[:, k] @ rest)
+            path = f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
+            for place, values in enumerate(channels.T):
+                curve = (f"{path}.location", place) if place < 3 else (f"{path}.rotation_quaternion", place - 3)
+                curves[curve] = [(n, values[i % len(shot.numbers)]) for i, n in enumerate(numbers)]
+        if curves:
+            write_tracks(rig, obj.name, curves, shot.cycle_end is not None, mark)
+        else:
+            remove_bake_animation(rig, mark)
+        weights = int((fit.weights[:, len(names) :] > 0.0).sum())
+        size = _KEYFRAME_BYTES * _CHANNELS * len(bones) * len(numbers) + _WEIGHT_BYTES * weights
+        is_over, worst = compressed.error > shot.bound, shot.numbers[fit.worst_frame]
+        return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst)
+
+    @classmethod
+    def clear(cls, obj: bpy.types.Object) -> None:
+        remove_bones(obj)
+
+    @classmethod
+    def remove_files(cls, folder: Path) -> None:
+        """Do nothing: bones are stored in the .blend file."""
+
+
+class KeptBones(KeptBake):
+    """Bones of a bake, with their weights and strips."""
+
+    def __init__(self, obj: bpy.types.Object) -> None:
+        self._obj, self._record = obj, read_record(obj.data)
+        rig = rig_of(obj)
+        self._bones = describe_bones(rig, self._record) if self._record is not None else []
+        self._strips = KeptStrips(rig, self._record.mark) if self._record is not None else None
+
+    def restore(self) -> None:
+        obj, record = self._obj, self._record
+        if record is None or self._strips is None:
+            remove_bones(obj)
+            return
+        rig = rig_of(obj)
+        remove_bones(obj, keeps_tracks=True)
+        add_bones(obj, rig, self._bones, record.mark)
+        _add_groups(obj, self._bones)
+        write_memberships(obj, record.vertices, record.new)
+        write_record(obj.data, replace(record, is_muted=False))
+        self._strips.restore(rig, obj.name)
+
+    def discard(self) -> None:
+        if self._strips is not None:
+            self._strips.discard()
+
+
+def _own_mark(obj: bpy.types.Object, rig: Any, previous: BoneRecord | None) -> str:
+    """Return the mark of the previous bake, or a new one if there is none or if a duplicate follows its bones."""
+    mark = previous.mark if previous is not None else str(obj.dampsim.cache_id)
+    number = 0
+    while not mark or is_bake_shared(obj, rig, mark):
+        number += 1
+        mark = f"{obj.dampsim.cache_id}_{number}"
+    return mark
+
+
+def carrying_bones(obj: bpy.types.Object) -> list[str]:
+    """Return the names of the deforming bones that have a vertex group of the mesh, without those of a bake."""
+    groups = obj.vertex_groups
+    bones = [bone for bone in rig_of(obj).data.bones if bone.use_deform and bone.name in groups]
+    return [bone.name for bone in bones if not bake_mark(bone)]
+
+
+def _carrying_weights(obj: bpy.types.Object, names: list[str]) -> Array:
+    """Return the normalised weights (v, p) of the bones, as the Armature modifier uses them."""
+    places = {obj.vertex_groups[name].index: place for place, name in enumerate(names)}
+    found = np.zeros((len(obj.data.vertices), len(names)))
+    for vertex in obj.data.vertices:
+        for one in vertex.groups:
+            if one.group in places:
+                found[vertex.index, places[one.group]] = one.weight
+    total = found.sum(axis=1, keepdims=True)
+    return np.asarray(np.where(total > 1e-4, found / np.where(total > 1e-4, total, 1.0), 0.0))
+
+
+def _new_bones(obj: bpy.types.Object, rig: Any, compressed: FittedBones) -> list[NewBone]:
+    """Return the bones of a fit: each at the centre of its vertices, along its parent."""
+    rest, fit, names = compressed.recorded.motion.rest, compressed.fit, compressed.recorded.bones
+    size = float(np.linalg.norm(np.ptp(rest, axis=0)))
+    taken = {*rig.data.bones.keys(), *obj.vertex_groups.keys()}
+    found = []
+    for k, parent in enumerate(fit.parents):
+        weights = fit.weights[:, len(names) + k]
+        centre = weights @ rest / weights.sum()
+        spread = float(np.sqrt(weights @ ((rest - centre) ** 2).sum(axis=1) / weights.sum()))
+        bone = rig.data.bones[names[parent]]
+        axis = np.array(bone.matrix_local, dtype=float)[:3, 1]
+        tail = centre + axis / np.linalg.norm(axis) * max(_LENGTH * spread, _MIN_LENGTH * size)
+        roll = float(bone.AxisRollFromMatrix(bone.matrix_local.to_3x3())[1])
+        found.append(NewBone(free_bone_name(bone.name, taken), bone.name, tuple(centre), tuple(tail), roll))
+    return found
+
+
+def _write_weights(obj: bpy.types.Object, bones: list[NewBone], names: list[str], fit: BoneFit, mark: str) -> None:
+    """Write the weights of the vertices that the new bones move, and record the previous ones."""
+    changed = np.flatnonzero((fit.weights[:, len(names) :] > 0.0).any(axis=1)).tolist()
+    old = read_memberships(obj, changed)
+    _add_groups(obj, bones)
+    all_names = [*names, *(bone.name for bone in bones)]
+    new: list[Memberships] = []
+    for vertex, row in zip(changed, old, strict=True):
+        # Blender limits each weight to 1, and the modifier normalises the sum.
+        total = min(sum(weight for name, weight in row if name in names), 1.0)
+        kept = [one for one in row if one[0] not in names]
+        used = np.flatnonzero(fit.weights[vertex]).tolist()
+        new.append([*kept, *((all_names[k], total * float(fit.weights[vertex, k])) for k in used)])
+    write_memberships(obj, changed, new)
+    parents = {bone.name: bone.parent for bone in bones}
+    count = len(obj.data.vertices)
+    write_record(obj.data, BoneRecord(mark, parents, count, changed, old, read_memberships(obj, changed)))
+
+
+def _add_groups(obj: bpy.types.Object, bones: list[NewBone]) -> None:
+    """Add the vertex groups of new bones, without changing the active one."""
+    index = obj.vertex_groups.active_index
+    for bone in bones:
+        obj.vertex_groups.new(name=bone.name)
+    obj.vertex_groups.active_index = index
+
+
+def _channels(matrices: Array) -> Array:
+    """Return location and quaternion (f, 7) of rigid matrices (f, 4, 4), with continuous signs."""
+    turns = np.array([Matrix(one[:3, :3].tolist()).to_quaternion()[:] for one in matrices])
+    for place in range(1, len(turns)):
+        if turns[place - 1] @ turns[place] < 0.0:
+            turns[place] *= -1.0
+    return np.concatenate([matrices[:, :3, 3], turns], axis=1)
+
+
+def _check_loose_vertices(shot: Shot, collected: RecordedMotion) -> None:
+    motion, obj = collected.motion, shot.sampler.obj
+    loose = motion.carrying.sum(axis=1) == 0.0
+    moves = np.linalg.norm(motion.goal[:, loose] - motion.rest[loose], axis=2).max(axis=0, initial=0.0)
+    count = int((moves * collected.scale > shot.bound).sum())
+    if count:
+        have = "has" if count == 1 else "have"
+        raise SceneError(
+            f"{obj.name}: {format_count(count, 'vertex')} that the simulation moves {have} no bone weights; use Weight "
+            f"Like Neighbours, or {_KEYS}."
+        )
+
+
+def _check_modifiers(obj: bpy.types.Object) -> None:
+    """Raise SceneError unless one Armature modifier by vertex groups comes first."""
+    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
+    if not armatures and obj.parent_type != "ARMATURE":
+        raise SceneError(
+            f"{obj.name}: it has no Armature modifier whose bones could carry new ones; add one, or {_KEYS}."
+        )
+    modifier = armatures[0] if armatures else None
+    is_plain = modifier is not None and modifier.use_vertex_groups and not modifier.use_bone_envelopes
+    if modifier is None or len(armatures) > 1 or obj.parent_type == "ARMATURE" or not is_plain or modifier.vertex_group:
+        raise SceneError(
+            f"{obj.name}: only one Armature modifier by vertex groups can be carried over; remove the others, its "
+            f"mask and its envelopes, or {_KEYS}."
+        )
+    if modifier.use_deform_preserve_volume:
+        raise SceneError(
+            f"{obj.name}: Preserve Volume of {modifier.name} bends otherwise than game engines; switch it off, or "
+            f"{_KEYS}."
+        )
+    before = next((m for m in sampled_modifiers(obj) if is_deforming(m)), modifier)
+    if before != modifier:
+        raise SceneError(
+            f"{obj.name}: {before.name} moves vertices before its Armature modifier; move it below, or {_KEYS}."
+        )
+
+
+def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
+    """Raise SceneError if a rig cannot get new bones."""
+    for block in (rig, rig.data):
+        if block.library is not None or block.override_library is not None:
+            raise SceneError(
+                f"{obj.name}: its rig {rig.name} is linked and cannot get bones; make it local, or {_KEYS}."
+            )
+    if rig.mode not in ("OBJECT", "POSE"):
+        raise SceneError(f"{obj.name}: leave Edit Mode of its rig {rig.name}.")
+    users = rig.data.users - int(rig.data.use_fake_user)
+    if users > 1:
+        raise SceneError(
+            f"{obj.name}: {users} objects share the armature of its rig {rig.name}; make it a single-user copy, or "
+            f"{_KEYS}."
+        )
+    if rig.data.pose_position == "REST":
+        raise SceneError(f"{obj.name}: its rig {rig.name} is in Rest Position; switch it to Pose Position.")
+    check_nla(obj, rig, f"its rig {rig.name}", _KEYS)
+    names = carrying_bones(obj)
+    if not names:
+        raise SceneError(f"{obj.name}: no bone of {rig.name} carries it by weights; paint weights, or {_KEYS}.")
+    bendy = next((name for name in names if rig.data.bones[name].bbone_segments > 1), None)
+    if bendy is not None:
+        raise SceneError(
+            f"{obj.name}: the bone {bendy} of {rig.name} has bendy segments, which have no rigid motion; set them to 1."
+        )
+    roles = (obj.dampsim.pin_group, *(m.vertex_group for m in obj.modifiers if hasattr(m, "vertex_group")))
+    masked = next((name for name in names if name in roles), None)
+    if masked is not None:
+        raise SceneError(
+            f"{obj.name}: the vertex group '{masked}' of a bone is also used for pins or by a modifier, and the bake "
+            f"would change it; use a copy of the group, or {_KEYS}."
+        )

@@ -1,0 +1,86 @@
+"""Strips of a bake and their actions, as they were before a new bake."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import bpy
+
+from .bake_tracks import (
+    Curve,
+    bake_strips,
+    fill_base_track,
+    keyed_curves_of,
+    remove_bake_animation,
+    remove_unused_action,
+)
+from .target import apply_settings, read_settings_of
+
+# Settings of strips that return with a kept bake.
+# The end of a strip precedes its start, since Blender does not let the start pass it; fades depend on both.
+_STRIP_SETTINGS = (
+    *("action_frame_start", "action_frame_end", "scale", "repeat"),
+    *("frame_end", "frame_start", "frame_end", "blend_in", "blend_out"),
+)
+
+
+@dataclass
+class _KeptAction:
+    """Action of a bake. action: it.  copy: its previous contents.  name: its name."""
+
+    action: bpy.types.Action
+    copy: bpy.types.Action
+    name: str
+
+    def restore(self) -> bpy.types.Action:
+        """Return the action with its previous contents. Everything that used it uses the copy."""
+        self.action.user_remap(self.copy)
+        bpy.data.actions.remove(self.action)
+        self.copy.name = self.name
+        return self.copy
+
+
+class KeptStrips:
+    """Strips of a bake with the contents of their actions. Strips stay in place while a bake replaces their actions.
+
+    owner: animated datablock, the shape keys or a rig; None without one.  mark: see bake_strips().
+    """
+
+    def __init__(self, owner: Any, mark: str = "") -> None:
+        self._mark = mark
+        self._actions: list[_KeptAction] = []
+        # Number of the action, slot, and settings.
+        self._strips: list[tuple[int, str, list[tuple[str, Any]]]] = []
+        self._curves: list[Curve] = []
+        for strip in bake_strips(owner.animation_data if owner is not None else None, mark):
+            action = strip.action
+            actions = [one.action for one in self._actions]
+            if action not in actions:
+                self._actions.append(_KeptAction(action, action.copy(), action.name))
+                actions.append(action)
+            slot = strip.action_slot.identifier if strip.action_slot is not None else ""
+            self._strips.append((actions.index(action), slot, read_settings_of(strip, _STRIP_SETTINGS)))
+            self._curves = self._curves or keyed_curves_of(action)
+
+    def restore(self, owner: Any, name: str) -> None:
+        """Restore the actions and settings of the strips. owner, name: see write_tracks()."""
+        if not self._strips:
+            remove_bake_animation(owner, self._mark)
+            return
+        actions = [one.restore() for one in self._actions]
+        self._actions = []
+        strips = bake_strips(owner.animation_data, self._mark)
+        for (number, slot, settings), strip in zip(self._strips, strips, strict=True):
+            unfinished = strip.action
+            strip.action = actions[number]
+            strip.action_slot = next((s for s in strip.action.slots if s.identifier == slot), strip.action.slots[0])
+            apply_settings(strip, settings)
+            if unfinished != strip.action:
+                remove_unused_action(unfinished)
+        fill_base_track(owner, name, self._curves, self._mark)
+
+    def discard(self) -> None:
+        """Free the copies of the actions."""
+        while self._actions:
+            bpy.data.actions.remove(self._actions.pop().copy)
