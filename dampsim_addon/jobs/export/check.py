@@ -37,9 +37,7 @@ def compare_export(
         with show_in_window(scratch):
             form.read(path)
         layer = scratch.view_layers[0]
-        meshes = [
-            obj for obj in scratch.objects if obj.type == "MESH" and (form.holds_vertices or _can_hold_bake(obj))
-        ]
+        meshes = [obj for obj in scratch.objects if obj.type == "MESH" and (form.holds_vertices or _can_hold_bake(obj))]
         copies = yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
     if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]

@@ -18,9 +18,11 @@ def damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
         return None
     if target.storage is Storage.FILE:
         text = _missing_file_part(obj)
+    elif target.storage is Storage.KEYS:
+        # A bake without motion has no keys.
+        text = _missing_keys(obj) or (obj.dampsim.baked_keys and _missing_strip(obj, target)) or _muted_keys(obj)
     else:
-        text = (target.storage is Storage.KEYS and _missing_keys(obj)) or _missing_strip(obj, target)
-        text = text or (target.storage is Storage.KEYS and _muted_keys(obj)) or ""
+        text = _missing_strip(obj, target)
     if not text:
         return None
     return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")
