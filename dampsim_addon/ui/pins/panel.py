@@ -5,6 +5,7 @@ from __future__ import annotations
 import bpy
 from bpy.types import Context, UILayout
 
+from ....core import PARAMETERS
 from ...model.groups import format_names
 from ...model.links import is_linked
 from ...model.objects import chosen_simulated, is_job_running
@@ -12,7 +13,7 @@ from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import bone_influences
 from ...status.pieces import known_parts
 from ..common.chosen_objects import count_label
-from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_wrapped
+from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_slider, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
 from .operators import (
     DAMPSIM_OT_free,
@@ -44,7 +45,8 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
             column, f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again", "ERROR", context
         )
     if group.pin_group:
-        draw_parameters(column, group, context, "pins")
+        draw_slider(column, group, PARAMETERS["hold"])
+        draw_parameters(column, group, context, "pins", excluded="hold")
     parts = known_parts(obj)
     if parts is not None and parts.pieces.unreached_count:
         draw_property(column, group, "unpinned_pieces", "Unpinned Pieces", context)
