@@ -300,7 +300,7 @@ def test_unsuitable_rigs_are_refused(change: Callable[[Any, Any], Any], message:
     assert rig_dump(rig) == before
 
 
-def test_mesh_that_leaves_its_rig_is_refused(tmp_path: Path) -> None:
+def test_mesh_leaving_rig_is_refused(tmp_path: Path) -> None:
     new_scene()
     obj, rig = belly(tmp_path)
     obj.keyframe_insert("location", frame=1)

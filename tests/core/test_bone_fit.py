@@ -163,7 +163,7 @@ def test_unmoved_vertices_keep_their_weights() -> None:
     assert not found.weights[ends, 2:].any()
 
 
-def test_motion_of_the_rig_needs_no_bones() -> None:
+def test_rig_motion_needs_no_bones() -> None:
     motion = wobbling_bar()
     motion.goal[:] = skin(motion, NO_BONES, np.zeros((FRAMES, 0, 4, 4)), motion.carrying)
     found = fit_bones(motion, 4)

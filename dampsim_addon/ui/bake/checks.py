@@ -9,7 +9,8 @@ import bpy
 import numpy as np
 
 from ....core import PARAMETERS, kind_by_name
-from ....core.base.wording import format_metres, format_number
+from ....core.base.wording import format_count, format_metres, format_number
+from ...blender.dampsim_names import bake_keys, bake_modifier
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
@@ -18,11 +19,13 @@ from ...model.properties import read_settings
 from ...status.bake_changes import baked_number
 from ...status.measurements import is_measurement_current
 from ...status.pieces import accept_size, is_size_accepted
+from ...targets import Storage, Target, find_target
+from ...targets.bake_tracks import bake_strips
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
-from . import damage_checks, modifier_checks
+from . import modifier_checks
 from .refusal_checks import REFUSAL_CHECKS
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
@@ -147,6 +150,52 @@ def _unsupported_field_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -
     return Issue(f"These force field settings have no effect on it: {unsupported}") if unsupported else None
 
 
+def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report a bake of which shape keys, their animation or the modifier are missing, so that it does not play."""
+    target = find_target(obj.dampsim.baked)
+    if target is None:
+        return None
+    if target.storage is Storage.FILE:
+        text = _missing_file_part(obj)
+    elif target.storage is Storage.KEYS:
+        # A bake without motion has no keys.
+        text = _missing_keys(obj) or (obj.dampsim.baked_keys and _missing_strip(obj, target)) or _muted_keys(obj)
+    else:
+        text = _missing_strip(obj, target)
+    if not text:
+        return None
+    return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")
+
+
+def _missing_file_part(obj: bpy.types.Object) -> str:
+    return "" if bake_modifier(obj) is not None else "The modifier that plays the bake is missing"
+
+
+def _keys_of_bake(obj: bpy.types.Object) -> list[bpy.types.ShapeKey]:
+    keys = obj.data.shape_keys
+    return [key for key in bake_keys(keys) if key != keys.reference_key]
+
+
+def _missing_keys(obj: bpy.types.Object) -> str:
+    missing = obj.dampsim.baked_keys - len(_keys_of_bake(obj))
+    if missing <= 0:
+        return ""
+    return f"{format_count(missing, 'shape key')} of the bake {'is' if missing == 1 else 'are'} missing"
+
+
+def _missing_strip(obj: bpy.types.Object, target: type[Target]) -> str:
+    owner, mark = target.animated_data(obj)
+    is_playing = owner is not None and bool(bake_strips(owner.animation_data, mark))
+    return "" if is_playing else "The NLA strip of the bake is missing"
+
+
+def _muted_keys(obj: bpy.types.Object) -> str:
+    muted = [key for key in _keys_of_bake(obj) if key.mute]
+    if not muted:
+        return ""
+    return f"{format_count(len(muted), 'shape key')} of the bake {'is' if len(muted) == 1 else 'are'} muted"
+
+
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "scale": _unapplied_scale,
@@ -161,7 +210,7 @@ CHECKS: dict[str, Check] = {
     "coarse": _coarse_tetrahedra,
     "falling": _cannot_stand,
     "file": _missing_bake_file,
-    "damaged": damage_checks.damaged_bake,
+    "damaged": _damaged_bake,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
     "changes": contact_checks.collider_changes_topology,
