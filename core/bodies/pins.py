@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.sparse import coo_matrix, diags
 from scipy.sparse.linalg import cg, spsolve
@@ -9,7 +11,8 @@ from scipy.sparse.linalg import cg, spsolve
 from ..base.arrays import Array, Index
 from ..geometry.mesh.surface import Surface, triangle_areas
 from ..geometry.tetmesh.embedding import Embedding
-from ..scene.body import HARD_PIN_WEIGHT
+from ..scene.body import HARD_PIN_WEIGHT, Body
+from ..scene.part import part_shares
 
 # Largest weight converted to a spring. At partly hard-pinned nodes, hard pins act as springs of this weight.
 _MAX_SPRING_WEIGHT = 0.99
@@ -70,6 +73,15 @@ def painted_node_values(embedding: Embedding, tets: Index, nodes: int, values: A
     if len(inner):
         painted[inner] = _harmonic_extension(tets, painted, inner)
     return painted
+
+
+def nodal_part_shares(body: Body, at_nodes: Callable[[Array], Array | None]) -> Array | None:
+    """Return the shares (n, p + 1) of the rest of a body and of its parts in the nodes; None without parts.
+
+    at_nodes: function from painted weights (v,) to those of the nodes (n,).
+    """
+    painted = [weights for part in body.parts if (weights := at_nodes(part.weights)) is not None]
+    return part_shares(np.stack(painted, axis=1)) if painted else None
 
 
 def _vertex_areas(surface: Surface) -> Array:

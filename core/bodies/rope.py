@@ -121,7 +121,7 @@ class RopeKind(BodyKind):
             body.name, rest, settings.density * section * shares, groups,
             (*pull, *muscle_terms(body, muscle, edges, lengths, stretches), Potential(bending), *pins.spring_terms),
             pins.nodes, pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
-            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices),
+            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
         )  # fmt: skip
         surface_stiffness = BASE_YOUNG * section / block.size
         return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness)

@@ -23,7 +23,7 @@ from ..system.term import pin_springs
 from .fibres import fibre_terms
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .pins import painted_node_values, pin_nodes
+from .pins import nodal_part_shares, painted_node_values, pin_nodes
 from .surface_binding import SurfaceBinding
 
 # Stiffness factor at painted weight 0. It grows exponentially with the weight, to 1 at weight 1.
@@ -96,6 +96,11 @@ class LatticeBody:
         """Painted factors (n,) on the settle time; None if not painted."""
         painted = self.at_nodes(self.body.settle_map)
         return None if painted is None else np.maximum(painted, MIN_SETTLE_SCALE)
+
+    @property
+    def part_shares(self) -> Array | None:
+        """Shares (n, p + 1) of the rest of the body and of its parts in the nodes; None without parts."""
+        return nodal_part_shares(self.body, self.at_nodes)
 
     def at_nodes(self, values: Array | None) -> Array | None:
         """Return painted weights (v,) at the nodes (n,)."""
@@ -191,5 +196,6 @@ class SolidKind(BodyKind):
             stiffness,
             lattice.settle_scale,
             ray_origin_weights=centre,
+            part_shares=lattice.part_shares,
         )
         return lattice.build_model(block)

@@ -102,7 +102,7 @@ def _volume_model(body: Body) -> Model:
     keeps_pendulum_free = not body.settings.damp_swing
     block = BodyDiscretization(
         body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, settle_scale, keeps_pendulum_free,
-        ray_origin_weights=covered.at_nodes(body.centre_map),
+        ray_origin_weights=covered.at_nodes(body.centre_map), part_shares=covered.part_shares,
     )  # fmt: skip
     return covered.build_model(block)
 
@@ -129,6 +129,7 @@ def _net_model(body: Body) -> Model:
         body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,
         pins.stiffness,
         pins.settle_scale, not body.settings.damp_swing, is_net=True, ray_origin_weights=at_nodes(body.centre_map),
+        part_shares=pins.part_shares,
     )  # fmt: skip
     surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
     return vertex_model(body, block, net.vertices, net.duplicates, surface_stiffness)

@@ -14,7 +14,7 @@ from ..system.discretization import BodyDiscretization
 from ..system.term import PinSprings, pin_springs
 from .kind import BASE_YOUNG
 from .model import Model, Strands
-from .pins import pin_strength
+from .pins import nodal_part_shares, pin_strength
 from .solid import MIN_SETTLE_SCALE
 from .surface_binding import BoundVertices, SurfaceBinding
 
@@ -61,12 +61,13 @@ class PinConstraints:
     """Pins of nodes that are mesh vertices.
 
     nodes: (p,) pinned nodes.  stiffness: (p,) N/m, infinite for hard pins.
-    settle_scale: painted factors on the settle time, see BodyDiscretization.
+    settle_scale, part_shares: see BodyDiscretization.
     """
 
     nodes: Index
     stiffness: Array
     settle_scale: Array | None
+    part_shares: Array | None = None
 
     @staticmethod
     def of(body: Body, vertices: Index, duplicates: Index, shares: Array) -> PinConstraints:
@@ -86,7 +87,10 @@ class PinConstraints:
         pinned = np.flatnonzero(weights > 0.0)
         settle_scale = weights_at_nodes(body.settle_map, vertices)
         return PinConstraints(
-            pinned, stiffness[pinned], None if settle_scale is None else np.maximum(settle_scale, MIN_SETTLE_SCALE)
+            pinned,
+            stiffness[pinned],
+            None if settle_scale is None else np.maximum(settle_scale, MIN_SETTLE_SCALE),
+            nodal_part_shares(body, lambda weights: weights_at_nodes(weights, vertices)),
         )
 
     @property

@@ -80,7 +80,7 @@ class WeaveKind(BodyKind):
         block = BodyDiscretization(
             body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins.nodes,
             pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
-            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices),
+            ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
         )  # fmt: skip
         # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))

@@ -102,6 +102,8 @@ def first_mode_inertia(
     phi = (
         follow_through[slices[0].block_index] if len(slices) == 1 else expand_to_nodes(follow_through, slices).repeat(3)
     )
+    if np.ndim(coefficients.follow_through_offset):
+        phi = phi + np.repeat(coefficients.follow_through_offset, 3)
     inertial_load = phi * reference_impulse + (1.0 - phi) * (momenta @ (fields.T @ reference_impulse))
 
     inertia = mass / coefficients.inertia_time
@@ -139,6 +141,8 @@ def waveform_inertia(
     phi = (
         follow_through[slices[0].block_index] if len(slices) == 1 else expand_to_nodes(follow_through, slices)[:, None]
     )
+    if np.ndim(coefficients.follow_through_offset):
+        phi = phi + np.asarray(coefficients.follow_through_offset)[:, None]
     acceleration = (
         _chord_correction(reference.rotation)
         * rotate(reference.rotation, reference.at_undeformed - take_rows(state.reference, free))

@@ -11,6 +11,7 @@ from ..base.errors import PinError
 from ..geometry.mesh.surface import Surface
 from .muscles import Controller, check_controller
 from .parameters import ReferenceChoice, Settings
+from .part import Part, check_parts
 from .sample import BodySample
 
 # Pin weight from which a pin is hard.
@@ -50,6 +51,7 @@ class Body:
     colliders: names of the scene's colliders that it collides with; None for all.
     seams: (s, 2) vertices that are sewn together, for cloth.
     controller: switches the muscles; None without muscles.
+    parts: parts with dials of their own.
     follower_mask: (v,) vertices of pieces that are not simulated, but follow the nearest other vertices; None for none.
     """
 
@@ -76,6 +78,7 @@ class Body:
     fibre_map: Array | None = None
     fibre_direction: Array | None = None
     follower_mask: Mask | None = None
+    parts: tuple[Part, ...] = ()
 
     @property
     def identity(self) -> str:
@@ -119,6 +122,7 @@ class Body:
             "the painted Front": self.front_map,
             "the painted Fibres": self.fibre_map,
             "the painted Direction": self.fibre_direction,
+            **{f"the weights of part {part.name}": part.weights for part in self.parts},
         }
 
     @property
@@ -144,5 +148,6 @@ def check_body(body: Body) -> None:
     for weights in (body.pins, body.follower_mask, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
+    check_parts(body.name, body.parts)
     if body.controller is not None:
         check_controller(body.name, body.controller)

@@ -78,6 +78,11 @@ def _body_inputs(scene: Scene, body: Body) -> dict[str, object]:
         "the reference motion in use": body.reference_motion,
         # In earlier versions Sag referred to the size of the whole body, including pinned parts.
         **({"the meaning of Sag": "of what is free"} if body.settings.stiffness_by == StiffnessBy.SAG else {}),
+        **{
+            f"part {part.name}: {PARAMETERS[name].label}": value
+            for part in body.parts
+            for name, value in part.dials.items()
+        },
         **_array_digests(body),
     }
 

@@ -24,6 +24,7 @@ class Coefficients:
     initial_force_change: change of the elastic force assumed before the first substep, as a fraction of the unbalanced
         force. With it the body is at rest at the start of that substep, not half a substep earlier.
     decay_rate: of the deformation, 1/s; 0 where the law does not define it.
+    follow_through_offset: added to the body's Follow-through, in parts with one of their own.
     is_waveform: whether all modes follow the waveform law, which needs a history of the force and the deformation
         velocity; otherwise the present form of [You], which needs velocities only.
     """
@@ -36,6 +37,7 @@ class Coefficients:
     first_mode_stiffness_ratio: float | Array = 0.0
     initial_force_change: float | Array = 0.0
     decay_rate: float | Array = 0.0
+    follow_through_offset: float | Array = 0.0
     is_waveform: bool = False
 
     def is_backward_euler(self, h: float) -> bool:

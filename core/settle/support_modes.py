@@ -25,6 +25,7 @@ from ..geometry.mesh.rigid_motion import rigid_body_modes
 from ..solvers.factorisation import factorise
 from ..system.region import Region
 from ..system.system import System
+from .blended_law import BlendedLaw
 from .law import DeformationLaw
 from .waveform import REST_FRACTION, SECOND_ROOT_RATIO, WaveformLaw
 
@@ -166,7 +167,12 @@ def modal_damping(modes: SupportModes, law: DeformationLaw) -> Array:
 
 
 def law_overshoot(law: DeformationLaw) -> float:
-    """Return the overshoot of a law, 0 to 1; negative if the law does not define one."""
+    """Return the overshoot of a law, 0 to 1; negative if the law does not define one.
+
+    With parts it is that of the rest of the body.
+    """
+    if isinstance(law, BlendedLaw):
+        law = law.laws[0]
     if not isinstance(law, WaveformLaw):
         return -1.0
     return math.exp(-math.pi * law.decay / law.frequency) if law.frequency > 0.0 else 0.0

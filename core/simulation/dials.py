@@ -15,6 +15,7 @@ from ..literature.damping.frame_rate import retained_fraction
 from ..objective.reference_motion import RegionSlice, region_slices
 from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings
 from ..scene.scene import Scene
+from ..settle.blended_law import BlendedLaw
 from ..settle.controls import Controls
 from ..settle.first_mode import first_mode_law
 from ..settle.law import BackwardEulerLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
@@ -141,10 +142,11 @@ class DialInterpreter:
         kind_name, has_slack_modes = self._scene.bodies[body].kind, self._has_slack_modes(body)
         eigenvalues = self._cached_eigenvalues(body, settings) if has_natural_bounce(kind_name, settings) else ()
         found = [
-            effective_substeps(kind_name, settings, frame_time, min_settle_scale, one, has_slack_modes)
+            effective_substeps(kind_name, dials, frame_time, min_settle_scale, one, has_slack_modes)
+            for dials in (settings, *(part.applied_to(settings) for part in self._scene.bodies[body].parts))
             for one in eigenvalues or (0.0,)
         ]
-        # Report the overshoot of the slowest region, but use the substeps that all regions need.
+        # Report the overshoot of the slowest region, but use the substeps that all regions and parts need.
         return replace(found[0], count=max(one.count for one in found))
 
     def bounce(self, body: int, settings: Settings) -> float:
@@ -241,10 +243,9 @@ class DialInterpreter:
             )
             for part in parts
         ]
-        painted = any(
-            self._statics.models[island_data.bodies[part.block_index]].block.settle_scale is not None for part in parts
-        )
-        if len(laws) == 1 or (not painted and all(law == laws[0] for law in laws[1:])):
+        blocks = [self._statics.models[island_data.bodies[part.block_index]].block for part in parts]
+        is_nodal = any(block.settle_scale is not None or block.part_shares is not None for block in blocks)
+        if len(laws) == 1 or (not is_nodal and all(law == laws[0] for law in laws[1:])):
             return laws[0]
         return PiecewiseLaw(tuple(zip(laws, (len(part.nodes) for part in parts), strict=True)))
 
@@ -264,9 +265,18 @@ class DialInterpreter:
             if settings.damping_by == DampingBy.TAU_GAMMA:
                 kappa = retained_fraction(settings.gamma, 1.0 / (self._scene.fps * substep_count))
             return TauKappaLaw(kappa, settings.tau)
-        law = self._settle_law(body, settings, eigenvalue, has_slack_modes, per_region_bounce=True)
-        pace = self._statics.models[body].block.settle_scale
-        return law if pace is None else replace(law, settle_scale=pace[part.nodes])
+        block = self._statics.models[body].block
+        pace = None if block.settle_scale is None else block.settle_scale[part.nodes]
+
+        def law(dials: Settings) -> SettleLaw:
+            found = self._settle_law(body, dials, eigenvalue, has_slack_modes, per_region_bounce=True)
+            return found if pace is None else replace(found, settle_scale=pace)
+
+        if block.part_shares is None:
+            return law(settings)
+        dials = [settings, *(one.applied_to(settings) for one in self._scene.bodies[body].parts)]
+        offsets = tuple(one.follow_through - settings.follow_through for one in dials)
+        return BlendedLaw(tuple(law(one) for one in dials), block.part_shares[part.nodes], offsets)
 
     def _settle_law(
         self, body: int, settings: Settings, eigenvalue: float, has_slack_modes: bool, per_region_bounce: bool = False

@@ -25,6 +25,7 @@ class BodyDiscretization:
     pinned: (p,) nodes that follow targets, hard and soft.
     pin_stiffness: (p,) N/m, infinite for hard pins.
     settle_scale: (n,) painted factors on the settle time; None if not painted.
+    part_shares: (n, p + 1) shares of the rest of the body and of its parts, see part_shares(); None without parts.
     keeps_pendulum_free: whether swinging about the pins is left undamped, as part of the rigid motion.
     is_net: whether its weight alone may hold its shape, as in a net without diagonals.
     ray_origin_weights: (n,) 0 to 1, painted weights of the nodes whose centre the rays of a damping start from; None if
@@ -42,6 +43,7 @@ class BodyDiscretization:
     keeps_pendulum_free: bool = True
     is_net: bool = False
     ray_origin_weights: Array | None = None
+    part_shares: Array | None = None
 
     @property
     def is_fixed(self) -> Mask:

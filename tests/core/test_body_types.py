@@ -19,6 +19,7 @@ from dampsim.core.literature.damping.registry import DAMPINGS
 from dampsim.core.materials.assembly import element_edges
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Settings
+from dampsim.core.scene.part import Part
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import BlockHistory
 from shapes import sphere
@@ -133,6 +134,18 @@ def test_painted_settle_sets_settle_scale(what: type[BodyKind]) -> None:
     pace = what.build(replace(one, settle_map=np.full(len(one.pins), 0.5))).block.settle_scale
     assert pace is not None
     np.testing.assert_allclose(pace, 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("what", KINDS, ids=lambda one: one.name)
+def test_parts_set_shares_of_nodes(what: type[BodyKind]) -> None:
+    """The painted weights of parts become shares of the nodes."""
+    one = body(what)
+    assert what.build(one).block.part_shares is None
+    half, whole = (Part(name, np.full(len(one.pins), w), 9.0, 0.0, 1.0) for name, w in (("a", 0.5), ("b", 1.0)))
+    for parts, wanted in (((half,), [0.5, 0.5]), ((whole,), [0.0, 1.0]), ((half, whole), [0.0, 1.0 / 3.0, 2.0 / 3.0])):
+        shares = what.build(replace(one, parts=parts)).block.part_shares
+        assert shares is not None
+        np.testing.assert_allclose(shares, np.broadcast_to(wanted, (len(shares), len(wanted))), atol=1e-9)
 
 
 @pytest.mark.parametrize(
