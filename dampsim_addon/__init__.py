@@ -11,6 +11,7 @@ from .model import (
     contact_properties,
     muscle_properties,
     object_index,
+    part_properties,
     presets,
     properties,
     registry,
@@ -35,6 +36,8 @@ from .ui.muscles import panel as muscle_panel
 from .ui.muscles import walk_operators
 from .ui.objects import group_operators, setup_operators
 from .ui.objects import operators as object_operators
+from .ui.parts import operators as part_operators
+from .ui.parts import panel as part_panel
 from .ui.pins import operators as pin_operators
 from .ui.plastic import panel as plastic_panel
 from .ui.viewport import overlay
@@ -47,11 +50,11 @@ SUBSCRIBERS = (
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, contact_properties, muscle_properties, properties, live, object_operators, setup_operators,
-    add_operators, curve_operators, hair_operators, fabric_operators, weave_operators, pin_operators,
-    plastic_panel, fibre_panel, muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators,
-    ghost_operators, group_operators, link_operators, link_panel, contact_operators, influence_operators, issue_list,
-    presets, idle_resimulation, panels, overlay, cli,
+    DISPATCHER, contact_properties, muscle_properties, part_properties, properties, live, object_operators,
+    setup_operators, add_operators, curve_operators, hair_operators, fabric_operators, weave_operators,
+    pin_operators, part_operators, part_panel, plastic_panel, fibre_panel, muscle_operators, walk_operators,
+    muscle_panel, bake_operators, export_operators, ghost_operators, group_operators, link_operators, link_panel,
+    contact_operators, influence_operators, issue_list, presets, idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 
 

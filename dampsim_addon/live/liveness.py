@@ -16,6 +16,7 @@ from ..model.force_fields import all_force_fields
 from ..model.groups import Group, group_of
 from ..model.objects import is_simulated
 from ..scene_reader.muscles import controller_settings
+from ..scene_reader.parts import part_settings
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from .draft import draft_fractions
 
@@ -108,4 +109,5 @@ def _static_object_inputs(obj: bpy.types.Object) -> tuple[object, ...]:
         *painted,
         *links,
         *controller_settings(obj),
+        *part_settings(obj),
     )

@@ -30,6 +30,7 @@ from .links import anchor_matrix, has_bone
 from .muscle_properties import MuscleProperties
 from .objects import filter_simulated
 from .parameter_properties import blender_property, enum_items
+from .part_properties import PartProperties
 from .registry import mark_enabled
 
 
@@ -188,7 +189,7 @@ class DampSimVariant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PropertyGroup):
+class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PartProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(

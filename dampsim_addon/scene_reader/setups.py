@@ -18,8 +18,10 @@ from ...core import PARAMETERS, Array, ParameterError
 from ...core.base.untrusted_files import is_printable, parse_json, printable_text, shown_text
 from ...core.base.wording import closest_name
 from ...core.geometry.mesh.affine import transform_points
+from ...core.scene.part import PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights
+from ..model.part_properties import DampSimPart
 from ..model.properties import DampSimObject
 from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
 
@@ -35,6 +37,9 @@ _PROPERTIES = (
     "let_fall", "unpinned_pieces", "sew_loose_edges",
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")
+_PART_PROPERTIES = ("name", "vertex_group", *PART_DIALS)
+# Largest number of parts in a file.
+_MAX_PARTS = 100
 
 Value = bool | int | float | str
 
@@ -44,11 +49,13 @@ class Setup:
     """Settings of a simulated object without its mesh, animation, links and bake.
 
     values: by name of the property.  groups: names of vertex groups by role.  collections: their names by property.
+    parts: name, vertex group and dials of each part, by name of the property.
     """
 
     values: Mapping[str, Value] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     collections: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[Mapping[str, Value], ...] = ()
 
 
 def read_setup(obj: bpy.types.Object) -> Setup:
@@ -59,6 +66,7 @@ def read_setup(obj: bpy.types.Object) -> Setup:
         {name: _rounded(getattr(group, name)) for name in (*_PROPERTIES, *PARAMETERS)},
         {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(group, role))},
         {name: one.name for name, one in collections.items() if one is not None},
+        tuple({name: _rounded(getattr(part, name)) for name in _PART_PROPERTIES} for part in group.parts),
     )
 
 
@@ -81,15 +89,19 @@ def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | 
         label = "pin group" if role == "pin_group" else role.replace("_", " ")
         if not name and role == "pin_group":
             continue
-        if name and obj.type == "MESH" and name not in obj.vertex_groups:
-            if source is None or source.type != "MESH" or name not in source.vertex_groups:
-                notes.append(f"{label} '{name}' is missing")
-                continue
-            if not obj.data.is_editable:
-                notes.append(f"{label} '{name}' is missing, and the mesh is not editable")
-                continue
-            write_weights(obj, name, nearest_weights(source, obj, name))
+        problem = _provide_group(obj, name, source)
+        if problem is not None:
+            notes.append(f"{label} '{name}' is missing{problem}")
+            continue
         setattr(group, role, name)
+    group.parts.clear()
+    for values in setup.parts:
+        problem = _provide_group(obj, str(values["vertex_group"]), source)
+        if problem is not None:
+            notes.append(f"vertex group '{values['vertex_group']}' of part '{values['name']}' is missing{problem}")
+        part = group.parts.add()
+        for name, value in values.items():
+            setattr(part, name, value)
     for name in _COLLECTIONS:
         wanted = setup.collections.get(name)
         if wanted is not None and wanted not in bpy.data.collections:
@@ -97,6 +109,18 @@ def apply_setup(obj: bpy.types.Object, setup: Setup, source: bpy.types.Object | 
             continue
         setattr(group, name, bpy.data.collections[wanted] if wanted is not None else None)
     return notes
+
+
+def _provide_group(obj: bpy.types.Object, name: str, source: bpy.types.Object | None) -> str | None:
+    """Copy a missing vertex group from another object. Return None, or the end of a note if that is impossible."""
+    if not name or obj.type != "MESH" or name in obj.vertex_groups:
+        return None
+    if source is None or source.type != "MESH" or name not in source.vertex_groups:
+        return ""
+    if not obj.data.is_editable:
+        return ", and the mesh is not editable"
+    write_weights(obj, name, nearest_weights(source, obj, name))
+    return None
 
 
 def nearest_weights(source: bpy.types.Object, obj: bpy.types.Object, name: str) -> Array:
@@ -162,7 +186,9 @@ def parse_setup(text: bytes, place: str) -> Setup:
         _refuse(place, f"its version is not {FORMAT_VERSION}, so it comes from another version of DampSim")
     parts = {one.name for one in fields(Setup)}
     _check_names(place, found, parts | {"format", "version"})
-    for name in parts:
+    # Files from before there were parts have none.
+    part_list = found.setdefault("parts", [])
+    for name in parts - {"parts"}:
         if not isinstance(found.get(name), dict):
             _refuse(place, f"'{name}' is missing or no object")
     _check_names(place, found["values"], {*_PROPERTIES, *PARAMETERS})
@@ -170,11 +196,31 @@ def parse_setup(text: bytes, place: str) -> Setup:
     for part, known in (("groups", VERTEX_GROUP_ROLES), ("collections", _COLLECTIONS)):
         _check_names(place, found[part], set(known))
         for name, value in found[part].items():
-            is_name = isinstance(value, str) and is_printable(value)
-            if not is_name or not 0 < len(value.encode("utf-8")) < _MAX_NAME_BYTES:
+            if not _is_name(value):
                 _refuse(place, f"'{name}' is no name")
     ordered = {name: values[name] for name in (*_PROPERTIES, *PARAMETERS) if name in values}
-    return Setup(ordered, found["groups"], found["collections"])
+    return Setup(ordered, found["groups"], found["collections"], _checked_parts(place, part_list))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and is_printable(value) and 0 < len(value.encode("utf-8")) < _MAX_NAME_BYTES
+
+
+def _checked_parts(place: str, found: object) -> tuple[Mapping[str, Value], ...]:
+    """Return the parts of a setup. Raises ParameterError if one of them is not complete and valid."""
+    if not isinstance(found, list) or len(found) > _MAX_PARTS:
+        _refuse(place, f"'parts' is no list of at most {_MAX_PARTS} parts")
+    parts = []
+    for part in found:
+        if not isinstance(part, dict) or set(part) != set(_PART_PROPERTIES):
+            _refuse(place, f"a part does not have exactly {', '.join(_PART_PROPERTIES)}")
+        if not _is_name(part["name"]) or (part["vertex_group"] != "" and not _is_name(part["vertex_group"])):
+            _refuse(place, "'parts' has a name that is none")
+        dials = {name: _checked_value(place, name, part[name], DampSimPart) for name in PART_DIALS}
+        parts.append({"name": part["name"], "vertex_group": part["vertex_group"], **dials})
+    if len({part["name"] for part in parts}) < len(parts):
+        _refuse(place, "two parts have the same name")
+    return tuple(parts)
 
 
 def _refuse(place: str, problem: str) -> NoReturn:
@@ -189,9 +235,9 @@ def _check_names(place: str, found: Mapping[str, Any], known: set[str]) -> None:
             _refuse(place, f"{shown_text(name)} is unknown{hint}")
 
 
-def _checked_value(place: str, name: str, value: Any) -> Value:
+def _checked_value(place: str, name: str, value: Any, owner: type[bpy.types.PropertyGroup] = DampSimObject) -> Value:
     """Return the value of a property. Raises ParameterError if it has another type or is out of range."""
-    prop: Any = DampSimObject.bl_rna.properties[name]
+    prop: Any = owner.bl_rna.properties[name]
     types: dict[str, tuple[type, ...]] = {"BOOLEAN": (bool,), "INT": (int,), "FLOAT": (int, float)}
     if not isinstance(value, types.get(prop.type, (str,))) or (isinstance(value, bool) and prop.type != "BOOLEAN"):
         _refuse(place, f"'{name}' is {shown_text(value)}, which is no {prop.type.lower()}")

@@ -18,6 +18,7 @@ from ...core import PARAMETERS, Parameter
 from ...core.base.untrusted_files import parse_json
 from ...core.base.wording import without_exponents
 from ...core.scene.fingerprint import describe_known_changes, known_inputs
+from ...core.scene.part import PART_DIALS
 from ..blender.animation import animated_paths
 from ..blender.fields import is_gravity_animated
 from ..blender.modifiers import topology_modifiers
@@ -227,6 +228,11 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         # The panel has another label for this group.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
+    found["Parts"] = ", ".join(part.name for part in group.parts)
+    for part in group.parts:
+        found[f"part {part.name}: Vertex Group"] = part.vertex_group
+        for name in PART_DIALS:
+            found[f"part {part.name}: {PARAMETERS[name].label}"] = _format_value(PARAMETERS[name], getattr(part, name))
     found["Unpinned Pieces"] = group.unpinned_pieces.capitalize()
     found["Sew Loose Edges"] = "on" if group.sew_loose_edges else "off"
     made_by = find_target(group.baked)

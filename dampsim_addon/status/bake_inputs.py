@@ -71,6 +71,8 @@ def input_digests(
     if has_muscles(obj):
         _digest_muscles(obj, add_digest, display_name)
     painted = [name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
+    painted += [one.vertex_group for one in obj.dampsim.parts if one.vertex_group in obj.vertex_groups]
+    painted = list(dict.fromkeys(painted))
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, read_weights(obj, painted), strict=True):
         add_digest(f"weights of '{name}'", values.tobytes())

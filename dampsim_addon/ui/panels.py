@@ -13,6 +13,7 @@ from .main.advanced_panel import DAMPSIM_PT_advanced
 from .main.panel import DAMPSIM_PT_curve, DAMPSIM_PT_fields, DAMPSIM_PT_main, DAMPSIM_PT_material, DAMPSIM_PT_shot
 from .muscles.panel import DAMPSIM_PT_muscles
 from .objects.panel import DAMPSIM_PT_setup
+from .parts.panel import DAMPSIM_PT_parts
 from .plastic.panel import DAMPSIM_PT_plastic
 from .viewport.panel import DAMPSIM_PT_show
 
@@ -21,6 +22,7 @@ PANELS: tuple[type[bpy.types.Panel], ...] = (
     DAMPSIM_PT_main,
     DAMPSIM_PT_bake,
     DAMPSIM_PT_material,
+    DAMPSIM_PT_parts,
     DAMPSIM_PT_plastic,
     DAMPSIM_PT_fibres,
     DAMPSIM_PT_muscles,

@@ -61,6 +61,11 @@ def _uneven(obj: bpy.types.Object) -> None:
     obj.scale.x = 0.9
 
 
+def _part_without_group(obj: bpy.types.Object) -> None:
+    part = obj.dampsim.parts.add()
+    part.name, part.vertex_group = "Ear", "Lost"
+
+
 def _missing_group(obj: bpy.types.Object) -> None:
     obj.dampsim.settle_group = "Lost"
 
@@ -261,6 +266,7 @@ CASES = {
     "negative": ("scale", _negative, "negative", True),
     "uneven": ("scale", _uneven, "differs", True),
     "group": ("object", _missing_group, "Lost", True),
+    "part": ("object", _part_without_group, "Vertex group 'Lost' of part 'Ear' is missing", True),
     "mirrored": ("keys", _mirrored, "Mirror", True),
     "shown": ("shown", _subdivided, "Subdivision is above Armature", True),
     "finer": ("render", _finer, "1 level in viewports and 3", True),

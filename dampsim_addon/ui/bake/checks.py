@@ -66,6 +66,12 @@ def _apply_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
         )
 
 
+def _scale_settle(obj: bpy.types.Object, factor: float) -> None:
+    """Multiply Settle of an object and of its parts by a factor."""
+    for dials in (obj.dampsim, *obj.dampsim.parts):
+        dials.settle *= factor
+
+
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     rate, current = obj.dampsim.baked_fps, frame_rate(scene)
     # Bakes without a stored rate come from older files.
@@ -80,7 +86,7 @@ def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue 
     if baked_settle and is_allowed and math.isclose(settle, baked_settle, rel_tol=_SETTLE_TOLERANCE):
         seconds_fix = Issue(
             "", f"Keep Seconds (Settle {format_number(settle, 4)} → {format_number(scaled_settle, 4)})",
-            lambda o, s: setattr(o.dampsim, "settle", scaled_settle),
+            lambda o, s: _scale_settle(o, current / rate),
             "Set Settle so that the object comes to rest after the same time in seconds. Then bake again",
         )  # fmt: skip
     before, now = format_number(rate, 4), format_number(current, 4)

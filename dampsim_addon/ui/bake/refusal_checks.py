@@ -14,6 +14,7 @@ from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal
 from ...model.colliders import simulation_view_layer
 from ...model.links import is_target_deleted, linked_outside_group
+from ...scene_reader.parts import find_wrong_part
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
 from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
@@ -36,6 +37,12 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if isinstance(error, PinError) and missing:
         role = missing[0]
         return _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
+    wrong_part = find_wrong_part(obj)
+    if isinstance(error, PinError) and wrong_part is not None:
+        return _button(
+            "Remove Part", lambda o, s: o.dampsim.parts.remove(wrong_part[0]),
+            "Remove this part, and keep its vertex group",
+        )  # fmt: skip
     if obj.mode != "OBJECT":
         return _button(
             "Leave Edit Mode" if obj.mode == "EDIT" else "Object Mode", _enter_object_mode, "Enter Object Mode"

@@ -10,6 +10,7 @@ from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count
 from ... import live
 from ...model.objects import is_job_running
+from ...scene_reader.parts import part_problem
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ...status.shot_messages import report_messages
 from ..bake import modifier_checks
@@ -47,6 +48,9 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
         if name and name not in obj.vertex_groups:
             role_label = "pin group" if role == "pin_group" else role.replace("_", " ")
             return f"Live is paused: {role_label} '{name}' is missing. Choose another group, or none", True
+    problem = part_problem(obj)
+    if problem:
+        return f"Live is paused: {problem}", True
     if modifier_checks.live_cannot_show(obj, scene) is not None:
         return "Live is paused. Fix the problem listed above Bake first", True
     reason = live.blocking_reason(obj)

@@ -15,6 +15,7 @@ from ..compare.overlay import GhostOption
 from ..contact.overlay import ContactOption
 from ..fibres.overlay import FibreOption
 from ..links.overlay import LinkOption
+from ..parts.overlay import PartOption
 from ..pins.overlay import PinOption, PinPreviewOption
 from ..plastic.overlay import FlowOption
 from .shape_overlays import CageOption, MostStretchedOption, RestShapeOption
@@ -25,6 +26,7 @@ OVERLAYS: tuple[OverlayOption, ...] = (
     CageOption(),
     PinOption(),
     PinPreviewOption(),
+    PartOption(),
     MostStretchedOption(),
     ContactOption(),
     FlowOption(),

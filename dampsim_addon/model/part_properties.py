@@ -1,0 +1,43 @@
+"""Blender properties of the parts of an object, which have dials of their own."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.props import CollectionProperty, IntProperty, StringProperty
+from bpy.types import PropertyGroup
+
+from ...core import PARAMETERS
+from ...core.scene.part import PART_DIALS
+from .parameter_properties import blender_property
+
+
+def _tag_for_update(part: PropertyGroup, context: object) -> None:
+    """Tag the object for an update, since Blender sends none for these properties."""
+    part.id_data.update_tag()
+
+
+class DampSimPart(PropertyGroup):
+    """Part of an object. The dials of PART_DIALS are added below."""
+
+    vertex_group: StringProperty(
+        name="Vertex Group",
+        description="Choose the vertices of this part: those with a weight above one half in this group",
+        options=set(),
+        update=_tag_for_update,
+    )
+
+
+for _name in PART_DIALS:
+    DampSimPart.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
+
+
+class PartProperties:
+    """Parts of a simulated object."""
+
+    parts: CollectionProperty(type=DampSimPart)
+    active_part: IntProperty(options={"HIDDEN"})
+
+
+CLASSES = (DampSimPart,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

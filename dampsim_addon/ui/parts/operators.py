@@ -1,0 +1,101 @@
+"""Operators that add and remove parts."""
+
+from __future__ import annotations
+
+import bpy
+from bpy.types import Context, Operator
+
+from ....core import DampSimError
+from ...blender.vertex_groups import write_own_weights
+from ...model.objects import active_simulated, is_job_running
+from ...scene_reader.parts import add_part, selected_bone_weights
+
+
+class _PartOperator:
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        return obj is not None and obj.type == "MESH" and not is_job_running(context)
+
+
+class DAMPSIM_OT_part_add(_PartOperator, Operator):
+    """Give the vertices of the active vertex group a Settle, Bounce and Follow-through of their own"""
+
+    bl_idname = "dampsim.part_add"
+    bl_label = "Add Part"
+    bl_options = {"REGISTER", "UNDO"}
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        active, used = obj.vertex_groups.active, {part.vertex_group for part in obj.dampsim.parts}
+        # A second part of the same group would only divide it.
+        add_part(obj, active.name if active is not None and active.name not in used else "")
+        obj.update_tag()
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
+    """Give the vertices that the bones selected in Pose Mode move a Settle, Bounce and Follow-through of their own.
+    Their weights are added up in a new vertex group"""
+
+    bl_idname = "dampsim.part_add_bones"
+    bl_label = "Add from Selected Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not super().poll(context):
+            return False
+        obj = active_simulated(context)
+        if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
+            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            return False
+        return True
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        try:
+            bone, weights = selected_bone_weights(obj)
+        except DampSimError as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        name = add_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
+        obj.update_tag()
+        self.report({"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")
+        return {"FINISHED"}
+
+
+class DAMPSIM_OT_part_remove(_PartOperator, Operator):
+    """Remove this part, and keep its vertex group"""
+
+    bl_idname = "dampsim.part_remove"
+    bl_label = "Remove Part"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return super().poll(context) and active_part(active_simulated(context)) is not None
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        assert obj is not None
+        group = obj.dampsim
+        group.parts.remove(group.active_part)
+        group.active_part = max(min(group.active_part, len(group.parts) - 1), 0)
+        obj.update_tag()
+        return {"FINISHED"}
+
+
+def active_part(obj: bpy.types.Object | None) -> bpy.types.PropertyGroup | None:
+    """Return the active part of an object, or None."""
+    if obj is None or not 0 <= obj.dampsim.active_part < len(obj.dampsim.parts):
+        return None
+    part: bpy.types.PropertyGroup = obj.dampsim.parts[obj.dampsim.active_part]
+    return part
+
+
+CLASSES = (DAMPSIM_OT_part_add, DAMPSIM_OT_part_add_bones, DAMPSIM_OT_part_remove)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

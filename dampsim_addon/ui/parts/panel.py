@@ -1,0 +1,60 @@
+"""Parts panel: the parts of an object and their dials."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bpy
+from bpy.types import Context, Panel, UILayout, UIList
+
+from ....core.scene.part import PART_DIALS
+from ...model.objects import active_simulated, is_job_running
+from ...model.properties import read_settings
+from ...scene_reader.parts import part_problem
+from ..common.layout import ChildPanel, draw_wrapped, labelled_column
+from .operators import DAMPSIM_OT_part_add, DAMPSIM_OT_part_add_bones, DAMPSIM_OT_part_remove, active_part
+
+
+class DAMPSIM_UL_parts(UIList):
+    def draw_item(
+        self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
+        active_name: str, index: int,
+    ) -> None:  # fmt: skip
+        layout.prop(item, "name", text="", emboss=False, icon="GROUP_VERTEX")
+        layout.prop(item, "settle", text="", emboss=False)
+
+
+class DAMPSIM_PT_parts(ChildPanel, Panel):
+    bl_label = "Parts"
+    bl_idname = "DAMPSIM_PT_parts"
+    bl_options = {"DEFAULT_CLOSED"}
+
+    def draw(self, context: Context) -> None:
+        layout, obj = self.layout, active_simulated(context)
+        layout.enabled = not is_job_running(context)
+        row = layout.row()
+        row.template_list(DAMPSIM_UL_parts.__name__, "", obj.dampsim, "parts", obj.dampsim, "active_part", rows=3)
+        buttons = row.column(align=True)
+        buttons.operator(DAMPSIM_OT_part_add.bl_idname, text="", icon="ADD")
+        buttons.operator(DAMPSIM_OT_part_remove.bl_idname, text="", icon="REMOVE")
+        layout.operator(DAMPSIM_OT_part_add_bones.bl_idname, icon="BONE_DATA")
+        part = active_part(obj)
+        if part is None:
+            draw_wrapped(
+                layout, "A part comes to rest after its own Settle: ears later than the belly", "INFO", context
+            )
+            return
+        column = labelled_column(layout.column(align=True), context)
+        column.prop_search(part, "vertex_group", obj, "vertex_groups")
+        for name in PART_DIALS:
+            column.prop(part, name)
+        problem = part_problem(obj)
+        if problem:
+            draw_wrapped(layout, problem[0].upper() + problem[1:], "ERROR", context)
+        if not read_settings(obj).is_settle_controlled:
+            draw_wrapped(layout, "Parts have no effect with this damping model", "INFO", context)
+
+
+CLASSES = (DAMPSIM_UL_parts,)
+
+register, unregister = bpy.utils.register_classes_factory(CLASSES)

@@ -1,0 +1,204 @@
+"""Parts in Blender: operators, what reaches the simulation, changes since a bake, and setups."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import new_scene, wobbler, world_vertices
+from test_rig_pins import ball, dog, select_bones
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+def parted(tmp_path: Path) -> tuple[bpy.types.Object, Any]:
+    """Return an object with the part Tip, and that part."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    obj.vertex_groups.new(name="Tip").add([v.index for v in obj.data.vertices if v.co.z > 0.0], 1.0, "REPLACE")
+    obj.vertex_groups.active = obj.vertex_groups["Tip"]
+    assert bpy.ops.dampsim.part_add() == {"FINISHED"}
+    return obj, obj.dampsim.parts[0]
+
+
+def build_with(load: Load, obj: bpy.types.Object, use: Callable[[Any], Any]) -> Any:
+    """Return what a function returns for the scene of an object, while it can be sampled."""
+    builder = load("dampsim_addon.scene_reader.scene_builder")
+    with builder.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
+        return use(builder.build_scene(sampler))
+
+
+def test_new_part_has_dials_of_object(load: Load, tmp_path: Path) -> None:
+    obj, part = parted(tmp_path)
+    assert (part.name, part.vertex_group, part.settle) == ("Tip", "Tip", obj.dampsim.settle)
+    part.settle, part.bounce, part.follow_through = 7.0, 12.0, 0.5
+    (read,) = build_with(load, obj, lambda scene: scene.bodies[0].parts)
+    assert (read.name, read.settle, read.bounce, read.follow_through) == ("Tip", 7.0, 12.0, 0.5)
+    top = np.array([v.co.z > 0.0 for v in obj.data.vertices])
+    np.testing.assert_array_equal(read.weights, top)
+
+
+def test_removed_part_keeps_vertex_group(tmp_path: Path) -> None:
+    obj, _ = parted(tmp_path)
+    assert bpy.ops.dampsim.part_remove() == {"FINISHED"}
+    assert not obj.dampsim.parts
+    assert "Tip" in obj.vertex_groups
+    assert not bpy.ops.dampsim.part_remove.poll()
+
+
+def test_bones_become_part(load: Load, tmp_path: Path) -> None:
+    """The weights of all selected bones add up in a new group; without a selection nothing changes."""
+    obj, rig = dog()
+    load("dampsim_addon.model.registry")
+    obj.dampsim.enabled = True
+    with pytest.raises(RuntimeError, match="Dog: select the bones that move the part"):
+        bpy.ops.dampsim.part_add_bones()
+    assert not obj.dampsim.parts
+    select_bones(rig, "Ear.L", "earR")
+    assert bpy.ops.dampsim.part_add_bones() == {"FINISHED"}
+    (part,) = obj.dampsim.parts
+    group = obj.vertex_groups[part.vertex_group]
+    (found,) = load("dampsim_addon.blender.vertex_groups").read_weights(obj, [group.name])
+    assert set(np.flatnonzero(found)) == {*ball(obj, 2), *ball(obj, 3)}
+
+
+def test_wrong_parts_are_refused(load: Load, tmp_path: Path) -> None:
+    obj, part = parted(tmp_path)
+    errors = load("core.base.errors")
+    check = load("dampsim_addon.scene_reader.scene_builder").check_object
+    issues = load("dampsim_addon.ui.bake.checks")
+    for change, words in (
+        ({"vertex_group": ""}, "part 'Tip' has no vertex group"),
+        ({"vertex_group": "Tipp"}, "vertex group 'Tipp' of part 'Tip' is missing. Did you mean 'Tip'?"),
+    ):
+        for name, value in change.items():
+            setattr(part, name, value)
+        with pytest.raises(errors.PinError, match="Wobbler: ") as error:
+            check(obj, bpy.context.view_layer)
+        assert words in str(error.value)
+        assert words[1:] in issues.find_issues(obj, bpy.context.scene)["object"].text
+    part.vertex_group = "Tip"
+    bpy.ops.dampsim.part_add()
+    obj.dampsim.parts[1].name, obj.dampsim.parts[1].vertex_group = "Tip", "Tip"
+    with pytest.raises(errors.PinError, match="two parts are called 'Tip'"):
+        check(obj, bpy.context.view_layer)
+
+
+def test_changed_part_makes_bake_stale(load: Load, tmp_path: Path) -> None:
+    """A changed dial is named with its part, and a repainted or new part is noticed."""
+    obj, part = parted(tmp_path)
+    scene = bpy.context.scene
+    scene.frame_end = 3
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    changes = load("dampsim_addon.status.bake_changes")
+    assert changes.changes_since_bake(obj, scene) == []
+    before, part.settle = part.settle, 5.0
+    assert changes.changes_since_bake(obj, scene) == [f"part Tip: Settle {before:g}, now 5"]
+    part.settle = before
+    bpy.ops.dampsim.part_add()
+    assert changes.changes_since_bake(obj, scene)[0].startswith("Parts Tip, now Tip, ")
+
+
+def test_live_inputs_contain_parts(load: Load, tmp_path: Path) -> None:
+    obj, part = parted(tmp_path)
+    liveness = load("dampsim_addon.live.liveness")
+    before = liveness._static_object_inputs(obj)
+    assert liveness._static_object_inputs(obj) == before
+    part.bounce += 5.0
+    assert liveness._static_object_inputs(obj) != before
+
+
+def test_whole_part_bakes_like_object(load: Load, tmp_path: Path) -> None:
+    """A part as large as the body bakes exactly as the same dials of the body do."""
+    shapes = []
+    for with_part in (True, False):
+        new_scene()
+        obj = wobbler(tmp_path / str(with_part))
+        obj.vertex_groups.new(name="All").add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+        obj.vertex_groups.active = obj.vertex_groups["All"]
+        if with_part:
+            bpy.ops.dampsim.part_add()
+        dials = obj.dampsim.parts[0] if with_part else obj.dampsim
+        dials.settle, dials.bounce = 6.0, 0.0
+        # The object's own Bounce would need more substeps.
+        obj.dampsim.substeps = 6
+        bpy.context.scene.frame_end = 12
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        shapes.append(world_vertices(obj, 9.0).copy())
+    # Errors of the solver and of compressed shape keys.
+    assert np.abs(shapes[0] - shapes[1]).max() < 3e-3 * float(np.ptp(shapes[1]))
+
+
+def test_setup_carries_parts(load: Load, tmp_path: Path) -> None:
+    """A setup file restores the parts, and copying them creates their groups on another mesh."""
+    obj, part = parted(tmp_path)
+    part.settle, part.bounce = 7.5, 12.5
+    setups = load("dampsim_addon.scene_reader.setups")
+    setup = setups.read_setup(obj)
+    assert setups.parse_setup(setups.setup_text(setup).encode(), "a.json") == setup
+    old = json.loads(setups.setup_text(setup))
+    del old["parts"]
+    assert setups.parse_setup(json.dumps(old).encode(), "a.json").parts == ()
+    other = wobbler(tmp_path / "other", "Other")
+    assert setups.apply_setup(other, setup, obj) == []
+    assert "Tip" in other.vertex_groups
+    assert setups.read_setup(other).parts == setup.parts
+    third = wobbler(tmp_path / "third", "Third")
+    assert setups.apply_setup(third, setup) == ["vertex group 'Tip' of part 'Tip' is missing"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda parts: 7, "'parts' is no list"),
+        (lambda parts: [{**parts[0], "settle": "3"}], "which is no float"),
+        (lambda parts: [{**parts[0], "settle": -3.0}], "outside of"),
+        (lambda parts: [{"name": "Tip"}], "a part does not have exactly"),
+        (lambda parts: [{**parts[0], "name": 3}], "'parts' has a name that is none"),
+        (lambda parts: parts * 2, "two parts have the same name"),
+    ],
+    ids=["number", "text", "range", "missing", "name", "twice"],
+)
+def test_faulty_parts_are_refused(load: Load, tmp_path: Path, change: Callable[[Any], Any], words: str) -> None:
+    obj, _ = parted(tmp_path)
+    setups, errors = load("dampsim_addon.scene_reader.setups"), load("core.base.errors")
+    content = json.loads(setups.setup_text(setups.read_setup(obj)))
+    content["parts"] = change(content["parts"])
+    with pytest.raises(errors.ParameterError) as error:
+        setups.parse_setup(json.dumps(content).encode(), "a.json")
+    assert words in str(error.value)
+
+
+def test_overlay_marks_nodes_of_parts(load: Load, tmp_path: Path) -> None:
+    obj, _ = parted(tmp_path)
+    option, core = load("dampsim_addon.ui.common.overlay_option"), load("core.simulation.simulation")
+
+    def first_view(scene: Any) -> Any:
+        simulation = core.Simulation(scene)
+        return option.BodyView(None, simulation, obj.name, simulation.first_frame())
+
+    view = build_with(load, obj, first_view)
+    (nodes,) = load("dampsim_addon.ui.parts.overlay").part_nodes(view)
+    middle = obj.matrix_world.translation.z
+    assert 0 < len(nodes) < len(view.nodes)
+    # A node has the mean weight of the vertices around it.
+    assert nodes[:, 2].min() > middle - 0.2 * obj.dimensions.z
+
+
+def test_keep_seconds_scales_parts(load: Load, tmp_path: Path) -> None:
+    """After a change of the frame rate, Keep Seconds keeps the duration of the parts too."""
+    obj, part = parted(tmp_path)
+    scene = bpy.context.scene
+    scene.frame_end, part.settle = 3, 12.0
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    scene.render.fps = 30
+    issue = load("dampsim_addon.ui.bake.checks")._changed_frame_rate(obj, scene)
+    next(one for one in issue.fixes if one.button_label.startswith("Keep Seconds")).fix(obj, scene)
+    assert (obj.dampsim.settle, part.settle) == pytest.approx((10.0, 15.0))
