@@ -73,6 +73,8 @@ def test_vertex_formats_contain_bake(
     bake(obj, target)
     built = {"ALEMBIC": bpy.app.build_options.alembic, "USD": bpy.app.build_options.usd}
     before, names = dump(), [name for name, is_built in built.items() if is_built]
+    if not names:
+        pytest.skip("this Blender has neither Alembic nor USD")
     results = load("dampsim_addon.api").export([obj], tmp_path / "out", names)
     assert dump() == before
     assert [(one.name, one.format, one.problem) for one in results] == [(obj.name, name, "") for name in names]

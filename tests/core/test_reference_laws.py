@@ -40,7 +40,10 @@ from references import laws
 
 
 def coefficient_values(found: Coefficients) -> dict[str, np.ndarray]:
-    return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name != "is_waveform"}
+    # Only parts have an offset, see test_parts.py.
+    assert found.follow_through_offset == 0.0
+    others = ("is_waveform", "follow_through_offset")
+    return {one.name: np.asarray(getattr(found, one.name)) for one in fields(found) if one.name not in others}
 
 
 @pytest.mark.parametrize("frequency", [0.0, 3.0, 30.0])
