@@ -47,7 +47,8 @@ As evaluated by Blender, the bakes with the settings of the scenes differ from t
 size.
 """
 HEAD = (
-    "| scene | vertices, frames | before | bones | influences | weights | worst | mean square | reposed | kB | s |\n"
+    "| scene | vertices, frames | before | bones | influences | weights | worst | root mean square | reposed | kB | "
+    "s |\n"
     "|---|---|---|---|---|---|---|---|---|---|---|"
 )
 

@@ -148,7 +148,7 @@ def compute_support_modes(
 
 
 def modal_damping(modes: SupportModes, law: DeformationLaw) -> Array:
-    """Return the damping c_k of each mode, (6,) 1/s; zero without a waveform law or with painted settle times."""
+    """Return the damping c_k of each mode, (6,) 1/s; zero without a waveform law, with painted times or parts."""
     if not isinstance(law, WaveformLaw) or law.settle_scale is not None:
         return np.zeros(6)
     inverse, law_damping = _law_coefficients(law)

@@ -34,14 +34,14 @@ def uses_dampsim_stepper(settings: Settings) -> bool:
 
 
 def check_same_method(names: Sequence[str], settings: Sequence[Settings]) -> None:
-    """Raise SceneError if linked bodies use stepping methods that cannot be combined."""
+    """Raise SceneError if bodies that are solved together use stepping methods that cannot be combined."""
     first = settings[0]
     for name, other in zip(names[1:], settings[1:], strict=True):
         if uses_dampsim_stepper(first) != uses_dampsim_stepper(other) or (
             not uses_dampsim_stepper(first) and first.integrator != other.integrator
         ):
             raise SceneError(
-                f"{names[0]} and {name}: these linked objects use different time stepping. "
+                f"{names[0]} and {name}: they are simulated together, but use different time stepping. "
                 "Choose the same Integrator for both, or control the damping of both by Settle and Bounce."
             )
 

@@ -17,7 +17,7 @@ from .plastic_rest_shapes import PlasticRestShapes, RestShapeVersion
 from .poses import PoseEvaluator
 from .statics import StaticSolver
 
-# Cached versions: those before and after a change. Each one holds its own factorisations.
+# Cached versions: those before and after a change, and the one after the next. Each one holds its own factorisations.
 _CACHED_VERSIONS = 3
 
 

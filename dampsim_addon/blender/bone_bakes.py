@@ -127,8 +127,9 @@ def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequ
 
 
 def rig_of(obj: bpy.types.Object) -> Any:
-    """Return the rig of the first Armature modifier; None without one."""
-    return next((m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None), None)
+    """Return the rig of the first enabled Armature modifier, or else of the first one; None without one."""
+    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None]
+    return next((m.object for m in sorted(armatures, key=lambda m: not m.show_viewport)), None)
 
 
 def own_bones(rig: Any, mark: str) -> dict[str, str]:

@@ -49,7 +49,7 @@ def add_to(commands: Any) -> None:
     target_names = [target.name.lower() for target in TARGETS]
     bake.add_argument("--target", type=one_of("a bake target", target_names), help=", ".join(target_names))
     bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
-    bake.add_argument("--bones", type=int, metavar="N", help="largest number of new bones of the target BONES")
+    bake.add_argument("--bones", type=int, metavar="N", help="largest number of new bones of the target bones")
     bake.add_argument("--max-keys", type=int, metavar="N", help="largest number of compressed shape keys; 0 for any")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")

@@ -263,7 +263,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *(overlaps.moved_out_message(part, sampler.scene) for part in moved_parts),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
-            *filter(None, [_limited_keys_message(cost), _bones_message(cost, shot), folder_message(obj)]),
+            *filter(None, [_limited_keys_message(cost), _bones_message(cost, shot, error), folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)
@@ -280,15 +280,20 @@ def _limited_keys_message(cost: Cost) -> str:
     return f"limited to {limit}, while Max Error takes {cost.needed}; raise Max Keys for a smaller error"
 
 
-def _bones_message(cost: Cost, shot: Shot) -> str:
-    """Return a message about the new bones of a bake, or ''."""
+# Most influences that a bake to bones can give to a vertex.
+_MAX_INFLUENCES = 8
+
+
+def _bones_message(cost: Cost, shot: Shot, error: float) -> str:
+    """Return a message about the new bones of a bake, or ''. error: m, as measured."""
     if not cost.bones:
         return ""
     said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences; worst at frame {cost.worst}"
-    if cost.is_over:
-        said += "; above Max Error: allow more bones or 8 influences, or bake to Compressed Keys"
+    if cost.is_over or error > shot.bound:
+        influences = "" if shot.influences >= _MAX_INFLUENCES else ", set Influences to 8"
+        said += f"; the error is above Max Error: raise Max Bones{influences}, or bake to Compressed Keys"
     if shot.influences > MAX_EXPORTED_BONES:
-        said += f". glTF keeps {MAX_EXPORTED_BONES} influences unless the reader asks for all"
+        said += f". The exported glTF holds all influences, but many importers keep {MAX_EXPORTED_BONES}"
     return said
 
 

@@ -120,11 +120,13 @@ def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.t
 
 
 def check_integrators(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
-    """Raise SceneError if objects that the object is linked to use other stepping methods."""
+    """Raise SceneError if objects that it is linked to or touches use other stepping methods."""
     members = group_of(obj).members
-    linked = [obj, *(link.other for link in obj.dampsim.links if link.other in members and link.other != obj)]
-    if len(linked) > 1:
-        check_same_method([str(one.name) for one in linked], [read_settings(one) for one in linked])
+    joined = [obj, *(link.other for link in obj.dampsim.links if link.other in members and link.other != obj)]
+    if obj.dampsim.touch_together:
+        joined += [other for other in members if other.dampsim.touch_together and other not in joined]
+    if len(joined) > 1:
+        check_same_method([str(one.name) for one in joined], [read_settings(one) for one in joined])
 
 
 REFUSALS: dict[str, Refusal] = {

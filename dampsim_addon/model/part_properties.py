@@ -21,7 +21,8 @@ class DampSimPart(PropertyGroup):
 
     vertex_group: StringProperty(
         name="Vertex Group",
-        description="Choose the vertices of this part: those with a weight above one half in this group",
+        description="Choose the vertex group of this part. Weights of 0.6 or more belong to it, and weights of 0.4 or "
+        "less do not",
         options=set(),
         update=_tag_for_update,
     )

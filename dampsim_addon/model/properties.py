@@ -342,7 +342,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         name="Influences",
         description="Choose the largest number of bones that move a vertex",
         items=[
-            ("4", "4", "For engines and formats that keep four, as glTF does unless the exporter is told otherwise", 4),
+            ("4", "4", "For engines and glTF importers that keep four", 4),
             ("8", "8", "More exact", 8),
         ],
         default="8", options=set(),
@@ -350,7 +350,8 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     keeps_rig_posable: BoolProperty(
         name="Keep Rig Posable",
         description="Let each bone and its new children together keep the weight of the bone, so that the flesh "
-        "follows other poses as before. Off: exact for this shot only, with fewer influences",
+        "follows other poses as before. Off: closer to the simulation with few influences, but only in the poses of "
+        "this shot",
         default=True, options=set(),
     )  # fmt: skip
     influence: FloatProperty(

@@ -12,7 +12,8 @@ from ...core.base.arrays import Mask
 from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
-from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.animation import animated_paths
+from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers
 from ..blender.vertex_groups import keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
@@ -58,20 +59,21 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
         _boneless_vertices(total),
         bone_count > MAX_EXPORTED_BONES,
         _faceless_vertices(obj.data),
-        is_fully_pinned(body) and not _has_weight_modifier(obj),
+        is_fully_pinned(body) and not _has_changing_pins(obj),
     )
 
 
 def is_fully_pinned(body: Body) -> bool:
-    """Return whether pins hold every vertex of a body, so that it only follows its animation."""
-    return bool((body.pins >= 1.0 - _PIN_ROUNDING).all())
+    """Return whether pins always hold every vertex of a body, so that it only follows its animation."""
+    return not body.has_changing_pins and bool((body.pins >= 1.0 - _PIN_ROUNDING).all())
 
 
-def _has_weight_modifier(obj: bpy.types.Object) -> bool:
-    """Return whether modifiers change the weights of the pin group."""
-    return any(
-        modifier.type.startswith("VERTEX_WEIGHT") and modifier.vertex_group == obj.dampsim.pin_group
-        for modifier in obj.modifiers
+def _has_changing_pins(obj: bpy.types.Object) -> bool:
+    """Return whether Hold or modifiers change the weights of the pin group."""
+    return (
+        obj.dampsim.hold != 1.0
+        or "dampsim.hold" in animated_paths(obj)
+        or has_weight_modifier(obj, obj.dampsim.pin_group)
     )
 
 

@@ -101,7 +101,7 @@ def record_overlaps(scene: Scene, members: Sequence[bpy.types.Object]) -> None:
         for collider, one in zip(scene.colliders, sample.colliders, strict=True)
     ]
     for obj, body, body_sample in zip(members, scene.bodies, sample.bodies, strict=True):
-        surface = _Surface(body_sample.vertices, body.surface.triangles, body.pins >= HARD_PIN_WEIGHT)
+        surface = _Surface(body_sample.vertices, body.surface.triangles, body.pins_at(body_sample) >= HARD_PIN_WEIGHT)
         others = [(scene.colliders[k], surfaces[k]) for k in scene.collider_indices(body)]
         _store(obj, scene.first, surface, [(one.name, one.is_plane, other) for one, other in others])
 
@@ -205,7 +205,7 @@ def known_overlaps(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[Overla
     return [one for one in known if one.pose_key == _pose_key(obj, one.collider, scene.frame_start)]
 
 
-def deepest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
+def largest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
     """Return the overlap with the largest number of vertices inside."""
     return max(overlaps, key=lambda one: one.object_vertices + one.collider_vertices)
 
@@ -213,7 +213,7 @@ def deepest_overlap(overlaps: Sequence[Overlap]) -> Overlap:
 def overlap_text(overlap: Overlap, scene: bpy.types.Scene, name: str = "") -> str:
     """Return an overlap in words. name: of the object, if the words shall contain it."""
     depth = format_length(overlap.depth, scene)
-    if overlap.is_plane or overlap.object_vertices:
+    if overlap.is_plane or overlap.object_vertices > overlap.pinned_vertices:
         count = format_count(overlap.object_vertices, "vertex")
         subject = f"{count} of {name}" if name else f"{overlap.object_vertices} of its vertices"
         verb = "is" if overlap.object_vertices == 1 else "are"
@@ -232,7 +232,7 @@ def overlap_text(overlap: Overlap, scene: bpy.types.Scene, name: str = "") -> st
 
 def overlap_message(overlaps: Mapping[bpy.types.Object, Sequence[Overlap]], scene: bpy.types.Scene) -> str:
     """Return the overlaps of objects in one line: the largest one of each; '' without any."""
-    return ". ".join(overlap_text(deepest_overlap(those), scene, str(obj.name)) for obj, those in overlaps.items())
+    return ". ".join(overlap_text(largest_overlap(those), scene, str(obj.name)) for obj, those in overlaps.items())
 
 
 def _pose_key(obj: bpy.types.Object, collider: str, first: int) -> str:

@@ -1,7 +1,8 @@
 """Digests of the setup behind keyframes, poses and modifiers: NLA, rest poses, bone weights, shape keys, inputs of
 drivers, the order of stacks, and the shapes of objects that deform others.
 
-Every entry is present in each record. Records of earlier versions have none, so an entry that is missing is no change.
+An entry that is missing is no change, because records of earlier versions have none. Animated values are left out:
+others cover their keyframes and drivers.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any
 import bpy
 import numpy as np
 
-from ..blender.animation import channelbags, user_fcurves
-from ..blender.dampsim_names import bake_keys, is_output_modifier, is_output_path, is_tagged_action
+from ..blender.animation import animated_paths, channelbags, user_fcurves
+from ..blender.dampsim_names import bake_keys, bake_mark, is_output_modifier, is_output_path, is_tagged_action
 from ..blender.modifiers import modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import positive_weights
 
@@ -129,26 +130,33 @@ def _stacks(source: bpy.types.Object, has_modifiers: bool) -> object:
     bones = source.pose.bones if source.pose is not None else ()
     orders = [tuple(c.name for c in one.constraints) for one in (source, *bones) if len(one.constraints) > 1]
     own = [m for m in source.modifiers if has_modifiers and not is_output_modifier(m)]
-    return orders, [(m.show_viewport, *modifier_settings(m)) for m in own]
+    animated = animated_paths(source)
+    plain = [m for m in own if not any(path.startswith(m.path_from_id()) for path in animated)]
+    return orders, [m.name for m in own], [(m.show_viewport, *modifier_settings(m)) for m in plain]
 
 
 def _parenting(source: bpy.types.Object) -> object:
     """Return how an object follows its parent, and its delta transform."""
-    keyed = {curve.data_path for curve in user_fcurves(source)}
+    keyed = set(animated_paths(source))
     deltas = [_rounded(getattr(source, name)) for name in _DELTA_NAMES if name not in keyed]
     return source.parent_type, tuple(source.parent_vertices), deltas
 
 
 def _rest_pose(rig: bpy.types.Object) -> object:
     """Return the bones of an armature as modelled, and the settings of their poses that no other digest covers."""
-    keyed = {curve.data_path for curve in user_fcurves(rig)}
-    places = {bone.name: place for place, bone in enumerate(rig.data.bones)}
+    keyed, keyed_data = set(animated_paths(rig)), set(animated_paths(rig.data))
+    bones = [bone for bone in rig.data.bones if not bake_mark(bone)]
+    places = {bone.name: place for place, bone in enumerate(bones)}
     found: list[object] = [rig.data.pose_position]
-    for bone in rig.data.bones:
+    for bone in bones:
+        path = bone.path_from_id()
         plain = [_rounded(getattr(bone, name)) for name in (*_BONE_NAMES, "matrix_local", "length")]
         bends = _simple_settings(bone, only=("bbone_",))
+        bends = [(name, value) for name, value in bends if f"{path}.{name}" not in keyed_data]
         found.append((places[bone.parent.name] if bone.parent is not None else -1, plain, bends))
     for pose_bone in rig.pose.bones:
+        if bake_mark(pose_bone.bone):
+            continue
         path = pose_bone.path_from_id()
         settings = _simple_settings(pose_bone, only=_POSE_PREFIXES)
         found.append([(name, value) for name, value in settings if f"{path}.{name}" not in keyed])
@@ -201,7 +209,7 @@ def _key_values(data: Any) -> list[object]:
     basis = _array_bytes(keys.reference_key.points, "co", 3)
     if isinstance(data, bpy.types.Mesh) and basis != _rest_points(data):
         found.append(basis)
-    keyed = {curve.data_path for curve in user_fcurves(keys)}
+    keyed = set(animated_paths(keys))
     ours = bake_keys(keys)
     blocks = [key for key in keys.key_blocks if key != keys.reference_key and key not in ours]
     places = {key.name: place for place, key in enumerate(blocks)}
@@ -224,7 +232,9 @@ def _rest_points(data: Any) -> object:
             (p.co[:], p.handle_left[:], p.handle_right[:], p.tilt) for s in data.splines for p in s.bezier_points
         ]
         points = [(p.co[:], p.tilt) for s in data.splines for p in s.points]
-        return _rounded([beziers, points]), [(s.use_cyclic_u, s.order_u) for s in data.splines], _simple_settings(data)
+        keyed = animated_paths(data)
+        settings = [(name, value) for name, value in _simple_settings(data) if name not in keyed]
+        return _rounded([beziers, points]), [(s.use_cyclic_u, s.order_u) for s in data.splines], settings
     return None
 
 
@@ -254,7 +264,9 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
             yield curve.data_path, curve.array_index, curve.mute, _points(curve)
     if not path and isinstance(block, bpy.types.Object):
         names = ("location", "rotation_euler", "rotation_quaternion", "scale")
-        yield [] if is_keyed else [_rounded(getattr(block, name)) for name in names]
+        pose = block.pose.bones if block.pose is not None else ()
+        bone = next((one for one in pose if one.name == target.bone_target), None)
+        yield [] if is_keyed else [_rounded(getattr(one, name)) for one in (block, bone) if one for name in names]
     elif path and not is_keyed and not any(part in path for part in _DERIVED_PATHS):
         try:
             value = block.path_resolve(path)

@@ -76,8 +76,8 @@ class Bones(Target):
     number: ClassVar[int] = 6
     label: ClassVar[str] = "Bones"
     description: ClassVar[str] = (
-        "Create rigid bones below those that carry the mesh, and change its weights. For game engines; exports to "
-        "glTF and FBX"
+        "Add rigid child bones to the bones that deform the mesh, and change its weights. For game engines, through "
+        "glTF or FBX"
     )
     storage: ClassVar[Storage] = Storage.BONES
     exact: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class Bones(Target):
             slip = transform_points(now, rest) - transform_points(to_rig, rest)
             if np.linalg.norm(slip, axis=1).max() > _MAX_SLIP * size:
                 raise SceneError(
-                    f"{obj.name}: it moves against its rig {rig.name} at frame {number}; parent it to the rig, or "
+                    f"{obj.name}: it moves relative to its rig {rig.name} at frame {number}; parent it to the rig, or "
                     f"{_KEYS}."
                 )
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
@@ -339,7 +339,7 @@ def _check_modifiers(obj: bpy.types.Object) -> None:
         )
     if modifier.use_deform_preserve_volume:
         raise SceneError(
-            f"{obj.name}: Preserve Volume of {modifier.name} bends otherwise than game engines; switch it off, or "
+            f"{obj.name}: Preserve Volume of {modifier.name} is not supported by game engines; switch it off, or "
             f"{_KEYS}."
         )
     before = next((m for m in sampled_modifiers(obj) if is_deforming(m)), modifier)

@@ -306,9 +306,34 @@ def test_mesh_leaving_rig_is_refused(tmp_path: Path) -> None:
     obj.keyframe_insert("location", frame=1)
     obj.location.y = 0.5
     obj.keyframe_insert("location", frame=8)
-    with pytest.raises(RuntimeError, match="moves against its rig Rig"):
+    with pytest.raises(RuntimeError, match="moves relative to its rig Rig"):
         bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
     assert not [b for b in rig.data.bones if "jiggle" in b.name]
+
+
+def test_hidden_armature_gets_no_bones(load: Load, tmp_path: Path) -> None:
+    """The bones go to the rig that moves the mesh, not to that of a disabled modifier above it."""
+    new_scene()
+    obj, rig = belly(tmp_path)
+    old = bpy.data.objects.new("Old Rig", bpy.data.armatures.new("Old Rig"))
+    bpy.context.scene.collection.objects.link(old)
+    modifier = obj.modifiers.new("Old", "ARMATURE")
+    modifier.object, modifier.show_viewport = old, False
+    obj.modifiers.move(len(obj.modifiers) - 1, 0)
+    bake()
+    assert not old.data.bones
+    assert [b for b in rig.data.bones if "jiggle" in b.name]
+    assert "damaged" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)
+
+
+def test_still_mesh_is_not_damaged(load: Load, tmp_path: Path) -> None:
+    """A bake without motion has no bones, and is complete."""
+    new_scene()
+    obj, rig = belly(tmp_path)
+    rig.animation_data_clear()
+    obj.dampsim.gravity_weight = 0.0
+    bake()
+    assert "damaged" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)
 
 
 @pytest.mark.parametrize("influences", ["4", "8"])

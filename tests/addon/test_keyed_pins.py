@@ -128,3 +128,20 @@ def test_sample_is_thrown_and_caught(load: Load) -> None:
     surfaces = np.array([frame.surface for frame in frames])
     assert np.linalg.norm(surfaces[-1] - surfaces[-2], axis=1).max() < 2e-4
     assert not any(frame.guards for frame in frames)
+
+
+def test_keyed_hold_is_no_full_pin(load: Load, tmp_path: Path) -> None:
+    """A ball that is pinned everywhere still flies where Hold lets it go, and nothing says that it cannot move."""
+    new_scene(6)
+    obj = wobbler(tmp_path)
+    obj.vertex_groups["Pin"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+    mix = obj.modifiers.new("Mix", "VERTEX_WEIGHT_MIX")
+    mix.vertex_group_a, mix.show_viewport = "Other", False
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "pinned" in find_issues(obj, bpy.context.scene)
+    key_hold(load, obj, (1, 1.0), (3, 0.0))
+    load("dampsim_addon.status.pieces").refresh_parts(obj, is_forced=True)
+    assert "pinned" not in find_issues(obj, bpy.context.scene)
+    (result,) = load("dampsim_addon.api").bake([obj])
+    assert result.problem == ""
+    assert "all vertices are pinned" not in obj.dampsim.baked_touched

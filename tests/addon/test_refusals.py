@@ -227,7 +227,7 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     separate_link: ("links", "It is linked to Neighbour, which is simulated separately", "Simulate Together"),
     colliding_weave: ("joined", "Weave can only touch colliders", "Disable"),
     linked_weave: ("joined", "Weave cannot be linked", ""),
-    two_integrators: ("integrators", "these linked objects use different time stepping", ""),
+    two_integrators: ("integrators", "they are simulated together, but use different time stepping", ""),
     open_balloon: ("mesh", "The sheet is open, so that it holds no air", "Set Pressure to 0"),
     keyed_balloon: ("mesh", "The sheet is open, so that it holds no air", ""),
     inner_seam: ("mesh", "Vertex group 'Seam' is not on a border", "Do Not Sew"),

@@ -177,3 +177,28 @@ def test_collider_setup_outdates_bake(load: Load, tmp_path: Path) -> None:
     assert changes(load, obj) == []
     crate.delta_location.z = 0.5
     assert changes(load, obj) == ["the setup of collider Crate"]
+
+
+def test_animated_values_are_no_changes(load: Load, tmp_path: Path) -> None:
+    """Values that drivers and keyframes change from frame to frame do not call a bake out of date."""
+    scene = new_scene(4)
+    obj = wobbler(tmp_path)
+    rig = armature(obj)
+    path = bpy.data.objects.new("Path", bpy.data.curves.new("Path", "CURVE"))
+    path.data.splines.new("POLY").points.add(3)
+    scene.collection.objects.link(path)
+    follow = rig.constraints.new("FOLLOW_PATH")
+    follow.target, follow.influence = path, 0.0
+    path.data.eval_time = 0.0
+    path.data.keyframe_insert("eval_time", frame=1)
+    path.data.eval_time = 50.0
+    path.data.keyframe_insert("eval_time", frame=4)
+    obj.shape_key_add(name="Basis")
+    for block, name in ((obj.shape_key_add(name="Corrective"), "value"), (rig.pose.bones["low"], "bbone_curveinx")):
+        block.driver_add(name).driver.expression = "frame / 100"
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    changes = load("dampsim_addon.status.bake_changes")
+    for frame in (1, 4):
+        scene.frame_set(frame)
+        changes.refresh_digests(obj)
+        assert changes.changes_since_bake(obj, scene) == []

@@ -205,7 +205,7 @@ def test_linked_mixed_integrators_are_refused() -> None:
     made = welded_bars(200)
     left, right = made.bodies
     other = replace(right.settings, damping_by="RAYLEIGH")
-    with pytest.raises(SceneError, match="Left and Right: these linked objects use different time stepping"):
+    with pytest.raises(SceneError, match="Left and Right: they are simulated together, but use different time"):
         Simulation(replace(made, bodies=(left, replace(right, settings=other))))
 
 

@@ -71,8 +71,8 @@ class ContactSettings:
     )  # fmt: skip
     move_out: bool = parameter(
         False, "Move Out",
-        "Start with the parts outside that the animation puts inside of colliders at the first frame. Pinned parts "
-        "stay. It applies to cloth and springs",
+        "Move vertices that start inside a collider out of it at the first frame. Pinned vertices stay. For cloth and "
+        "springs",
         section="contact",
     )  # fmt: skip
 

@@ -16,6 +16,6 @@ class PinSettings:
         min=0.0, max=1.0, section="pins", animatable=True,
     )  # fmt: skip
     catch_frames: int = parameter(
-        6, "Catch In", "Set the number of frames in which caught parts move smoothly onto the animation",
+        6, "Catch In", "Set how many frames caught vertices take to move smoothly onto the animation",
         unit="frames", min=1, max=1000, soft_min=1, soft_max=24, section="pins",
     )  # fmt: skip

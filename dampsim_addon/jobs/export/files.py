@@ -35,7 +35,7 @@ def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_
     """Raise SceneError if the object has no bake that the formats can hold."""
     baked = obj.dampsim.baked
     if not baked:
-        raise SceneError(f"{obj.name}: it is not baked yet; bake it to shape keys before exporting.")
+        raise SceneError(f"{obj.name}: it is not baked yet; bake it before exporting.")
     if not get_target(baked).exports_morphs and not all(form.holds_vertices for form in formats):
         raise SceneError(
             f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "

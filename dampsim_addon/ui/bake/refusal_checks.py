@@ -103,7 +103,8 @@ def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) ->
 
 def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     if any(_is_useless(obj, link) for link in obj.dampsim.links):
-        return _button("Remove Link", _remove_useless_links, "Remove the links whose target is missing, or itself")
+        tooltip = "Remove the links whose target is missing or is the object itself"
+        return _button("Remove Link", _remove_useless_links, tooltip)
     if linked_outside_group(obj):
         tooltip = "Simulate the object together with those that it is linked to"
         return _button("Simulate Together", lambda o, s: simulate_together([o, *linked_outside_group(o)]), tooltip)

@@ -16,7 +16,7 @@ from ...model.colliders import (
     simulation_view_layer,
 )
 from ...model.groups import format_names, group_of
-from ...status.overlaps import Overlap, deepest_overlap, known_overlaps, overlap_text
+from ...status.overlaps import Overlap, known_overlaps, largest_overlap, overlap_text
 from ..common.issue import Issue
 from ..objects.group_operators import simulate_together
 
@@ -58,7 +58,7 @@ def starts_inside_collider(obj: bpy.types.Object, scene: bpy.types.Scene) -> Iss
     overlaps = known_overlaps(obj, scene)
     if not overlaps:
         return None
-    overlap = deepest_overlap(overlaps)
+    overlap = largest_overlap(overlaps)
     move_fix = _move_out_fix(obj, overlap)
     other, text = bpy.data.objects.get(overlap.collider), overlap_text(overlap, scene)
     if not overlap.is_plane or other is None or animated_paths(other) or other.parent or len(other.constraints):

@@ -41,7 +41,7 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
         part = active_part(obj)
         if part is None:
             draw_wrapped(
-                layout, "A part comes to rest after its own Settle: ears later than the belly", "INFO", context
+                layout, "Each part has its own Settle, so ears can come to rest later than the belly", "INFO", context
             )
             return
         column = labelled_column(layout.column(align=True), context)

@@ -46,7 +46,7 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         )
     if group.pin_group:
         draw_slider(column, group, PARAMETERS["hold"])
-        draw_parameters(column, group, context, "pins", excluded="hold")
+        draw_parameters(column, group, context, "pins", excluded=("hold",))
     parts = known_parts(obj)
     if parts is not None and parts.pieces.unreached_count:
         draw_property(column, group, "unpinned_pieces", "Unpinned Pieces", context)
