@@ -189,7 +189,8 @@ def _rest_limit(simulation: Simulation, number: int, block: int, state: State) -
     """Return earliest_rest and swing_amplitude over the regions of a block, see BodyContactSummary."""
     system = simulation.islands[number].system
     last_contacts = system.last_contacts(state)
-    if last_contacts is None:
+    if last_contacts is None or len(last_contacts.support_modes) != len(system.regions):
+        # Pins that let go or catch divide the body into other regions, see simulation/pin_versions.py.
         return 0.0, 0.0
     laws, earliest_rest, swing = simulation.controls()[number].laws, 0.0, 0.0
     for place in system.regions_of(block):

@@ -8,6 +8,7 @@ from typing import Any
 import bpy
 
 from ..blender.animation import channelbags
+from ..blender.dampsim_names import is_output_path
 
 # Relative (below 1: absolute) difference up to which a value counts as that of its keyframes.
 _TOLERANCE = 1e-4
@@ -28,7 +29,7 @@ def _has_unkeyed_change(block: bpy.types.ID, frame: float) -> bool:
         return bool(block.animation_data.nla_tracks) and block.animation_data.action is not None
     for bag in channelbags(block):
         for curve in bag.fcurves:
-            if curve.mute or curve.data_path.startswith("dampsim."):
+            if curve.mute or is_output_path(block, curve.data_path):
                 continue
             try:
                 value = block.path_resolve(curve.data_path)

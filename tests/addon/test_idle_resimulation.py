@@ -76,6 +76,10 @@ def test_unkeyed_changes_of_keyframed_values(load: Load, tmp_path: Path) -> None
     obj.location.x += 0.1
     assert unkeyed(scene.objects, 6) == "Wobbler"
     scene.frame_set(6)
+    obj.keyframe_insert("dampsim.hold", frame=1)
+    obj.dampsim.hold = 0.0
+    assert unkeyed(scene.objects, 6) == "Wobbler"
+    scene.frame_set(6)
     # Values without keyframes survive a change of frame.
     rig.location.z = 0.4
     rig.pose.bones["low"].scale.x = 1.1

@@ -14,11 +14,14 @@ from builders import gridded_box, scene
 from dampsim.core.base.errors import SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.scene.parameters import Settings
 from dampsim.core.simulation.pin_changes import offsets_at
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.simulation.stored_frames import find_fault
 from dampsim.core.system.history import Catch
+from shapes import sheet
+from supports import plane
 
 BOX = gridded_box("Box", (-0.2, -0.1, -0.05), (0.2, 0.1, 0.05), 0.1)
 LEFT, RIGHT = (BOX.vertices[:, 0] < -0.05), (BOX.vertices[:, 0] > 0.05)
@@ -152,6 +155,27 @@ def test_changing_pins_cannot_loop() -> None:
         body = carried_box(hold, loop=True, hold=0.5 if hold is None else 1.0)
         with pytest.raises(SceneError, match="its pins change, so it cannot loop"):
             Simulation(scene(body))
+
+
+def test_dropped_cloth_reports_its_contacts() -> None:
+    """Cloth that pins divide in two falls as one region on a floor; the reports of all frames are made."""
+    surface = sheet(9)
+    x = surface.vertices[:, 0]
+    settings = Settings(stiffness=2000.0, settle=12.0, thickness=5.0, start_settled=False)
+    body = AnimatedBody(
+        surface, ((x > 0.3) & (x < 0.7)).astype(float), settings, "CLOTH",
+        settings_by_frame=lambda frame: replace(settings, hold=float(frame <= 3 or frame >= 12)),
+        has_animated_pins=True,
+    )  # fmt: skip
+    simulation = Simulation(scene(body, last=16, colliders=(plane(height=-0.2),)))
+    frames = list(simulation.frames())
+    counts = [
+        len(simulation.version_at(simulation.scene.sample(n)).statics.islands[0].system.regions) for n in (1.0, 8.0)
+    ]
+    assert counts == [2, 1]
+    assert any(frame.state.history.contacts["Sheet"].contacts.forces.any() for frame in frames[3:11])
+    summaries = [contact_summary(simulation, frame.state, "Sheet") for frame in frames]
+    assert all(np.isfinite(one.earliest_rest) for one in summaries)
 
 
 def test_yielding_body_is_caught() -> None:

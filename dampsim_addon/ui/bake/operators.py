@@ -26,8 +26,8 @@ from ...work.steps import Step
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
-    """Simulate the frame range and bake it to shape keys or a file. Cached frames are kept up to the first that is
-    out of date. ESC stops and keeps the finished frames"""
+    """Simulate the frame range and bake it to shape keys, bones or a file. Cached frames are kept up to the first
+    that is out of date. ESC stops and keeps the finished frames"""
 
     bl_idname = "dampsim.bake"
     bl_label = "Bake"

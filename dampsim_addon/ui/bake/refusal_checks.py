@@ -20,6 +20,8 @@ from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
 from ...targets import PointCache, Target, find_target
 from ...targets.absolute_keys import AbsoluteKeys
+from ...targets.bones import Bones
+from ...targets.compressed_keys import CompressedKeys
 from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
@@ -81,8 +83,11 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
     target = find_target(obj.dampsim.target)
     if target is AbsoluteKeys and is_blended(obj):
         return _target_fix(FrameKeys)
-    to_file = None if target is PointCache else _target_fix(PointCache)
-    return _single_user_fix(obj, to_file) or to_file
+    if target is Bones:
+        other_target: Issue | None = _target_fix(CompressedKeys)
+    else:
+        other_target = None if target is PointCache else _target_fix(PointCache)
+    return _single_user_fix(obj, other_target) or other_target
 
 
 def _target_fix(kind: type[Target]) -> Issue:

@@ -35,7 +35,10 @@ class DAMPSIM_OT_export(ModalJob, Operator):
     )
     format: EnumProperty(
         name="Formats",
-        items=[(form.name, form.label, f"Write a {form.label} file") for form in export.FORMATS],
+        items=[
+            (form.name, form.label, f"Write {form.label}. Hold Shift to choose several formats")
+            for form in export.FORMATS
+        ],
         options={"ENUM_FLAG"},
         default={form.name for form in export.DEFAULT_FORMATS},
     )
@@ -145,7 +148,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
             results = [one for one in self._exported if one.name == obj.name]
             errors = [one.problem or one.warning or f"{one.format} {format_percent(one.part)}" for one in results]
             notes = dict.fromkeys(note for one in results for note in one.notes)
-            obj.dampsim.exported = "; ".join([*errors, *notes])
+            obj.dampsim.exported = "; ".join(text.rstrip(".") for text in (*errors, *notes))
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         errors = ", ".join(

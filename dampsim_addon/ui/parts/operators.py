@@ -28,8 +28,9 @@ class DAMPSIM_OT_part_add(_PartOperator, Operator):
     def execute(self, context: Context) -> set[str]:
         obj = active_simulated(context)
         assert obj is not None
-        active, used = obj.vertex_groups.active, {part.vertex_group for part in obj.dampsim.parts}
-        # A second part of the same group would only divide it.
+        active = obj.vertex_groups.active
+        # A second part of the same group would only divide it, and pinned vertices do not move on their own.
+        used = {obj.dampsim.pin_group, *(part.vertex_group for part in obj.dampsim.parts)}
         add_part(obj, active.name if active is not None and active.name not in used else "")
         obj.update_tag()
         return {"FINISHED"}
