@@ -23,6 +23,7 @@ from events import (
     point,
     progress,
     run,
+    scroll,
     shell,
     shot,
     sidebar,
@@ -98,7 +99,8 @@ def bridge() -> Iterator[float]:
     select(bpy.data.objects["Plank 03"])
     set_view((-1.6, 0.0, 0.9), 3.2)
     yield 2.5
-    # A panel header is no button: the header of Links is found below the bake buttons.
+    # A panel header is no button: the header of Links is found below the bake buttons, after scrolling to it.
+    yield from scroll(3)
     y = yield from lower_edge("bake()")
     point((0.3, y + HEADER))
     yield 0.3
