@@ -155,12 +155,13 @@ def _face_normals(positions: Array, triangles: Index) -> tuple[Array, Array]:
     return np.ascontiguousarray((normal / np.maximum(double_area, np.finfo(float).tiny)).T), double_area
 
 
-def windward_weights(positions: Array, triangles: Index, velocities: Array) -> Array:
-    """Return weights (m,) that move the pressure on a loose sheet to its windward edge; their mean over the area is 1.
+def windward_weights(positions: Array, triangles: Index, velocities: Array, resistance: Array) -> Array:
+    """Return weights (m,) that move the pressure on a loose sheet to its windward edge and keep its drag.
 
     This is the only moment that turns a flat plate into the wind; it grows from 0 face on.
 
     positions, triangles, velocities: see face_resistance(), of one connected sheet.
+    resistance: (m, 3, 3) N s/m, of its faces.
     """
     corners, (normal, area) = positions[triangles], _face_normals(positions, triangles)
     total = float(area.sum())
@@ -176,7 +177,10 @@ def windward_weights(positions: Array, triangles: Index, velocities: Array) -> A
     if reach == 0.0:
         return np.ones(len(triangles))
     weight = 1.0 + cosine * upwind / reach
-    return np.asarray(weight * (total / float(area @ weight)))
+    # On a dome the mean of the weights over the area would take a fifth of the drag from its apex.
+    drag = np.einsum("i,mij,j->m", direction, resistance, direction)
+    kept = float(drag @ weight)
+    return np.asarray(weight * (float(drag.sum()) / kept)) if kept > 0.0 else np.ones(len(triangles))
 
 
 def nodal_resistance(resistance: Array, triangles: Index, count: int) -> Array:

@@ -156,7 +156,9 @@ def _block_with_air(
     past_faces = relative_wind[triangles].mean(axis=1)
     resistance = face_resistance(positions, triangles, past_faces, air)
     for rows in loose:
-        resistance[rows] *= windward_weights(positions, triangles[rows], past_faces[rows])[:, None, None]
+        resistance[rows] *= windward_weights(positions, triangles[rows], past_faces[rows], resistance[rows])[
+            :, None, None
+        ]
     if not resistance.any():
         return inputs
     drag = nodal_resistance(resistance, triangles, len(positions))

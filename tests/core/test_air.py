@@ -100,7 +100,7 @@ def test_resistance_never_accelerates() -> None:
     """In still air, the force -C v has no positive power at any velocity, so C has no negative eigenvalue."""
     x, triangles, past = random_faces()
     resistance = face_resistance(x, triangles, past, 1.0)
-    resistance *= windward_weights(x, triangles, past)[:, None, None]
+    resistance *= windward_weights(x, triangles, past, resistance)[:, None, None]
     found = np.linalg.eigvalsh(resistance)
     assert found.min() >= -1e-15 * found.max()
     np.testing.assert_array_equal(resistance, resistance.transpose(0, 2, 1))
@@ -110,13 +110,21 @@ def test_resistance_never_accelerates() -> None:
 def test_windward_weights_keep_total() -> None:
     """The pressure of a tilted plate moves to its windward edge; face on, it stays."""
     flat = sheet(9)
-    area = np.full(len(flat.triangles), 1.0 / len(flat.triangles))
+    area, plate = np.full(len(flat.triangles), 1.0 / len(flat.triangles)), (flat.vertices, flat.triangles)
     tilted = np.tile([1.0, 0.0, -0.5], (len(area), 1))
-    weight = windward_weights(flat.vertices, flat.triangles, tilted)
+    weight = windward_weights(*plate, tilted, face_resistance(*plate, tilted, 1.0))
     np.testing.assert_allclose(area @ weight, 1.0, rtol=1e-12)
     centre = flat.vertices[flat.triangles].mean(axis=1)[:, 0]
     assert area @ (weight * centre) < 0.4
-    np.testing.assert_allclose(windward_weights(flat.vertices, flat.triangles, 0.0 * tilted + [0, 0, 1]), 1.0)
+    ahead = np.tile([0.0, 0.0, 1.0], (len(area), 1))
+    np.testing.assert_allclose(windward_weights(*plate, ahead, face_resistance(*plate, ahead, 1.0)), 1.0)
+    # A dome keeps its drag along the wind.
+    x = flat.vertices.copy()
+    x[:, 2] = -1.5 * ((x[:, :2] - 0.5) ** 2).sum(axis=1)
+    resistance = face_resistance(x, flat.triangles, ahead, 1.0)
+    weight = windward_weights(x, flat.triangles, ahead, resistance)
+    assert np.ptp(weight) > 0.5
+    assert weight @ resistance[:, 2, 2] == pytest.approx(resistance[:, 2, 2].sum(), rel=1e-12)
 
 
 def problem_in_wind() -> tuple[SheetProblem, np.ndarray, Inputs]:
