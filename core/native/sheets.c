@@ -414,7 +414,7 @@ WIDE static void load(int64_t n, const double *given, double scale, four *found)
  * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
  * mirror: (b,) index of the transposed block.  marks: (n,) workspace.
  * matrix, factors: (b, 3, 4) receive the blocks and their factors in single precision, divided by the returned number.
- * shift: the first one that is tried; receives the one that sufficed, or 0.
+ * shift: receives the one that sufficed, from 0 on; 0 if none did.
  */
 WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict starts, const int32_t *restrict columns,
                                           const int32_t *restrict diagonal, const int32_t *restrict mirror,
@@ -422,6 +422,7 @@ WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict sta
                                           float *restrict matrix, float *restrict factors, float *restrict shift)
 {
     double size = 0.0;
+    *shift = 0.0f;
     for (int64_t i = 0; i < n; i++)
         for (int k = 0; k < 9; k += 4) size += blocks[9 * (int64_t)diagonal[i] + k];
     size = n ? size / (3.0 * (double)n) : 1.0;

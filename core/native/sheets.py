@@ -158,7 +158,7 @@ class CompiledShell:
 class BlockFactors:
     """Incomplete factors, in single precision, of symmetric matrices of 3 x 3 blocks with one pattern.
 
-    Memory and the shift of the last matrix are kept for the next one, which usually needs it again.
+    Memory is kept for the next matrix. Its shift is not: crumpled cloth then hopped, as later searches were less exact.
     is_valid: False if no positive factors were found.
     """
 
