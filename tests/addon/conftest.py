@@ -12,7 +12,7 @@ import pytest
 PACKAGE = os.environ.get("DAMPSIM_INSTALLED") or "dampsim"
 
 try:
-    import bpy  # noqa: F401
+    import bpy
 except ImportError:
     collect_ignore_glob = ["test_*.py"]
 
@@ -40,3 +40,12 @@ def live(load: Callable[[str], ModuleType]) -> Iterator[ModuleType]:
     module.install()
     yield module
     module.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def skip_missing_formats(request: pytest.FixtureRequest) -> None:
+    """Skip a test whose parameters name a format that this Blender cannot write: some distributions leave it out."""
+    parameters = request.node.callspec.params.values() if hasattr(request.node, "callspec") else ()
+    for name in (value for value in parameters if isinstance(value, str)):
+        if name in ("ALEMBIC", "USD") and not getattr(bpy.app.build_options, name.lower()):
+            pytest.skip(f"this Blender was built without {name}")
