@@ -75,8 +75,7 @@ def exit_code(*command: object) -> int:
 
 def build_kernel() -> None:
     """Compile the kernel for this machine if its source has changed. Everything also works without it."""
-    paths = runpy.run_path(str(ROOT / "core" / "native" / "paths.py"))
-    if paths["checkout_library"](ROOT).is_file():
+    if runpy.run_path(str(ROOT / "tools" / "kernel.py"))["checkout_library"]().is_file():
         return
     try:
         run(environment("kernel"), "tools/kernel.py")

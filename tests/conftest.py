@@ -1,9 +1,10 @@
-"""Loading of the repository's root as the package `dampsim`, like Blender under another name."""
+"""Loading of the repository's root as the package `dampsim`, like Blender under another name, with its own kernel."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -15,6 +16,8 @@ ROOT = Path(__file__).parents[1]
 def _load() -> None:
     if "dampsim" in sys.modules or os.environ.get("DAMPSIM_INSTALLED"):
         return
+    kernel = runpy.run_path(str(ROOT / "tools" / "kernel.py"))["checkout_library"]()
+    os.environ.setdefault("DAMPSIM_KERNEL", str(kernel))
     spec = importlib.util.spec_from_file_location(
         "dampsim", ROOT / "__init__.py", submodule_search_locations=[str(ROOT)]
     )

@@ -28,21 +28,18 @@ PYTHONS = ("3.11", "3.13")
 PLATFORMS = {
     "linux-x64": ["manylinux_2_27_x86_64", "manylinux_2_28_x86_64", "manylinux2014_x86_64"],
     "windows-x64": ["win_amd64"],
+    "windows-arm64": ["win_arm64"],
     "macos-arm64": ["macosx_12_0_arm64", "macosx_14_0_arm64"],
+    "macos-x64": ["macosx_10_14_x86_64", "macosx_14_0_x86_64"],
 }
 # Date of all files in a zip, s since 1970. Without a fixed date, two zips of the same content would differ.
 # The default is the earliest date in a zip.
 DATE = int(os.environ.get("SOURCE_DATE_EPOCH", "315619200"))
-CONTENTS = (
-    "__init__.py",
-    "blender_manifest.toml",
-    "LICENSE",
-    "README.md",
-    "CHANGELOG.md",
-    "core",
-    "dampsim_addon",
-    "farm",
-)
+CONTENTS = ("__init__.py", "blender_manifest.toml", "LICENSE", "CHANGELOG.md", "core", "dampsim_addon")
+# The README of a zip, which must be complete without the repository.
+README = "tools/zip_readme.md"
+# Experiments of the papers: only tests and pages of the documentation use them.
+LEFT_OUT = ("__pycache__", "papers")
 
 
 def scipy_version() -> str:
@@ -61,15 +58,16 @@ def fetch(platform: str, pythons: list[str]) -> None:
 
 
 def kernels(root: Path, platforms: list[str]) -> list[Path]:
-    """Return the paths of the kernel wheels for this source in root/wheels."""
+    """Return the paths of the kernel wheels of this version in root/wheels."""
     name = runpy.run_path(str(ROOT / "tools" / "kernel.py"))["wheel_name"]
     return [root / "wheels" / name(PLATFORMS[platform][0]) for platform in platforms]
 
 
 def compile_kernels(platforms: list[str]) -> None:
-    """Compile the kernel wheels that are missing."""
+    """Compile the kernel wheels that are missing or of another source."""
+    is_current = runpy.run_path(str(ROOT / "tools" / "kernel.py"))["is_current"]
     pairs = zip(platforms, kernels(ROOT, platforms), strict=True)
-    missing = [f"{platform}={PLATFORMS[platform][0]}" for platform, path in pairs if not path.is_file()]
+    missing = [f"{platform}={PLATFORMS[platform][0]}" for platform, path in pairs if not is_current(path)]
     if missing:
         environment = runpy.run_path(str(ROOT / "run.py"))["environment"]
         subprocess.run([str(environment("kernel")), str(ROOT / "tools" / "kernel.py"), *missing], check=True)
@@ -87,9 +85,10 @@ def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) ->
     for name in CONTENTS:
         source = root / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns(*LEFT_OUT))
         else:
             shutil.copy(source, folder / name)
+    shutil.copy(root / README, folder / "README.md")
     wheels = [path for path in sorted((root / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
     wheels += [path for path in kernels(root, platforms) if path.is_file()]
     (folder / "wheels").mkdir()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,6 @@ import numpy as np
 from ..base.arrays import Array, SinglePrecisionArray
 from .paths import installed_library
 
-# The environment variable that disables the kernel if it is 0.
-ENABLE_VARIABLE = "DAMPSIM_KERNEL"
 # Entries of a tree's workspace in addition to two per box.
 SORT_ROOM = 1024
 # Number of tetrahedra processed side by side.
@@ -98,7 +95,7 @@ class KernelLibrary:
 @cache
 def load_library() -> KernelLibrary | None:
     """Return the kernel, or None if there is none that runs on this processor and passes the checks."""
-    path = installed_library() if os.environ.get(ENABLE_VARIABLE, "1") != "0" else None
+    path = installed_library()
     if path is None:
         return None
     try:

@@ -1,9 +1,10 @@
-"""Paths of the compiled kernel. Its file name contains a digest of the source. Uses only the standard library."""
+"""Path of the compiled kernel, and the digest of its source. Uses only the standard library."""
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
+import importlib
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ KERNEL_FOLDER = Path(__file__).parent
 KERNEL_FILES = ("kernel.h", "kernel.c", "boxes.c", "contacts.c", "noise.c", "sheets.c")
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
+# Environment variable: 0 disables the kernel, and a path replaces the installed library, as in a checkout.
+KERNEL_VARIABLE = "DAMPSIM_KERNEL"
 _SUFFIXES = {"win32": ".dll", "darwin": ".dylib"}
 
 
@@ -22,21 +25,20 @@ def source_digest() -> str:
 
 
 def library_file_name(system: str = sys.platform) -> str:
-    """Return the library's file name for a system, as named by sys.platform."""
-    return f"{KERNEL_MODULE}-{source_digest()}{_SUFFIXES.get(system, '.so')}"
-
-
-def checkout_library(root: Path) -> Path:
-    """Return the path at which tools/kernel.py puts the library for this machine."""
-    return root / ".tools" / "kernel" / library_file_name()
+    """Return the file name of the library in its package for a system, as named by sys.platform."""
+    return "kernel" + _SUFFIXES.get(system, ".so")
 
 
 def installed_library() -> Path | None:
-    """Return the library compiled from the current source, or None if it is missing.
-
-    It comes from the add-on's wheel or from a checkout.
-    """
-    spec = importlib.util.find_spec(KERNEL_MODULE)
-    folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    paths = [*(Path(folder) / library_file_name() for folder in folders), checkout_library(Path(__file__).parents[2])]
-    return next((path for path in paths if path.is_file()), None)
+    """Return the library compiled from this source, or None if it is disabled, missing or of another source."""
+    chosen = os.environ.get(KERNEL_VARIABLE, "1")
+    if chosen not in ("0", "1"):
+        return Path(chosen)
+    if chosen == "0":
+        return None
+    try:
+        package = importlib.import_module(KERNEL_MODULE)
+    except ImportError:
+        return None
+    # Blender installs the newest of all extensions' wheels, so another version of DampSim may have brought this one.
+    return Path(str(package.__file__)).with_name(library_file_name()) if source_digest() == package.SOURCE else None

@@ -40,7 +40,11 @@ def build(folder: Path, seed: int) -> dict[str, str]:
     """Build zips from a copy with random file dates and order, and return their digests by name."""
     tool, order = package(), random.Random(seed)
     copy, out = folder / "checkout", folder / "out"
-    names = [p.relative_to(ROOT) for name in tool.CONTENTS for p in [ROOT / name, *sorted((ROOT / name).rglob("*"))]]
+    names = [
+        p.relative_to(ROOT)
+        for name in (*tool.CONTENTS, tool.README)
+        for p in [ROOT / name, *sorted((ROOT / name).rglob("*"))]
+    ]
     files = [name for name in names if (ROOT / name).is_file() and "__pycache__" not in name.parts]
     order.shuffle(files)
     for name in files:

@@ -48,15 +48,6 @@ CASES = {
 }
 
 
-@pytest.fixture
-def kernel() -> native.KernelLibrary:
-    found = native.load_library()
-    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
-        pytest.skip("the kernel was left out, or not compiled here")
-    assert found is not None
-    return found
-
-
 def without_kernel(found: Callable[[], Any]) -> Any:
     """Return the result of a call without the kernel."""
     with pytest.MonkeyPatch.context() as patch:
@@ -344,29 +335,29 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
 def test_unsuitable_library_is_ignored(
     kernel: native.KernelLibrary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A library of other source code, a file that is no library, and a disabled library are not used."""
-    path = paths.installed_library()
-    assert path is not None
-    assert paths.source_digest() in path.name
+    """A package compiled from other sources, a file that is no library, and a disabled library are not used."""
+    library = paths.installed_library()
+    package = SimpleNamespace(SOURCE=paths.source_digest(), __file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setitem(sys.modules, paths.KERNEL_MODULE, package)
     for name in paths.KERNEL_FILES:
         (tmp_path / name).write_bytes((ROOT / "core/native" / name).read_bytes().replace(b"\n", b"\r\n"))
     monkeypatch.setattr(paths, "KERNEL_FOLDER", tmp_path)
-    assert paths.library_file_name() == path.name
+    monkeypatch.delenv(paths.KERNEL_VARIABLE)
+    assert paths.installed_library() == tmp_path / paths.library_file_name()
     source = tmp_path / paths.KERNEL_FILES[-1]
     source.write_bytes(source.read_bytes() + b"/* newer */")
     assert paths.installed_library() is None
-    # A file that is no library.
+    monkeypatch.setitem(sys.modules, paths.KERNEL_MODULE, None)
+    assert paths.installed_library() is None
     text = tmp_path / "kernel.so"
     text.write_text("no library")
-    native.load_library.cache_clear()
     try:
-        monkeypatch.setattr(native, "installed_library", lambda: text)
-        assert native.load_library() is None
-        native.load_library.cache_clear()
-        monkeypatch.setattr(native, "installed_library", lambda: path)
-        monkeypatch.setenv(native.ENABLE_VARIABLE, "0")
-        assert native.load_library() is None
+        for value, is_used in ((str(text), False), (str(library), True), ("0", False)):
+            native.load_library.cache_clear()
+            monkeypatch.setenv(paths.KERNEL_VARIABLE, value)
+            assert (native.load_library() is not None) == is_used
     finally:
+        monkeypatch.undo()
         native.load_library.cache_clear()
 
 
@@ -381,7 +372,8 @@ def test_compilation_is_reproducible(target: str, tmp_path: Path) -> None:
     for folder in ("one", "two"):
         copy = tmp_path / folder / "checkout"
         sources = [f"core/native/{name}" for name in paths.KERNEL_FILES]
-        for name in (*sources, "core/native/paths.py", "tools/kernel.py"):
+        others = ("core/native/paths.py", "tools/kernel.py", "tools/kernel_package/pyproject.toml")
+        for name in (*sources, *others, "blender_manifest.toml", "LICENSE"):
             (copy / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(ROOT / name, copy / name)
         subprocess.run([str(python), "tools/kernel.py", f"{target}=tag"], cwd=copy, check=True, capture_output=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 import pytest
 from contact_cases import COUNT, NODES, random_rows
@@ -13,15 +11,6 @@ from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactS
 from dampsim.core.native import library as native
 
 pytestmark = pytest.mark.kernel
-
-
-@pytest.fixture
-def kernel() -> native.KernelLibrary:
-    found = native.load_library()
-    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
-        pytest.skip("the kernel was left out, or not compiled here")
-    assert found is not None
-    return found
 
 
 def both(rows: ContactSet, pressing: np.ndarray) -> tuple[CompiledContactPotential, ContactPotential]:
