@@ -7,18 +7,23 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import bpy
 
-from ..farm import dask_engine, local_engine, page
+from ..farm import local_engine, page
 from ..farm.job_queue import JobQueue, write_failure_report
 from ..farm.shots import BAKE_OPTIONS, CANCEL, Unit, parse_wedges, units_from_folder, units_from_list, write_units
 from ..work.cancellation import GRACE_PERIOD, Cancelled, CancelWatch
 from .bake_commands import Report
 from .options import UsageError
+
+# Engines by name, which run a queue of units. A script may add others: see farm/dask_engine.py in the repository.
+ENGINES: dict[str, Callable[[JobQueue, Sequence[str], Path, int, Callable[[], bool]], None]] = {
+    "local": local_engine.run_locally
+}
 
 
 def add_to(commands: Any) -> None:
@@ -48,11 +53,10 @@ def add_to(commands: Any) -> None:
     )
     farm.add_argument(
         "--engine",
-        choices=["local", "dask"],
+        choices=list(ENGINES),
         default="local",
-        help="run on this machine or on Dask workers (default local)",
+        help="run on this machine (local, the default), or by an engine that a script has added",
     )
-    farm.add_argument("--scheduler", metavar="ADDRESS", help="address of the Dask scheduler, such as tcp://host:8786")
     farm.add_argument("--list", action="store_true", help="list the numbered units and their status without baking")
     farm.add_argument(
         "--only", metavar="N|N-M", help="bake only these units, in this Blender process, as a task of another farm"
@@ -92,10 +96,7 @@ def run_farm(options: argparse.Namespace) -> Report:
         number: signal.signal(number, lambda *_: _interrupt(watch)) for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        if options.engine == "dask":
-            dask_engine.run_on_dask(job_queue, options.scheduler, blender, output, lambda: bool(watch.reason))
-        else:
-            local_engine.run_locally(job_queue, blender, output, options.workers, lambda: bool(watch.reason))
+        ENGINES[options.engine](job_queue, blender, output, options.workers, lambda: bool(watch.reason))
     finally:
         watch.close()
         for number, handler in previous_handlers.items():
@@ -141,8 +142,8 @@ def _requested_units(options: argparse.Namespace, output: Path) -> list[Unit]:
 
 def _blender_command(options: argparse.Namespace) -> list[str]:
     """Return the command line of Blender up to the .blend file."""
-    # Dask workers use the Blender in their PATH.
-    program = options.blender or ("blender" if options.engine == "dask" else bpy.app.binary_path)
+    # Other machines use the Blender in their PATH.
+    program = options.blender or (bpy.app.binary_path if options.engine == "local" else "blender")
     if not program:
         raise UsageError("dampsim: no Blender executable is known; give one with --blender")
     if options.engine == "local" and shutil.which(program) is None:

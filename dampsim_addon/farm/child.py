@@ -17,8 +17,6 @@ from typing import Any
 # Time that a cancelled child has to finish its step before it is killed, s.
 GRACE_PERIOD = 45.0
 _PAUSE = 0.2
-# Shortest interval of progress events from a Dask worker, s.
-_EVENT_INTERVAL = 1.0
 # Exit code of shells for a program that cannot be run.
 _NOT_RUNNABLE = 127
 # Number of the last output lines that are kept to explain a failure.
@@ -134,24 +132,3 @@ def exit_reason(result: dict[str, Any]) -> str:
         how = f"ended with code {code}"
     said = f"; last output: {last[-1]}" if last else ""
     return f"Blender {how}{said}"
-
-
-def run_on_dask_worker(command: Sequence[str], log: str, topic: str, number: int) -> dict[str, Any]:
-    """Run a command as a Dask task. It is cancelled if the scheduler withdraws the task or loses its client."""
-    # Dask is installed only on workers.
-    from distributed import get_worker
-
-    worker: Any = get_worker()
-    key, last_event = worker.get_current_task(), -_EVENT_INTERVAL
-
-    def log_line(line: str) -> None:
-        nonlocal last_event
-        if time.monotonic() - last_event >= _EVENT_INTERVAL:
-            last_event = time.monotonic()
-            worker.log_event(topic, [number, line])
-
-    def is_cancelled() -> bool:
-        task = worker.state.tasks.get(key)
-        return task is None or task.state == "cancelled"
-
-    return run_command(command, log, log_line, is_cancelled)

@@ -1,6 +1,6 @@
 """Substitute for the Blender program, which the bpy module lacks: the part of its command line that a farm uses.
 
-    fake_blender.py [--background] [FILE.blend] [--python-exit-code N] --command dampsim ARGUMENTS
+    fake_blender.py [--background] [FILE.blend] [--python SCRIPT] [--python-exit-code N] --command dampsim ARGUMENTS
 
 It runs the add-on of this checkout in the bpy module.
 """
@@ -8,6 +8,7 @@ It runs the add-on of this checkout in the bpy module.
 from __future__ import annotations
 
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -31,6 +32,8 @@ def main(arguments: list[str]) -> int:
             return int(cli.main(arguments))
         if word == "--python-exit-code":
             arguments.pop(0)
+        elif word == "--python":
+            runpy.run_path(arguments.pop(0), run_name="__main__")
         elif word not in ("--background", "-b", "-y"):
             try:
                 bpy.ops.wm.open_mainfile(filepath=word)

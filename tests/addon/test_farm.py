@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import runpy
 import subprocess
 import sys
 import time
@@ -407,20 +409,23 @@ def test_unusable_program_is_reported(load: Load, tmp_path: Path, capsys: pytest
     assert "sh001: Blender cannot be run (" in capsys.readouterr().err
 
 
-def test_dask_is_imported_lazily(load: Load, tmp_path: Path) -> None:
-    load("dampsim_addon.farm.dask_engine")
-    assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
-
-
-def test_missing_dask_is_reported(
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the script is not in the zip")
+def test_dask_is_added_by_script(
     load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli, folder = load("dampsim_addon.cli"), farm_helpers.create_shots(tmp_path / "shots", 1)
     arguments = ["farm", str(folder), "--output", str(tmp_path / "out"), "--engine", "dask"]
+    assert cli.main(arguments) == cli.USAGE
+    assert "'dask' is not a choice; choose one of local" in capsys.readouterr().err
+    monkeypatch.setattr(cli.farm_commands, "ENGINES", dict(cli.farm_commands.ENGINES))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    runpy.run_path(str(farm_helpers.ROOT / "farm/dask_engine.py"), run_name="__main__")
+    assert not any(name.split(".")[0] in {"dask", "distributed"} for name in sys.modules)
     assert cli.main(arguments) == cli.FAILED
-    assert "give --scheduler tcp://HOST:8786" in capsys.readouterr().err
+    assert "set DASK_SCHEDULER_ADDRESS=tcp://HOST:8786" in capsys.readouterr().err
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", "tcp://127.0.0.1:1")
     monkeypatch.setitem(sys.modules, "distributed", None)
-    assert cli.main([*arguments, "--scheduler", "tcp://127.0.0.1:1"]) == cli.FAILED
+    assert cli.main(arguments) == cli.FAILED
     assert "-m pip install distributed" in capsys.readouterr().err
 
 

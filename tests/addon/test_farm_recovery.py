@@ -138,13 +138,22 @@ def dask(
         yield json.loads(file.read_text())["address"], workers, another
 
 
+def dask_command(program: str, *arguments: object) -> list[str]:
+    """Return a command line of the farm that adds the engine for Dask first."""
+    first, *rest = farm_helpers.command(program, *arguments, "--engine", "dask")
+    return [first, "--python", str(farm_helpers.ROOT / "farm/dask_engine.py"), *rest]
+
+
 @pytest.mark.slow
 @in_module
 def test_random_kills_of_dask_workers(
-    night: ReferenceFarm, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]]
+    night: ReferenceFarm,
+    dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     address, workers, another = dask
-    command = farm_helpers.command(night.blender, *night.arguments("--engine", "dask", "--scheduler", address))
+    command = dask_command(night.blender, *night.arguments())
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", address)
     with farm_helpers.running_process(*command, said=night.log) as farm:
 
         def victims(_: random.Random) -> list[int]:
@@ -163,12 +172,16 @@ def test_random_kills_of_dask_workers(
 @in_module
 @pytest.mark.parametrize("how", ["cancel file", "terminated", "killed"])
 def test_cancelled_dask_farm_stops(
-    how: str, dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]], tmp_path: Path
+    how: str,
+    dask: tuple[str, list[subprocess.Popen[bytes]], Callable[[], None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     program, output = farm_helpers.blender(tmp_path), tmp_path / "out"
     farm_helpers.create_shots(tmp_path / "shots", 2, last=4000)
     arguments = ["farm", tmp_path / "shots", "--output", output, "--target", "point_cache", "--blender", program]
-    command = farm_helpers.command(program, *arguments, "--engine", "dask", "--scheduler", dask[0])
+    command = dask_command(program, *arguments)
+    monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", dask[0])
     with farm_helpers.running_process(*command, said=tmp_path / "said.txt") as farm:
         farm_helpers.wait_until(lambda: len(list(output.rglob("*.frame"))) > 20)
         if how == "cancel file":
