@@ -35,7 +35,7 @@ class ContactProperties:
     )
 
 
-class DampSimCollider(PropertyGroup):
+class DAMPSIM_PG_collider(PropertyGroup):
     """Properties of a collider. The parameters of COLLIDER_PARAMETERS are added below."""
 
     is_collider: BoolProperty(
@@ -52,19 +52,19 @@ class DampSimCollider(PropertyGroup):
 
 
 for _name, _parameter in COLLIDER_PARAMETERS.items():
-    DampSimCollider.__annotations__[_name] = blender_property(_parameter)
+    DAMPSIM_PG_collider.__annotations__[_name] = blender_property(_parameter)
 
 # Without this, values set on a library override are lost when the file is opened again.
-for _name, _deferred in get_type_hints(DampSimCollider).items():
+for _name, _deferred in get_type_hints(DAMPSIM_PG_collider).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
-    DampSimCollider.__annotations__[_name] = _deferred
+    DAMPSIM_PG_collider.__annotations__[_name] = _deferred
 
 
 def register() -> None:
-    bpy.utils.register_class(DampSimCollider)
-    Object.dampsim_collider = PointerProperty(type=DampSimCollider, override={"LIBRARY_OVERRIDABLE"})
+    bpy.utils.register_class(DAMPSIM_PG_collider)
+    Object.dampsim_collider = PointerProperty(type=DAMPSIM_PG_collider, override={"LIBRARY_OVERRIDABLE"})
 
 
 def unregister() -> None:
     del Object.dampsim_collider
-    bpy.utils.unregister_class(DampSimCollider)
+    bpy.utils.unregister_class(DAMPSIM_PG_collider)

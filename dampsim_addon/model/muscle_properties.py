@@ -23,7 +23,7 @@ def _on_delay_changed(muscle: PropertyGroup, context: bpy.types.Context) -> None
     muscle.fps = frame_rate(context.scene)
 
 
-class DampSimWeight(PropertyGroup):
+class DAMPSIM_PG_weight(PropertyGroup):
     """Weight of a sensor for a muscle."""
 
     weight: FloatProperty(
@@ -32,7 +32,7 @@ class DampSimWeight(PropertyGroup):
     )  # fmt: skip
 
 
-class DampSimMuscle(PropertyGroup):
+class DAMPSIM_PG_muscle(PropertyGroup):
     """Edges that a controller switches. weights: one for each of the object's sensors, in their order."""
 
     attribute: StringProperty(name="Edges", description="Choose the mesh attribute that marks the edges", options=set())
@@ -79,10 +79,10 @@ class DampSimMuscle(PropertyGroup):
             (MuscleOverride.ON, "On", "Keep it on and ignore its sensors", "RADIOBUT_ON", 2),
         ],
     )
-    weights: CollectionProperty(type=DampSimWeight)
+    weights: CollectionProperty(type=DAMPSIM_PG_weight)
 
 
-class DampSimSensor(PropertyGroup):
+class DAMPSIM_PG_sensor(PropertyGroup):
     """Sensor of a controller."""
 
     sense: EnumProperty(
@@ -124,7 +124,7 @@ class DampSimSensor(PropertyGroup):
     )
 
 
-class DampSimWalk(PropertyGroup):
+class DAMPSIM_PG_walk(PropertyGroup):
     """Walk found by a search. Its name states the distance."""
 
     way: FloatProperty(name="Distance", description="Show the distance walked", unit="LENGTH", options={"HIDDEN"})
@@ -135,11 +135,11 @@ class DampSimWalk(PropertyGroup):
 class MuscleProperties:
     """Muscles, sensors and found walks of a simulated object."""
 
-    muscles: CollectionProperty(type=DampSimMuscle)
+    muscles: CollectionProperty(type=DAMPSIM_PG_muscle)
     active_muscle: IntProperty(options={"HIDDEN"})
-    sensors: CollectionProperty(type=DampSimSensor)
+    sensors: CollectionProperty(type=DAMPSIM_PG_sensor)
     active_sensor: IntProperty(options={"HIDDEN"})
-    walks: CollectionProperty(type=DampSimWalk)
+    walks: CollectionProperty(type=DAMPSIM_PG_walk)
     active_walk: IntProperty(options={"HIDDEN"})
     # Result of the last search in words, until one of its walks is used.
     walk_said: StringProperty(options={"HIDDEN"})
@@ -152,6 +152,6 @@ class MuscleProperties:
     )  # fmt: skip
 
 
-CLASSES = (DampSimWeight, DampSimMuscle, DampSimSensor, DampSimWalk)
+CLASSES = (DAMPSIM_PG_weight, DAMPSIM_PG_muscle, DAMPSIM_PG_sensor, DAMPSIM_PG_walk)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

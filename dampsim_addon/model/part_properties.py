@@ -16,7 +16,7 @@ def _tag_for_update(part: PropertyGroup, context: object) -> None:
     part.id_data.update_tag()
 
 
-class DampSimPart(PropertyGroup):
+class DAMPSIM_PG_part(PropertyGroup):
     """Part of an object. The dials of PART_DIALS are added below."""
 
     vertex_group: StringProperty(
@@ -29,16 +29,16 @@ class DampSimPart(PropertyGroup):
 
 
 for _name in PART_DIALS:
-    DampSimPart.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
+    DAMPSIM_PG_part.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
 
 
 class PartProperties:
     """Parts of a simulated object."""
 
-    parts: CollectionProperty(type=DampSimPart)
+    parts: CollectionProperty(type=DAMPSIM_PG_part)
     active_part: IntProperty(options={"HIDDEN"})
 
 
-CLASSES = (DampSimPart,)
+CLASSES = (DAMPSIM_PG_part,)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

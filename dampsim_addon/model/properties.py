@@ -64,7 +64,7 @@ def _is_other_object(link: PropertyGroup, other: Object) -> bool:
     return bool(other != link.id_data)
 
 
-class DampSimPoint(PropertyGroup):
+class DAMPSIM_PG_point(PropertyGroup):
     """Point of a link."""
 
     place: FloatVectorProperty(
@@ -77,7 +77,7 @@ class DampSimPoint(PropertyGroup):
     )
 
 
-class DampSimLink(PropertyGroup):
+class DAMPSIM_PG_link(PropertyGroup):
     """Link from the object to another one."""
 
     other: PointerProperty(
@@ -103,7 +103,7 @@ class DampSimLink(PropertyGroup):
         soft_max=1e6,
         options=set(),
     )
-    points: CollectionProperty(type=DampSimPoint)
+    points: CollectionProperty(type=DAMPSIM_PG_point)
 
 
 # Version of the properties saved with an object. Raise it, with a migration, when a saved property changes its meaning.
@@ -185,11 +185,11 @@ def _shared_update(name: str, own_update: Callable[[PropertyGroup, Any], None] |
     return update
 
 
-class DampSimVariant(PropertyGroup):
+class DAMPSIM_PG_variant(PropertyGroup):
     """Dials of one ghost. Those of VARIANT_DIALS are added below."""
 
 
-class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PartProperties, PropertyGroup):
+class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibreProperties, PartProperties, PropertyGroup):
     """Properties of a simulated object. The parameters of core.scene.parameters.PARAMETERS are added below."""
 
     enabled: BoolProperty(
@@ -260,7 +260,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
     )
     together: StringProperty(options={"HIDDEN"})
     member: StringProperty(options={"HIDDEN"})
-    links: CollectionProperty(type=DampSimLink)
+    links: CollectionProperty(type=DAMPSIM_PG_link)
     active_link: IntProperty(options={"HIDDEN"})
     live: BoolProperty(
         name="Live",
@@ -388,7 +388,7 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
         description="Set how far the object swings when Calibrate measures it, as a percentage of its size",
         default=10.0, min=0.1, max=60.0, subtype="PERCENTAGE", options=set(),
     )  # fmt: skip
-    variants: CollectionProperty(type=DampSimVariant)
+    variants: CollectionProperty(type=DAMPSIM_PG_variant)
     measured_fill: FloatProperty(options={"HIDDEN"})
     measured_shell: BoolProperty(options={"HIDDEN"})
     measured_eigenvalue: FloatProperty(options={"HIDDEN"})
@@ -404,10 +404,10 @@ class DampSimObject(HasTarget, ContactProperties, MuscleProperties, FibrePropert
 
 
 for _name, _parameter in PARAMETERS.items():
-    DampSimObject.__annotations__[_name] = blender_property(_parameter)
+    DAMPSIM_PG_object.__annotations__[_name] = blender_property(_parameter)
 
 
-class DampSimProgress(PropertyGroup):
+class DAMPSIM_PG_progress(PropertyGroup):
     """Progress of the running job. It belongs to the window manager and is never saved."""
 
     object_name: StringProperty()
@@ -426,14 +426,14 @@ def read_settings(obj: Object) -> Settings:
 
 
 for _name in VARIANT_DIALS:
-    DampSimVariant.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
+    DAMPSIM_PG_variant.__annotations__[_name] = blender_property(PARAMETERS[_name], can_animate=False)
 
 # Without this, values set on a library override are lost when the file is opened again.
-for _name, _deferred in get_type_hints(DampSimObject).items():
+for _name, _deferred in get_type_hints(DAMPSIM_PG_object).items():
     _deferred.keywords["override"] = {"LIBRARY_OVERRIDABLE"}
     if _name in PARAMETERS or _name in _SHARED_PROPERTIES:
         _deferred.keywords["update"] = _shared_update(_name, _deferred.keywords.get("update"))
-    DampSimObject.__annotations__[_name] = _deferred
+    DAMPSIM_PG_object.__annotations__[_name] = _deferred
 
 
 class HasOverlayProperty(Protocol):
@@ -449,7 +449,7 @@ def declare_overlays(overlays: Iterable[HasOverlayProperty]) -> None:
     """Add a property for each overlay to simulated objects. Their class must not be registered yet."""
     for one in overlays:
         if one.property_name:
-            DampSimObject.__annotations__[one.property_name] = BoolProperty(
+            DAMPSIM_PG_object.__annotations__[one.property_name] = BoolProperty(
                 name=one.label,
                 description=one.description,
                 default=one.default,
@@ -458,14 +458,14 @@ def declare_overlays(overlays: Iterable[HasOverlayProperty]) -> None:
             )
 
 
-CLASSES = (DampSimVariant, DampSimPoint, DampSimLink, DampSimObject, DampSimProgress)
+CLASSES = (DAMPSIM_PG_variant, DAMPSIM_PG_point, DAMPSIM_PG_link, DAMPSIM_PG_object, DAMPSIM_PG_progress)
 
 
 def register() -> None:
     for cls in CLASSES:
         bpy.utils.register_class(cls)
-    Object.dampsim = PointerProperty(type=DampSimObject, override={"LIBRARY_OVERRIDABLE"})
-    WindowManager.dampsim_progress = PointerProperty(type=DampSimProgress)
+    Object.dampsim = PointerProperty(type=DAMPSIM_PG_object, override={"LIBRARY_OVERRIDABLE"})
+    WindowManager.dampsim_progress = PointerProperty(type=DAMPSIM_PG_progress)
     WindowManager.dampsim_all_selected = BoolProperty(
         name="Change All Selected",
         description="Change a dial or setting of all selected simulated objects at once. When off, hold Alt while you "

@@ -56,7 +56,7 @@ def collider_names(
     return None if not obj.dampsim.collide or set(names) == set(known) else names
 
 
-# Properties of DampSimObject that name a vertex group.
+# Properties of DAMPSIM_PG_object that name a vertex group.
 VERTEX_GROUP_ROLES = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
     "fibre_group", "direction_group",

@@ -21,8 +21,8 @@ from ...core.geometry.mesh.affine import transform_points
 from ...core.scene.part import PART_DIALS
 from ..blender.sampler import mesh_positions
 from ..blender.vertex_groups import read_weights, write_weights
-from ..model.part_properties import DampSimPart
-from ..model.properties import DampSimObject
+from ..model.part_properties import DAMPSIM_PG_part
+from ..model.properties import DAMPSIM_PG_object
 from .scene_builder import VERTEX_GROUP_ROLES, mesh_triangles
 
 FORMAT_NAME, FORMAT_VERSION = "DampSim setup", 1
@@ -216,7 +216,7 @@ def _checked_parts(place: str, found: object) -> tuple[Mapping[str, Value], ...]
             _refuse(place, f"a part does not have exactly {', '.join(_PART_PROPERTIES)}")
         if not _is_name(part["name"]) or (part["vertex_group"] != "" and not _is_name(part["vertex_group"])):
             _refuse(place, "'parts' has a name that is none")
-        dials = {name: _checked_value(place, name, part[name], DampSimPart) for name in PART_DIALS}
+        dials = {name: _checked_value(place, name, part[name], DAMPSIM_PG_part) for name in PART_DIALS}
         parts.append({"name": part["name"], "vertex_group": part["vertex_group"], **dials})
     if len({part["name"] for part in parts}) < len(parts):
         _refuse(place, "two parts have the same name")
@@ -235,7 +235,9 @@ def _check_names(place: str, found: Mapping[str, Any], known: set[str]) -> None:
             _refuse(place, f"{shown_text(name)} is unknown{hint}")
 
 
-def _checked_value(place: str, name: str, value: Any, owner: type[bpy.types.PropertyGroup] = DampSimObject) -> Value:
+def _checked_value(
+    place: str, name: str, value: Any, owner: type[bpy.types.PropertyGroup] = DAMPSIM_PG_object
+) -> Value:
     """Return the value of a property. Raises ParameterError if it has another type or is out of range."""
     prop: Any = owner.bl_rna.properties[name]
     types: dict[str, tuple[type, ...]] = {"BOOLEAN": (bool,), "INT": (int,), "FLOAT": (int, float)}

@@ -39,10 +39,10 @@ SAVED_NAMES = frozenset(
         "DAMPSIM_OT_muscle_remove.what",
         "DAMPSIM_OT_pin_gradient.held",
         "DAMPSIM_OT_weave.along",
-        "DampSimObject.together",
-        "DampSimPoint.there",
-        "DampSimWalk.shown",
-        "DampSimWalk.way",
+        "DAMPSIM_PG_object.together",
+        "DAMPSIM_PG_point.there",
+        "DAMPSIM_PG_walk.shown",
+        "DAMPSIM_PG_walk.way",
         "Result.touched",
     }
 )
