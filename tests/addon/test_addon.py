@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -54,6 +55,27 @@ def test_failed_registration_is_rolled_back(load: Load, monkeypatch: pytest.Monk
     assert not hasattr(bpy.types, "DAMPSIM_OT_bake")
     monkeypatch.undo()
     package.register()
+
+
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the installed extension stays on")
+def test_missing_scipy_is_reported(
+    load: Load, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without scipy, a panel says what to install; nothing else is registered, and nothing fails."""
+    package = load("")
+    package.unregister()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(importlib.util, "find_spec", lambda name: None)
+            package.register()
+        assert bpy.types.DAMPSIM_PT_notice.bl_category == "DampSim"
+        assert not hasattr(bpy.types.Object, "dampsim")
+        assert re.fullmatch(r"DampSim needs scipy, .* and Python 3\.\d+ again\.\n", capsys.readouterr().err)
+        package.unregister()
+        assert not hasattr(bpy.types, "DAMPSIM_PT_notice")
+    finally:
+        package.register()
+    assert hasattr(bpy.types.Object, "dampsim")
 
 
 def test_parameters_become_properties(load: Load) -> None:

@@ -1,0 +1,215 @@
+"""Check built zips as a reviewer of the extension platform would: python tools/review.py build/dampsim-*.zip
+
+Each rule is a function that yields the violations of a zip. `blender --command extension validate` checks the syntax
+of the manifest in addition.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tomllib
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+# Limits of the platform: bytes of a zip, and characters of a tagline and of the reason for a permission.
+MAX_SIZE, MAX_TEXT = 200_000_000, 64
+BINARIES = (".so", ".dll", ".dylib", ".pyd", ".exe", ".a", ".lib", ".o", ".pyc")
+# Files that have no use for an artist.
+REDUNDANT = re.compile(r"(^|/)(tests?|docs|sample_blends|requirements|tools|papers|\.[^/]+)(/|$)|\.blend1?$")
+# Modules that open connections, for which a permission would be needed.
+NETWORK = {
+    "aiohttp",
+    "distributed",
+    "ftplib",
+    "http",
+    "requests",
+    "smtplib",
+    "socket",
+    "socketserver",
+    "urllib",
+    "xmlrpc",
+}
+DYNAMIC = {"eval", "exec", "__import__", "compile"}
+# Paths of one machine in a text.
+MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|root|Users|tmp|work)/\w|[A-Z]:\\\\?Users)|\.tools/")
+REQUIRED = ("website", "copyright", "tagline", "maintainer", "license", "blender_version_min", "platforms", "wheels")
+OWN_NAME = re.compile(r"DAMPSIM_(OT|PT|MT|UL|HT|PG|FH|GT|GGT)_\w+$")
+REGISTERED = {"Operator", "Panel", "Menu", "UIList", "PropertyGroup", "FileHandler", "Gizmo", "GizmoGroup", "Header"}
+
+
+class Zip:
+    """The contents of a zip. files: bytes by path.  manifest: its table.  trees: parsed Python files by path."""
+
+    def __init__(self, path: Path) -> None:
+        """Read a zip. Raises KeyError without a manifest, and SyntaxError for invalid Python."""
+        self.path = path
+        with zipfile.ZipFile(path) as archive:
+            self.files = {entry.filename: archive.read(entry) for entry in archive.infolist() if not entry.is_dir()}
+        self.manifest: dict[str, Any] = tomllib.loads(self.files["blender_manifest.toml"].decode())
+        self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
+
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """Yield path and text of each text file."""
+        for name, content in self.files.items():
+            if Path(name).suffix in {".py", ".toml", ".md", ".json", ".js", ".css", ".html", ".txt"}:
+                yield name, content.decode()
+
+    def nodes(self, *kinds: type[Any]) -> Iterator[tuple[str, Any]]:
+        """Yield the place and the node of each part of the Python files that has one of some types."""
+        for name, tree in self.trees.items():
+            for node in ast.walk(tree):
+                if isinstance(node, kinds):
+                    yield f"{name}:{node.lineno}", node
+
+
+def binaries(content: Zip) -> Iterator[str]:
+    """Native code is in wheels alone."""
+    for name, data in content.files.items():
+        is_native = name.endswith(BINARIES) or data[:4] in (b"\x7fELF", b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe")
+        if is_native or (data[:2] == b"MZ" and not name.endswith((".py", ".md"))):
+            yield f"{name}: native code outside of a wheel"
+        if name.endswith((".whl", ".zip", ".tar.gz")) and not re.match(r"wheels/[^/]+\.whl$", name):
+            yield f"{name}: an archive"
+
+
+def wheels(content: Zip) -> Iterator[str]:
+    """The manifest lists the wheels of the zip, and each has metadata, a licence and an orderly version."""
+    listed = {name.removeprefix("./") for name in content.manifest.get("wheels", ())}
+    found = {name for name in content.files if name.endswith(".whl")}
+    for name in sorted(listed ^ found):
+        yield f"{name}: either only listed in the manifest, or only in the zip"
+    for name in sorted(listed & found):
+        version = Path(name).name.split("-")[1]
+        if not re.fullmatch(r"\d{1,4}(\.\d{1,4}){1,3}(\.post\d{1,4})?", version):
+            yield f"{name}: the version {version} does not grow with each release"
+        if name.startswith("wheels/dampsim_kernel-") and version != content.manifest["version"]:
+            yield f"{name}: its version is not that of the add-on"
+
+
+def sizes(content: Zip) -> Iterator[str]:
+    """The platform takes zips up to a size."""
+    size = content.path.stat().st_size
+    if size > MAX_SIZE:
+        yield f"{size / 1e6:.0f} MB are more than {MAX_SIZE / 1e6:.0f} MB"
+
+
+def redundant_files(content: Zip) -> Iterator[str]:
+    """A zip has only what the add-on uses."""
+    for name in content.files:
+        if REDUNDANT.search(name):
+            yield f"{name}: a redundant file"
+
+
+def manifest(content: Zip) -> Iterator[str]:
+    """The manifest names its owners, and its texts have the platform's form."""
+    table = content.manifest
+    for name in REQUIRED:
+        if not table.get(name):
+            yield f"blender_manifest.toml: {name} is missing"
+    for text in [table.get("tagline", ""), *table.get("permissions", {}).values()]:
+        if len(text) > MAX_TEXT or text.endswith("."):
+            yield f"blender_manifest.toml: {text!r} is longer than {MAX_TEXT} characters, or ends with a full stop"
+    for text in table.get("copyright", ()):
+        if not re.match(r"\d{4}(-\d{4})? \S", text):
+            yield f"blender_manifest.toml: {text!r} does not begin with a year"
+    if not re.fullmatch(r"\d+\.\d+\.\d+", table.get("version", "")):
+        yield f"blender_manifest.toml: the version {table.get('version')} is not MAJOR.MINOR.PATCH"
+
+
+def links(content: Zip) -> Iterator[str]:
+    """Relative links of the pages lead to files of the zip."""
+    for name, text in content.texts():
+        if name.endswith(".md"):
+            for target in re.findall(r"\]\(([^)#\s]+)", text):
+                path = (Path(name).parent / target).as_posix()
+                if "://" not in target and path not in content.files:
+                    yield f"{name}: a dead link to {target}"
+
+
+def module_table(content: Zip) -> Iterator[str]:
+    """The table of loaded modules stays as it is."""
+    for place, node in content.nodes(ast.Assign, ast.Delete, ast.AugAssign, ast.Call):
+        if isinstance(node, ast.Call):
+            function = node.func
+            changes = isinstance(function, ast.Attribute) and function.attr in {"pop", "update", "setdefault", "clear"}
+            changed = [function.value] if changes and isinstance(function, ast.Attribute) else []
+        else:
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            changed = [target.value for target in targets if isinstance(target, ast.Subscript)]
+        if any(ast.unparse(one) == "sys.modules" for one in changed):
+            yield f"{place}: changes sys.modules"
+
+
+def network(content: Zip) -> Iterator[str]:
+    """Without the permission for it, nothing opens connections, or asks for packages from the network."""
+    if "network" in content.manifest.get("permissions", {}):
+        return
+    for place, node in content.nodes(ast.Import, ast.ImportFrom):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
+        level = 0 if isinstance(node, ast.Import) else node.level
+        for name in names:
+            if not level and name.partition(".")[0] in NETWORK and name != "urllib.parse":
+                yield f"{place}: imports {name}"
+    for name, text in content.texts():
+        if re.search(r"pip install|-m\W+pip\b|ensurepip", text):
+            yield f"{name}: installs packages"
+
+
+def dynamic_code(content: Zip) -> Iterator[str]:
+    """No text is run as code."""
+    for place, node in content.nodes(ast.Call):
+        if isinstance(node.func, ast.Name) and node.func.id in DYNAMIC:
+            yield f"{place}: calls {node.func.id}()"
+        if ast.unparse(node.func) in {"os.system", "os.popen"}:
+            yield f"{place}: runs a shell"
+
+
+def paths(content: Zip) -> Iterator[str]:
+    """No path of one machine, or of a checkout, is left in a text."""
+    for name, text in content.texts():
+        for found in MACHINE_PATH.finditer(text):
+            yield f"{name}: the path {text[found.start() : found.start() + 30].splitlines()[0]!r}"
+
+
+def names(content: Zip) -> Iterator[str]:
+    """Registered classes and operators have names that no other add-on uses; there is no bl_info."""
+    for place, node in content.nodes(ast.ClassDef):
+        bases = {ast.unparse(base).rpartition(".")[2] for base in node.bases}
+        if bases & REGISTERED and not OWN_NAME.match(node.name):
+            yield f"{place}: the class {node.name} is not called DAMPSIM_XX_name"
+    for place, node in content.nodes(ast.Assign, ast.AnnAssign):
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+        for target in targets:
+            if ast.unparse(target) == "bl_info":
+                yield f"{place}: bl_info belongs to legacy add-ons"
+            is_id = ast.unparse(target) == "bl_idname" and isinstance(node.value, ast.Constant)
+            if is_id and not re.match("(?i)dampsim[._]", str(node.value.value)):
+                yield f"{place}: the identifier {node.value.value!r} does not begin with dampsim"
+
+
+RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
+    rule.__name__: rule
+    for rule in (
+        binaries, wheels, sizes, redundant_files, manifest, links, module_table, network, dynamic_code, paths, names
+    )
+}  # fmt: skip
+
+
+def violations(path: Path) -> list[str]:
+    """Return the violations of all rules, each with the name of its rule."""
+    content = Zip(path)
+    return [f"{name}: {text}" for name, rule in RULES.items() for text in rule(content)]
+
+
+def main() -> int:
+    found = [f"{path}: {text}" for path in map(Path, sys.argv[1:]) for text in violations(path)]
+    print("\n".join(found) or f"{len(sys.argv) - 1} zips: no violation")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
