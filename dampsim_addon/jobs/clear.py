@@ -17,6 +17,7 @@ from ..model.caches import (
 from ..model.groups import group_of
 from ..model.objects import check_editable
 from ..targets import TARGETS, Storage
+from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh
 from . import curve_bake
 
@@ -29,6 +30,7 @@ def clear_bake(obj: bpy.types.Object) -> None:
     """
     check_editable(obj)
     check_shared_mesh(obj)
+    check_library_modifier(obj, "")
     live.drop_session(obj)
     # An unbaked duplicate still refers to the original's cache, and so does a file saved under another name.
     owns_cache = obj.dampsim.cache_id and obj.dampsim.cache_id not in other_cache_ids(obj) and is_cache_owner(obj)

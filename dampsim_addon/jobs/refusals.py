@@ -25,6 +25,7 @@ from ..scene_reader.mesh_parts import checked_body
 from ..scene_reader.muscles import build_controller
 from ..scene_reader.scene_builder import check_object
 from ..targets import get_target
+from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh
 from .curve_bake import check_following_curve
 
@@ -49,8 +50,10 @@ def check_cache_folder(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy
 
 def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise DampSimError if the object cannot be baked to its target."""
+    target = get_target(obj.dampsim.target)
+    check_library_modifier(obj, target.modifier_type)
     check_shared_mesh(obj)
-    get_target(obj.dampsim.target).check(obj)
+    target.check(obj)
     replacing = replacing_modifier(obj)
     if obj.dampsim.bakes_to_keys and replacing is not None:
         raise SceneError(

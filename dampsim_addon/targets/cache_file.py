@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import bpy
 import numpy as np
 
-from ...core import CacheError
+from ...core import CacheError, SceneError
 from ...core.base.untrusted_files import open_new_file, open_regular_file, require_unlinked_folder
 from ..blender.dampsim_names import (
     CACHE_MODIFIER,
@@ -182,6 +182,24 @@ def remove_cache_files(folder: Path, file: str) -> None:
             ) from error
 
 
+def check_library_modifier(obj: bpy.types.Object, modifier_type: str) -> None:
+    """Raise SceneError if the modifier of a bake in the library of an override would return when the file is opened.
+
+    modifier_type: of the modifier that plays the new bake and can replace it; see Target.
+    """
+    modifier = library_modifier(obj)
+    if modifier is not None and modifier.type != modifier_type:
+        raise SceneError(
+            f"{obj.name}: it is baked in {Path(modifier.id_data.library.filepath).name} to a modifier, which Blender "
+            "cannot remove from a library override; clear the bake there, or make the object local."
+        )
+
+
+def library_modifier(obj: bpy.types.Object) -> Any:
+    """Return the modifier that plays the bake of the object from which a library override is made, or None."""
+    return bake_modifier(obj.override_library.reference) if obj.override_library is not None else None
+
+
 def baked_file(obj: bpy.types.Object) -> Path | None:
     """Return the file of the object's bake; None if it is not baked to a file."""
     modifier = bake_modifier(obj)
@@ -313,6 +331,7 @@ class MeshCacheTarget(FileTarget):
     form: cache format of the modifier.  floats: numpy dtype of the vertices in the file.
     """
 
+    modifier_type: ClassVar[str] = "MESH_CACHE"
     form: ClassVar[str]
     floats: ClassVar[str]
 
@@ -328,7 +347,7 @@ class MeshCacheTarget(FileTarget):
     @classmethod
     def write(cls, shot: Shot, compressed: RecordedFile) -> Cost:
         def attach_modifier(path: str) -> None:
-            modifier = add_bake_modifier(shot.sampler.obj, "MESH_CACHE", compressed.before_modifiers)
+            modifier = add_bake_modifier(shot.sampler.obj, cls.modifier_type, compressed.before_modifiers)
             play_file(modifier, cls.form, path, float(shot.numbers[0]))
 
         return install_file(shot, compressed, cls.file, attach_modifier)

@@ -47,7 +47,7 @@ def check_shape_keys(obj: bpy.types.Object) -> None:
         )
     if not can_edit_before_modifiers(obj):
         raise SceneError(
-            f"{obj.name}: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make it local."
+            f"{obj.name}: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make the mesh local."
         )
     users = _user_count(obj.data)
     if users > 1:
@@ -95,9 +95,17 @@ def key_cost(vertices: int, keys: int) -> Cost:
 
 
 def check_shared_mesh(obj: bpy.types.Object) -> None:
-    """Raise SceneError if other objects share the mesh of a bake, as they would lose its keys, too."""
-    keys, users = obj.data.shape_keys, _user_count(obj.data)
-    if users > 1 and bake_keys(keys):
+    """Raise SceneError if the shape keys of a bake belong to other objects, too, or to another file."""
+    if not bake_keys(obj.data.shape_keys):
+        return
+    if not can_edit_before_modifiers(obj):
+        library = obj.data.library or obj.data.override_library.reference.library
+        raise SceneError(
+            f"{obj.name}: its mesh is baked in {Path(library.filepath).name}, and a bake here would add to its shape "
+            "keys; make the mesh local first."
+        )
+    users = _user_count(obj.data)
+    if users > 1:
         raise SceneError(
             f"{obj.name}: its mesh is baked and shared by {users} objects; make it a single-user copy first."
         )

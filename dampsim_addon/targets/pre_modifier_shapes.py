@@ -26,9 +26,11 @@ class NoShapeError(SceneError):
 
 
 def can_edit_before_modifiers(obj: bpy.types.Object) -> bool:
-    """Return whether DampSim can edit the object before its modifiers, which linked data does not allow."""
-    mesh = obj.data
-    return mesh.library is None and mesh.override_library is None and obj.override_library is None
+    """Return whether DampSim can edit the object before its modifiers, which a linked mesh does not allow.
+
+    A library override may have a local mesh, whose shape keys Blender saves.
+    """
+    return obj.data.library is None and obj.data.override_library is None
 
 
 def pre_modifier_offsets(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[Array]:

@@ -111,6 +111,7 @@ class Target(abc.ABC):
     name, label, description, number: identifier, label and tooltip of the enum item.  storage: place of its bakes.
     exact: whether the bake is exact up to rounding, regardless of the bound.
     exports_morphs: whether glTF and FBX can export it.
+    modifier_type: of a modifier that plays it, all of whose settings a library override can change; '' otherwise.
     """
 
     name: ClassVar[str]
@@ -120,6 +121,7 @@ class Target(abc.ABC):
     storage: ClassVar[Storage]
     exact: ClassVar[bool] = True
     exports_morphs: ClassVar[bool] = False
+    modifier_type: ClassVar[str] = ""
 
     @classmethod
     @abc.abstractmethod

@@ -21,10 +21,12 @@ from ...status.pieces import known_refusal
 from ...targets import PointCache, Target, find_target
 from ...targets.absolute_keys import AbsoluteKeys
 from ...targets.bones import Bones
+from ...targets.cache_file import library_modifier
 from ...targets.compressed_keys import CompressedKeys
 from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
+from ...targets.pre_modifier_shapes import can_edit_before_modifiers
 from ..common.issue import Check, Fix, Issue
 from ..fibres.panel import use_longest_axis
 from ..objects.group_operators import simulate_together
@@ -81,6 +83,9 @@ def _folder_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
 
 def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     target = find_target(obj.dampsim.target)
+    if library_modifier(obj) is not None and obj.library is None:
+        tooltip = "Turn the library override into a local object, which changes of the library no longer update"
+        return _button("Make Object Local", lambda o, s: _make_local(o), tooltip)
     if target is AbsoluteKeys and is_blended(obj):
         return _target_fix(FrameKeys)
     if target is Bones:
@@ -96,14 +101,24 @@ def _target_fix(kind: type[Target]) -> Issue:
 
 
 def _single_user_fix(obj: bpy.types.Object, alternative: Issue | None = None) -> Issue | None:
-    """Return the fix that gives an object a mesh of its own; None if it has one, or if its mesh is linked."""
-    if not has_shared_mesh(obj) or obj.data.library is not None:
+    """Return the fix that gives an object a local mesh of its own; None if it has one, or is linked itself."""
+    if obj.library is not None:
         return None
+    if not can_edit_before_modifiers(obj):
+        tooltip = "Give this object its own local copy of the mesh, which changes of the library no longer update"
+        return _button("Make Mesh Local", _make_mesh_local, tooltip, alternative)
+    if not has_shared_mesh(obj):
+        return None
+    return _button("Make Single User", _make_mesh_local, "Give this object its own copy of the mesh", alternative)
 
-    def make_single_user(o: bpy.types.Object, s: bpy.types.Scene) -> None:
-        o.data = o.data.copy()
 
-    return _button("Make Single User", make_single_user, "Give this object its own copy of the mesh", alternative)
+def _make_local(obj: bpy.types.Object) -> None:
+    obj.make_local()
+
+
+def _make_mesh_local(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    # A copy of an overridden mesh is an override, too.
+    obj.data = obj.data.copy().make_local()
 
 
 def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
