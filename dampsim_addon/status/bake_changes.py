@@ -39,7 +39,7 @@ from .bake_inputs import (
     DIAL_KEYS_PREFIX,
     input_digests,
 )
-from .renames import previous_names, rename_colliders, rename_shared_settings, with_current_name
+from .renames import previous_bone_names, previous_names, rename_colliders, rename_shared_settings, with_current_name
 from .setup_digests import SETUP_PREFIXES
 
 _KEYFRAMED = "keyframes"
@@ -203,8 +203,11 @@ def refresh_digests(obj: bpy.types.Object) -> None:
             recorded, is_simulation = _recorded_inputs(member, of_simulation)
             if recorded.digests and is_simulation == of_simulation and (of_simulation or member.dampsim.baked):
                 previous = previous_names(member, recorded.digests)
+                bones = previous_bone_names(member, recorded.digests)
                 names = {earlier: str(one.name) for one, earlier in previous.items()}
-                latest[member.session_uid, of_simulation] = input_digests(member, bpy.context.scene, previous), names
+                names |= {earlier: name for name, earlier in bones.items()}
+                digests = input_digests(member, bpy.context.scene, previous, bones)
+                latest[member.session_uid, of_simulation] = digests, names
 
 
 def _differences(recorded: dict[str, str], facts: dict[str, str]) -> list[str]:

@@ -24,7 +24,7 @@ from ..model.colliders import active_colliders, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..scene_reader.seams import seam_groups
-from .setup_digests import digest_setup, digest_source_setups
+from .setup_digests import bone_places, digest_setup, digest_source_setups, replace_bone_names
 
 _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
@@ -34,6 +34,8 @@ COLLIDER_SETUP_PREFIX = "the setup of collider "
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
 PARENT_PREFIX = "parent of "
+# Prefix of the input that every bone of these objects has, in their order.
+POSE_PREFIX = "pose of "
 # Decimals to which values are compared.
 _DIGITS = 5
 # Function that returns the name under which an object is reported.
@@ -41,11 +43,15 @@ DisplayName = Callable[[bpy.types.Object], str]
 
 
 def input_digests(
-    obj: bpy.types.Object, scene: bpy.types.Scene, display_names: Mapping[bpy.types.Object, str] | None = None
+    obj: bpy.types.Object,
+    scene: bpy.types.Scene,
+    display_names: Mapping[bpy.types.Object, str] | None = None,
+    bone_names: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return digests by input name: keyframes and poses by object and bone, modifiers, mesh, weights and colliders.
 
     display_names: names of influencing objects where they differ from their current ones: see previous_names().
+    bone_names: the same of bones, by their current names: see previous_bone_names().
     """
     parts: dict[str, Any] = {}
     names = display_names or {}
@@ -58,7 +64,7 @@ def input_digests(
 
     sources = motion_sources(obj)
     for source in sources:
-        _digest_motion(source, source == obj, add_digest, display_name)
+        _digest_motion(source, source == obj, add_digest, display_name, bone_names or {})
     digest_setup(obj, {source: display_name(source) for source in sources}, add_digest)
     felt = sampled_modifiers(obj)
     for modifier in obj.modifiers:
@@ -120,7 +126,10 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
 
     for source in source_names:
         # Rigs and parents move the collider, so their digests are part of its own.
-        _digest_motion(source, False, lambda name, value: add_digest(motion_name, (name, value)), display_name)
+        bone_names = {name: str(place) for name, place in bone_places(source).items()}
+        _digest_motion(
+            source, False, lambda name, value: add_digest(motion_name, (name, value)), display_name, bone_names
+        )
     setup_name = f"{COLLIDER_SETUP_PREFIX}{other.name_full}"
     digest_source_setups(source_names, lambda name, value: add_digest(setup_name, (name, value)), other)
     for modifier in other.modifiers:
@@ -148,9 +157,14 @@ def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:
 
 
 def _digest_motion(
-    source: bpy.types.Object, is_simulated_object: bool, add_digest: Any, display_name: DisplayName
+    source: bpy.types.Object,
+    is_simulated_object: bool,
+    add_digest: Any,
+    display_name: DisplayName,
+    bone_names: Mapping[str, str] | None = None,
 ) -> None:
-    keyed_paths, name = set[str](), display_name(source)
+    keyed_paths, name, earlier = set[str](), display_name(source), bone_names or {}
+    places = bone_places(source)
     for block in (source, source.data, getattr(source.data, "shape_keys", None)):
         if block is None or (is_simulated_object and block == source.data):
             continue
@@ -158,15 +172,25 @@ def _digest_motion(
             if curve.data_path.startswith("dampsim."):
                 continue
             bone = _BONE.match(curve.data_path)
+            bone_name = bpy.utils.unescape_identifier(bone[1]) if bone else ""
             keyed_paths.add(curve.data_path)
-            add_digest(f"keyframes of {bone[1] if bone else name}", (curve.data_path, curve.array_index,
-                curve.mute, _keyframe_bytes(curve)))  # fmt: skip
+            add_digest(
+                f"keyframes of {earlier.get(bone_name, bone_name) if bone else name}",
+                (replace_bone_names(curve.data_path, places), curve.array_index, curve.mute, _keyframe_bytes(curve)),
+            )
         data = block.animation_data
         for driver in data.drivers if data is not None else ():
-            targets = [(target.data_path, _reference_name(target.id, display_name)) for v in driver.driver.variables
-                    for target in v.targets]  # fmt: skip
+            targets = [
+                (
+                    replace_bone_names(target.data_path, bone_places(target.id)),
+                    _reference_name(target.id, display_name),
+                )
+                for variable in driver.driver.variables
+                for target in variable.targets
+            ]
             keyed_paths.add(driver.data_path)
-            add_digest(f"drivers of {name}", (driver.data_path, driver.driver.expression, targets))
+            path = replace_bone_names(driver.data_path, places)
+            add_digest(f"drivers of {name}", (path, driver.driver.expression, targets))
         for track in data.nla_tracks if data is not None else ():
             # Strips of the bake are an output.
             user_strips = [s for s in track.strips if s.action is None or not is_tagged_action(s.action)]
@@ -176,17 +200,19 @@ def _digest_motion(
     # The transform of a rigid body is a result of its simulation at one frame.
     if source.rigid_body is None:
         add_digest(f"place of {name}", _static_transform(source, "", keyed_paths))
-    add_digest(f"{PARENT_PREFIX}{name}", (_reference_name(source.parent, display_name), source.parent_bone,
-        _rounded(source.matrix_parent_inverse)))  # fmt: skip
+    parent_bone = bone_places(source.parent).get(source.parent_bone, source.parent_bone)
+    parent = _reference_name(source.parent, display_name)
+    add_digest(f"{PARENT_PREFIX}{name}", (parent, parent_bone, _rounded(source.matrix_parent_inverse)))
     for constraint in source.constraints:
         add_digest(f"constraint {constraint.name} of {name}", _settings_and_references(constraint, display_name))
     for bone in source.pose.bones if source.pose is not None else ():
         if bake_mark(bone.bone):
             continue
-        add_digest(f"pose of {bone.name or name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
+        bone_name = earlier.get(bone.name, bone.name) or name
+        add_digest(f"{POSE_PREFIX}{bone_name}", _static_transform(bone, f"{bone.path_from_id()}.", keyed_paths))
         for constraint in bone.constraints:
             add_digest(
-                f"constraint {constraint.name} of {bone.name or name}",
+                f"constraint {constraint.name} of {bone_name}",
                 _settings_and_references(constraint, display_name),
             )
 

@@ -1,4 +1,4 @@
-"""Detection of objects that were renamed since a bake, which is no other change.
+"""Detection of objects and bones that were renamed since a bake, which is no other change.
 
 A bake stores objects by name. A stored name that no object of the file has any more is taken for the previous name of a
 newly reported object.
@@ -11,12 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 import bpy
 
 from ...core import PARAMETERS
+from ..blender.dampsim_names import bake_mark
 from .bake_inputs import (
     COLLIDER_MOTION_PREFIX,
     COLLIDER_SETUP_PREFIX,
     COLLIDER_SHAPE_PREFIX,
     PARENT_PREFIX,
+    POSE_PREFIX,
     influencing_objects,
+    motion_sources,
 )
 
 # Force Field Weight is a dial.
@@ -42,6 +45,20 @@ def previous_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[bp
         # Both lists are in the order of dependency, independently of names.
         found |= dict(zip(new, missing, strict=True))
     return {one: name for one, name in found.items() if name != one.name}
+
+
+def previous_bone_names(obj: bpy.types.Object, bake_inputs: Iterable[str]) -> dict[str, str]:
+    """Return the names at the time of a bake of the bones that were renamed since, by their current names.
+
+    bake_inputs: input digests of the bake, which list the poses of all bones that move the object in their order.
+    """
+    stored = [part.removeprefix(POSE_PREFIX) for part in bake_inputs if part.startswith(POSE_PREFIX)]
+    poses = [source.pose for source in motion_sources(obj) if source.pose is not None] if stored else []
+    current = list(dict.fromkeys(str(one.name) for pose in poses for one in pose.bones if not bake_mark(one.bone)))
+    if len(stored) != len(current):
+        return {}
+    pairs = zip(current, stored, strict=True)
+    return {name: earlier for name, earlier in pairs if name not in stored and earlier not in current}
 
 
 def with_current_name(part: str, names: Mapping[str, str]) -> str:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import bpy
@@ -27,6 +28,7 @@ SETUP_PREFIXES = (
     "animation settings of ", "rest pose of ", "modifiers and constraints of ", "parenting of ", "shape of ",
     "inputs of drivers of ", "bone weights of ", "shape keys of ",
 )  # fmt: skip
+_BONE = re.compile(r'bones\["((?:[^"\\]|\\.)*)"\]')
 # Decimals to which values are compared.
 _DIGITS = 5
 _SIMPLE_TYPES = ("BOOLEAN", "INT", "FLOAT", "ENUM")
@@ -72,6 +74,22 @@ def digest_source_setups(sources: dict[bpy.types.Object, str], add_digest: AddDi
         if source in shaping and source != moved and source.type in _SHAPED_TYPES:
             add_digest(f"shape of {name}", _shape_values(source.data))
             add_digest(f"shape of {name}", (source.dampsim.baked, source.dampsim.baked_of))
+
+
+def bone_places(block: Any) -> dict[str, int]:
+    """Return the places of the user's bones in an armature, or in that of an object, by name."""
+    bones = getattr(block if isinstance(block, bpy.types.Armature) else getattr(block, "data", None), "bones", ())
+    return {bone.name: place for place, bone in enumerate(bone for bone in bones if not bake_mark(bone))}
+
+
+def replace_bone_names(path: str, places: Mapping[str, int]) -> str:
+    """Return a data path with the places of bones instead of their names, since Blender renames both together."""
+
+    def place_text(match: re.Match[str]) -> str:
+        place = places.get(bpy.utils.unescape_identifier(match[1]))
+        return match[0] if place is None else f"bones[{place}]"
+
+    return _BONE.sub(place_text, path) if places else path
 
 
 def _shaping_objects(sources: Iterable[bpy.types.Object]) -> Iterator[bpy.types.Object]:
@@ -174,19 +192,27 @@ def _used_weights(obj: bpy.types.Object) -> str:
     }
     rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None]
     rigs += [obj.parent] if obj.parent is not None and obj.parent_type == "ARMATURE" else []
-    names |= {bone.name for rig in rigs if rig.type == "ARMATURE" for bone in rig.data.bones if bone.use_deform}
-    used = [group.name for group in obj.vertex_groups if group.name in names]
+    # Blender renames the groups of bones together with these.
+    labels = {name: name for name in names}
+    for number, rig in enumerate(rig for rig in rigs if rig.type == "ARMATURE"):
+        places = bone_places(rig)
+        labels |= {
+            bone.name: f"bone {places[bone.name]} of rig {number}" if bone.name in places else bone.name
+            for bone in rig.data.bones
+            if bone.use_deform
+        }
+    used = sorted((labels[group.name], group.name) for group in obj.vertex_groups if group.name in labels)
     if not used:
         return ""
-    ranks = {obj.vertex_groups[name].index: rank for rank, name in enumerate(sorted(used))}
-    by_vertex = positive_weights(obj, used)
+    ranks = {obj.vertex_groups[name].index: rank for rank, (_, name) in enumerate(used)}
+    by_vertex = positive_weights(obj, [name for _, name in used])
     counts = np.array([len(weights) for weights in by_vertex])
     groups = np.array([ranks[index] for weights in by_vertex for index in weights], dtype=np.int64)
     values = np.array([value for weights in by_vertex for value in weights.values()], dtype=np.float32)
     # Blender may list the groups of a vertex in any order.
     vertices = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((groups, vertices))
-    digest = hashlib.sha256(repr(sorted(used)).encode())
+    digest = hashlib.sha256(repr([label for label, _ in used]).encode())
     for column in (vertices, groups, values):
         digest.update(column[order].tobytes())
     return digest.hexdigest()
@@ -240,15 +266,17 @@ def _rest_points(data: Any) -> object:
 
 def _driver_inputs(block: bpy.types.ID) -> Iterator[object]:
     """Iterate over the settings of the drivers of a datablock, and the values and keyframes that they read."""
-    data = block.animation_data
+    data, places = block.animation_data, bone_places(block)
     for curve in data.drivers if data is not None else ():
-        yield curve.data_path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
+        path = replace_bone_names(curve.data_path, places)
+        yield path, curve.mute, curve.driver.type, [modifier_settings(one) for one in curve.modifiers]
         yield _points(curve)
         for variable in curve.driver.variables:
             yield variable.type
             for target in variable.targets:
                 settings = [value for name, value in _simple_settings(target) if name != "id_type"]
-                yield settings, target.bone_target, list(_read_values(target, variable.type))
+                bone = bone_places(target.id).get(target.bone_target, target.bone_target)
+                yield settings, bone, list(_read_values(target, variable.type))
 
 
 def _read_values(target: Any, kind: str) -> Iterator[object]:
@@ -261,7 +289,7 @@ def _read_values(target: Any, kind: str) -> Iterator[object]:
     for curve in user_fcurves(block):
         if not path or path.startswith(curve.data_path):
             is_keyed = True
-            yield curve.data_path, curve.array_index, curve.mute, _points(curve)
+            yield replace_bone_names(curve.data_path, bone_places(block)), curve.array_index, curve.mute, _points(curve)
     if not path and isinstance(block, bpy.types.Object):
         names = ("location", "rotation_euler", "rotation_quaternion", "scale")
         pose = block.pose.bones if block.pose is not None else ()

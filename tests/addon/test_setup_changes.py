@@ -41,6 +41,11 @@ def shot(cache: Path) -> tuple[bpy.types.Object, bpy.types.Object]:
     variable = driver.variables.new()
     variable.targets[0].id, variable.targets[0].data_path = control, '["amount"]'
     driver.expression = variable.name
+    reader = obj.driver_add("location", 2).driver
+    variable = reader.variables.new()
+    variable.type = "TRANSFORMS"
+    variable.targets[0].id, variable.targets[0].bone_target = rig, "low"
+    reader.expression = f"0.1 * {variable.name}"
     obj.shape_key_add(name="Basis")
     smile = obj.shape_key_add(name="Smile")
     smile.points[3].co.z += 0.2
@@ -202,3 +207,24 @@ def test_animated_values_are_no_changes(load: Load, tmp_path: Path) -> None:
         scene.frame_set(frame)
         changes.refresh_digests(obj)
         assert changes.changes_since_bake(obj, scene) == []
+
+
+def test_renamed_bones_keep_bake(load: Load, tmp_path: Path) -> None:
+    """Blender renames keyframes, weights, drivers and constraints with a bone; later changes have its new name."""
+    obj, rig = shot(tmp_path)
+    hat = bpy.data.objects.new("Hat", None)
+    bpy.context.scene.collection.objects.link(hat)
+    hat.parent, hat.parent_type, hat.parent_bone = rig, "BONE", "high"
+    obj.constraints.new("CHILD_OF").target, obj.constraints[0].influence = hat, 0.5
+    bpy.ops.mesh.primitive_plane_add(location=(0.0, 0.0, -3.0))
+    ground = bpy.context.object
+    ground.dampsim_collider.is_collider = True
+    ground.parent, ground.parent_type, ground.parent_bone = rig, "BONE", "low"
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert changes(load, obj) == []
+    rig.data.bones["high"].name = 'Kopf "oben"'
+    rig.data.bones["low"].name = "Fuss"
+    assert changes(load, obj) == []
+    rig.pose.bones["Fuss"].scale.x = 2.0
+    assert "pose of Fuss" in changes(load, obj)
