@@ -96,12 +96,19 @@ def outcome_after_stop(
 
 
 def displacements_after_stop(
-    body: Body, way: Callable[[float], np.ndarray], fps: float, gravity: np.ndarray = ZERO_GRAVITY
+    body: Body,
+    way: Callable[[float], np.ndarray],
+    fps: float,
+    gravity: np.ndarray = ZERO_GRAVITY,
+    duration: float = _SETTLE_TIMES,
 ) -> tuple[np.ndarray, list[int], int]:
-    """Return displacements (k, v, 3) m from rest after a stop, the iterations, and the substeps per frame."""
+    """Return displacements (k, v, 3) m from rest after a stop, the iterations, and the substeps per frame.
+
+    duration: of the measurement, relative to Settle.
+    """
     settle = body.settings.settle
     moving = replace(body, motion=lambda frame: way(min(frame - 1.0, _MOTION_FRAMES) / fps))
-    simulation = make_simulation(moving, fps, 1 + _MOTION_FRAMES + int(_SETTLE_TIMES * settle) + 6, gravity)
+    simulation = make_simulation(moving, fps, 1 + _MOTION_FRAMES + int(duration * settle) + 6, gravity)
     first = simulation.first_frame()
     # Start in steady motion, so that only the stop deforms the body.
     nodes = _moving_state(simulation, first, way, fps)
@@ -135,10 +142,11 @@ def outcome_after_release(body: Body, load: Load, part: float, fps: float) -> Ou
     simulation = make_simulation(body, fps, 1 + int(_SETTLE_TIMES * body.settings.settle) + 6)
     force = load(simulation.islands[0].system)
     mark = f"{model_fingerprint(simulation.scene)} {part} {simulation.stiffness_factors(0)}".encode() + force.tobytes()
-    return _release(simulation, _DEFLECTIONS.get(mark, lambda: _deflected_state(simulation, force, part)))
+    return _release(simulation, _DEFLECTIONS.get(mark, lambda: deflected_state(simulation, force, part)))
 
 
-def _deflected_state(simulation: Simulation, force: np.ndarray, part: float) -> State:
+def deflected_state(simulation: Simulation, force: np.ndarray, part: float) -> State:
+    """Return the only body at rest under a force (n, 3), scaled so that it deflects it by a fraction of its size."""
     (body,), first, island = simulation.scene.bodies, simulation.first_frame(), simulation.islands[0]
     animated, factors = simulation.sample_frame(1).samples[-1], simulation.stiffness_factors(0)
     inputs, rest = simulation.pose_evaluator.stationary_inputs(island, animated), first.shapes[body.name]
@@ -257,9 +265,14 @@ def translation_motion(surface: Surface, velocity: np.ndarray) -> Callable[[floa
     return lambda time: surface.vertices + time * velocity
 
 
-def rotation_motion(surface: Surface, spin: np.ndarray) -> Callable[[float], np.ndarray]:
-    """Return the motion of a rotation about the pinned end before a stop. spin: (3,) rad/s."""
-    centre = surface.vertices[pins_at_end(surface, 0.05) > 0.0].mean(axis=0)
+def rotation_motion(
+    surface: Surface, spin: np.ndarray, pins: np.ndarray | None = None
+) -> Callable[[float], np.ndarray]:
+    """Return the motion of a rotation about the pins before a stop.
+
+    spin: (3,) rad/s.  pins: weights (v,); those of the end if None.
+    """
+    centre = surface.vertices[(pins_at_end(surface, 0.05) if pins is None else pins) > 0.0].mean(axis=0)
     return lambda time: (surface.vertices - centre) @ Rotation.from_rotvec(time * spin).as_matrix().T + centre
 
 
