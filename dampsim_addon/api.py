@@ -110,6 +110,8 @@ def bake(
     target: str | None = None,
     restart: bool = False,
     start: int | None = None,
+    frames: tuple[int, int] | None = None,
+    blend: int | None = None,
     progress: Progress | None = None,
 ) -> list[job.Result]:
     """Simulate the frame range of the scene, bake the objects and return a result for each.
@@ -117,6 +119,9 @@ def bake(
     target: name of a target (see targets.TARGETS) for all objects; None uses each object's own target.
     restart: discard cached frames; otherwise those before the first outdated or missing frame are kept.
     start: first frame to simulate again; the bake fails if frames before it are outdated.
+    frames: first and last frame of a range to simulate again, with the current dials, from the cached frame before it.
+    The other frames are kept. None for those of the preview range, if it is on and all frames are baked.
+    blend: number of frames over which the range blends into the others at both ends; None for each object's own.
     progress: called after each step.
     If an object cannot be baked, `problem` of its result says why; the other objects are still baked.
     Raises ParameterError for an unknown target, and SceneError for an object that is not simulated.
@@ -126,7 +131,10 @@ def bake(
         name = _matching_name("a bake target", target, [kind.name for kind in TARGETS])
         for obj in selected:
             obj.dampsim.target = name
-    steps = job.bake_all(bpy.context.scene, bpy.context.view_layer, selected, restart, start)
+    if blend is not None:
+        for obj in selected:
+            obj.dampsim.range_blend = blend
+    steps = job.bake_all(bpy.context.scene, bpy.context.view_layer, selected, restart, start, frames=frames)
     return run_steps(steps, _step_callback(progress))
 
 

@@ -1,6 +1,7 @@
 """Frame cache on disk: one file per frame, written atomically, so that a killed bake resumes from its last frame.
 
 A folder contains all bodies that are simulated together. The shape of each body can be read separately.
+A re-baked range is a cache in a subfolder. Its frames play in place of those of the folder, which stay as they were.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +32,9 @@ from .lock import LockBusy, file_lock
 
 _HEADER, _LOCK = "header.json", "lock"
 _FRAME = re.compile(r"frame_(-?[0-9]{5,10})\.frame")
+_RANGE = re.compile(r"range_(-?[0-9]{1,10})_(-?[0-9]{1,10})_([0-9]{1,6})")
+# Subfolder of a range that is being simulated.
+_NEW_RANGE = "range_new"
 # Files that clear() removes: also temporary files, and frames of DampSim 1, which cannot be read.
 _OWN_FILE = re.compile(r"(header\.json|frame_-?[0-9]{5,10}\.(frame|npz))(\.part)?")
 _SHAPE, _HISTORY = "shape/", "memory/"
@@ -42,6 +47,19 @@ _MAX_COUNT, _MAX_NUMBER = 10**12, 1e30
 _READ_ERRORS = (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, order=True)
+class RebakedRange:
+    """Range of frames that was simulated again. first, last: its frames.  blend: frames of a blend at either end."""
+
+    first: int
+    last: int
+    blend: int
+
+    @property
+    def folder_name(self) -> str:
+        return f"range_{self.first}_{self.last}_{self.blend}"
 
 
 class FrameCache:
@@ -109,6 +127,47 @@ class FrameCache:
                 if not any(self.folder.iterdir()):
                     self.folder.rmdir()
 
+    def ranges(self) -> list[RebakedRange]:
+        """Return the re-baked ranges, which do not overlap."""
+        try:
+            names = [entry.name for entry in os.scandir(self.folder) if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        found = (RebakedRange(*map(int, match.groups())) for match in map(_RANGE.fullmatch, names) if match)
+        return sorted(one for one in found if one.folder_name in names)
+
+    def range_inputs(self, one: RebakedRange) -> Mapping[str, Any]:
+        """Return the inputs of a re-baked range; {} if they cannot be read."""
+        try:
+            header = self._subcache(one.folder_name).compatible_header()
+        except CacheError:
+            return {}
+        return {} if header is None else header.inputs
+
+    def new_range(self) -> FrameCache:
+        """Return the cache to which the frames of a range are written, until install_range()."""
+        return self._subcache(_NEW_RANGE)
+
+    def install_range(self, one: RebakedRange) -> None:
+        """Play the frames of new_range(), in place of those of ranges within it."""
+        for old in self.ranges():
+            if one.first <= old.first and old.last <= one.last:
+                self.remove_range(old)
+        with self._os_errors_as_cache_errors():
+            self._subcache(_NEW_RANGE).folder.replace(self.folder / one.folder_name)
+
+    def remove_range(self, one: RebakedRange) -> None:
+        """Play the frames of the folder again in place of those of a range."""
+        self._subcache(one.folder_name).clear()
+
+    def _subcache(self, name: str) -> FrameCache:
+        return FrameCache(self.folder / name, self.name, self.owner, self._cache_ids)
+
+    def _layer_of(self, number: int) -> FrameCache:
+        """Return the cache from which a frame plays: that of a re-baked range, or this one."""
+        found = next((one for one in self.ranges() if one.first <= number <= one.last), None)
+        return self if found is None else self._subcache(found.folder_name)
+
     def append(self, frame: Frame, writer: BackgroundWriter | None = None) -> None:
         """Write a frame, in the background if a writer is given. Raises CacheError if the folder was removed."""
         state = frame.state
@@ -150,7 +209,12 @@ class FrameCache:
         numbers = self._stored_numbers()
         return [number for place, number in enumerate(numbers) if number == numbers[0] + place]
 
+    def read_played(self, number: int) -> Frame:
+        """Return a frame as it plays: that of a re-baked range if there is one."""
+        return self._layer_of(number).read(number)
+
     def read(self, number: int) -> Frame:
+        """Return a frame of the folder, from which the simulation continues."""
         with self._open(number) as data:
             history: dict[str, dict[str, Array]] = {}
             for name in data.names:
@@ -186,8 +250,8 @@ class FrameCache:
         return self._names_by_id.get(mark, mark)
 
     def read_shape(self, number: int, body: str) -> Array:
-        """Return the surface (v, 3) m of a body at a frame, without reading the rest of the frame."""
-        with self._open(number) as data:
+        """Return the surface (v, 3) m of a body as it plays at a frame, without reading the rest of the frame."""
+        with self._layer_of(number)._open(number) as data:
             return np.asarray(_read_points(data, f"{_SHAPE}{self._stored_name(body)}").astype(float))
 
     @contextlib.contextmanager
@@ -212,7 +276,13 @@ class FrameCache:
         )
 
     def drop_from(self, number: int) -> None:
-        """Remove a frame and all later ones, the last one first, so that no gap can remain."""
+        """Remove a frame and all later ones, the last one first, so that no gap can remain.
+
+        Ranges that contain one of them are removed too, since they were blended into it.
+        """
+        for one in self.ranges():
+            if one.last >= number:
+                self.remove_range(one)
         for found in reversed(self._stored_numbers()):
             if found >= number:
                 self._remove(self._path(found))
@@ -220,6 +290,9 @@ class FrameCache:
     def clear(self) -> None:
         """Remove the files of the cache, and then the folder if it is empty."""
         self._require_own_folder()
+        for name in (_NEW_RANGE, *(one.folder_name for one in self.ranges())):
+            if (self.folder / name).is_dir() and not is_link(self.folder / name):
+                self._subcache(name).clear()
         try:
             paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
         except OSError as error:
@@ -243,6 +316,9 @@ class FrameCache:
         self.clear()
         self._create_folder()
         numbers = other.frame_numbers()
+        for one in other.ranges():
+            for _ in self._subcache(one.folder_name).copy_from(other._subcache(one.folder_name)):
+                yield 0, len(numbers)
         for done, number in enumerate(numbers, 1):
             part = self.folder / f"{self._path(number).name}.part"
             with self._os_errors_as_cache_errors():

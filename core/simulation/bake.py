@@ -1,14 +1,18 @@
-"""Baking: run the simulation into a cache, or resume a partial cache."""
+"""Baking: run the simulation into a cache, resume a partial cache, or simulate a range of it again."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
-from ..base.errors import CacheError, StaleCacheError
+import numpy as np
+
+from ..base.arrays import Array, Index
+from ..base.errors import CacheError, SceneError, StaleCacheError
 from ..frames.background_writer import BackgroundWriter
-from ..frames.cache import FrameCache
+from ..frames.cache import FrameCache, RebakedRange
 from ..frames.frame import Frame
 from ..scene.fingerprint import cache_inputs, describe_changes
 from .simulation import Simulation
@@ -57,6 +61,7 @@ def bake(
             raise
         kept_numbers = []
         yield Progress(0, total, _replacement_stage(error))
+    yield from _drop_damaged_ranges(cache, total)
     last: Frame | None = None
     substep_count, guards = 1, dict[str, tuple[int, ...]]()
     for place, number in enumerate(kept_numbers):
@@ -91,6 +96,17 @@ def bake(
         yield pending
     if [number for number in cache.frame_numbers() if number <= scene.last] != list(scene.frame_numbers):
         raise CacheError(f"{cache.name}: the bake lost frames that were in the cache {cache.folder}. Bake again.")
+
+
+def _drop_damaged_ranges(cache: FrameCache, total: int) -> Generator[Progress]:
+    """Remove re-baked ranges of which a frame is damaged or gone."""
+    for one in cache.ranges():
+        try:
+            for number in range(one.first, one.last + 1):
+                cache.read_played(number)
+        except CacheError as error:
+            cache.remove_range(one)
+            yield Progress(0, total, _replacement_stage(error))
 
 
 def _replacement_stage(error: CacheError) -> str:
@@ -152,3 +168,108 @@ def _reusable_frames(
             )
         numbers = [number for number in numbers if number < start]
     return numbers
+
+
+def rebake_range(
+    simulation: Simulation, cache: FrameCache, part: RebakedRange
+) -> Generator[Progress, None, dict[str, float]]:
+    """Simulate a range of frames again with the current dials, and blend it into the cached frames around it.
+
+    It begins with the cached state of the frame before the range. Over the first and last frames of the range, the
+    vertices are blended with the cached ones by a minimum-jerk polynomial, which has no velocity and no acceleration at
+    either end. The last frame of the shot needs no blend, unless the shot is a loop.
+
+    Return the largest part by which a blend shortens the distance of neighbouring vertices, by name of the body.
+    Raises CacheError if the range cannot be simulated. If it is stopped, the cached frames play as before.
+    """
+    scene = simulation.scene
+    check_range(cache, part, scene.first, scene.last, is_loop=scene.is_loop)
+    last = cache.read(part.first - 1)
+    fault = find_fault(last, None, simulation, simulation.sample_frame(last.number).samples[-1])
+    if fault:
+        raise StaleCacheError(
+            f"{cache.name}: frame {last.number} cannot be continued, because {fault}. A range can change dials and "
+            "animation, but not the mesh, Resolution or Kind. Re-bake all frames instead."
+        )
+    total = part.last - part.first + 1
+    weights = blend_weights(part, has_end=part.last < scene.last or scene.is_loop)
+    pairs = {body.name: neighbour_pairs(body.surface.triangles, body.edges) for body in scene.bodies}
+    shortening = dict.fromkeys(pairs, 0.0)
+    new, guards = cache.new_range(), dict[str, tuple[int, ...]]()
+    new.start(cache_inputs(scene))
+    try:
+        for done, frame in enumerate(islice(simulation.frames(last), total)):
+            kept, weight, shapes = cache.read(frame.number).shapes, float(weights[done]), dict[str, Array]()
+            for name, shape in frame.shapes.items():
+                shapes[name] = kept[name] + weight * (shape - kept[name])
+                found = largest_shortening(pairs[name], shapes[name], kept[name], shape)
+                shortening[name] = max(shortening[name], found)
+            new.append(replace(frame, shapes=shapes))
+            guards = _with_guards_of(guards, frame)
+            yield Progress(done + 1, total, "Re-baking", guards)
+        cache.install_range(part)
+    except BaseException:
+        new.clear()
+        raise
+    return shortening
+
+
+def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
+    """Raise SceneError or CacheError if a range cannot be simulated again. first, last: of the shot."""
+    words = f"{cache.name}: frames {part.first} to {part.last}"
+    if not first < part.first <= part.last <= last:
+        raise SceneError(
+            f"{words} cannot be re-baked alone; choose a range from frame {first + 1} to {last}, because frame {first} "
+            "has no frame before it."
+        )
+    if part.blend < _MIN_BLEND:
+        raise SceneError(f"{words}: a blend over fewer than {_MIN_BLEND} frames would jump; choose more frames.")
+    needed = part.blend * (2 if part.last < last or is_loop else 1)
+    if part.last - part.first + 2 < needed:
+        raise SceneError(f"{words} are too few for blends over {part.blend} frames; choose shorter blends.")
+    if cache.compatible_header() is None or cache.frame_numbers()[-1:] < [last]:
+        raise CacheError(f"{words} can be re-baked once all frames of the shot are simulated; finish the bake first.")
+    for one in cache.ranges():
+        is_within = part.first <= one.first and one.last <= part.last
+        if not is_within and one.first <= part.last and part.first <= one.last:
+            raise SceneError(
+                f"{words} cover a part of the re-baked frames {one.first} to {one.last}; choose a range that covers "
+                "all of them, or none."
+            )
+
+
+# Shortest blend, in frames.
+_MIN_BLEND = 2
+
+
+def blend_weights(part: RebakedRange, *, has_end: bool) -> Array:
+    """Return the weight (f,) of the new shape at each frame of a range. has_end: whether cached frames follow it.
+
+    It is 0 at the frames next to the range.
+    """
+    from_start = np.arange(1, part.last - part.first + 2)
+    weights = _minimum_jerk(from_start / part.blend)
+    return np.minimum(weights, _minimum_jerk(from_start[::-1] / part.blend)) if has_end else weights
+
+
+def _minimum_jerk(t: Array) -> Array:
+    """Return the minimum-jerk polynomial at t (n,), constant below 0 and above 1."""
+    t = np.clip(t, 0.0, 1.0)
+    return np.asarray(t**3 * (10.0 - 15.0 * t + 6.0 * t**2))
+
+
+def neighbour_pairs(triangles: Index, edges: Index) -> Index:
+    """Return the pairs of neighbouring vertices (p, 2) of a mesh. triangles: (t, 3).  edges: (e, 2)."""
+    return np.concatenate([edges, *(triangles[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0)))])
+
+
+def largest_shortening(pairs: Index, blended: Array, *originals: Array) -> float:
+    """Return the largest part by which a blend brings vertices closer together than in each of its originals.
+
+    pairs: (p, 2).  blended, originals: vertices (v, 3).
+    """
+    if not len(pairs):
+        return 0.0
+    shown, *lengths = (np.linalg.norm(s[pairs[:, 0]] - s[pairs[:, 1]], axis=1) for s in (blended, *originals))
+    natural = np.minimum.reduce(lengths)
+    return max(float((1.0 - shown / np.maximum(natural, 1e-12)).max()), 0.0)

@@ -31,6 +31,7 @@ from .options import (
     add_settings,
     chosen_objects,
     one_of,
+    parse_frames,
     parse_setting,
     progress_printer,
     set_frames,
@@ -53,6 +54,10 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--max-keys", type=int, metavar="N", help="largest number of compressed shape keys; 0 for any")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
+    bake.add_argument(
+        "--range", metavar="FIRST:LAST", help="simulate only these frames again, and blend them into the others"
+    )
+    bake.add_argument("--blend", type=int, metavar="N", help="frames of the blends at the ends of --range")
     bake.add_argument("--cache", metavar="FOLDER", help="folder for simulated frames")
     bake.add_argument(
         "--pictures",
@@ -81,6 +86,8 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
 def run_bake(options: argparse.Namespace) -> Report:
     """Run the command bake. The file is saved only if all objects were baked."""
     chosen = chosen_objects(options.object)
+    if options.range and (options.restart or options.start is not None):
+        raise UsageError("dampsim: --range cannot be combined with --restart or --from")
     set_frames(options.frames)
     for obj in chosen:
         _apply_options(obj, options)
@@ -207,6 +214,10 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         if options.max_keys < 0:
             raise UsageError(f"dampsim: --max-keys {options.max_keys}: give 0 or more")
         group.max_keys = options.max_keys
+    if options.blend is not None:
+        if options.blend < 2:
+            raise UsageError(f"dampsim: --blend {options.blend}: give 2 or more")
+        group.range_blend = options.blend
     if options.bones is not None:
         if options.bones < 1:
             raise UsageError(f"dampsim: --bones {options.bones}: give 1 or more")
@@ -226,5 +237,7 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
 
 
 def _bake_group(group: Group, options: argparse.Namespace) -> list[job.Result]:
-    steps = job.bake_group(bpy.context.scene, bpy.context.view_layer, group, options.restart, options.start)
+    frames = parse_frames("--range", options.range) if options.range else None
+    scene, layer = bpy.context.scene, bpy.context.view_layer
+    steps = job.bake_group(scene, layer, group, options.restart, options.start, frames=frames)
     return run_steps(steps, progress_printer(group.name, options))

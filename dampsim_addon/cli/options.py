@@ -77,18 +77,25 @@ def parse_setting(entry: str) -> tuple[str, str]:
     return name, value
 
 
-def set_frames(frames: str | None) -> None:
-    """Set the frame range of the scene to FIRST:LAST; None keeps it. Raises UsageError."""
-    if frames is None:
-        return
-    first, _, last = frames.partition(":")
+def parse_frames(option: str, text: str) -> tuple[int, int]:
+    """Return the frames FIRST:LAST. option: name, for the message.  Raises UsageError."""
+    first, _, last = text.partition(":")
     try:
         start, end = int(first), int(last)
     except ValueError:
-        raise UsageError(f"dampsim: --frames {frames}: give FIRST:LAST, for example 1:120") from None
+        raise UsageError(f"dampsim: {option} {text}: give FIRST:LAST, for example 1:120") from None
     if end < start:
-        raise UsageError(f"dampsim: --frames {frames}: the last frame must not precede the first")
+        raise UsageError(f"dampsim: {option} {text}: the last frame must not precede the first")
+    return start, end
+
+
+def set_frames(frames: str | None) -> None:
+    """Set the frame range of the scene to FIRST:LAST, and no preview range; None keeps both. Raises UsageError."""
+    if frames is None:
+        return
+    start, end = parse_frames("--frames", frames)
     scene = bpy.context.scene
+    scene.use_preview_range = False
     previous_range = scene.frame_start, scene.frame_end
     try:
         scene.frame_start, scene.frame_end = start, end

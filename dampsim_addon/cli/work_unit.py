@@ -18,7 +18,10 @@ from ..work.cancellation import CancelWatch, exclusive_lock
 from .options import UsageError
 
 # The options that affect the result.
-_RESULT_OPTIONS = ("command", "object", "frames", "set", "target", "bound", "max_keys", "bones", "pictures", "output")
+_RESULT_OPTIONS = (
+    "command", "object", "frames", "range", "blend", "set", "target", "bound", "max_keys", "bones", "pictures",
+    "output",
+)  # fmt: skip
 
 
 def add_unit_options(parser: argparse.ArgumentParser) -> None:

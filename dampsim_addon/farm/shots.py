@@ -85,6 +85,8 @@ class Unit:
             "command": "bake",
             "object": [self.object] if self.object else [],
             "frames": self.options.get("frames"),
+            "range": None,
+            "blend": None,
             "set": [f"{name}={value}" for name, value in self.settings],
             "target": self.options.get("target"),
             "bound": self.options.get("bound"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field, replace
 
 import bpy
@@ -21,9 +20,12 @@ from ...core import (
     bake,
     simulation_curve,
 )
-from ...core.base.wording import format_count
+from ...core.base.wording import format_count, format_percent
+from ...core.frames.cache import RebakedRange
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
+from ...core.scene.fingerprint import describe_changes
+from ...core.simulation.bake import rebake_range
 from ...core.simulation.start import loop_end
 from .. import live
 from ..blender.modifiers import unfelt_modifiers
@@ -31,20 +33,20 @@ from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields
 from ..model.cache_status import locked_cache
 from ..model.caches import ensure_own_cache, folder_message, frame_cache, target_folder
-from ..model.groups import Group, group_of, groups_of
+from ..model.groups import Group, group_of, groups_of, last_frame
 from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.isolation import isolated_sampler
 from ..scene_reader.mesh_parts import MAX_EXPORTED_BONES
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
-from ..status.next_bake import check_resumable
+from ..status.next_bake import BakeAction, check_resumable, next_bake
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, report_messages
 from ..targets import Cost, Shot, get_target
 from ..work.steps import Step, map_steps
-from .landing import last_motion_index
+from .landing import MAX_SHORTENING, last_motion_index
 from .prepare import prepare_scene, prepare_simulation
 from .refusals import check_refusals
 from .write import error_bound, write_bake
@@ -117,6 +119,7 @@ def bake_group(
     start: int | None = None,
     *,
     resume: bool = False,
+    frames: tuple[int, int] | None = None,
 ) -> Generator[Step, None, list[Result]]:
     """Simulate a group into its cache and write the target of every member.
 
@@ -127,21 +130,36 @@ def bake_group(
 
     restart, start: see core.simulation.bake.bake(). With start, outdated frames before it raise StaleCacheError.
     resume: raise StaleCacheError if cached frames are outdated, at once if that is known.
+    frames: first and last frame of a range to simulate again and blend into the others. None for those of the preview
+    range if it is on and all frames of the scene are baked. If not all are, the bake ends with the preview range.
     """
     began = time.monotonic()
     _check_group(scene, view_layer, group)
     if resume:
         check_resumable(group, scene)
+    if frames is None and not restart and start is None:
+        frames = _preview_frames(group, scene)
+    part = None if frames is None else RebakedRange(*frames, group.members[0].dampsim.range_blend)
+    last = scene.frame_end if part is not None else last_frame(group, scene)
     with isolated_sampler(scene, view_layer, group.members) as sampler:
-        finds_start = restart or not frame_cache(group.members[0]).frame_numbers()
-        simulation = yield from _prepare(sampler, group, finds_start)
+        finds_start = part is None and (restart or not frame_cache(group.members[0]).frame_numbers())
+        simulation = yield from _prepare(sampler, group, last, finds_start)
         for done, total in ensure_own_cache(group):
             yield Step(done, total, "Copying")
         with locked_cache(group.members[0]) as cache:
-            frames = bake(simulation, cache, restart, start, replace_outdated=not resume and start is None)
-            shot = yield from _simulate(
-                simulation, cache, frames, lambda: record_simulation_inputs(group.members, scene)
-            )
+            previous_ranges = cache.ranges()
+            if part is None:
+                steps = bake(simulation, cache, restart, start, replace_outdated=not resume and start is None)
+                shot = yield from _simulate(
+                    simulation, cache, steps, lambda: record_simulation_inputs(group.members, scene)
+                )
+                lost = [one for one in previous_ranges if one not in cache.ranges()]
+                shot.remarks.extend(f"{_words_of(one)} are no longer re-baked alone" for one in lost)
+            else:
+                shot = yield from _simulate(simulation, cache, rebake_range(simulation, cache, part), lambda: None)
+            shot.remarks.extend(_range_messages(cache))
+            if last != scene.frame_end:
+                shot.remarks.append(f"frames {scene.frame_start} to {last} are baked, to the end of the preview range")
             sampler.invalidate_frame()
             elapsed, results = time.monotonic() - began, []
             for obj in group.members:
@@ -154,6 +172,27 @@ def bake_group(
     return results
 
 
+def _preview_frames(group: Group, scene: bpy.types.Scene) -> tuple[int, int] | None:
+    """Return the preview range if the next bake of a group simulates only that again; otherwise None."""
+    upcoming = next_bake(group, scene)
+    return (upcoming.first, upcoming.last) if upcoming.action is BakeAction.RANGE else None
+
+
+def _words_of(one: RebakedRange) -> str:
+    return f"frames {one.first} to {one.last}"
+
+
+def _range_messages(cache: FrameCache) -> list[str]:
+    """Return a message about each re-baked range."""
+    header, said = cache.header(), []
+    for one in cache.ranges():
+        now = cache.range_inputs(one)
+        changes = describe_changes(header.inputs, now) if header is not None and now else []
+        differing = f" with {' and '.join(changes)}" if changes else ""
+        said.append(f"{_words_of(one)} are re-baked{differing}, blended over {format_count(one.blend, 'frame')}")
+    return said
+
+
 def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group) -> None:
     """Raise DampSimError if a member cannot be baked."""
     # Edits by scripts may not have triggered a depsgraph update yet.
@@ -164,9 +203,9 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
     check_refusals(group.members, scene, view_layer)
 
 
-def _prepare(sampler: GroupSampler, group: Group, finds_start: bool) -> Generator[Step, None, Simulation]:
-    """Return the group's simulation. finds_start: whether the bake begins with the first frame."""
-    core_scene = yield from prepare_scene(sampler)
+def _prepare(sampler: GroupSampler, group: Group, last: int, finds_start: bool) -> Generator[Step, None, Simulation]:
+    """Return the group's simulation. last: frame.  finds_start: whether the bake begins with the first frame."""
+    core_scene = yield from prepare_scene(sampler, last)
     overlaps.record_overlaps(core_scene, group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=finds_start)
@@ -181,6 +220,7 @@ class _SimulatedShot:
 
     settings: of each body at the last frame.  guards: see Result.
     reports: contact reports by name of the body.  moved_out: see overlaps.moved_out_parts().
+    shortening: of a re-baked range, see rebake_range().  remarks: messages about the range of frames.
     """
 
     simulation: Simulation
@@ -189,6 +229,8 @@ class _SimulatedShot:
     guards: Mapping[str, tuple[int, ...]]
     reports: dict[str, ShotReport]
     moved_out: Mapping[str, tuple[int, float]]
+    shortening: Mapping[str, float]
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def numbers(self) -> list[int]:
@@ -196,7 +238,10 @@ class _SimulatedShot:
 
 
 def _simulate(
-    simulation: Simulation, cache: FrameCache, frames: Generator[Progress], on_valid: Callable[[], None]
+    simulation: Simulation,
+    cache: FrameCache,
+    frames: Generator[Progress, None, dict[str, float] | None],
+    on_valid: Callable[[], None],
 ) -> Generator[Step, None, _SimulatedShot]:
     """Simulate the frames that the cache lacks.
 
@@ -204,20 +249,23 @@ def _simulate(
     """
     guards: Mapping[str, tuple[int, ...]] = {}
     is_valid = False
-    # Close the generator before the lock is released, so that nothing is written afterwards.
-    with closing(frames) as steps:
-        for progress in steps:
-            if progress.stage == "Simulating" and not is_valid:
-                on_valid()
-                is_valid = True
-            # The preparation reports none.
-            guards = progress.guards or guards
-            yield Step(progress.done, progress.total, progress.stage)
+
+    def to_step(progress: Progress) -> Step:
+        nonlocal guards, is_valid
+        if progress.stage == "Simulating" and not is_valid:
+            on_valid()
+            is_valid = True
+        # The preparation reports none.
+        guards = progress.guards or guards
+        return Step(progress.done, progress.total, progress.stage)
+
+    # This closes the generator before the lock is released, so that nothing is written afterwards.
+    shortening = yield from map_steps(frames, to_step)
     cache.take_ownership()
     moved_out = overlaps.moved_out_parts(simulation.scene)
     settings = simulation.scene.sample(float(simulation.scene.last)).settings
     reports = yield from _contact_reports(simulation, cache)
-    return _SimulatedShot(simulation, cache, settings, guards, reports, moved_out)
+    return _SimulatedShot(simulation, cache, settings, guards, reports, moved_out, shortening or {})
 
 
 def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
@@ -263,13 +311,24 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *(overlaps.moved_out_message(part, sampler.scene) for part in moved_parts),
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
+            *simulated.remarks,
+            *_shortening_messages(simulated.shortening.get(obj.name, 0.0)),
             *filter(None, [_limited_keys_message(cost), _bones_message(cost, shot, error), folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)
     _store_result(obj, result, simulated.simulation)
-    record_bake_inputs(obj, sampler.scene)
+    record_bake_inputs(obj, sampler.scene, core_scene.last)
     return result
+
+
+def _shortening_messages(part: float) -> list[str]:
+    if part <= MAX_SHORTENING:
+        return []
+    return [
+        f"the blend shortens edges by up to {format_percent(part)}, because the new motion is turned far from the kept "
+        "one there; choose a range whose ends move less"
+    ]
 
 
 def _limited_keys_message(cost: Cost) -> str:
@@ -329,7 +388,7 @@ def _contact_reports(simulation: Simulation, cache: FrameCache) -> Generator[Ste
         return {name: ShotReport() for name in bodies}
     contacts: dict[str, list[tuple[int, BodyContactSummary]]] = {name: [] for name in bodies}
     for done, number in enumerate(core_scene.frame_numbers, 1):
-        state = cache.read(number).state
+        state = cache.read_played(number).state
         for name in bodies:
             contacts[name].append((number, contact_summary(simulation, state, name)))
         yield Step(done, len(core_scene.frame_numbers), "Checking contacts")
@@ -344,6 +403,7 @@ def bake_all(
     start: int | None = None,
     *,
     resume: bool = False,
+    frames: tuple[int, int] | None = None,
 ) -> Generator[Step, None, list[Result]]:
     """Bake the groups one after the other; see bake_group.
 
@@ -351,7 +411,7 @@ def bake_all(
     """
     groups, results = groups_of(objects), []
     for number, group in enumerate(groups, 1):
-        steps = bake_group(scene, view_layer, group, restart, start, resume=resume)
+        steps = bake_group(scene, view_layer, group, restart, start, resume=resume, frames=frames)
         where = f"{group.name} ({number} of {len(groups)}): " if len(groups) > 1 else ""
         try:
             results += yield from map_steps(steps, lambda step, where=where: replace(step, text=f"{where}{step.text}"))
@@ -388,4 +448,4 @@ def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False
     if after_last_motion:
         stop = last_motion_index(cache, numbers, body)
         shown = numbers[max(stop - 2, 0) : stop + length]
-    return simulation_curve(shot.simulation, body, [cache.read(number) for number in shown], settings)
+    return simulation_curve(shot.simulation, body, [cache.read_played(number) for number in shown], settings)

@@ -82,6 +82,7 @@ def object_info(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, obj: bp
             for number in numbers:
                 try:
                     cache.read(number)
+                    cache.read_played(number)
                 except CacheError:
                     damaged.append(number)
             if header is not None:

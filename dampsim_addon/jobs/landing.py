@@ -9,6 +9,7 @@ import numpy as np
 
 from ...core import PARAMETERS, FrameCache, SceneError
 from ...core.base.wording import format_number, format_percent
+from ...core.simulation.bake import largest_shortening as shortening
 from ..blender.animation import animated_paths
 from ..blender.sampler import world_vertices
 from ..model.caches import frame_cache
@@ -56,9 +57,7 @@ def largest_shortening(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: I
                 # Modifiers have changed the vertices.
                 return 0.0
             plain = (shown - share * simulated) / (1.0 - share)
-            lengths = [np.linalg.norm(s[edges[:, 0]] - s[edges[:, 1]], axis=1) for s in (shown, plain, simulated)]
-            natural = np.minimum(lengths[1], lengths[2])
-            worst = max(worst, float((1.0 - lengths[0] / np.maximum(natural, 1e-12)).max()))
+            worst = max(worst, shortening(edges, shown, plain, simulated))
     finally:
         scene.frame_set(place[0], subframe=place[1])
     return worst

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 
 from ...core import Scene, Simulation
 from ...core.simulation.assembly import Assembly
@@ -16,16 +17,16 @@ from ..work.steps import Step, map_steps
 _PARTS = 100
 
 
-def prepare_scene(sampler: GroupSampler) -> Generator[Step, None, Scene]:
+def prepare_scene(sampler: GroupSampler, last: int | None = None) -> Generator[Step, None, Scene]:
     """Run the unbaked simulations of Blender on which a group depends, and build the group's core scene.
 
-    Raises DampSimError.
+    last: last frame; None for that of the scene.  Raises DampSimError.
     """
     yield from _run_simulations(sampler, affected_only=False)
     core_scene = build_scene(sampler)
     # Reading the rest shape has switched modifiers of the members, which resets simulations that depend on them.
     yield from _run_simulations(sampler, affected_only=True)
-    return core_scene
+    return core_scene if last is None else replace(core_scene, last=last)
 
 
 def _run_simulations(sampler: GroupSampler, affected_only: bool) -> Generator[Step]:

@@ -16,6 +16,7 @@ from typing import Any
 import bpy
 
 from ...core import CacheError, FrameCache
+from ...core.frames.cache import RebakedRange
 from ..blender.dampsim_names import bake_modifier
 from ..session import SessionState, Subscriber
 from ..targets.cache_file import baked_file
@@ -30,8 +31,9 @@ class CacheStatus:
     """Status of an object's files on disk.
 
     is_known: whether it was ever read.  frame_count: frames in the cache.  inputs: of these frames, see
-    core.scene.fingerprint.cache_inputs(); None if they cannot be read.  missing_file: path of its baked file, if it is
-    missing.  folder_mtime: ns, modification time of the cache folder, which changes with every file in it.
+    core.scene.fingerprint.cache_inputs(); None if they cannot be read.  ranges: those that were re-baked.
+    missing_file: path of its baked file, if it is missing.  folder_mtime: ns, modification time of the cache folder,
+    which changes with every file in it.
     """
 
     is_known: bool = False
@@ -39,6 +41,7 @@ class CacheStatus:
     inputs: Mapping[str, Any] | None = None
     missing_file: str = ""
     folder_mtime: int = 0
+    ranges: tuple[RebakedRange, ...] = ()
 
 
 class _Statuses(SessionState, dict[tuple[str, ...], CacheStatus]):
@@ -63,7 +66,8 @@ def refresh_status(obj: bpy.types.Object) -> CacheStatus:
     folder_mtime = _folder_mtime(obj)
     if not status.is_known or folder_mtime != status.folder_mtime:
         frame_count = cached_frame_count(obj)
-        status = CacheStatus(True, frame_count, _cached_inputs(obj) if frame_count else None, "", folder_mtime)
+        inputs, ranges = (_cached_inputs(obj), tuple(frame_cache(obj).ranges())) if frame_count else (None, ())
+        status = CacheStatus(True, frame_count, inputs, "", folder_mtime, ranges)
     missing_file = str(path) if path is not None and not _is_file(path) else ""
     _Statuses.current()[_status_key(obj)] = replace(status, missing_file=missing_file)
     return known_status(obj)

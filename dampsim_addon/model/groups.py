@@ -79,6 +79,20 @@ def groups_of(objects: Iterable[bpy.types.Object]) -> list[Group]:
     return list(found.values())
 
 
+def preview_range(scene: bpy.types.Scene) -> tuple[int, int] | None:
+    """Return the first and last frame of the preview range; None if it is off, or that of the scene."""
+    found = int(scene.frame_preview_start), int(scene.frame_preview_end)
+    is_other = scene.use_preview_range and found != (scene.frame_start, scene.frame_end)
+    return found if is_other and found[1] > scene.frame_start else None
+
+
+def last_frame(group: Group, scene: bpy.types.Scene) -> int:
+    """Return the last frame of a bake: the end of the preview range if it is on. A loop needs its whole cycle."""
+    preview = preview_range(scene)
+    is_loop = any(obj.dampsim.loop for obj in group.members)
+    return int(scene.frame_end) if preview is None or is_loop else preview[1]
+
+
 def cache_ids(group: Group) -> dict[str, str]:
     """Return the identifiers of the members in caches, by object name. They do not change when objects are renamed.
 

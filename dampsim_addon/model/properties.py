@@ -159,7 +159,7 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
 # Properties beside the parameters that All Selected sets on every selected object.
 _SHARED_PROPERTIES = (
     "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "max_keys",
-    "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable",
+    "range_blend", "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable",
     "unpinned_pieces",
     "sew_loose_edges", "collider_collection", "field_collection",
 )  # fmt: skip
@@ -326,6 +326,11 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
         description="Limit the number of shape keys of a compressed bake, even if the error then exceeds Max Error; "
         "0 for no limit",
         default=0, min=0, soft_max=64, options=set(),
+    )  # fmt: skip
+    range_blend: IntProperty(
+        name="Blend",
+        description="Set the number of frames over which re-baked frames blend into the others, at both ends",
+        default=8, min=2, soft_max=48, options=set(),
     )  # fmt: skip
     max_bones: IntProperty(
         name="Max Bones",

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import bpy
 
@@ -26,7 +27,7 @@ from ..blender.sampler import frame_rate, gravity
 from ..model.cache_status import known_status
 from ..model.colliders import collider_settings
 from ..model.force_fields import force_field_settings
-from ..model.groups import cache_ids, group_of
+from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
@@ -42,7 +43,7 @@ from .bake_inputs import (
 from .renames import previous_bone_names, previous_names, rename_colliders, rename_shared_settings, with_current_name
 from .setup_digests import SETUP_PREFIXES
 
-_KEYFRAMED = "keyframes"
+_KEYFRAMED, _END = "keyframes", "End"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
 _REPORTED_ELSEWHERE = (
     COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, DIAL_KEYS_PREFIX, *SETUP_PREFIXES,
@@ -74,9 +75,13 @@ class _Digests(SessionState):
     has_new_edit: bool = True
 
 
-def record_bake_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    """Store the current dials, settings and digests as the inputs of the object's bake and of its cached frames."""
+def record_bake_inputs(obj: bpy.types.Object, scene: bpy.types.Scene, last: int) -> None:
+    """Store the current dials, settings and digests as the inputs of the object's bake and of its cached frames.
+
+    last: last frame of the bake.
+    """
     now, state = _current_inputs(obj, scene), _Digests.current()
+    now.facts[_END] = str(last)
     obj.dampsim.baked_of, obj.dampsim.baked_from = json.dumps(now.facts), json.dumps(now.digests)
     state.latest[obj.session_uid, False] = now.digests, {}
     state.simulated.pop(obj.session_uid, None)
@@ -156,6 +161,17 @@ def _setting_changes(obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]
     return describe_known_changes(stored, known_inputs(frame_rate(scene), scene.frame_start, bodies))
 
 
+def changed_dials(obj: bpy.types.Object) -> dict[str, Any]:
+    """Return the values that changed dials of an object have in its cached frames, without keyframed dials."""
+    stored, mark = known_status(obj).inputs or {}, cache_ids(group_of(obj))[obj.name]
+    before, keyed = stored.get("bodies", {}).get(mark, {}), animated_paths(obj)
+    return {
+        name: before[PARAMETERS[name].label]
+        for name, value in read_settings(obj).as_dict().items()
+        if before.get(PARAMETERS[name].label, value) != value and f"dampsim.{name}" not in keyed
+    }
+
+
 def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool) -> list[str]:
     members = group_of(obj).members
     found, changed_inputs = [], []
@@ -184,7 +200,7 @@ def _without_covered_range(before: dict[str, str], now: dict[str, str], of_simul
     is_covered = {
         "Frame Start": int(now["Frame Start"]) >= _finite_number(before.get("Frame Start", ""), -math.inf),
         # Cached frames can be continued.
-        "End": of_simulation or int(now["End"]) <= _finite_number(before.get("End", ""), math.inf),
+        _END: of_simulation or int(now[_END]) <= _finite_number(before.get(_END, ""), math.inf),
     }
     return {name: value for name, value in now.items() if not is_covered.get(name, False)}
 
@@ -255,7 +271,7 @@ def _shot_settings(obj: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, s
         "Gravity": _KEYFRAMED if is_gravity_animated(scene) else ", ".join(f"{part:.4g}" for part in gravity(scene)),
         "Frame Rate": f"{frame_rate(scene):.6g}",
         "Frame Start": str(scene.frame_start),
-        "End": str(scene.frame_end),
+        _END: str(last_frame(group_of(obj), scene)),
         **force_field_settings(obj, scene),
         **collider_settings(obj, scene),
     }

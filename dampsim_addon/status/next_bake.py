@@ -11,20 +11,22 @@ import bpy
 from ...core import StaleCacheError
 from ...core.base.wording import format_count
 from ..model.cache_status import known_status
-from ..model.groups import Group, groups_of
+from ..model.groups import Group, groups_of, last_frame, preview_range
 from .bake_changes import changes_since_simulation, refresh_digests
 
 
 class BakeAction(enum.Enum):
     """Action of the next bake.
 
-    All of them keep the cached frames before the first one that is outdated or missing.
+    All of them keep the cached frames before the first one that is outdated or missing. RANGE keeps those after the
+    range, too.
     """
 
     BAKE = "Bake"
     REBAKE = "Re-bake"
     RESUME = "Resume"
     FINISH = "Finish Bake"
+    RANGE = "Re-bake Frames"
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,23 @@ class NextBake:
     """Next bake of a group.
 
     changes: inputs that changed since the cached frames were simulated, in words.  first: number of the first frame to
-    be simulated, where the cached frames are not known to be outdated.
+    be simulated, where the cached frames are not known to be outdated.  last: of a range.
     """
 
     action: BakeAction
     first: int
     changes: tuple[str, ...] = ()
+    last: int = 0
 
 
 def next_bake(group: Group, scene: bpy.types.Scene) -> NextBake:
     """Return the next bake of a group, from information that is known without disk access."""
     obj, first = group.members[0], scene.frame_start
-    total = scene.frame_end - first + 1
+    total = last_frame(group, scene) - first + 1
     status, is_baked = known_status(obj), all(member.dampsim.baked for member in group.members)
+    preview, end = preview_range(scene), scene.frame_end
+    if preview and is_baked and first < preview[0] <= preview[1] <= end and status.frame_count > end - first:
+        return NextBake(BakeAction.RANGE, preview[0], (), preview[1])
     done = min(status.frame_count, total)
     if not done:
         return NextBake(BakeAction.REBAKE if is_baked else BakeAction.BAKE, first)
@@ -69,6 +75,8 @@ def bake_label(objects: Iterable[bpy.types.Object], scene: bpy.types.Scene) -> s
 
 def _action_label(upcoming: Sequence[NextBake]) -> str:
     actions, firsts = {one.action for one in upcoming}, {one.first for one in upcoming}
+    if actions == {BakeAction.RANGE}:
+        return f"{BakeAction.RANGE.value} {upcoming[0].first} to {upcoming[0].last}"
     if actions == {BakeAction.RESUME}:
         return f"Resume at Frame {firsts.pop()}" if len(firsts) == 1 else BakeAction.RESUME.value
     if len(actions) == 1:

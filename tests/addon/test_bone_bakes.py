@@ -175,6 +175,21 @@ def test_influence_of_bones(load: Load, tmp_path: Path) -> None:
     np.testing.assert_allclose(world_vertices(obj, 7), full, atol=2e-6)
 
 
+def test_range_of_bones(load: Load, tmp_path: Path) -> None:
+    """A re-baked range fits the bones to the whole motion anew, within the stated error."""
+    new_scene()
+    obj, _ = belly(tmp_path)
+    bake()
+    before = world_vertices(obj, 6)
+    obj.dampsim.settle, obj.dampsim.range_blend = 24.0, 3
+    assert bpy.ops.dampsim.rebake_range(first=3, last=10) == {"FINISHED"}
+    assert np.abs(world_vertices(obj, 6) - before).max() > 1e-3
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    for frame in cache.frame_numbers():
+        away = np.linalg.norm(world_vertices(obj, frame) - cache.read_shape(frame, obj.name), axis=1).max()
+        assert away <= obj.dampsim.baked_error * 1.01
+
+
 def test_other_target_replaces_bones(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj, rig = belly(tmp_path)

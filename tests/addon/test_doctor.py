@@ -169,6 +169,13 @@ def _damaged(obj: bpy.types.Object) -> None:
     obj.data.shape_keys.key_blocks[1].mute = True
 
 
+def _ranged(obj: bpy.types.Object) -> None:
+    obj.dampsim.range_blend = 2
+    bpy.ops.dampsim.bake()
+    obj.dampsim.settle *= 2.0
+    bpy.ops.dampsim.rebake_range(first=5, last=9)
+
+
 def _textured(obj: bpy.types.Object) -> None:
     bpy.ops.object.effector_add(type="TEXTURE")
     bpy.context.view_layer.objects.active = obj
@@ -276,6 +283,7 @@ CASES = {
     "soft": ("unfelt", _soft, "Use one simulation per mesh", True),
     "caged": ("parent", _caged, "Cage deforms the mesh", True),
     "rate": ("rate", _rate, "25 frames per second", True),
+    "ranged": ("ranges", _ranged, "no longer frames 5 to 9 alone", True),
     "falling": ("falling", _falling, "cannot stand", False),
     "tiny": ("size", _tiny, "mm large", True),
     "huge": ("size", _huge, "m large", True),

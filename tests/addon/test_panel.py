@@ -523,8 +523,8 @@ def test_replaced_dependency_outdates_bake(load: Load, tmp_path: Path) -> None:
     assert "the movement of collider Other" in changes()
 
 
-def test_preview_range_is_offered_for_bake(load: Load, tmp_path: Path) -> None:
-    """A bake covers the scene's range; the panel says so, and one button changes it to the preview range."""
+def test_panel_states_baked_preview_range(load: Load, tmp_path: Path) -> None:
+    """A bake ends with the preview range. A button lets it begin there, too; later ones bake only that range again."""
     scene = new_scene()
     obj = wobbler(tmp_path)
 
@@ -536,10 +536,16 @@ def test_preview_range_is_offered_for_bake(load: Load, tmp_path: Path) -> None:
     assert "preview range" not in shown_text()
     assert not bpy.ops.dampsim.use_preview_range.poll()
     scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 20, 24
-    assert "Bakes frames 1 to 12, not the preview range 20 to 24" in shown_text()
+    assert "Bakes frames 1 to 24, up to the end of the preview range" in shown_text()
+    obj.dampsim.loop = True
+    assert "Bakes frames 1 to 12, as a loop needs its whole cycle" in shown_text()
+    obj.dampsim.loop = False
     assert bpy.ops.dampsim.use_preview_range() == {"FINISHED"}
     assert (scene.frame_start, scene.frame_end, scene.use_preview_range) == (20, 24, False)
     assert "preview range" not in shown_text()
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert (obj.dampsim.baked, [track.strips[0].frame_start for track in obj.data.shape_keys.animation_data.nla_tracks]
         ) == (obj.dampsim.target, [20.0, 20.0])  # fmt: skip
+    scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 21, 23
+    assert "Bakes the preview range again, frames 21 to 23, and keeps the other frames" in shown_text()
+    assert "Re-bake Frames 21 to 23" in shown_text()

@@ -16,9 +16,11 @@ from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
+from ...model.groups import group_of
 from ...model.properties import read_settings
-from ...status.bake_changes import baked_number
+from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
+from ...status.next_bake import BakeAction, next_bake
 from ...status.pieces import accept_size, is_size_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
@@ -101,6 +103,24 @@ def _restore_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
     rate = obj.dampsim.baked_fps
     scene.render.fps = max(int(np.ceil(rate - 1e-6)), 1)
     scene.render.fps_base = scene.render.fps / rate
+
+
+def _range_with_other_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report re-baked ranges that the next bake of all frames would replace, since the dials are no longer theirs."""
+    ranges, changed = known_status(obj).ranges, changed_dials(obj)
+    if not ranges or not changed or next_bake(group_of(obj), scene).action is BakeAction.RANGE:
+        return None
+    frames = " and ".join(f"{one.first} to {one.last}" for one in ranges)
+    return Issue(
+        f"The next bake simulates all frames with these dials, and no longer frames {frames} alone",
+        f"Restore {format_count(len(changed), 'Dial')}", _restore_dials,
+        "Set the dials to those of the other frames, so that bakes keep the re-baked ones",
+    )  # fmt: skip
+
+
+def _restore_dials(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    for name, value in changed_dials(obj).items():
+        setattr(obj.dampsim, name, value)
 
 
 def _unusual_size(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
@@ -214,6 +234,7 @@ CHECKS: dict[str, Check] = {
     "unfelt": modifier_checks.unfelt_motion,
     "parent": modifier_checks.deforming_parent,
     "rate": _changed_frame_rate,
+    "ranges": _range_with_other_dials,
     "size": _unusual_size,
     "coarse": _coarse_tetrahedra,
     "falling": _cannot_stand,

@@ -7,12 +7,12 @@ from typing import Any
 
 import bpy
 from bpy.props import BoolProperty, EnumProperty, IntProperty
-from bpy.types import Context, Menu, Operator
+from bpy.types import Context, Event, Menu, Operator
 
 from ....core import SceneError
 from ...jobs import bake as job
 from ...model.cache_status import known_status
-from ...model.groups import group_of, groups_of
+from ...model.groups import group_of, groups_of, preview_range
 from ...model.objects import (
     active_simulated,
     can_start_job,
@@ -23,6 +23,7 @@ from ...model.objects import (
 from ...model.registry import reuse_last_scan
 from ...work.modal import ModalJob
 from ...work.steps import Step
+from ..common.layout import labelled_column
 
 
 class DAMPSIM_OT_bake(ModalJob, Operator):
@@ -46,6 +47,10 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         options={"SKIP_SAVE"},
     )  # fmt: skip
     frame: IntProperty(name="Frame", description="Set the first frame to simulate again", options={"SKIP_SAVE"})
+    last: IntProperty(
+        name="Last", description="Set the last frame to simulate again; later frames are kept. 0 for all later ones",
+        options={"SKIP_SAVE"},
+    )  # fmt: skip
     which: EnumProperty(
         name="Objects",
         items=[
@@ -58,6 +63,8 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
+        if properties.rebake and properties.last:
+            return "Simulate these frames again, and blend them into the others"
         if properties.rebake:
             return "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
         if properties.restart:
@@ -86,18 +93,62 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         groups = groups_of(objects)
         if not objects:
             raise SceneError("No simulated object is selected. Select one, or press Bake All.")
-        start = self.frame if self.rebake else None
+        frames = (self.frame, self.last) if self.rebake and self.last else None
+        start = self.frame if self.rebake and frames is None else None
         scene, layer = context.scene, context.view_layer
         if len(groups) == 1:
-            results = yield from job.bake_group(scene, layer, groups[0], self.restart, start, resume=self.resume)
+            steps = job.bake_group(scene, layer, groups[0], self.restart, start, resume=self.resume, frames=frames)
         else:
-            results = yield from job.bake_all(scene, layer, objects, self.restart, start, resume=self.resume)
+            steps = job.bake_all(scene, layer, objects, self.restart, start, resume=self.resume, frames=frames)
+        results = yield from steps
         for result in results:
             if result.problem:
                 self.report({"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "baked", "bake stopped. Resume continues after the last finished frame"
+
+
+# Frames of a range unless the user chooses others.
+_RANGE_LENGTH = 30
+
+
+class DAMPSIM_OT_rebake_range(Operator):
+    """Simulate a range of frames again, from the cached frame before it and with the current dials, and blend it into
+    the other frames at both ends"""
+
+    bl_idname = "dampsim.rebake_range"
+    bl_label = "Re-bake Range"
+    bl_options = {"UNDO"}
+
+    first: IntProperty(name="First Frame", description="Set the first frame to simulate again", options={"SKIP_SAVE"})
+    last: IntProperty(name="Last Frame", description="Set the last frame to simulate again", options={"SKIP_SAVE"})
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        if not any(obj.dampsim.baked for obj in baked_objects(context)):
+            cls.poll_message_set("Select a baked object")
+            return False
+        return can_start_job(cls, context)
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        scene = context.scene
+        current = max(scene.frame_current, scene.frame_start + 1)
+        self.first, self.last = preview_range(scene) or (current, min(current + _RANGE_LENGTH, scene.frame_end))
+        return set(context.window_manager.invoke_props_dialog(self, confirm_text=self.bl_label))
+
+    def draw(self, context: Context) -> None:
+        column = labelled_column(self.layout, context)
+        column.prop(self, "first")
+        column.prop(self, "last")
+        column.prop(active_simulated(context).dampsim, "range_blend")
+
+    def execute(self, context: Context) -> set[str]:
+        which = "SELECTED" if len(baked_objects(context)) > 1 else "ACTIVE"
+        chosen = {"which": which, "rebake": True, "frame": self.first, "last": self.last}
+        # After the dialog, the bake shows its progress; a script waits for it.
+        place = "INVOKE_DEFAULT" if self.options.is_invoke else "EXEC_DEFAULT"
+        return set(bpy.ops.dampsim.bake(place, **chosen)) & {"FINISHED", "CANCELLED"} or {"FINISHED"}
 
 
 def baked_objects(context: Context) -> list[bpy.types.Object]:
@@ -122,6 +173,8 @@ class DAMPSIM_MT_bake(Menu):
             DAMPSIM_OT_bake.bl_idname, text=f"Re-bake from Frame {scene.frame_current}", icon="FILE_REFRESH"
         )
         rebake.rebake, rebake.frame = True, scene.frame_current
+        layout.operator_context = "INVOKE_DEFAULT"
+        layout.operator(DAMPSIM_OT_rebake_range.bl_idname, text="Re-bake Range…", icon="PREVIEW_RANGE")
         layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake from Scratch", icon="RENDER_ANIMATION").restart = True
         layout.separator()
         if len(baked_objects(context)) > 1:
@@ -151,6 +204,6 @@ class DAMPSIM_OT_use_preview_range(Operator):
         return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_bake, DAMPSIM_MT_bake, DAMPSIM_OT_use_preview_range)
+CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_rebake_range, DAMPSIM_MT_bake, DAMPSIM_OT_use_preview_range)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

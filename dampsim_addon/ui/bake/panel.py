@@ -8,7 +8,7 @@ from bpy.types import Context, Panel, UILayout
 from ....core.base.wording import format_bytes, format_count, format_small
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
 from ...model.cache_status import known_status
-from ...model.groups import group_of
+from ...model.groups import group_of, last_frame, preview_range
 from ...model.objects import active_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
@@ -54,8 +54,8 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
-        _draw_preview_range(column, context)
-        total = scene.frame_end - scene.frame_start + 1
+        _draw_preview_range(column, obj, context)
+        total = last_frame(group_of(obj), scene) - scene.frame_start + 1
         count, is_exact = baked_vertex_count(obj, context.view_layer)
         keys = max(total, 0)
         cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
@@ -97,13 +97,18 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
 
 
-def _draw_preview_range(layout: UILayout, context: Context) -> None:
+def _draw_preview_range(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
     scene = context.scene
-    preview = scene.frame_preview_start, scene.frame_preview_end
-    if not scene.use_preview_range or preview == (scene.frame_start, scene.frame_end):
+    upcoming, last = next_bake(group_of(obj), scene), last_frame(group_of(obj), scene)
+    if preview_range(scene) is None:
         return
-    text = f"Bakes frames {scene.frame_start} to {scene.frame_end}, not the preview range {preview[0]} to {preview[1]}"
-    draw_wrapped(layout, text, "INFO", context)
+    if upcoming.action is BakeAction.RANGE:
+        draw_property(layout, obj.dampsim, "range_blend", "Blend", context)
+        text = f"Bakes the preview range again, frames {upcoming.first} to {upcoming.last}, and keeps the other frames"
+        draw_wrapped(layout, text, "INFO", context)
+        return
+    reason = "up to the end of the preview range" if last != scene.frame_end else "as a loop needs its whole cycle"
+    draw_wrapped(layout, f"Bakes frames {scene.frame_start} to {last}, {reason}", "INFO", context)
     layout.operator(DAMPSIM_OT_use_preview_range.bl_idname, icon="PREVIEW_RANGE")
 
 
