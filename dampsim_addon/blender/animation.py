@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import bpy
 
@@ -33,15 +34,23 @@ def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     data = block.animation_data
     if data is None:
         return
-    strips = [strip for track in data.nla_tracks for strip in track.strips]
-    for strip in strips:
-        # Strips within a meta strip.
-        strips += strip.strips
-    for action, slot in [(one.action, one.action_slot) for one in (data, *strips)]:
+    for action, slot in [(one.action, one.action_slot) for one in (data, *all_strips(data))]:
         if action is None or slot is None:
             continue
         found_bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
         yield from (bag for bag in found_bags if bag is not None)
+
+
+def all_strips(data: bpy.types.AnimData | None) -> list[Any]:
+    """Return the NLA strips of a datablock from the lowest track up, also those inside meta strips."""
+    return [strip for track in (data.nla_tracks if data is not None else ()) for strip in strips_within(track)]
+
+
+def strips_within(parent: Any) -> Iterator[Any]:
+    """Iterate over the strips of an NLA track or a meta strip, also those inside meta strips."""
+    for strip in parent.strips:
+        yield strip
+        yield from strips_within(strip)
 
 
 def animated_paths(block: bpy.types.ID) -> list[str]:

@@ -1,7 +1,8 @@
-"""Weights of a bake to bones: the record of the previous ones in the mesh, and their restoration.
+"""Bakes to bones: records of the previous weights in the mesh and of previous poses in the rig, and their restoration.
 
-A bake to bones changes the weights of the bones that carry the flesh. The mesh stores the previous and the new weights
-of each changed vertex, so that they can be exchanged to the bit: for good by Clear, and for a while by a Sampler.
+A bake to new bones changes the weights of the bones that carry the flesh. The mesh stores the previous and the new
+weights of each changed vertex, so that they can be exchanged to the bit: for good by Clear, and for a while by a
+Sampler. A bake to existing bones animates their poses. Each bone stores the previous values that had no keyframes.
 """
 
 from __future__ import annotations
@@ -14,10 +15,13 @@ from typing import Any
 import bpy
 import numpy as np
 
-from .dampsim_names import bake_mark
+from .animation import all_strips
+from .dampsim_names import bake_mark, is_base_action
 
 # Custom property of the mesh.
 _RECORD = "dampsim_bones"
+# Custom property of a pose bone that a bake animates: its mark, and previous values by property.
+_POSE, _MARK = "dampsim_pose", "mark"
 # Weights of a vertex in order, by name of the vertex group.
 Memberships = list[tuple[str, float]]
 
@@ -143,7 +147,7 @@ def restore_weights(obj: bpy.types.Object, record: BoneRecord) -> None:
 
     Where the user has changed weights since, or vertices, the weights of new bones go to their carrying bones.
     """
-    if record.is_muted:
+    if record.is_muted or not record.parents:
         return
     parents = own_bones(rig_of(obj), record.mark) or record.parents
     groups = {group.name for group in obj.vertex_groups}
@@ -181,7 +185,7 @@ def _with_merged_weights(row: Memberships, parents: Mapping[str, str]) -> Member
 def mute_bone_weights(obj: bpy.types.Object) -> tuple[list[int], list[Memberships]] | None:
     """Give the vertices of a bake their old weights for a while; returns the current ones, None without a bake."""
     record = read_record(obj.data)
-    if record is None or record.is_muted or obj.mode == "EDIT" or obj.data.library is not None:
+    if record is None or record.is_muted or not record.parents or obj.mode == "EDIT" or obj.data.library is not None:
         return None
     vertices = list(range(len(obj.data.vertices))) if record.count != len(obj.data.vertices) else record.vertices
     kept = vertices, read_memberships(obj, vertices)
@@ -197,3 +201,80 @@ def unmute_bone_weights(obj: bpy.types.Object, kept: tuple[list[int], list[Membe
         return
     write_memberships(obj, *kept)
     write_record(obj.data, replace(record, is_muted=False))
+
+
+def keep_pose(bone: bpy.types.PoseBone, mark: str, names: Iterable[str]) -> None:
+    """Store the current values of some properties of a bone that a bake is going to animate."""
+    bone[_POSE] = {_MARK: mark, **{name: list(getattr(bone, name)) for name in names}}
+
+
+def kept_pose(bone: bpy.types.PoseBone) -> dict[str, list[float]]:
+    """Return the values that a bone had before the bake that animates it, by property; none without such a bake."""
+    stored = bone.get(_POSE)
+    found = stored.to_dict() if hasattr(stored, "to_dict") else {}
+    return {
+        name: list(values)
+        for name, values in found.items()
+        if name in ("location", "rotation_euler", "rotation_quaternion", "scale")
+        and isinstance(values, (list, tuple))
+        and len(values) == len(getattr(bone, name))
+    }
+
+
+def pose_mark(bone: bpy.types.PoseBone) -> str:
+    """Return the mark of the bake that animates an existing bone; '' without one."""
+    stored = bone.get(_POSE)
+    mark = stored.get(_MARK) if hasattr(stored, "to_dict") else None
+    return mark if isinstance(mark, str) else ""
+
+
+def animated_bones(rig: Any, mark: str) -> list[bpy.types.PoseBone]:
+    """Return the existing bones that a bake animates."""
+    pose = rig.pose if rig is not None and mark else None
+    return [bone for bone in pose.bones if pose_mark(bone) == mark] if pose is not None else []
+
+
+def restore_poses(rig: Any, mark: str) -> None:
+    """Give the bones that a bake animates their previous values, and remove the records."""
+    for bone in animated_bones(rig, mark):
+        _apply_kept_pose(bone)
+        del bone[_POSE]
+
+
+def _apply_kept_pose(bone: bpy.types.PoseBone) -> None:
+    for name, values in kept_pose(bone).items():
+        setattr(bone, name, values)
+
+
+def mute_bone_poses(obj: bpy.types.Object) -> list[str]:
+    """Switch off the strips of a bake to existing bones for a while; returns the names of those that were on."""
+    mark = record_mark(obj.data)
+    rig = rig_of(obj) if mark else None
+    bones = animated_bones(rig, mark)
+    if not bones:
+        return []
+    strips = [strip for strip in _marked_strips(rig, mark) if not strip.mute]
+    for strip in strips:
+        strip.mute = True
+    # Channels without other keyframes would keep their last values.
+    for bone in bones:
+        _apply_kept_pose(bone)
+    rig.update_tag(refresh={"TIME"})
+    return [strip.name for strip in strips]
+
+
+def unmute_bone_poses(obj: bpy.types.Object, names: Sequence[str]) -> None:
+    """Undo mute_bone_poses(), as far as the strips still exist."""
+    mark = record_mark(obj.data) if names else ""
+    rig = rig_of(obj) if mark else None
+    if rig is None:
+        return
+    for strip in _marked_strips(rig, mark):
+        if strip.name in names:
+            strip.mute = False
+    rig.update_tag(refresh={"TIME"})
+
+
+def _marked_strips(rig: Any, mark: str) -> list[Any]:
+    strips = [strip for strip in all_strips(rig.animation_data) if strip.action is not None]
+    return [strip for strip in strips if bake_mark(strip.action) == mark and not is_base_action(strip.action)]

@@ -13,7 +13,7 @@ import numpy as np
 from ...core import Array, MeshError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
-from .bone_bakes import Memberships, mute_bone_weights, unmute_bone_weights
+from .bone_bakes import Memberships, mute_bone_poses, mute_bone_weights, unmute_bone_poses, unmute_bone_weights
 from .dampsim_names import bake_keys, is_bake_basis, live_modifiers
 from .mesh_counts import MeshCounts, check_mesh_counts, count_elements
 from .modifiers import (
@@ -86,6 +86,7 @@ class Sampler:
         self._muted_keys: list[str] = []
         self._absolute_keys_uid = 0
         self._bone_weights: tuple[list[int], list[Memberships]] | None = None
+        self._pose_strips: list[str] = []
         self._frame = (scene.frame_current, scene.frame_subframe)
         self.changes_topology, self.trailing_solidify = False, ""
         self.counts: MeshCounts | None = None
@@ -108,6 +109,7 @@ class Sampler:
     def mute(self) -> None:
         """Switch off the modifiers, shape keys and bones that must not be sampled."""
         self._bone_weights = mute_bone_weights(self.obj) or self._bone_weights
+        self._pose_strips += mute_bone_poses(self.obj)
         self.changes_topology = bool(simulated_topology_modifiers(self.obj))
         solidify = trailing_solidify(self.obj)
         self.trailing_solidify = solidify.name if solidify else ""
@@ -136,6 +138,7 @@ class Sampler:
         """Undo mute()."""
         unmute_bone_weights(self.obj, self._bone_weights)
         self._bone_weights = None
+        self.unmute_poses()
         for name in self._muted_modifiers:
             if name in self.obj.modifiers:
                 self.obj.modifiers[name].show_viewport = True
@@ -150,6 +153,11 @@ class Sampler:
         self._absolute_keys_uid = 0
         self._muted_modifiers.clear()
         self._muted_keys.clear()
+
+    def unmute_poses(self) -> None:
+        """Let a bake to existing bones play again, as meshes that are read after it follow them."""
+        unmute_bone_poses(self.obj, self._pose_strips)
+        self._pose_strips.clear()
 
     def _key_blocks(self) -> list[bpy.types.ShapeKey]:
         keys = self.obj.data.shape_keys

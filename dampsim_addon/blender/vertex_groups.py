@@ -10,6 +10,9 @@ import numpy as np
 
 from ...core import Array, Index
 
+# Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
+MAX_EXPORTED_BONES = 4
+
 
 def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
     """Return the weights (v,) of each vertex group; zero where a vertex is not in it. All groups must exist.

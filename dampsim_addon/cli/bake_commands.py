@@ -51,6 +51,7 @@ def add_to(commands: Any) -> None:
     bake.add_argument("--target", type=one_of("a bake target", target_names), help=", ".join(target_names))
     bake.add_argument("--bound", metavar="0.1%|1mm", help="largest allowed error of compressed shape keys")
     bake.add_argument("--bones", type=int, metavar="N", help="largest number of new bones of the target bones")
+    bake.add_argument("--chain", metavar="NAME", help="bone collection that the target existing_bones animates")
     bake.add_argument("--max-keys", type=int, metavar="N", help="largest number of compressed shape keys; 0 for any")
     bake.add_argument("--restart", action="store_true", help="discard cached frames and simulate from the first frame")
     bake.add_argument("--from", type=int, dest="start", metavar="FRAME", help="simulate again from this frame on")
@@ -222,6 +223,8 @@ def _apply_options(obj: bpy.types.Object, options: argparse.Namespace) -> None:
         if options.bones < 1:
             raise UsageError(f"dampsim: --bones {options.bones}: give 1 or more")
         group.max_bones = options.bones
+    if options.chain is not None:
+        group.chain_collection = options.chain
     if options.bound:
         by, name = ("PERCENT", "bound_percent") if options.bound.endswith("%") else ("LENGTH", "bound_length")
         try:

@@ -19,7 +19,7 @@ from .options import UsageError
 
 # The options that affect the result.
 _RESULT_OPTIONS = (
-    "command", "object", "frames", "range", "blend", "set", "target", "bound", "max_keys", "bones", "pictures",
+    "command", "object", "frames", "range", "blend", "set", "target", "bound", "max_keys", "bones", "chain", "pictures",
     "output",
 )  # fmt: skip
 

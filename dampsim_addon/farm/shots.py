@@ -92,6 +92,7 @@ class Unit:
             "bound": self.options.get("bound"),
             "max_keys": None,
             "bones": None,
+            "chain": None,
             "pictures": int(self.options.get("pictures", "0")),
             "output": str(self.output),
         }

@@ -22,6 +22,7 @@ from ...core import (
 )
 from ...core.base.wording import format_count, format_percent
 from ...core.frames.cache import RebakedRange
+from ...core.frames.chain_fit import ChainChannels
 from ...core.measure.contact_results import contact_summary, has_contact_findings
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import describe_changes
@@ -36,7 +37,6 @@ from ..model.caches import ensure_own_cache, folder_message, frame_cache, target
 from ..model.groups import Group, group_of, groups_of, last_frame
 from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.isolation import isolated_sampler
-from ..scene_reader.mesh_parts import MAX_EXPORTED_BONES
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
 from ..status.measurements import store_measurements
@@ -58,7 +58,7 @@ class Result:
 
     keys, size: see targets.Cost.
     needed: number of shape keys that Max Error takes, if Max Keys does not allow so many; otherwise 0.
-    bones: number of new bones.
+    bones: number of new or animated bones.
     error: largest distance of a played vertex from the simulation at any frame, m.
     bound: largest allowed error, m; None for exact targets, and if Max Keys does not allow it.
     seconds: duration, s.
@@ -290,6 +290,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         max_bones=group.max_bones,
         influences=int(group.bone_influences),
         keeps_shares=group.keeps_rig_posable,
+        channels=ChainChannels[group.chain_channels],
     )
     cost, error = yield from write_bake(shot, target)
     result = Result(
@@ -313,7 +314,7 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *_unfelt_messages(sampler),
             *simulated.remarks,
             *_shortening_messages(simulated.shortening.get(obj.name, 0.0)),
-            *filter(None, [_limited_keys_message(cost), _bones_message(cost, shot, error), folder_message(obj)]),
+            *filter(None, [_limited_keys_message(cost), target.remark(shot, cost, error), folder_message(obj)]),
         ),
     )
     result = _with_settling(result, obj, simulated)
@@ -337,23 +338,6 @@ def _limited_keys_message(cost: Cost) -> str:
         return ""
     limit = format_count(cost.keys, "shape key")
     return f"limited to {limit}, while Max Error takes {cost.needed}; raise Max Keys for a smaller error"
-
-
-# Most influences that a bake to bones can give to a vertex.
-_MAX_INFLUENCES = 8
-
-
-def _bones_message(cost: Cost, shot: Shot, error: float) -> str:
-    """Return a message about the new bones of a bake, or ''. error: m, as measured."""
-    if not cost.bones:
-        return ""
-    said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences; worst at frame {cost.worst}"
-    if cost.is_over or error > shot.bound:
-        influences = "" if shot.influences >= _MAX_INFLUENCES else ", set Influences to 8"
-        said += f"; the error is above Max Error: raise Max Bones{influences}, or bake to Compressed Keys"
-    if shot.influences > MAX_EXPORTED_BONES:
-        said += f". The exported glTF holds all influences, but many importers keep {MAX_EXPORTED_BONES}"
-    return said
 
 
 def _unfelt_messages(sampler: Sampler) -> list[str]:

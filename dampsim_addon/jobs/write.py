@@ -93,7 +93,7 @@ def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:
     keys = obj.data.shape_keys if kind.storage is Storage.KEYS else None
     data = keys.animation_data if keys is not None else None
     if kind.storage is Storage.BONES:
-        return "look for drivers of its rig's new bones, and for muted or solo NLA tracks of the rig"
+        return "look for drivers and constraints of its rig's bones, and for muted or solo NLA tracks of the rig"
     if kind.storage is Storage.FILE:
         return "look for modifiers and drivers that act on its cache modifier"
     if data is not None and data.drivers:

@@ -159,7 +159,7 @@ def _on_kind_changed(group: PropertyGroup, context: bpy.types.Context) -> None:
 # Properties beside the parameters that All Selected sets on every selected object.
 _SHARED_PROPERTIES = (
     "kind", "live", "draft", "draft_part", "target", "bound_by", "bound_percent", "bound_length", "max_keys",
-    "range_blend", "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable",
+    "range_blend", "max_bones", "bone_bound_percent", "bone_influences", "keeps_rig_posable", "chain_channels",
     "unpinned_pieces",
     "sew_loose_edges", "collider_collection", "field_collection",
 )  # fmt: skip
@@ -358,6 +358,22 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
         "follows other poses as before. Off: closer to the simulation with few influences, but only in the poses of "
         "this shot",
         default=True, options=set(),
+    )  # fmt: skip
+    chain_collection: StringProperty(
+        name="Bones",
+        description="Choose the bone collection of the rig whose bones follow the simulated mesh, such as those of a "
+        "tail",
+        options=set(),
+    )
+    chain_channels: EnumProperty(
+        name="Channels",
+        description="Choose the channels of the bones that the bake keys",
+        items=[
+            ("ROTATION", "Rotation", "Turn the bones, which keep their lengths and connections", 3),
+            ("LOCATION", "Rotation and Location", "Turn and move the bones, which must not be connected", 6),
+            ("SCALE", "Rotation, Location and Scale", "Turn, move and evenly scale the bones", 7),
+        ],
+        default="ROTATION", options=set(),
     )  # fmt: skip
     influence: FloatProperty(
         name="Influence",

@@ -81,14 +81,14 @@ def parent_influence(influence: BoneInfluence, keys: Collection[tuple[str, str]]
 
 def selected_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:
     """Return those of some bones that are selected in Pose Mode, or were when it was left; none if all are."""
-    found = [one for one in influences if _is_selected(one)]
+    found = [one for one in influences if is_selected(one.rig.pose.bones[one.name])]
     return found if len(found) < len(influences) else []
 
 
-def _is_selected(influence: BoneInfluence) -> bool:
+def is_selected(bone: bpy.types.PoseBone) -> bool:
+    """Return whether a bone is selected in Pose Mode, or was when it was left."""
     # Blender 5.0 moved the selection from bones to pose bones.
-    pose_bone = influence.rig.pose.bones[influence.name]
-    return bool(pose_bone.select if hasattr(pose_bone, "select") else pose_bone.bone.select)
+    return bool(bone.select if hasattr(bone, "select") else bone.bone.select)
 
 
 def secondary_influences(influences: Sequence[BoneInfluence]) -> list[BoneInfluence]:

@@ -14,7 +14,7 @@ from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.animation import animated_paths
 from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers
-from ..blender.vertex_groups import keep_largest_weights, read_weights, sum_weights
+from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
 from .bone_chains import bone_influences
@@ -22,8 +22,6 @@ from .pin_proposals import modelled_world_vertices
 from .scene_builder import check_pin_weights, has_animated_pressure, mesh_edges, mesh_triangles
 from .seams import seam_pairs
 
-# Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
-MAX_EXPORTED_BONES = 4
 # Difference from weight 1 that is a rounding error.
 _PIN_ROUNDING = 1e-5
 

@@ -33,7 +33,7 @@ _MAX_NAME_BYTES = 256
 # Properties beside the parameters. The kind comes first, since it changes others.
 _PROPERTIES = (
     "kind", "target", "bound_by", "bound_percent", "bound_length", "max_keys", "max_bones", "bone_bound_percent",
-    "bone_influences", "keeps_rig_posable", "live", "draft", "draft_part",
+    "bone_influences", "keeps_rig_posable", "chain_collection", "chain_channels", "live", "draft", "draft_part",
     "let_fall", "unpinned_pieces", "sew_loose_edges",
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...core import PARAMETERS
 from ..blender.animation import user_fcurves
+from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
 from ..blender.edge_attributes import marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
@@ -221,7 +222,11 @@ def _static_transform(one: bpy.types.Object | bpy.types.PoseBone, path: str, key
     """Return the part of a transform that is not keyframed. path: prefix of its data paths."""
     turn = {"QUATERNION": "rotation_quaternion", "AXIS_ANGLE": "rotation_axis_angle"}.get(one.rotation_mode)
     names = ("location", turn or "rotation_euler", "scale")
-    return [one.rotation_mode, *(_rounded(getattr(one, name)) for name in names if f"{path}{name}" not in keyed_paths)]
+    values = {name: getattr(one, name) for name in names if f"{path}{name}" not in keyed_paths}
+    if isinstance(one, bpy.types.PoseBone):
+        # Those from before a bake to existing bones, which is an output.
+        values |= {name: before for name, before in kept_pose(one).items() if name in values}
+    return [one.rotation_mode, *(_rounded(value) for value in values.values())]
 
 
 def _reference_name(other: bpy.types.ID | None, display_name: DisplayName) -> str:

@@ -9,13 +9,16 @@ from .absolute_keys import AbsoluteKeys
 from .alembic import Alembic
 from .bones import Bones
 from .compressed_keys import CompressedKeys
+from .existing_bones import ExistingBones
 from .frame_keys import FrameKeys
 from .mdd import Mdd
 from .pc2 import PointCache
 from .target import Cost, Shot, Storage, Target
 
 # The first one is the default.
-TARGETS: tuple[type[Target], ...] = (CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic, Bones)
+TARGETS: tuple[type[Target], ...] = (
+    CompressedKeys, FrameKeys, AbsoluteKeys, PointCache, Mdd, Alembic, Bones, ExistingBones,
+)  # fmt: skip
 
 
 def find_target(name: str) -> type[Target] | None:
@@ -44,8 +47,9 @@ class HasTarget:
 
     @property
     def bakes_to_bones(self) -> bool:
-        """Return whether the bake creates bones."""
-        return self.target == Bones.name
+        """Return whether the bake animates bones."""
+        found = find_target(self.target)
+        return found is not None and found.storage is Storage.BONES
 
 
 def clear_storage(obj: bpy.types.Object, storage: Storage) -> None:

@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 
 from ...core import Array
+from ..blender.animation import all_strips, strips_within
 from ..blender.dampsim_names import (
     BAKE_TRACK,
     BASE_TRACK,
@@ -37,14 +38,7 @@ def bake_strips(data: bpy.types.AnimData | None, mark: str = "") -> list[Any]:
 
     mark: of the bake, where several objects bake to the same datablock.
     """
-    strips = [strip for track in data.nla_tracks for strip in _all_strips(track)] if data is not None else []
-    return [strip for strip in strips if _plays(strip, False, mark)]
-
-
-def _all_strips(parent: Any) -> Iterator[Any]:
-    for strip in parent.strips:
-        yield strip
-        yield from _all_strips(strip)
+    return [strip for strip in all_strips(data) if _plays(strip, False, mark)]
 
 
 def _plays(strip: Any, is_base: bool, mark: str) -> bool:
@@ -58,11 +52,11 @@ def _is_own(action: bpy.types.Action, mark: str) -> bool:
 def has_base_track(data: bpy.types.AnimData | None, mark: str = "") -> bool:
     """Return whether an audible base track lies beneath all strips of the bake. mark: see bake_strips()."""
     tracks = list(data.nla_tracks) if data is not None else []
-    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in _all_strips(track))), 0)
+    lowest = next((k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in strips_within(track))), 0)
     return any(
         _plays(strip, True, mark) and not track.mute and not strip.mute
         for track in tracks[:lowest]
-        for strip in _all_strips(track)
+        for strip in strips_within(track)
     )
 
 
@@ -86,6 +80,7 @@ def write_tracks(
     curves: Mapping[Curve, Iterable[tuple[float, float]]],
     is_cyclic: bool = False,
     mark: str = "",
+    base: Mapping[Curve, float] | None = None,
 ) -> None:
     """Write the points (frame, value) of F-curves to the action of the bake.
 
@@ -93,7 +88,7 @@ def write_tracks(
     ones rewrite the actions of all its strips.
 
     owner: animated datablock, the shape keys or a rig.  name: of the object.  is_cyclic: whether the last points repeat
-    the first ones.  mark: see bake_strips().
+    the first ones.  mark: see bake_strips().  base: values of the base track; None for those without effect.
     """
     data = owner.animation_data or owner.animation_data_create()
     points = {curve: np.array(list(values), dtype=np.float32) for curve, values in curves.items()}
@@ -102,14 +97,14 @@ def write_tracks(
     strips = bake_strips(data, mark)
     if strips:
         _rewrite_strips(data, strips, points, (first, last), is_cyclic)
-        base = _empty_base_track(data, mark)
+        base_track = _empty_base_track(data, mark)
     else:
-        base, track = data.nla_tracks.new(), data.nla_tracks.new()
+        base_track, track = data.nla_tracks.new(), data.nla_tracks.new()
         track.name = BAKE_TRACK
         action = _new_action(f"{PREFIX}{name}", owner, mark)
         _write_curves(action, action.slots[0], points, (first, last), is_cyclic)
         _add_strip(track, action, first)
-    _fill_base(owner, name, base, points, first, mark)
+    _fill_base(owner, name, base_track, neutral_values(points) if base is None else base, first, mark)
 
 
 def keyed_curves_of(action: bpy.types.Action) -> list[Curve]:
@@ -119,11 +114,26 @@ def keyed_curves_of(action: bpy.types.Action) -> list[Curve]:
     return [(one.data_path, one.array_index) for one in curves if is_dampsim_fcurve(action, one.data_path)]
 
 
-def fill_base_track(owner: Any, name: str, curves: Iterable[Curve], mark: str = "") -> None:
-    """Fill the base track anew, for the given F-curves. owner, name, mark: see write_tracks()."""
+def fill_base_track(owner: Any, name: str, base: Mapping[Curve, float], mark: str = "") -> None:
+    """Fill the base track anew. owner, name, base, mark: see write_tracks()."""
     data = owner.animation_data
     first = _curve_span(bake_strips(data, mark)[0].action)[0]
-    _fill_base(owner, name, _empty_base_track(data, mark), curves, first, mark)
+    _fill_base(owner, name, _empty_base_track(data, mark), base, first, mark)
+
+
+def base_values(owner: Any, mark: str = "") -> dict[Curve, float]:
+    """Return the values of the base track; without one, those in which the bake has no effect."""
+    strips = [strip for strip in all_strips(owner.animation_data) if _plays(strip, True, mark)]
+    if not strips:
+        played = bake_strips(owner.animation_data, mark)
+        return neutral_values(keyed_curves_of(played[0].action)) if played else {}
+    bags = [bag for layer in strips[0].action.layers for strip in layer.strips for bag in strip.channelbags]
+    return {(one.data_path, one.array_index): one.evaluate(0.0) for bag in bags for one in bag.fcurves}
+
+
+def neutral_values(curves: Iterable[Curve]) -> dict[Curve, float]:
+    """Return the values of shape keys, or of bones at rest, by curve."""
+    return {(path, index): float(path.endswith("rotation_quaternion") and index == 0) for path, index in curves}
 
 
 def _new_action(name: str, owner: Any, mark: str, is_base: bool = False) -> bpy.types.Action:
@@ -222,7 +232,7 @@ def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack
     found = None
     is_beneath = True
     for track in list(data.nla_tracks):
-        is_beneath &= not any(_plays(strip, False, mark) for strip in _all_strips(track))
+        is_beneath &= not any(_plays(strip, False, mark) for strip in strips_within(track))
         base_strips = [strip for strip in track.strips if _plays(strip, True, mark)]
         for strip in base_strips:
             action = strip.action
@@ -237,23 +247,20 @@ def _empty_base_track(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack
 
 
 def _fill_base(
-    owner: Any, name: str, track: bpy.types.NlaTrack, curves: Iterable[Curve], first: float, mark: str
+    owner: Any, name: str, track: bpy.types.NlaTrack, base: Mapping[Curve, float], first: float, mark: str
 ) -> None:
-    """Add a strip to an empty track in which the bake has no effect at any frame: zero keys, bones without motion."""
+    """Add a strip to an empty track with the values between which and the bake Influence blends."""
     track.name, track.mute = BASE_TRACK, False
     action = _new_action(f"{PREFIX}{name} Base", owner, mark, is_base=True)
-    rest = {
-        (path, index): np.array([[first, float(path.endswith("rotation_quaternion") and index == 0)]], dtype=np.float32)
-        for path, index in curves
-    }
-    _write_curves(action, action.slots[0], rest, (first, first), False)
+    points = {curve: np.array([[first, value]], dtype=np.float32) for curve, value in base.items()}
+    _write_curves(action, action.slots[0], points, (first, first), False)
     _add_strip(track, action, first)
 
 
 def _new_track_beneath(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrack:
     """Return a new, empty track directly beneath the lowest strip of the bake."""
     tracks = list(data.nla_tracks)
-    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in _all_strips(track)))
+    lowest = next(k for k, track in enumerate(tracks) if any(_plays(s, False, mark) for s in strips_within(track)))
     if lowest:
         return data.nla_tracks.new(prev=tracks[lowest - 1])
     # Blender cannot insert a track at the bottom, so the contents of the lowest one move up.
@@ -300,6 +307,20 @@ def copy_keyframes(source: bpy.types.FCurve, target: bpy.types.FCurve) -> None:
     target.update()
 
 
+def push_down_action(owner: Any, mark: str = "") -> None:
+    """Move the active action to an NLA track of its own, beneath the bake if there is one. mark: see bake_strips()."""
+    data = owner.animation_data
+    action, slot = data.action, data.action_slot
+    track = _new_track_beneath(data, mark) if bake_strips(data, mark) else data.nla_tracks.new()
+    track.name = action.name
+    strip = track.strips.new(action.name, int(np.floor(action.frame_range[0])), action)
+    strip.action_slot, strip.blend_type = slot, data.action_blend_type
+    strip.extrapolation = data.action_extrapolation
+    if data.action_influence < 1.0:
+        strip.use_animated_influence, strip.influence = True, data.action_influence
+    data.action = None
+
+
 @contextmanager
 def play_bake_alone(owner: Any, mark: str = "") -> Iterator[None]:
     """Context in which the bake plays as written, whatever the user has set on its strips.
@@ -330,7 +351,7 @@ def remove_bake_animation(owner: Any, mark: str = "") -> None:
     # While a strip is edited, Blender locks the actions.
     data.use_tweak_mode = False
     for track in list(data.nla_tracks):
-        actions = {strip.action for strip in _all_strips(track) if strip.action is not None}
+        actions = {strip.action for strip in strips_within(track) if strip.action is not None}
         ours = {action for action in actions if _is_own(action, mark)}
         if ours and actions == ours:
             data.nla_tracks.remove(track)

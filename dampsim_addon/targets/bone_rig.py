@@ -16,6 +16,7 @@ from ..blender.bone_bakes import (
     own_bones,
     read_record,
     remove_record,
+    restore_poses,
     restore_weights,
     rig_of,
 )
@@ -112,7 +113,7 @@ def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:
 
 
 def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
-    """Remove the bones of an object's bake, and restore its weights. Does nothing without such a bake.
+    """Remove the bones of an object's bake, and restore its weights and poses. Does nothing without such a bake.
 
     keeps_tracks: whether the tracks stay, for a new bake to rewrite.
     """
@@ -131,8 +132,10 @@ def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
     remove_record(obj.data)
     if rig is None or is_bake_shared(obj, rig, record.mark) or not _is_editable(rig):
         return
+    restore_poses(rig, record.mark)
     if not keeps_tracks:
         remove_bake_animation(rig, record.mark)
+        rig.update_tag(refresh={"TIME"})
     if parents:
         # Bones that the user has added below them move up.
         with _edit_mode(rig):

@@ -19,6 +19,9 @@ from ...core.geometry.mesh.affine import transform_points
 from ..blender.bone_bakes import (
     BoneRecord,
     Memberships,
+    animated_bones,
+    keep_pose,
+    kept_pose,
     read_memberships,
     read_record,
     record_mark,
@@ -28,6 +31,7 @@ from ..blender.bone_bakes import (
 )
 from ..blender.dampsim_names import bake_mark
 from ..blender.modifiers import is_deforming, sampled_modifiers
+from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import run_in_thread
 from .bake_tracks import remove_bake_animation, write_tracks
 from .bone_rig import NewBone, add_bones, describe_bones, free_bone_name, is_bake_shared, remove_bones
@@ -43,8 +47,10 @@ _LENGTH, _MIN_LENGTH = 0.5, 0.01
 # Largest change of the mesh's place in the space of its rig, as a fraction of the size.
 _MAX_SLIP = 1e-4
 # Size of a keyframe of a channel, and of a weight, bytes.
-_KEYFRAME_BYTES, _WEIGHT_BYTES, _CHANNELS = 8, 8, 7
+BONE_KEYFRAME_BYTES, _WEIGHT_BYTES, _CHANNELS = 8, 8, 7
 _KEYS = "bake to Compressed Keys"
+# Most influences that a bake can give to a vertex.
+_MAX_INFLUENCES = 8
 
 
 @dataclass(frozen=True)
@@ -85,9 +91,8 @@ class Bones(Target):
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
-        check_shape_keys(obj)
-        _check_modifiers(obj)
-        _check_rig(obj, rig_of(obj))
+        check_skin(obj)
+        _check_new_bones(obj, rig_of(obj))
 
     @classmethod
     def cost(cls, vertices: int, frames: int) -> Cost:
@@ -168,7 +173,7 @@ class Bones(Target):
     def write(cls, shot: Shot, compressed: FittedBones) -> Cost:
         obj, fit, names = shot.sampler.obj, compressed.fit, compressed.recorded.bones
         rig, previous = rig_of(obj), read_record(obj.data)
-        mark = _own_mark(obj, rig, previous)
+        mark = own_mark(obj, rig, previous)
         remove_bones(obj, keeps_tracks=True)
         bones = _new_bones(obj, rig, compressed)
         add_bones(obj, rig, bones, mark)
@@ -187,9 +192,22 @@ class Bones(Target):
         else:
             remove_bake_animation(rig, mark)
         weights = int((fit.weights[:, len(names) :] > 0.0).sum())
-        size = _KEYFRAME_BYTES * _CHANNELS * len(bones) * len(numbers) + _WEIGHT_BYTES * weights
+        size = BONE_KEYFRAME_BYTES * _CHANNELS * len(bones) * len(numbers) + _WEIGHT_BYTES * weights
         is_over, worst = compressed.error > shot.bound, shot.numbers[fit.worst_frame]
         return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst)
+
+    @classmethod
+    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+        if not cost.bones:
+            return ""
+        said = f"{format_count(cost.bones, 'bone')} with up to {shot.influences} influences"
+        said += f"; worst at frame {cost.worst}"
+        if cost.is_over or error > shot.bound:
+            influences = "" if shot.influences >= _MAX_INFLUENCES else ", set Influences to 8"
+            said += f"; the error is above Max Error: raise Max Bones{influences}, or {_KEYS}"
+        if shot.influences > MAX_EXPORTED_BONES:
+            said += f". The exported glTF holds all influences, but many importers keep {MAX_EXPORTED_BONES}"
+        return said
 
     @classmethod
     def clear(cls, obj: bpy.types.Object) -> None:
@@ -201,11 +219,13 @@ class Bones(Target):
 
 
 class KeptBones(KeptBake):
-    """Bones of a bake, with their weights and strips."""
+    """New bones of a bake with their weights, or poses of existing ones, and the strips."""
 
     def __init__(self, obj: bpy.types.Object) -> None:
         self._obj, self._record = obj, read_record(obj.data)
         rig = rig_of(obj)
+        mark = self._record.mark if self._record is not None else ""
+        self._poses = {bone.name: kept_pose(bone) for bone in animated_bones(rig, mark)}
         self._bones = describe_bones(rig, self._record) if self._record is not None else []
         self._strips = KeptStrips(rig, self._record.mark) if self._record is not None else None
 
@@ -216,8 +236,13 @@ class KeptBones(KeptBake):
             return
         rig = rig_of(obj)
         remove_bones(obj, keeps_tracks=True)
-        add_bones(obj, rig, self._bones, record.mark)
+        if self._bones:
+            add_bones(obj, rig, self._bones, record.mark)
         _add_groups(obj, self._bones)
+        for name, values in self._poses.items():
+            for path, value in values.items():
+                setattr(rig.pose.bones[name], path, value)
+            keep_pose(rig.pose.bones[name], record.mark, values)
         write_memberships(obj, record.vertices, record.new)
         write_record(obj.data, replace(record, is_muted=False))
         self._strips.restore(rig, obj.name)
@@ -227,7 +252,7 @@ class KeptBones(KeptBake):
             self._strips.discard()
 
 
-def _own_mark(obj: bpy.types.Object, rig: Any, previous: BoneRecord | None) -> str:
+def own_mark(obj: bpy.types.Object, rig: Any, previous: BoneRecord | None) -> str:
     """Return the mark of the previous bake, or a new one if there is none or if a duplicate follows its bones."""
     mark = previous.mark if previous is not None else str(obj.dampsim.cache_id)
     number = 0
@@ -323,6 +348,13 @@ def _check_loose_vertices(shot: Shot, collected: RecordedMotion) -> None:
         )
 
 
+def check_skin(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the motion of an object cannot be that of bones: its modifiers, rig or shape keys."""
+    check_shape_keys(obj)
+    _check_modifiers(obj)
+    _check_rig(obj, rig_of(obj))
+
+
 def _check_modifiers(obj: bpy.types.Object) -> None:
     """Raise SceneError unless one Armature modifier by vertex groups comes first."""
     armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
@@ -350,20 +382,15 @@ def _check_modifiers(obj: bpy.types.Object) -> None:
 
 
 def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
-    """Raise SceneError if a rig cannot get new bones."""
+    """Raise SceneError if a bake cannot animate a rig."""
     for block in (rig, rig.data):
         if block.library is not None or block.override_library is not None:
             raise SceneError(
-                f"{obj.name}: its rig {rig.name} is linked and cannot get bones; make it local, or {_KEYS}."
+                f"{obj.name}: its rig {rig.name} is linked and cannot get bones or keyframes; make it local, or "
+                f"{_KEYS}."
             )
     if rig.mode not in ("OBJECT", "POSE"):
         raise SceneError(f"{obj.name}: leave Edit Mode of its rig {rig.name}.")
-    users = rig.data.users - int(rig.data.use_fake_user)
-    if users > 1:
-        raise SceneError(
-            f"{obj.name}: {users} objects share the armature of its rig {rig.name}; make it a single-user copy, or "
-            f"{_KEYS}."
-        )
     if rig.data.pose_position == "REST":
         raise SceneError(f"{obj.name}: its rig {rig.name} is in Rest Position; switch it to Pose Position.")
     check_nla(obj, rig, f"its rig {rig.name}", _KEYS)
@@ -375,6 +402,17 @@ def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
         raise SceneError(
             f"{obj.name}: the bone {bendy} of {rig.name} has bendy segments, which have no rigid motion; set them to 1."
         )
+
+
+def _check_new_bones(obj: bpy.types.Object, rig: Any) -> None:
+    """Raise SceneError if a rig cannot get new bones."""
+    users = rig.data.users - int(rig.data.use_fake_user)
+    if users > 1:
+        raise SceneError(
+            f"{obj.name}: {users} objects share the armature of its rig {rig.name}; make it a single-user copy, or "
+            f"{_KEYS}."
+        )
+    names = carrying_bones(obj)
     roles = (obj.dampsim.pin_group, *(m.vertex_group for m in obj.modifiers if hasattr(m, "vertex_group")))
     masked = next((name for name in names if name in roles), None)
     if masked is not None:

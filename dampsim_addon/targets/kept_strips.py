@@ -10,8 +10,8 @@ import bpy
 from .bake_tracks import (
     Curve,
     bake_strips,
+    base_values,
     fill_base_track,
-    keyed_curves_of,
     remove_bake_animation,
     remove_unused_action,
 )
@@ -52,7 +52,7 @@ class KeptStrips:
         self._actions: list[_KeptAction] = []
         # Number of the action, slot, and settings.
         self._strips: list[tuple[int, str, list[tuple[str, Any]]]] = []
-        self._curves: list[Curve] = []
+        self._base: dict[Curve, float] = base_values(owner, mark) if owner is not None else {}
         for strip in bake_strips(owner.animation_data if owner is not None else None, mark):
             action = strip.action
             actions = [one.action for one in self._actions]
@@ -61,7 +61,6 @@ class KeptStrips:
                 actions.append(action)
             slot = strip.action_slot.identifier if strip.action_slot is not None else ""
             self._strips.append((actions.index(action), slot, read_settings_of(strip, _STRIP_SETTINGS)))
-            self._curves = self._curves or keyed_curves_of(action)
 
     def restore(self, owner: Any, name: str) -> None:
         """Restore the actions and settings of the strips. owner, name: see write_tracks()."""
@@ -78,7 +77,7 @@ class KeptStrips:
             apply_settings(strip, settings)
             if unfinished != strip.action:
                 remove_unused_action(unfinished)
-        fill_base_track(owner, name, self._curves, self._mark)
+        fill_base_track(owner, name, self._base, self._mark)
 
     def discard(self) -> None:
         """Free the copies of the actions."""

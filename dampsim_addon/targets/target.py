@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import bpy
 
 from ...core import FrameCache
+from ...core.frames.chain_fit import ChainChannels
 
 if TYPE_CHECKING:
     from ..blender.sampler import Sampler
@@ -25,8 +26,8 @@ class Cost:
     """Size of a bake. keys: number of shape keys.  size: bytes in the .blend file or the cache folder.
 
     needed: number of shape keys that the error limit takes, if the limit of their number does not allow so many.
-    bones: number of new bones.  is_over: whether they do not reach the error limit.  worst: frame with their largest
-    error.
+    bones: number of new or animated bones.  is_over: whether they do not reach the error limit.  worst: frame with
+    their largest error.  missing_part: their error, as a fraction of that without the bake.
     """
 
     keys: int
@@ -35,6 +36,7 @@ class Cost:
     bones: int = 0
     is_over: bool = False
     worst: int = 0
+    missing_part: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ class Shot:
     bound: largest allowed error in world space, m; exact targets ignore it.
     max_keys: largest allowed number of shape keys of a compressed bake, which takes precedence over the bound; 0 for
     any.
-    max_bones, influences, keeps_shares: of a bake to bones; see fit_bones().
+    max_bones, influences, keeps_shares: of a bake to new bones; see fit_bones().
+    channels: of a bake to existing bones; see fit_chain().
     cycle_end: frame at which a loop repeats its first frame, the last frame or the one after it; None without a loop.
     """
 
@@ -59,6 +62,7 @@ class Shot:
     max_bones: int = 16
     influences: int = 8
     keeps_shares: bool = True
+    channels: ChainChannels = ChainChannels.ROTATION
 
     @property
     def key_numbers(self) -> list[int]:
@@ -163,6 +167,11 @@ class Target(abc.ABC):
     @abc.abstractmethod
     def write(cls, shot: Shot, compressed: Any) -> Cost:
         """Replace any previous bake in one step and return the cost."""
+
+    @classmethod
+    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+        """Return a remark on a bake for the panel and the report, or ''. error: m, as measured."""
+        return ""
 
     @classmethod
     @abc.abstractmethod

@@ -18,7 +18,7 @@ KINDS = {
     for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.targets").TARGETS
     if (target.name != "ALEMBIC" or bpy.app.build_options.alembic)
     # Bones need a rig; see test_bone_bakes.py.
-    and target.name != "BONES"
+    and target.storage.name != "BONES"
 }
 TARGETS = list(KINDS)
 FILES = [name for name, target in KINDS.items() if target.storage.name == "FILE"]

@@ -16,7 +16,8 @@ from ...blender.animation import user_fcurves
 from ...blender.bone_bakes import read_record, record_mark
 from ...blender.dampsim_names import bake_keys, is_output_modifier
 from ...blender.modifiers import is_deforming
-from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES, limit_bone_weights
+from ...blender.vertex_groups import MAX_EXPORTED_BONES
+from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .form import ExportResult, Format

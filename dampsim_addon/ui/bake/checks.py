@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
-from ...blender.bone_bakes import own_bones
+from ...blender.bone_bakes import animated_bones, own_bones
 from ...blender.dampsim_names import bake_keys, bake_modifier
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
@@ -189,7 +189,8 @@ def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
         text = _missing_keys(obj) or (obj.dampsim.baked_keys and _missing_strip(obj, target)) or _muted_keys(obj)
     else:
         # Nor has one any bones.
-        text = _missing_strip(obj, target) if own_bones(*target.animated_data(obj)) else ""
+        rig, mark = target.animated_data(obj)
+        text = _missing_strip(obj, target) if own_bones(rig, mark) or animated_bones(rig, mark) else ""
     if not text:
         return None
     return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")

@@ -10,6 +10,8 @@ from bpy.props import BoolProperty, EnumProperty, IntProperty
 from bpy.types import Context, Event, Menu, Operator
 
 from ....core import SceneError
+from ...blender.bone_bakes import rig_of
+from ...blender.dampsim_names import bake_mark
 from ...jobs import bake as job
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of, preview_range
@@ -21,6 +23,7 @@ from ...model.objects import (
     simulated_in_scene,
 )
 from ...model.registry import reuse_last_scan
+from ...scene_reader.bone_chains import is_selected
 from ...work.modal import ModalJob
 from ...work.steps import Step
 from ..common.layout import labelled_column
@@ -204,6 +207,52 @@ class DAMPSIM_OT_use_preview_range(Operator):
         return {"FINISHED"}
 
 
-CLASSES = (DAMPSIM_OT_bake, DAMPSIM_OT_rebake_range, DAMPSIM_MT_bake, DAMPSIM_OT_use_preview_range)
+class DAMPSIM_OT_use_selected_bones(Operator):
+    """Let the bones that are selected in Pose Mode follow the simulated mesh. A bone collection stores them"""
+
+    bl_idname = "dampsim.use_selected_bones"
+    bl_label = "Use Selected Bones"
+    bl_options = {"REGISTER", "UNDO"}
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        obj = active_simulated(context)
+        if obj is None or not _selected_bones(obj):
+            cls.poll_message_set("Select bones of the rig in Pose Mode")
+            return False
+        return can_start_job(cls, context)
+
+    def execute(self, context: Context) -> set[str]:
+        obj = active_simulated(context)
+        rig, names = rig_of(obj), _selected_bones(obj)
+        collections = rig.data.collections
+        name = f"{obj.name} Chain"
+        chain = rig.data.collections_all.get(name)
+        if chain is None:
+            active = collections.active
+            chain = collections.new(name)
+            collections.active = active
+        for bone in list(chain.bones):
+            chain.unassign(bone)
+        for bone in names:
+            chain.assign(rig.data.bones[bone])
+        obj.dampsim.chain_collection = chain.name
+        return {"FINISHED"}
+
+
+def _selected_bones(obj: bpy.types.Object) -> list[str]:
+    rig = rig_of(obj)
+    if rig is None or rig.type != "ARMATURE" or rig.data.library is not None or rig.data.override_library is not None:
+        return []
+    return [bone.name for bone in rig.pose.bones if is_selected(bone) and not bake_mark(bone.bone)]
+
+
+CLASSES = (
+    DAMPSIM_OT_bake,
+    DAMPSIM_OT_rebake_range,
+    DAMPSIM_MT_bake,
+    DAMPSIM_OT_use_preview_range,
+    DAMPSIM_OT_use_selected_bones,
+)
 
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

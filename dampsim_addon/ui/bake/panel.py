@@ -6,6 +6,7 @@ import bpy
 from bpy.types import Context, Panel, UILayout
 
 from ....core.base.wording import format_bytes, format_count, format_small
+from ...blender.bone_bakes import rig_of
 from ...blender.modifiers import can_change_topology, deform_stack, simulated_topology_modifiers
 from ...model.cache_status import known_status
 from ...model.groups import group_of, last_frame, preview_range
@@ -13,8 +14,10 @@ from ...model.objects import active_simulated, is_job_running
 from ...status.bake_changes import changes_since_bake
 from ...status.next_bake import BakeAction, bake_label, next_bake
 from ...status.shot_messages import format_length
-from ...targets import TARGETS, Storage, find_target
+from ...targets import TARGETS, Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips, has_base_track
+from ...targets.bones import Bones
+from ...targets.existing_bones import ExistingBones, chosen_bones
 from ...targets.influence import has_influence
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..export.checks import EXPORT_CHECKS
@@ -23,12 +26,21 @@ from ..objects.operators import DAMPSIM_OT_clear
 from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, DAMPSIM_OT_rest_by_frame, draw_blends
 from .issue_list import draw_issues
-from .operators import DAMPSIM_MT_bake, DAMPSIM_OT_bake, DAMPSIM_OT_use_preview_range, baked_objects
+from .operators import (
+    DAMPSIM_MT_bake,
+    DAMPSIM_OT_bake,
+    DAMPSIM_OT_use_preview_range,
+    DAMPSIM_OT_use_selected_bones,
+    baked_objects,
+)
 
-# Properties and labels of a bake to bones.
-_BONE_ROWS = (
-    ("max_bones", "Max Bones"), ("bone_influences", "Influences"), ("keeps_rig_posable", "Keep Rig Posable"),
-)  # fmt: skip
+# Properties and labels of compressed bakes, by target.
+_ROWS: dict[type[Target], tuple[tuple[str, str], ...]] = {
+    Bones: (
+        ("max_bones", "Max Bones"), ("bone_influences", "Influences"), ("keeps_rig_posable", "Keep Rig Posable"),
+    ),
+    ExistingBones: (("chain_channels", "Channels"),),
+}  # fmt: skip
 
 
 class DAMPSIM_PT_bake(ChildPanel, Panel):
@@ -49,8 +61,10 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_property(
                 column, group, percent if group.bound_by == "PERCENT" else "bound_length", "Max Error", context
             )
-            for name, label in _BONE_ROWS if group.bakes_to_bones else (("max_keys", "Max Keys"),):
+            for name, label in _ROWS.get(target, (("max_keys", "Max Keys"),)):
                 draw_property(column, group, name, label, context)
+            if target is ExistingBones:
+                _draw_chain(column, obj, context)
         frames = column.column(align=True)
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
@@ -61,8 +75,10 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
         qualifier = "" if target.exact and is_exact else "At most "
         size = bake_size_text(cost.keys, cost.size / 1e6)
-        if group.bakes_to_bones:
+        if target is Bones:
             qualifier, size = "At most ", format_count(group.max_bones, "new bone")
+        elif target is ExistingBones:
+            qualifier, size = "", format_count(len(chosen_bones(obj)), "bone")
         draw_wrapped(column, f"{qualifier}{size}", "NONE", context)
         draw_issues(layout, context, CHECKS)
         if is_job_running(context):
@@ -95,6 +111,15 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
                 draw_issues(layout, context, EXPORT_CHECKS)
             layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
+
+
+def _draw_chain(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
+    rig = rig_of(obj)
+    if rig is None or rig.type != "ARMATURE":
+        return
+    search = (rig.data, "collections_all")
+    draw_property(layout, obj.dampsim, "chain_collection", "Bones", context, search=search)
+    layout.operator(DAMPSIM_OT_use_selected_bones.bl_idname, icon="BONE_DATA")
 
 
 def _draw_preview_range(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:

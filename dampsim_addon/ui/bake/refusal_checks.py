@@ -9,6 +9,7 @@ import bpy
 from ....core import DampSimError, PinError
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
+from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal
@@ -20,9 +21,11 @@ from ...scene_reader.seams import seam_groups
 from ...status.pieces import known_refusal
 from ...targets import PointCache, Target, find_target
 from ...targets.absolute_keys import AbsoluteKeys
+from ...targets.bake_tracks import push_down_action
 from ...targets.bones import Bones
 from ...targets.cache_file import library_modifier
 from ...targets.compressed_keys import CompressedKeys
+from ...targets.existing_bones import ExistingBones, clashing_bones
 from ...targets.frame_keys import FrameKeys
 from ...targets.influence import is_blended
 from ...targets.keys import has_shared_mesh
@@ -88,8 +91,12 @@ def _target_check_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | Non
         return _button("Make Object Local", lambda o, s: _make_local(o), tooltip)
     if target is AbsoluteKeys and is_blended(obj):
         return _target_fix(FrameKeys)
-    if target is Bones:
-        other_target: Issue | None = _target_fix(CompressedKeys)
+    if target is ExistingBones and clashing_bones(obj):
+        action, owner = rig_of(obj).animation_data.action.name, rig_of(obj)
+        tooltip = f"Move the action {action} to an NLA track beneath the bake, where it plays as before"
+        return _button("Push Down Action", lambda o, s: push_down_action(owner, record_mark(o.data)), tooltip)
+    if target in (Bones, ExistingBones):
+        other_target: Issue | None = _target_fix(Bones if target is ExistingBones else CompressedKeys)
     else:
         other_target = None if target is PointCache else _target_fix(PointCache)
     return _single_user_fix(obj, other_target) or other_target

@@ -5,8 +5,8 @@ from __future__ import annotations
 import bpy
 
 from ....core.base.wording import format_count
+from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...jobs.export import apply_bone_limit
-from ...scene_reader.mesh_parts import MAX_EXPORTED_BONES
 from ...status.pieces import accept_part, is_accepted, known_parts
 from ..common.issue import Check, Issue
 

@@ -1,0 +1,337 @@
+"""Existing bones of the rig, such as the chain of a tail, keyed at every frame; the weights stay."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import bpy
+import numpy as np
+from mathutils import Matrix
+
+from ...core import Array, SceneError
+from ...core.base.arrays import Index
+from ...core.base.wording import format_count, format_percent
+from ...core.frames.chain_fit import BoneChain, ChainChannels, ChainFit, fit_chain
+from ..blender.animation import channelbags
+from ..blender.bone_bakes import (
+    BoneRecord,
+    keep_pose,
+    pose_mark,
+    read_record,
+    record_mark,
+    restore_poses,
+    rig_of,
+    write_record,
+)
+from ..blender.dampsim_names import bake_mark, is_tagged_action
+from ..work.background_thread import run_in_thread
+from .bake_tracks import Curve, remove_bake_animation, write_tracks
+from .bone_rig import remove_bones
+from .bones import BONE_KEYFRAME_BYTES, Bones, RecordedMotion, carrying_bones, check_skin, own_mark
+from .target import Cost, Shot
+
+# Largest difference between the scales of the axes of a bone above, relative to the largest, and cosine between them.
+_MAX_UNEVENNESS = 1e-3
+# Fraction of the motion that remains, above which the message says that bones do not suit it.
+_UNSUITABLE = 0.3
+_NEW = "choose Bones under Bake To"
+
+
+@dataclass(frozen=True)
+class RecordedChain:
+    """Motion of an object and animated poses of the chosen bones, parents first.
+
+    names: of the bones.  parents: (c,) index of the nearest chosen bone above; -1 for none.
+    poses, above: (f, c, 4, 4), of the bones and of the bones directly above them, in the rig's space.
+    """
+
+    recorded: RecordedMotion
+    names: list[str]
+    parents: Index
+    poses: Array
+    above: Array
+
+
+@dataclass(frozen=True)
+class FittedChain:
+    """Fitted poses of a chain. error: m, in world space."""
+
+    recorded: RecordedChain
+    fit: ChainFit
+
+    @property
+    def error(self) -> float:
+        return self.fit.error * self.recorded.recorded.scale
+
+
+class ExistingBones(Bones):
+    name: ClassVar[str] = "EXISTING_BONES"
+    number: ClassVar[int] = 7
+    label: ClassVar[str] = "Existing Bones"
+    description: ClassVar[str] = (
+        "Animate chosen bones of the rig so that they follow the simulated mesh, and keep its weights. For chains such "
+        "as tails and ears; flesh needs new bones"
+    )
+
+    @classmethod
+    def check(cls, obj: bpy.types.Object) -> None:
+        check_skin(obj)
+        rig = rig_of(obj)
+        bones = chosen_bones(obj)
+        if not bones:
+            raise SceneError(
+                f"{obj.name}: no bones are chosen; select the bones of a chain in Pose Mode and press Use Selected "
+                f"Bones, or {_NEW}."
+            )
+        for bone in bones:
+            _check_bone(obj, rig, bone)
+        _check_followers(obj, rig, bones)
+        keyed = clashing_bones(obj)
+        if keyed:
+            raise SceneError(
+                f"{obj.name}: the bone {keyed[0]} is keyed in the action {rig.animation_data.action.name}, which wins "
+                "over the bake; push it down to the NLA."
+            )
+
+    @classmethod
+    def collect(cls, shot: Shot) -> Generator[int, None, RecordedChain]:
+        obj = shot.sampler.obj
+        rig, bones = rig_of(obj), chosen_bones(obj)
+        names = [bone.name for bone in bones]
+        uppers = [bone.parent.name if bone.parent is not None else "" for bone in bones]
+        poses = np.tile(np.eye(4), (len(shot.numbers), len(bones), 1, 1))
+        above = poses.copy()
+        steps = super().collect(shot)
+        while True:
+            try:
+                done = next(steps)
+            except StopIteration as stop:
+                recorded: RecordedMotion = stop.value
+                break
+            pose = rig.evaluated_get(shot.sampler.view_layer.depsgraph).pose.bones
+            for k, (name, upper) in enumerate(zip(names, uppers, strict=True)):
+                poses[done - 1, k] = np.array(pose[name].matrix)
+                if upper:
+                    above[done - 1, k] = np.array(pose[upper].matrix)
+                    if _is_uneven(above[done - 1, k]):
+                        raise SceneError(
+                            f"{obj.name}: the bone {upper} is scaled unevenly at frame {shot.numbers[done - 1]}, and "
+                            "bones below it would shear; scale it evenly, or bake to Compressed Keys."
+                        )
+            yield done
+        parents = np.array([_nearest(rig.data.bones[name].parent_recursive, names) for name in names], dtype=int)
+        return RecordedChain(recorded, names, parents, poses, above)
+
+    @classmethod
+    def compress(cls, shot: Shot, collected: RecordedChain) -> Generator[None, None, FittedChain]:
+        stop, motion = threading.Event(), collected.recorded.motion
+        bones = rig_of(shot.sampler.obj).data.bones
+        carriers = [
+            _nearest([bones[name], *bones[name].parent_recursive], collected.names) for name in collected.recorded.bones
+        ]
+        chain = BoneChain(collected.poses, collected.parents, np.array(carriers, dtype=int))
+
+        def report(stage: str, fraction: float) -> None:
+            if stop.is_set():
+                raise InterruptedError
+
+        try:
+            fit = yield from run_in_thread(lambda: fit_chain(motion, chain, shot.channels, report))
+        finally:
+            stop.set()
+        return FittedChain(collected, fit)
+
+    @classmethod
+    def write(cls, shot: Shot, compressed: FittedChain) -> Cost:
+        obj, chain, fit = shot.sampler.obj, compressed.recorded, compressed.fit
+        rig, previous = rig_of(obj), read_record(obj.data)
+        mark = own_mark(obj, rig, previous)
+        remove_bones(obj, keeps_tracks=True)
+        bones = [rig.pose.bones[name] for name in chain.names]
+        for stale in {pose_mark(bone) for bone in bones} - {""}:
+            # Of an object that was deleted since; check() refuses others.
+            restore_poses(rig, stale)
+            remove_bake_animation(rig, stale)
+        keyed = {curve.data_path for curve in _user_curves(rig)}
+        curves: dict[Curve, list[tuple[float, float]]] = {}
+        base: dict[Curve, float] = {}
+        for k, bone in enumerate(bones):
+            found = _channels(bone, chain, k, fit.moves, shot.channels)
+            unkeyed = [name for name in found if bone.path_from_id(name) not in keyed]
+            for name, values in found.items():
+                path = bone.path_from_id(name)
+                for place, column in enumerate(values.T):
+                    curves[path, place] = [(n, column[i % len(values)]) for i, n in enumerate(shot.key_numbers)]
+            base |= {(bone.path_from_id(name), i): v for name in unkeyed for i, v in enumerate(getattr(bone, name))}
+            keep_pose(bone, mark, unkeyed)
+        write_record(obj.data, BoneRecord(mark, {}, len(obj.data.vertices), [], [], []))
+        write_tracks(rig, obj.name, curves, shot.cycle_end is not None, mark, base)
+        shot.sampler.unmute_poses()
+        size = BONE_KEYFRAME_BYTES * len(curves) * len(shot.key_numbers)
+        missing = fit.error / fit.animated_error if fit.animated_error > 0.0 else 0.0
+        return Cost(
+            0, size, bones=len(bones), is_over=compressed.error > shot.bound, worst=shot.numbers[fit.worst_frame],
+            missing_part=missing,
+        )  # fmt: skip
+
+    @classmethod
+    def remark(cls, shot: Shot, cost: Cost, error: float) -> str:
+        said = f"{format_count(cost.bones, 'bone')} of the rig; worst at frame {cost.worst}"
+        if cost.missing_part > _UNSUITABLE:
+            missing = format_percent(min(cost.missing_part, 1.0))
+            said += f"; {missing} of the largest motion is missing. Existing bones suit chains, not flesh: {_NEW}"
+        elif cost.is_over:
+            more = "" if shot.channels is ChainChannels.SCALE else " add channels,"
+            said += f"; the error is above Max Error:{more} choose more bones, or {_NEW}"
+        return said
+
+
+def chosen_bones(obj: bpy.types.Object) -> list[bpy.types.PoseBone]:
+    """Return the bones of the chosen bone collection, parents first; none without one."""
+    rig = rig_of(obj)
+    collections = rig.data.collections_all if rig is not None and rig.type == "ARMATURE" else {}
+    chosen = collections.get(obj.dampsim.chain_collection)
+    names = [bone.name for bone in chosen.bones if not bake_mark(bone)] if chosen is not None else []
+    found = [rig.pose.bones[name] for name in names if name in rig.pose.bones]
+    return sorted(found, key=lambda bone: (len(bone.bone.parent_recursive), bone.name))
+
+
+def clashing_bones(obj: bpy.types.Object) -> list[str]:
+    """Return the chosen bones that the active action of the rig keys in channels of the bake."""
+    rig = rig_of(obj)
+    data = rig.animation_data if rig is not None else None
+    action = data.action if data is not None else None
+    if action is None or is_tagged_action(action):
+        return []
+    slots = [strip.channelbag(data.action_slot) for layer in action.layers for strip in layer.strips]
+    paths = {curve.data_path for bag in slots if bag is not None for curve in bag.fcurves}
+    return [bone.name for bone in chosen_bones(obj) if any(bone.path_from_id(n) in paths for n in _names(obj, bone))]
+
+
+def _names(obj: bpy.types.Object, bone: bpy.types.PoseBone) -> list[str]:
+    """Return the properties of a bone that a bake keys."""
+    return _property_names(bone, ChainChannels[obj.dampsim.chain_channels])
+
+
+def _property_names(bone: bpy.types.PoseBone, channels: ChainChannels) -> list[str]:
+    rotation = "rotation_quaternion" if bone.rotation_mode == "QUATERNION" else "rotation_euler"
+    return [rotation, *(["location"] if channels.value > 3 else []), *(["scale"] if channels.value > 6 else [])]
+
+
+def _user_curves(rig: Any) -> Iterator[bpy.types.FCurve]:
+    """Iterate over the F-curves of a rig that no bake wrote."""
+    for bag in channelbags(rig):
+        if not is_tagged_action(bag.id_data):
+            yield from bag.fcurves
+
+
+def _nearest(bones: Any, names: list[str]) -> int:
+    """Return the index of the first of some bones that is among the names; -1 if none is."""
+    return next((names.index(bone.name) for bone in bones if bone.name in names), -1)
+
+
+def _is_uneven(matrix: Array) -> bool:
+    """Return whether a matrix (4, 4) shears or scales its axes unequally."""
+    axes = matrix[:3, :3]
+    gram = axes.T @ axes
+    return bool(np.abs(gram - np.eye(3) * np.trace(gram) / 3.0).max() > 2.0 * _MAX_UNEVENNESS * np.trace(gram) / 3.0)
+
+
+def _channels(
+    bone: bpy.types.PoseBone, chain: RecordedChain, k: int, moves: Array, channels: ChainChannels
+) -> dict[str, Array]:
+    """Return the values (f, n) of the keyed properties of a bone. moves: (f, c, 4, 4), see ChainFit."""
+    rest, upper = bone.bone.matrix_local, bone.parent
+    names = _property_names(bone, channels)
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    for frame, pose in enumerate(chain.poses[:, k]):
+        options: dict[str, Matrix] = {}
+        if upper is not None:
+            place = chain.parents[k]
+            above = chain.above[frame, k] if place < 0 else moves[frame, place] @ chain.above[frame, k]
+            options = {"parent_matrix": Matrix(above.tolist()), "parent_matrix_local": upper.bone.matrix_local}
+        posed = Matrix((moves[frame, k] @ pose).tolist())
+        location, turn, scale = bone.bone.convert_local_to_pose(posed, rest, invert=True, **options).decompose()
+        previous = rows[names[0]][-1] if rows[names[0]] else None
+        if names[0] == "rotation_quaternion":
+            if previous is not None and previous.dot(turn) < 0.0:
+                turn.negate()
+            rows[names[0]].append(turn)
+        else:
+            order = bone.rotation_mode
+            rows[names[0]].append(turn.to_euler(order) if previous is None else turn.to_euler(order, previous))
+        for name, value in (("location", location), ("scale", scale)):
+            if name in rows:
+                rows[name].append(value)
+    return {name: np.array([list(value) for value in values]) for name, values in rows.items()}
+
+
+def _check_bone(obj: bpy.types.Object, rig: Any, bone: bpy.types.PoseBone) -> None:
+    """Raise SceneError if a bake cannot animate a bone."""
+    name = f"{obj.name}: the bone {bone.name}"
+    constraint = _active_constraint(bone)
+    if constraint is not None:
+        raise SceneError(f"{name} has {constraint.name}, which would change the bake; mute it, or choose other bones.")
+    holder = next((one for one in rig.pose.bones if bone.name in _ik_chain(one)), None)
+    if holder is not None:
+        raise SceneError(
+            f"{name} is in the IK chain of {holder.name}, which would change the bake; mute the IK, or choose other "
+            "bones."
+        )
+    if obj.dampsim.chain_channels != ChainChannels.ROTATION.name and bone.bone.use_connect and bone.parent is not None:
+        raise SceneError(f"{name} is connected to its parent and cannot move; disconnect it, or choose Rotation.")
+    if bone.rotation_mode == "AXIS_ANGLE":
+        raise SceneError(f"{name} uses Axis Angle, which does not turn evenly between keys; set another rotation mode.")
+    drivers = rig.animation_data.drivers if rig.animation_data is not None else ()
+    if any(driver.data_path in [bone.path_from_id(n) for n in _names(obj, bone)] for driver in drivers):
+        raise SceneError(f"{name} has a driver, which wins over the bake; remove it, or choose other bones.")
+    mark = pose_mark(bone)
+    other = next((o for o in bpy.data.objects if o.data != obj.data and mark and record_mark(o.data) == mark), None)
+    if other is not None:
+        raise SceneError(f"{name} is moved by the bake of {other.name}; clear that one, or choose other bones.")
+
+
+def _active_constraint(bone: bpy.types.PoseBone) -> bpy.types.Constraint | None:
+    return next((one for one in bone.constraints if not one.mute), None)
+
+
+def _ik_chain(bone: bpy.types.PoseBone) -> set[str]:
+    """Return the names of the bones that constraints of a bone move with it."""
+    found: set[str] = set()
+    for constraint in bone.constraints:
+        if constraint.type not in ("IK", "SPLINE_IK") or constraint.mute:
+            continue
+        chain = [bone, *bone.parent_recursive]
+        chain = chain if constraint.type == "SPLINE_IK" or constraint.use_tail else chain[1:]
+        found |= {one.name for one in (chain[: constraint.chain_count] if constraint.chain_count else chain)}
+    return found
+
+
+def _check_followers(obj: bpy.types.Object, rig: Any, bones: list[bpy.types.PoseBone]) -> None:
+    """Raise SceneError unless the carrying bones below the chosen ones follow them rigidly."""
+    names = [bone.name for bone in bones]
+    carriers = carrying_bones(obj)
+    moved = [name for name in carriers if _nearest([rig.data.bones[name], *rig.data.bones[name].parent_recursive],
+        names) >= 0]  # fmt: skip
+    if not moved:
+        raise SceneError(f"{obj.name}: the chosen bones carry none of its vertices; choose others, or {_NEW}.")
+    between: dict[str, None] = {}
+    for name in moved:
+        for bone in [rig.data.bones[name], *rig.data.bones[name].parent_recursive]:
+            if bone.name in names:
+                break
+            between[bone.name] = None
+    for name in between:
+        bone = rig.pose.bones[name]
+        constraint = _active_constraint(bone)
+        if constraint is not None:
+            raise SceneError(
+                f"{obj.name}: the bone {name} is below the chosen ones, and its {constraint.name} would change the "
+                "bake; mute it, or choose other bones."
+            )
+        changes_scale = obj.dampsim.chain_channels == ChainChannels.SCALE.name
+        if not bone.bone.use_inherit_rotation or (changes_scale and bone.bone.inherit_scale == "NONE"):
+            raise SceneError(f"{obj.name}: the bone {name} does not inherit the motion of those above; choose it too.")
