@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
+from ..geometry.mesh.rigid_motion import inverse_inertia, rigid_body_modes
 from ..materials import Energy
 from ..settle.controls import Controls, YarnDials
 from ..solvers.factorisation import LowRank
@@ -103,11 +104,16 @@ class WeaveProblem:
         crossing, mass_fraction = cloth.node[cloth.crossings[:, 0]], (masses / node_masses[cloth.node])[:, None]
         # A yarn that has slid loads another node than the one where it was woven.
         (block,) = context.system.blocks
-        context = replace(context, system=replace(context.system, blocks=(replace(block, mass=node_masses),)))
+        system = replace(context.system, blocks=(replace(block, mass=node_masses),))
+        # The law acts on the velocity of the yarns, as the momentum is theirs. A node moves along sliding yarns.
+        self._masses, self._directions = masses, w
+        sliding = cloth.sliding_velocities(masses, w, self._sliding_speeds)
+        self._yarn_velocities = state.velocities - sliding
+        context = replace(context, system=system, state=replace(state, velocities=self._yarn_velocities))
         places, low_rank_terms = [], []
         for number, (region, parts) in enumerate(zip(self._system.regions, region_slices, strict=True)):
             terms = first_mode_inertia(context, region, parts, controls.coefficients(number, h), follow_through)
-            predicted[region.free] = terms.predicted_velocity
+            predicted[region.free] = terms.predicted_velocity + sliding[region.free]
             # Weight and inertial load act on the yarns, not on the nodes.
             inertial_acceleration[region.free] = (terms.load - context.external_forces(region.free)) / node_masses[
                 region.free
@@ -285,8 +291,38 @@ class WeaveProblem:
         """Return the state at the step's end, with velocities v (t, 3) m/s. truncated_regions: not used."""
         x, u = self.end_configuration(v)
         velocities, speeds = self._cloth.split_unknowns(v)
+        velocities = self._velocities_after(x, u, velocities, speeds)
         normal_forces = crossing_normal_forces(self._cloth, self._elastic.tensions(x, u), x)
         history, name = self._state.history.without_deformation(), self._system.name
         yarns = YarnHistory(u, self._friction.moved_anchor(u), normal_forces, speeds)
         history = history.with_block(name, replace(history.block(name), yarns=yarns))
-        return State(self._state.time + self._h, x, velocities.copy(), self.reference, history)
+        return State(self._state.time + self._h, x, velocities, self.reference, history)
+
+    def _velocities_after(self, x: Array, u: Array, velocities: Array, speeds: Array) -> Array:
+        """Return the nodes' velocities (n, 3) m/s with which the next step starts.
+
+        The yarns keep their velocity while their directions and their masses at the nodes change. A rigid motion gives
+        free regions the momentum and the angular momentum of the step's start, changed by the external forces only.
+        """
+        cloth, found = self._cloth, velocities.copy()
+        masses = cloth.masses(u)
+        before, after = (np.bincount(cloth.node, one, minlength=cloth.count)[:, None] for one in (self._masses, masses))
+        kept = velocities - cloth.sliding_velocities(self._masses, self._directions, speeds)
+        sliding = cloth.sliding_velocities(masses, cloth.directions(x, u), speeds)
+        forces = -gravity_energy(cloth, x, u, self._accelerations)[1].reshape(-1, 3)[: cloth.count]
+        for factor, energy in self._node_energies:
+            forces -= factor * energy.value_gradient(x)[1].reshape(-1, 3)
+        for region in self._system.regions:
+            nodes = region.free
+            found[nodes] = kept[nodes] + sliding[nodes]
+            if region.rigid_modes and not len(region.constrained_nodes):
+                centre = x[nodes].mean(axis=0)
+                size = np.abs(x[nodes] - centre).max()
+                modes, modes_at_start = (
+                    rigid_body_modes((one[nodes] - centre) / size) for one in (x, self._state.positions)
+                )
+                change = np.einsum("fik,fi->k", modes_at_start, (before * self._yarn_velocities)[nodes])
+                change += np.einsum("fik,fi->k", modes, (self._h * forces - after * kept)[nodes])
+                inertia = np.einsum("fik,f,fil->kl", modes, after[nodes, 0], modes, optimize=True)
+                found[nodes] += modes @ (inverse_inertia(inertia) @ change)
+        return found

@@ -142,6 +142,16 @@ class WovenCloth:
             (directions[self.incoming_segment] + directions[self.outgoing_segment]) / segment_counts[:, None]
         )
 
+    def sliding_velocities(self, masses: Array, directions: Array, speeds: Array) -> Array:
+        """Return the velocity (n, 3) m/s of each node relative to the yarn material there, the mean of its yarns.
+
+        masses, directions: m (p,) kg and w (p, 3).  speeds: (p,) m/s, of sliding.
+        """
+        flow = (masses * speeds)[:, None] * directions
+        total = np.bincount(self.node, masses, minlength=self.count)
+        sums = [np.bincount(self.node, flow[:, axis], minlength=self.count) for axis in range(3)]
+        return np.asarray(np.column_stack(sums) / total[:, None])
+
     # Unknowns: three coordinates of each node, then two arc lengths and an unused number of each crossing.
 
     @cached_property
