@@ -19,7 +19,7 @@ from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
 from .jobs.clear import clear_bake as clear_one
-from .jobs.landing import blend_bake, set_rest_frame
+from .jobs.landing import blend_bake, retime_bake, set_rest_frame
 from .model.objects import is_simulated
 from .targets import TARGETS
 from .targets.landing import DEFAULT_LENGTH, Blend
@@ -199,6 +199,15 @@ def rest_by_frame(
     for obj in objects:
         set_rest_frame(bpy.context.scene, obj, frame)
     return run_steps(job.bake_all(bpy.context.scene, bpy.context.view_layer, objects, False), _step_callback(progress))
+
+
+def retime(objects: Iterable[bpy.types.Object], scale: float | None = None) -> list[float]:
+    """Let bakes play longer by a factor, from their first frame on, and return it for each.
+
+    scale: 2 for half the speed, 1 for their own; None to keep their seconds after a change of the frame rate.
+    Raises SceneError for a bake that cannot be retimed.
+    """
+    return [retime_bake(bpy.context.scene, obj, scale) for obj in _simulated(objects)]
 
 
 def limit_bones(objects: Sequence[bpy.types.Object]) -> None:

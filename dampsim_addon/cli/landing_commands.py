@@ -1,4 +1,4 @@
-"""Command blend: land bakes on the pose, fade them, or let them rest by a frame."""
+"""Commands blend and retime: land bakes on the pose, fade them, let them rest by a frame, and change their speed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any
 
 import bpy
 
+from ...core.base.wording import format_number
 from ..jobs.bake import bake_all
-from ..jobs.landing import blend_bake, set_rest_frame
+from ..jobs.landing import blend_bake, retime_bake, set_rest_frame
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file
@@ -28,15 +29,21 @@ def add_to(commands: Any) -> None:
     blend.add_argument(
         "--length", type=int, default=DEFAULT_LENGTH, metavar="N", help=f"frames (default {DEFAULT_LENGTH})"
     )
-    blend.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
+    retiming = add_command(commands, "retime", "let bakes play faster or slower, and save the file", run_retime)
+    scale = retiming.add_mutually_exclusive_group(required=True)
+    scale.add_argument(
+        "--scale", type=float, metavar="X", help="factor by which they play longer; 1 for their own speed"
+    )
+    scale.add_argument(
+        "--keep-seconds", action="store_true", help="keep their seconds after a change of the frame rate"
+    )
+    for parser in (blend, retiming):
+        parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
 
 
 def run_blend(options: argparse.Namespace) -> Report:
     """Run the command blend. Without --object, all baked objects are changed."""
-    scene = bpy.context.scene
-    chosen = [obj for obj in chosen_objects(options.object) if options.object or obj.dampsim.baked]
-    if not chosen:
-        raise UsageError("dampsim: no object is baked; bake one first")
+    scene, chosen = bpy.context.scene, _baked_objects(options)
     entries, problems = [], []
     for obj in chosen:
         if options.kind == _REST:
@@ -56,3 +63,22 @@ def run_blend(options: argparse.Namespace) -> Report:
     if not problems:
         save_file(options)
     return not problems, entries
+
+
+def _baked_objects(options: argparse.Namespace) -> list[bpy.types.Object]:
+    """Return the chosen objects; without --object, all baked ones. Raises UsageError."""
+    chosen = [obj for obj in chosen_objects(options.object) if options.object or obj.dampsim.baked]
+    if not chosen:
+        raise UsageError("dampsim: no object is baked; bake one first")
+    return chosen
+
+
+def run_retime(options: argparse.Namespace) -> Report:
+    """Run the command retime. Without --object, all baked objects are changed."""
+    entries = []
+    for obj in _baked_objects(options):
+        scale = retime_bake(bpy.context.scene, obj, None if options.keep_seconds else options.scale)
+        entries.append({"name": obj.name, "scale": scale})
+        print(f"dampsim: {obj.name}: plays {format_number(scale, 4)} times as long", flush=True)
+    save_file(options)
+    return True, entries

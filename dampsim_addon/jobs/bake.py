@@ -45,8 +45,9 @@ from ..status.pieces import piece_messages
 from ..status.results import store_curve
 from ..status.shot_messages import hard_steps_message, report_messages
 from ..targets import Cost, Shot, get_target
+from ..targets.retiming import set_time_scale, time_scale
 from ..work.steps import Step, map_steps
-from .landing import MAX_SHORTENING, last_motion_index
+from .landing import MAX_SHORTENING, has_kept_seconds, last_motion_index
 from .prepare import prepare_scene, prepare_simulation
 from .refusals import check_refusals
 from .write import error_bound, write_bake
@@ -292,7 +293,10 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
         keeps_shares=group.keeps_rig_posable,
         channels=ChainChannels[group.chain_channels],
     )
+    needs_own_speed = has_kept_seconds(obj, sampler.scene)
     cost, error = yield from write_bake(shot, target)
+    if needs_own_speed and time_scale(obj) is not None:
+        set_time_scale(obj, 1.0)
     result = Result(
         name=obj.name,
         target=target.name,

@@ -1,4 +1,4 @@
-"""Landing: blends of a bake, with a check of the lengths of its edges, and Settle for rest by a frame."""
+"""Timing of a bake: blends with a check of the lengths of its edges, Settle for rest by a frame, and its speed."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from ...core import PARAMETERS, FrameCache, SceneError
 from ...core.base.wording import format_number, format_percent
 from ...core.simulation.bake import largest_shortening as shortening
 from ..blender.animation import animated_paths
-from ..blender.sampler import world_vertices
+from ..blender.sampler import frame_rate, world_vertices
 from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
 from ..targets.influence import influence_at
 from ..targets.landing import Blend, blend_span, key_blend
+from ..targets.retiming import is_time_scale, set_time_scale
 
 # Part of its length by which a blend may shorten an edge without a message.
 MAX_SHORTENING = 0.02
@@ -36,7 +37,7 @@ def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame
         return ""
     return (
         f"{obj.name}: the blend shortens edges by up to {format_percent(part)}, because the simulation turns far from "
-        "the pose. Blend where it swings less, or use Rest by Frame"
+        "the pose. Blend where it swings less, or choose To Rest at Frame under Retime"
     )
 
 
@@ -96,3 +97,26 @@ def set_rest_frame(scene: bpy.types.Scene, obj: bpy.types.Object, frame: int) ->
         )
     obj.dampsim.settle = settle
     return settle
+
+
+def kept_seconds_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> float:
+    """Return the factor by which a bake must play longer to keep its seconds at the current frame rate."""
+    baked_rate = float(obj.dampsim.baked_fps)
+    # Bakes without a stored rate come from older files.
+    return frame_rate(scene) / baked_rate if baked_rate else 1.0
+
+
+def retime_bake(scene: bpy.types.Scene, obj: bpy.types.Object, scale: float | None) -> float:
+    """Let a bake play longer by a factor and return it. scale: None to keep its seconds after a change of frame rate.
+
+    Raises SceneError if the bake cannot be retimed.
+    """
+    chosen = kept_seconds_scale(obj, scene) if scale is None else scale
+    set_time_scale(obj, chosen)
+    return chosen
+
+
+def has_kept_seconds(obj: bpy.types.Object, scene: bpy.types.Scene) -> bool:
+    """Return whether a bake is scaled for the current frame rate, so that a new one should play at its own speed."""
+    scale = kept_seconds_scale(obj, scene)
+    return bool(obj.dampsim.baked) and scale != 1.0 and is_time_scale(obj, scale)

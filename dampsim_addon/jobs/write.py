@@ -15,6 +15,7 @@ from ..blender.dampsim_names import is_tagged_action
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
 from ..targets.bake_tracks import play_bake_alone
 from ..targets.influence import keep_user_settings, read_influence, write_influence
+from ..targets.retiming import set_time_scale, time_scale
 from ..work.steps import Step, counted_steps
 from .curve_bake import bake_following_curve
 
@@ -38,7 +39,7 @@ def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Co
     previous = obj.dampsim.baked
     made_by = find_target(previous)
     other_target = "" if made_by is not None and made_by.storage is kind.storage else previous
-    influence, kept = read_influence(obj), kind.keep(obj, shot.folder)
+    influence, scale, kept = read_influence(obj), time_scale(obj), kind.keep(obj, shot.folder)
     try:
         obj.dampsim.baked = other_target
         cost, error = yield from _write_target(shot, kind, collected)
@@ -53,6 +54,8 @@ def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Co
             clear_storage(obj, storage)
     if other_target:
         write_influence(obj, influence)
+        if scale is not None and time_scale(obj) is not None:
+            set_time_scale(obj, scale)
     for other in TARGETS:
         if other is not kind:
             other.remove_files(shot.folder)

@@ -178,7 +178,10 @@ def _changes(obj: bpy.types.Object, scene: bpy.types.Scene, of_simulation: bool)
     for member in members:
         prefix = f"{member.name}: " if len(members) > 1 else ""
         recorded, is_simulation = _recorded_inputs(member, of_simulation)
-        found += [prefix + what for what in _differences(recorded.facts, _dial_values(member))]
+        # A re-baked range has other dials than the cached frames around it. Both are up to date.
+        has_dials_of_frames = not of_simulation and known_status(member).ranges and not changed_dials(member)
+        if not has_dials_of_frames:
+            found += [prefix + what for what in _differences(recorded.facts, _dial_values(member))]
         latest = _Digests.current().latest.get((member.session_uid, is_simulation))
         if recorded.digests and latest is not None:
             now, names = latest

@@ -63,20 +63,20 @@ def _modifier_channels(obj: bpy.types.Object) -> list[_Channel]:
     return [_Channel(modifier, "factor", _factor_curve(obj))] if is_file else []
 
 
-def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
+def animated_owners(obj: bpy.types.Object) -> list[tuple[Any, str]]:
+    """Return the datablocks whose NLA strips can play the object's bake, with its mark in each; see bake_strips()."""
     keys = obj.data.shape_keys if obj.type == "MESH" else None
-    strips = bake_strips(keys.animation_data if keys is not None else None) + _bone_strips(obj)
+    mark = record_mark(obj.data)
+    rig = rig_of(obj) if mark else None
+    return [(owner, sign) for owner, sign in ((keys, ""), (rig, mark)) if owner is not None]
+
+
+def _strip_channels(obj: bpy.types.Object) -> list[_Channel]:
+    strips = [one for owner, mark in animated_owners(obj) for one in bake_strips(owner.animation_data, mark)]
     return [
         _Channel(one, "influence", one.fcurves.find("influence") if one.use_animated_influence else None)
         for one in strips
     ]
-
-
-def _bone_strips(obj: bpy.types.Object) -> list[Any]:
-    """Return the strips of a bake to bones."""
-    mark = record_mark(obj.data)
-    rig = rig_of(obj) if mark else None
-    return bake_strips(rig.animation_data, mark) if rig is not None else []
 
 
 def _channels(obj: bpy.types.Object) -> list[_Channel]:
@@ -188,11 +188,13 @@ def _tag(obj: bpy.types.Object) -> None:
 def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
     """Context in which a bake replaces the cache modifier of a file: it plays as written until the end of the context.
 
-    Then the new modifier receives the user's settings.
+    Then the new modifier receives the user's settings and speed.
     """
     modifier = bake_modifier(obj)
     kept: dict[str, Any] = {}
+    speed = 1.0
     if modifier is not None:
+        speed = modifier.frame_scale if modifier.type == "MESH_CACHE" and modifier.play_mode == "SCENE" else 1.0
         kept = {name: getattr(modifier, name) for name in _USER_SETTINGS if hasattr(modifier, name)}
     curve = _factor_curve(obj)
     is_muted = curve is not None and curve.mute
@@ -205,6 +207,9 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
         for name, value in kept.items():
             if modifier is not None and hasattr(modifier, name):
                 setattr(modifier, name, value)
+        if modifier is not None and modifier.type == "MESH_CACHE" and speed != 1.0:
+            # It plays the sample (scale * frame - start).
+            modifier.frame_scale, modifier.frame_start = speed, speed * modifier.frame_start
         if curve is not None and not is_muted:
             curve.mute = False
 

@@ -96,6 +96,7 @@ def test_rebake_replaces_or_keeps_range(load: Load, tmp_path: Path) -> None:
     issue.fix(obj, bpy.context.scene)
     assert obj.dampsim.settle == 8.0
     assert "ranges" not in issues(obj, bpy.context.scene)
+    assert changes(obj, bpy.context.scene) == []
     obj.dampsim.target = "POINT_CACHE"
     assert bpy.ops.dampsim.bake() == {"FINISHED"}
     assert np.abs(shapes(obj) - ranged).max() < 2e-3

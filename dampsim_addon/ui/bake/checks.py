@@ -24,6 +24,7 @@ from ...status.next_bake import BakeAction, next_bake
 from ...status.pieces import accept_size, is_size_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
+from ...targets.retiming import is_time_scale
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
@@ -78,7 +79,7 @@ def _scale_settle(obj: bpy.types.Object, factor: float) -> None:
 def _changed_frame_rate(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     rate, current = obj.dampsim.baked_fps, frame_rate(scene)
     # Bakes without a stored rate come from older files.
-    if not obj.dampsim.baked or not rate or abs(rate - current) < 1e-3:
+    if not obj.dampsim.baked or not rate or abs(rate - current) < 1e-3 or is_time_scale(obj, current / rate):
         return None
     settle, baked_settle = obj.dampsim.settle, baked_number(obj, PARAMETERS["settle"].label)
     scaled_settle, seconds_fix = baked_settle * current / rate, None

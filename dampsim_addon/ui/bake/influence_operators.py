@@ -1,4 +1,4 @@
-"""Operators that key the influence of bakes, land and fade them, and let them rest by a frame."""
+"""Operators that key the influence of bakes, land and fade them, let them rest by a frame, and retime them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Generator
 from typing import Any
 
 import bpy
-from bpy.props import EnumProperty, IntProperty
-from bpy.types import Context, Event, Operator, UILayout
+from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
+from bpy.types import Context, Event, Menu, Operator, UILayout
 
 from ....core import DampSimError
+from ....core.base.wording import format_number
 from ...jobs import bake as job
-from ...jobs.landing import blend_bake, set_rest_frame
+from ...jobs.landing import blend_bake, kept_seconds_scale, retime_bake, set_rest_frame
 from ...model.groups import format_names, groups_of
-from ...model.objects import can_start_job, chosen_simulated, selected_simulated
+from ...model.objects import active_simulated, can_start_job, chosen_simulated, selected_simulated
 from ...targets.influence import has_influence, key_influence
 from ...targets.landing import DEFAULT_LENGTH, Blend
+from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...work.modal import ModalJob
 from ...work.steps import Step
+from ..common.chosen_objects import ChosenObjectsOperator
 
 _BLEND_ITEMS = [
     ("LAND", "Land on Pose", "Blend the bake into the animated pose, which it reaches at the current frame", 0),
@@ -121,6 +124,77 @@ class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
         return f"{text} rests by frame {self.frame}", "bake stopped. Resume continues after the last finished frame"
 
 
+class DAMPSIM_OT_retime(ChosenObjectsOperator, Operator):
+    """Let the bakes of the selected objects play faster or slower, from their first frame on, without a new bake"""
+
+    bl_idname = "dampsim.retime"
+    bl_label = "Retime"
+    bl_options = {"REGISTER", "UNDO"}
+
+    scale: FloatProperty(
+        name="Scale", description="Set how many times longer the bake plays: 2 for half its speed, 1 for its own",
+        default=1.0, min=MIN_SCALE, max=MAX_SCALE, soft_min=0.25, soft_max=4.0, precision=3, options={"SKIP_SAVE"},
+    )  # fmt: skip
+    keeps_seconds: BoolProperty(
+        name="Keep Seconds", description="Scale the bake so that it takes as many seconds as when it was baked",
+        options={"SKIP_SAVE", "HIDDEN"},
+    )  # fmt: skip
+
+    @classmethod
+    def description(cls, context: Context, properties: Any) -> str:
+        if properties.keeps_seconds:
+            return "Scale the bake so that it takes as many seconds as at the frame rate at which it was baked"
+        return " ".join(str(cls.__doc__).split())
+
+    @classmethod
+    def poll(cls, context: Context) -> bool:
+        return bool(DAMPSIM_OT_blend.poll(context))
+
+    def objects(self, context: Context) -> list[bpy.types.Object]:
+        return [obj for obj in chosen_simulated(context) if obj.dampsim.baked]
+
+    def invoke(self, context: Context, event: Event) -> set[str]:
+        obj = active_simulated(context)
+        if self.keeps_seconds or self.properties.is_property_set("scale") or obj is None:
+            return set(self.execute(context))
+        self.scale = time_scale(obj) or 1.0
+        return set(context.window_manager.invoke_props_dialog(self, confirm_text=self.bl_label))
+
+    def apply(self, context: Context, obj: bpy.types.Object) -> str:
+        scale = retime_bake(context.scene, obj, None if self.keeps_seconds else self.scale)
+        return f"plays {format_number(scale, 4)} times as long"
+
+
+class DAMPSIM_MT_retime(Menu):
+    """Change the timing of the bake"""
+
+    bl_label = "Retime"
+
+    def draw(self, context: Context) -> None:
+        layout, scene, obj = self.layout, context.scene, active_simulated(context)
+        if obj is None:
+            return
+        layout.operator_context = "INVOKE_DEFAULT"
+        layout.operator(DAMPSIM_OT_retime.bl_idname, text="Scale…", icon="TIME")
+        frame, scale = scene.frame_current, kept_seconds_scale(obj, scene)
+        rest = layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"To Rest at Frame {frame}", icon="FCURVE")
+        rest.frame = frame
+        row = layout.row()
+        row.enabled = not is_time_scale(obj, scale)
+        text = f"Keep Seconds (Scale {format_number(scale, 4)})"
+        row.operator(DAMPSIM_OT_retime.bl_idname, text=text, icon="PREVIEW_RANGE").keeps_seconds = True
+        row = layout.row()
+        row.enabled = not is_time_scale(obj, 1.0)
+        row.operator(DAMPSIM_OT_retime.bl_idname, text="Own Speed", icon="LOOP_BACK").scale = 1.0
+
+
+def draw_retiming(layout: UILayout, context: Context, obj: bpy.types.Object) -> None:
+    """Draw the menu for the timing of a bake, with its scale."""
+    scale = time_scale(obj)
+    text = "Retime" if scale is None or is_time_scale(obj, 1.0) else f"Retime (Scale {format_number(scale, 4)})"
+    layout.menu(DAMPSIM_MT_retime.__name__, text=text, icon="TIME")
+
+
 def draw_blends(layout: UILayout, context: Context) -> None:
     """Draw the buttons that land, fade and rest at the current frame."""
     frame = context.scene.frame_current
@@ -132,5 +206,11 @@ def draw_blends(layout: UILayout, context: Context) -> None:
     land.kind, fade_in.kind, fade_out.kind = "LAND", "FADE_IN", "FADE_OUT"
 
 
-CLASSES = (DAMPSIM_OT_key_influence, DAMPSIM_OT_blend, DAMPSIM_OT_rest_by_frame)
+CLASSES = (
+    DAMPSIM_OT_key_influence,
+    DAMPSIM_OT_blend,
+    DAMPSIM_OT_rest_by_frame,
+    DAMPSIM_OT_retime,
+    DAMPSIM_MT_retime,
+)
 register, unregister = bpy.utils.register_classes_factory(CLASSES)

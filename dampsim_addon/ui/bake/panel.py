@@ -24,7 +24,7 @@ from ..export.checks import EXPORT_CHECKS
 from ..export.operators import DAMPSIM_OT_export
 from ..objects.operators import DAMPSIM_OT_clear
 from .checks import CHECKS
-from .influence_operators import DAMPSIM_OT_key_influence, DAMPSIM_OT_rest_by_frame, draw_blends
+from .influence_operators import DAMPSIM_OT_key_influence, draw_blends, draw_retiming
 from .issue_list import draw_issues
 from .operators import (
     DAMPSIM_MT_bake,
@@ -69,7 +69,9 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         draw_property(frames, scene, "frame_start", "Start", context)
         draw_property(frames, scene, "frame_end", "End", context)
         _draw_preview_range(column, obj, context)
-        total = last_frame(group_of(obj), scene) - scene.frame_start + 1
+        is_range = next_bake(group_of(obj), scene).action is BakeAction.RANGE
+        last = scene.frame_end if is_range else last_frame(group_of(obj), scene)
+        total = last - scene.frame_start + 1
         count, is_exact = baked_vertex_count(obj, context.view_layer)
         keys = max(total, 0)
         cost = target.cost(count, keys if target.exact else min(keys, group.max_keys or keys))
@@ -104,9 +106,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             for line in group.baked_touched.splitlines():
                 draw_wrapped(layout, line, "INFO", context)
             _draw_influence(layout, obj, context)
-            frame = scene.frame_current
-            rest = layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
-            rest.frame = frame
+            draw_retiming(layout, context, obj)
             if baked_target is not None and baked_target.exports_morphs:
                 draw_issues(layout, context, EXPORT_CHECKS)
             layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
