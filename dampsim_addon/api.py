@@ -165,7 +165,7 @@ def export(
 ) -> list[exporting.ExportResult]:
     """Export baked objects to path.glb and path.fbx, or other formats, import the files again and compare.
 
-    formats: names of the formats to write: GLTF, FBX, ALEMBIC, USD.  progress: called after each step.
+    formats: identifiers of the formats to write: 'GLTF', 'FBX', 'ALEMBIC', 'USD'.  progress: called after each step.
     frames: first and last frame; None for those of the scene.
     Returns a result for each object and file.
     Raises SceneError if the objects cannot be exported, and ParameterError for an unknown format.

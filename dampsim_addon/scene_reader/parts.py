@@ -11,22 +11,39 @@ from ...core.scene.part import PART_DIALS, Part
 from ..blender.vertex_groups import read_weights
 from .bone_chains import bone_influences, selected_influences
 
+# Largest difference of equal weights. Written weights are rounded to 1/256.
+_EQUAL_WEIGHT = 1.0 / 256.0
+
+
+def assigned_parts(obj: bpy.types.Object) -> list[bpy.types.PropertyGroup]:
+    """Return the parts of an object that have a vertex group. The others have no effect."""
+    return [part for part in obj.dampsim.parts if part.vertex_group]
+
 
 def part_settings(obj: bpy.types.Object) -> tuple[tuple[object, ...], ...]:
     """Return the name, vertex group and dials of each part of an object."""
     return tuple(
-        (part.name, part.vertex_group, *(getattr(part, name) for name in PART_DIALS)) for part in obj.dampsim.parts
+        (part.name, part.vertex_group, *(getattr(part, name) for name in PART_DIALS)) for part in assigned_parts(obj)
     )
 
 
 def find_wrong_part(obj: bpy.types.Object) -> tuple[int, str] | None:
-    """Return the index of the first part without a vertex group or name of its own, and one sentence about it."""
-    names = [part.name for part in obj.dampsim.parts]
-    for index, part in enumerate(obj.dampsim.parts):
+    """Return the index of the first part that lacks a name or vertex group of its own, and one sentence about it.
+
+    A part for which no group is chosen yet is not wrong.
+    """
+    parts = list(obj.dampsim.parts)
+    names, groups = [part.name for part in parts], [part.vertex_group for part in parts]
+    for index, part in enumerate(parts):
+        if not part.vertex_group:
+            continue
         if names.index(part.name) < index:
             return index, f"two parts are called '{part.name}'. Rename one of them."
-        if not part.vertex_group:
-            return index, f"part '{part.name}' has no vertex group. Choose one, or remove the part."
+        if groups.index(part.vertex_group) < index:
+            return index, (
+                f"parts '{names[groups.index(part.vertex_group)]}' and '{part.name}' have the same vertex group. "
+                "Choose another one, or remove a part."
+            )
         if part.vertex_group not in obj.vertex_groups:
             closest = closest_name(part.vertex_group, obj.vertex_groups.keys())
             hint = f"Did you mean '{closest}'?" if closest else "Choose another group, or remove the part."
@@ -41,8 +58,8 @@ def part_problem(obj: bpy.types.Object) -> str:
 
 
 def read_parts(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> tuple[Part, ...]:
-    """Return the parts of an object. All their groups must exist. mesh: see read_weights()."""
-    parts = list(obj.dampsim.parts)
+    """Return the parts of an object that have a group. All groups must exist. mesh: see read_weights()."""
+    parts = assigned_parts(obj)
     weights = read_weights(obj, [part.vertex_group for part in parts], mesh)
     return tuple(
         Part(str(part.name), values, **{name: float(getattr(part, name)) for name in PART_DIALS})
@@ -68,6 +85,14 @@ def add_part(obj: bpy.types.Object, vertex_group: str) -> str:
         setattr(part, dial, getattr(group, dial))
     group.active_part = len(group.parts) - 1
     return name
+
+
+def find_equal_part(obj: bpy.types.Object, weights: Array) -> int | None:
+    """Return the index of the first part that has the same weights (v,) within a rounding step, or None."""
+    known = [(index, part.vertex_group) for index, part in enumerate(obj.dampsim.parts)]
+    known = [(index, name) for index, name in known if name in obj.vertex_groups]
+    found = zip(known, read_weights(obj, [name for _, name in known]), strict=True)
+    return next((i for (i, _), other in found if np.abs(other - weights).max(initial=0.0) < _EQUAL_WEIGHT), None)
 
 
 def selected_bone_weights(obj: bpy.types.Object) -> tuple[str, Array]:

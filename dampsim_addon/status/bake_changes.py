@@ -30,6 +30,7 @@ from ..model.force_fields import force_field_settings
 from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
+from ..scene_reader.parts import assigned_parts
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
@@ -250,8 +251,8 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         # The panel has another label for this group.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)
-    found["Parts"] = ", ".join(part.name for part in group.parts)
-    for part in group.parts:
+    found["Parts"] = ", ".join(part.name for part in assigned_parts(obj))
+    for part in assigned_parts(obj):
         found[f"part {part.name}: Vertex Group"] = part.vertex_group
         for name in PART_DIALS:
             found[f"part {part.name}: {PARAMETERS[name].label}"] = _format_value(PARAMETERS[name], getattr(part, name))

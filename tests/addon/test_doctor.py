@@ -245,6 +245,10 @@ def _unplaced(obj: bpy.types.Object) -> None:
     obj.dampsim.contraction = 20.0
 
 
+def _unassigned(obj: bpy.types.Object) -> None:
+    obj.dampsim.parts.add().name = "Ear"
+
+
 def _unpinned_piece(obj: bpy.types.Object) -> None:
     content = bmesh.new()
     content.from_mesh(obj.data)
@@ -309,6 +313,7 @@ CASES = {
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
     "undirected": ("fibres", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
+    "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
     "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),

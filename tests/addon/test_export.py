@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -58,7 +60,7 @@ def test_gltf_and_fbx_contain_bake(
     for one in results:
         # Loss of the file, without the error that the bake's bound allows.
         assert one.part < 1e-4
-    assert obj.dampsim.exported.startswith(("GLTF 0", "GLTF less than 0.001%"))
+    assert obj.dampsim.exported.startswith(("glTF 0", "glTF less than 0.001%"))
 
 
 @pytest.mark.versions
@@ -442,3 +444,27 @@ def test_hidden_rig_is_refused(load: Load, tmp_path: Path) -> None:
         load("core.base.errors").SceneError, match=r"Rig: it is hidden.* but Wobbler depends on it; show it"
     ):
         load("dampsim_addon.api").export([obj], tmp_path / "out")
+
+
+_WRONG_FORMAT = re.compile(
+    r"(?<![\w./*\-\"'])(?!glTF\b|FBX\b|Alembic\b|USD\b|USDC\b)(?i:gltf|fbx|alembic|usd|glb)(?![\w.\-\"'(/])"
+)
+
+
+def test_texts_name_formats_alike(load: Load) -> None:
+    """Messages, tooltips and pages write the names of formats as the labels in the registry."""
+    root = Path(load("dampsim_addon").__file__).parents[1]
+    labels = {form.label for form in load("dampsim_addon.jobs.export").FORMATS}
+    assert labels == {"glTF", "FBX", "Alembic", "USD"}
+    quotes = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|<[^>]*>", re.DOTALL)
+    pages = [*root.glob("docs/**/*.md"), root / "README.md", root / "CHANGELOG.md"]
+    texts = {page: quotes.sub("", page.read_text("utf-8")) for page in pages if page.is_file()}
+    for source in root.glob("dampsim_addon/**/*.py"):
+        strings = [
+            node.value for node in ast.walk(ast.parse(source.read_text("utf-8"))) if isinstance(node, ast.Constant)
+        ]
+        texts[source] = "\n".join(text for text in strings if isinstance(text, str) and " " in text)
+    wrong = {
+        str(path.relative_to(root)): found for path, text in texts.items() if (found := _WRONG_FORMAT.findall(text))
+    }
+    assert wrong == {}

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import add_simulation, new_scene, wobbler, world_vertices
+from test_drawing import Context, Layout
 from test_live import assert_same_bits, bake_frames, live_frames, play
 
 pytestmark = pytest.mark.bpy
@@ -145,3 +146,19 @@ def test_keyed_hold_is_no_full_pin(load: Load, tmp_path: Path) -> None:
     (result,) = load("dampsim_addon.api").bake([obj])
     assert result.problem == ""
     assert "all vertices are pinned" not in obj.dampsim.baked_touched
+
+
+def test_keyed_hold_stays_visible(load: Load, tmp_path: Path) -> None:
+    """Without pins, the row of Hold is drawn as long as it has keyframes, so that they can be removed."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    draw = load("dampsim_addon.ui.pins.panel").draw_pins
+    key_hold(load, obj, (1, 1.0), (3, 0.0))
+    for pin_group, is_keyed, is_shown in (("Pin", True, True), ("", True, True), ("", False, False)):
+        obj.dampsim.pin_group = pin_group
+        if not is_keyed:
+            obj.keyframe_delete("dampsim.hold", frame=1)
+            obj.keyframe_delete("dampsim.hold", frame=3)
+        layout = Layout()
+        draw(layout, obj, Context())
+        assert ("Hold" in layout.texts) == is_shown

@@ -75,7 +75,6 @@ def test_wrong_parts_are_refused(load: Load, tmp_path: Path) -> None:
     check = load("dampsim_addon.scene_reader.scene_builder").check_object
     issues = load("dampsim_addon.ui.bake.checks")
     for change, words in (
-        ({"vertex_group": ""}, "part 'Tip' has no vertex group"),
         ({"vertex_group": "Tipp"}, "vertex group 'Tipp' of part 'Tip' is missing. Did you mean 'Tip'?"),
     ):
         for name, value in change.items():
@@ -89,6 +88,38 @@ def test_wrong_parts_are_refused(load: Load, tmp_path: Path) -> None:
     obj.dampsim.parts[1].name, obj.dampsim.parts[1].vertex_group = "Tip", "Tip"
     with pytest.raises(errors.PinError, match="two parts are called 'Tip'"):
         check(obj, bpy.context.view_layer)
+    obj.dampsim.parts[1].name = "Ear"
+    with pytest.raises(errors.PinError, match="parts 'Tip' and 'Ear' have the same vertex group"):
+        check(obj, bpy.context.view_layer)
+
+
+def test_part_without_group_has_no_effect(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """It pauses neither Live nor a bake, outdates nothing, and one message above Bake mentions it."""
+    obj, _ = parted(tmp_path)
+    status = load("dampsim_addon.ui.main.live_status").live_status_text
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    bpy.ops.dampsim.part_add()
+    assert [part.vertex_group for part in obj.dampsim.parts] == ["Tip", ""]
+    assert len(build_with(load, obj, lambda scene: scene.bodies[0].parts)) == 1
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
+    assert "unassigned" in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)
+    bpy.ops.dampsim.clear()
+    assert status(obj, bpy.context) == ("Live: press play", False)
+    obj.dampsim.parts[1].vertex_group = "Lost"
+    assert status(obj, bpy.context) == ("Live is paused. Fix the problem listed above Bake first", True)
+
+
+def test_same_bones_make_one_part(load: Load) -> None:
+    obj, rig = dog()
+    load("dampsim_addon.model.registry")
+    obj.dampsim.enabled = True
+    groups = len(obj.vertex_groups)
+    for bones, count in ((("Ear.L", "earR"), 1), (("Ear.L",), 2), (("earR", "Ear.L"), 2)):
+        select_bones(rig, *bones)
+        assert bpy.ops.dampsim.part_add_bones() == {"FINISHED"}
+        assert len(obj.dampsim.parts) == count
+        assert len(obj.vertex_groups) == groups + count
+    assert obj.dampsim.active_part == 0
 
 
 def test_changed_part_makes_bake_stale(load: Load, tmp_path: Path) -> None:
@@ -102,6 +133,7 @@ def test_changed_part_makes_bake_stale(load: Load, tmp_path: Path) -> None:
     before, part.settle = part.settle, 5.0
     assert changes.changes_since_bake(obj, scene) == [f"part Tip: Settle {before:g}, now 5"]
     part.settle = before
+    obj.vertex_groups.active = obj.vertex_groups.new(name="Ear")
     bpy.ops.dampsim.part_add()
     assert changes.changes_since_bake(obj, scene)[0].startswith("Parts Tip, now Tip, ")
 

@@ -50,6 +50,37 @@ def hidden(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def collection_of(obj: bpy.types.Object) -> bpy.types.LayerCollection:
+    """Put an object into a collection inside another one. Return the outer one."""
+    outer, inner = bpy.data.collections.new("Character"), bpy.data.collections.new("Body")
+    bpy.context.scene.collection.children.link(outer)
+    outer.children.link(inner)
+    for one in obj.users_collection:
+        one.objects.unlink(obj)
+    inner.objects.link(obj)
+    return bpy.context.view_layer.layer_collection.children[outer.name]
+
+
+def excluded_collection(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    collection_of(obj).exclude = True
+    return obj
+
+
+def hidden_collection(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    collection_of(obj).hide_viewport = True
+    return obj
+
+
+def disabled_collections(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    outer = collection_of(obj)
+    outer.collection.hide_viewport = outer.children[0].collection.hide_viewport = True
+    obj.hide_viewport = True
+    return obj
+
+
 def edited(cache: Path) -> bpy.types.Object:
     obj = plain(cache)
     bpy.ops.object.mode_set(mode="EDIT")
@@ -213,6 +244,9 @@ def edited_collider(cache: Path) -> bpy.types.Object:
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
+    excluded_collection: ("object", "The object is hidden", "Show"),
+    hidden_collection: ("object", "The object is hidden", "Show"),
+    disabled_collections: ("object", "The object is hidden", "Show"),
     edited: ("object", "Leave Edit Mode before baking", "Leave Edit Mode"),
     flat: ("object", "Its scale is zero along an axis", ""),
     missing_group: ("object", "Settle group 'Lost' is missing", "Choose None"),

@@ -60,7 +60,7 @@ def browser() -> tuple[bpy.types.Window, bpy.types.Area] | None:
 def export_by_dialog() -> Iterator[float]:
     """Click Export and Check, confirm the file dialog with Enter, and wait for the checked files."""
     bpy.context.preferences.view.filebrowser_display_type = "SCREEN"
-    files = [Path(bpy.data.filepath).with_name(f"bridge_morphs{suffix}") for suffix in (".glb", ".fbx")]
+    files = [Path(bpy.data.filepath).with_name(f"bridge_baked{suffix}") for suffix in (".glb", ".fbx")]
     assert not any(path.exists() for path in files)
     yield from click("export(")
     yield from wait_until(lambda: browser() is not None, 10, "the file dialog to open")
@@ -78,7 +78,7 @@ def export_by_dialog() -> Iterator[float]:
     yield 1.5
     shot("14_exported")
     box, wire = (bpy.data.objects[name] for name in ("Cube", "Wire"))
-    assert box.dampsim.exported.startswith("GLTF 0"), box.dampsim.exported
+    assert box.dampsim.exported.startswith("glTF 0"), box.dampsim.exported
     # glTF holds no vertices without faces.
     assert "11 vertices belong to no face" in wire.dampsim.exported, wire.dampsim.exported
 

@@ -31,7 +31,7 @@ _SHEAR_TOLERANCE = 1e-3
 def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
     """Return the warning for an object whose error after an export is large, with its probable causes."""
     causes = list(lost_parts(obj, result.format)) or ["Compare the file with the scene in the program that reads it."]
-    return f"{obj.name}: {result.format} is off by {format_percent(result.part)} of its size. {' '.join(causes)}"
+    return f"{obj.name}: {result.label} is off by {format_percent(result.part)} of its size. {' '.join(causes)}"
 
 
 def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:

@@ -45,7 +45,7 @@ def compare_export(
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
         notes = tuple(export_notes(obj, (numbers[0], numbers[-1])))
-        plain = ExportResult(obj.name, form.name, str(path), notes=notes)
+        plain = ExportResult(obj.name, form.name, form.label, str(path), notes=notes)
         compared = source[:, ~omitted_vertices(obj, form.name)]
         # Formats may change names, so the copy with the most similar motion is taken.
         best: VertexMatch | None = min(

@@ -93,7 +93,9 @@ def export_objects(
                     problem = exporter_failure(path, form, parts) or str(error)
             if problem:
                 # The other formats are still written.
-                results += [ExportResult(obj.name, form.name, str(path), problem=problem) for obj in objects]
+                results += [
+                    ExportResult(obj.name, form.name, form.label, str(path), problem=problem) for obj in objects
+                ]
                 continue
             yield Step(0, 1, f"Reading {form.label}")
             results += yield from compare_export(scene, form, path, objects, sources, numbers)

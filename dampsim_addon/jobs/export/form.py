@@ -31,6 +31,7 @@ class Format:
 class ExportResult:
     """Result for one object in one file. Its fields are keys of the JSON report.
 
+    format, label: identifier and name of the format.
     error: largest distance of a vertex after export and import, at any frame, m.  part: the same as a fraction of the
     object's size.  problem: sentence that says why there is no result; error is meaningless then.
     warning: probable causes of a large error, with their fixes; '' for a good export.
@@ -39,6 +40,7 @@ class ExportResult:
 
     name: str
     format: str
+    label: str
     path: str
     error: float = 0.0
     part: float = 0.0

@@ -226,6 +226,15 @@ def _muted_keys(obj: bpy.types.Object) -> str:
     return f"{format_count(len(muted), 'shape key')} of the bake {'is' if len(muted) == 1 else 'are'} muted"
 
 
+def _part_without_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    parts = obj.dampsim.parts
+    index = next((index for index, part in enumerate(parts) if not part.vertex_group), None)
+    if index is None:
+        return None
+    text = f"Part '{parts[index].name}' has no effect, because no vertex group is chosen for it"
+    return Issue(text, "Remove Part", lambda o, s: o.dampsim.parts.remove(index), "Remove this part")
+
+
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "scale": _unapplied_scale,
@@ -250,6 +259,7 @@ CHECKS: dict[str, Check] = {
     "flat": contact_checks.flat_collider,
     "nobody": contact_checks.no_collision_partner,
     "unheeded": contact_checks.colliders_disabled,
+    "unassigned": _part_without_group,
     "unplaced": fibre_panel.contraction_without_fibres,
     "pinned": pin_checks.fully_pinned,
     "pieces": pin_checks.unpinned_pieces,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import bpy
 
@@ -54,9 +54,35 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         return _button(
             "Leave Edit Mode" if obj.mode == "EDIT" else "Object Mode", _enter_object_mode, "Enter Object Mode"
         )
-    if not obj.visible_get() and (obj.hide_get() or obj.hide_viewport):
-        return _button("Show", _show, "Show the object in the viewport")
+    layer = simulation_view_layer(bpy.context.scene)
+    if not obj.visible_get(view_layer=layer):
+        chain = _most_visible_chain(obj, layer)
+        if any(_is_hidden(one) for one in chain):
+            hiding = next(one for one in chain if _is_hidden(one))
+            return _button("Show", _show, f"Show the object, and the collection {hiding.name} that hides it")
+        return _button("Show", _show, "Show the object in the viewport") if chain else None
     return None
+
+
+def _collection_chains(
+    root: bpy.types.LayerCollection, obj: bpy.types.Object
+) -> Iterator[tuple[bpy.types.LayerCollection, ...]]:
+    """Iterate over the collections that hold an object, each with those that hold it, from the outermost one."""
+    if obj.name in root.collection.objects and root.collection.objects[obj.name] == obj:
+        yield (root,)
+    for child in root.children:
+        for chain in _collection_chains(child, obj):
+            yield (root, *chain)
+
+
+def _is_hidden(one: bpy.types.LayerCollection) -> bool:
+    return bool(one.exclude or one.hide_viewport or one.collection.hide_viewport)
+
+
+def _most_visible_chain(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> tuple[bpy.types.LayerCollection, ...]:
+    """Return the collections around an object of which the fewest are hidden; () if the view layer has none."""
+    chains = _collection_chains(layer.layer_collection, obj)
+    return min(chains, key=lambda chain: sum(map(_is_hidden, chain)), default=())
 
 
 def _enter_object_mode(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -66,8 +92,13 @@ def _enter_object_mode(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _show(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    layer = simulation_view_layer(scene)
+    for one in _most_visible_chain(obj, layer):
+        if one.exclude and one != layer.layer_collection:
+            one.exclude = False
+        one.hide_viewport = one.collection.hide_viewport = False
     obj.hide_viewport = False
-    obj.hide_set(False)
+    obj.hide_set(False, view_layer=layer)
 
 
 def _stretching_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:

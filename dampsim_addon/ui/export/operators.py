@@ -146,7 +146,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
                 self.report({"WARNING"}, one.warning)
         for obj in objects:
             results = [one for one in self._exported if one.name == obj.name]
-            errors = [one.problem or one.warning or f"{one.format} {format_percent(one.part)}" for one in results]
+            errors = [one.problem or one.warning or f"{one.label} {format_percent(one.part)}" for one in results]
             notes = dict.fromkeys(note for one in results for note in one.notes)
             obj.dampsim.exported = "; ".join(text.rstrip(".") for text in (*errors, *notes))
 
@@ -163,7 +163,7 @@ def default_path() -> Path:
     A suffix of the name keeps the user's own exports, which may have the scene's name, from being overwritten.
     """
     blend = Path(bpy.data.filepath) if bpy.data.filepath else Path.home() / "untitled"
-    return blend.with_name(f"{blend.stem}_morphs")
+    return blend.with_name(f"{blend.stem}_baked")
 
 
 CLASSES = (DAMPSIM_OT_export,)

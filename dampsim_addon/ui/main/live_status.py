@@ -48,10 +48,7 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
         if name and name not in obj.vertex_groups:
             role_label = "pin group" if role == "pin_group" else role.replace("_", " ")
             return f"Live is paused: {role_label} '{name}' is missing. Choose another group, or none", True
-    problem = part_problem(obj)
-    if problem:
-        return f"Live is paused: {problem}", True
-    if modifier_checks.live_cannot_show(obj, scene) is not None:
+    if part_problem(obj) or modifier_checks.live_cannot_show(obj, scene) is not None:
         return "Live is paused. Fix the problem listed above Bake first", True
     reason = live.blocking_reason(obj)
     if reason:

@@ -8,7 +8,7 @@ from bpy.types import Context, Operator
 from ....core import DampSimError
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, is_job_running
-from ...scene_reader.parts import add_part, selected_bone_weights
+from ...scene_reader.parts import add_part, find_equal_part, selected_bone_weights
 
 
 class _PartOperator:
@@ -62,6 +62,11 @@ class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
         except DampSimError as error:
             self.report({"ERROR"}, str(error))
             return {"CANCELLED"}
+        equal = find_equal_part(obj, weights)
+        if equal is not None:
+            obj.dampsim.active_part = equal
+            self.report({"WARNING"}, f"{obj.name}: part '{obj.dampsim.parts[equal].name}' has these vertices already")
+            return {"FINISHED"}
         name = add_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
         obj.update_tag()
         self.report({"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")

@@ -7,11 +7,11 @@ from typing import Any
 import bpy
 from bpy.types import Context, Panel, UILayout, UIList
 
+from ....core import PARAMETERS
 from ....core.scene.part import PART_DIALS
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
-from ...scene_reader.parts import part_problem
-from ..common.layout import ChildPanel, draw_wrapped, labelled_column
+from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from .operators import DAMPSIM_OT_part_add, DAMPSIM_OT_part_add_bones, DAMPSIM_OT_part_remove, active_part
 
 
@@ -21,7 +21,9 @@ class DAMPSIM_UL_parts(UIList):
         active_name: str, index: int,
     ) -> None:  # fmt: skip
         layout.prop(item, "name", text="", emboss=False, icon="GROUP_VERTEX")
-        layout.prop(item, "settle", text="", emboss=False)
+        row = layout.row(align=True)
+        row.prop(item, "settle", text="", emboss=False)
+        row.label(text=PARAMETERS["settle"].unit)
 
 
 class DAMPSIM_PT_parts(ChildPanel, Panel):
@@ -44,13 +46,12 @@ class DAMPSIM_PT_parts(ChildPanel, Panel):
                 layout, "Each part has its own Settle, so ears can come to rest later than the belly", "INFO", context
             )
             return
-        column = labelled_column(layout.column(align=True), context)
-        column.prop_search(part, "vertex_group", obj, "vertex_groups")
+        column = layout.column(align=True)
+        row = column.row()
+        row.alert = part.vertex_group not in obj.vertex_groups
+        draw_property(row, part, "vertex_group", "Vertex Group", context, search=(obj, "vertex_groups"))
         for name in PART_DIALS:
-            column.prop(part, name)
-        problem = part_problem(obj)
-        if problem:
-            draw_wrapped(layout, problem[0].upper() + problem[1:], "ERROR", context)
+            draw_property(column, part, name, PARAMETERS[name].label, context, PARAMETERS[name].unit)
         if not read_settings(obj).is_settle_controlled:
             draw_wrapped(layout, "Parts have no effect with this damping model", "INFO", context)
 

@@ -6,6 +6,7 @@ import bpy
 from bpy.types import Context, UILayout
 
 from ....core import PARAMETERS
+from ...blender.animation import animated_paths
 from ...model.groups import format_names
 from ...model.links import is_linked
 from ...model.objects import chosen_simulated, is_job_running
@@ -44,8 +45,12 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         draw_wrapped(
             column, f"Vertex group '{group.pin_group}' is missing. Choose another, or pin again", "ERROR", context
         )
+    # Without its row, keyframes that stay could not be removed.
+    if group.pin_group or "dampsim.hold" in animated_paths(obj):
+        row = column.column(align=True)
+        row.active = bool(group.pin_group)
+        draw_slider(row, group, PARAMETERS["hold"])
     if group.pin_group:
-        draw_slider(column, group, PARAMETERS["hold"])
         draw_parameters(column, group, context, "pins", excluded=("hold",))
     parts = known_parts(obj)
     if parts is not None and parts.pieces.unreached_count:
