@@ -79,6 +79,18 @@ def bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
     ]
 
 
+def joined_bake_keys(keys: Any) -> list[bpy.types.ShapeKey]:
+    """Return the shape keys that came with a baked object that was joined into this one, without its animation.
+
+    They have the name and range of a bake's keys, but belong to no bake of this object. keys: bpy.types.Key, or None.
+    """
+    if keys is None:
+        return []
+    ours = bake_keys(keys)
+    marked = [key for key in keys.key_blocks if key.slider_max == _MARKED_RANGE_MAX and key not in ours]
+    return [key for key in marked if _DAMPSIM_KEY.fullmatch(key.name)]
+
+
 def renamed_bake_keys(keys: Any) -> dict[bpy.types.ShapeKey, str]:
     """Return the shape keys of a bake that the user has renamed, with recorded names that are free."""
     names = _recorded_names(keys, _KEYS_TAG)

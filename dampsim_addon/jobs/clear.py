@@ -18,7 +18,7 @@ from ..model.groups import group_of
 from ..model.objects import check_editable
 from ..targets import TARGETS, Storage
 from ..targets.cache_file import check_library_modifier
-from ..targets.keys import check_shared_mesh
+from ..targets.keys import check_shared_mesh, remove_joined_keys
 from . import curve_bake
 
 
@@ -54,5 +54,6 @@ def clear_bake(obj: bpy.types.Object) -> None:
 def _clear_scene(obj: bpy.types.Object) -> None:
     for storage in Storage:
         targets.clear_storage(obj, storage)
+    remove_joined_keys(obj)
     curve_bake.clear_following_curve(obj)
     obj.dampsim.baked = ""

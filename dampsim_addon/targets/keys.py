@@ -15,6 +15,7 @@ from ..blender.dampsim_names import (
     BASIS,
     bake_keys,
     is_bake_basis,
+    joined_bake_keys,
     mark_bake_key,
     restore_key_names,
     unmark_bake_keys,
@@ -161,6 +162,25 @@ def clear_keys(obj: bpy.types.Object) -> None:
     remove_bake_animation(keys)
     if is_alone:
         obj.shape_key_clear()
+
+
+def remove_joined_keys(obj: bpy.types.Object) -> None:
+    """Remove the shape keys of a baked object that was joined into this one; see joined_bake_keys()."""
+    keys = obj.data.shape_keys
+    joined = joined_bake_keys(keys)
+    if not joined or not can_edit_before_modifiers(obj):
+        return
+    if len(joined) == len(keys.key_blocks):
+        obj.shape_key_clear()
+        return
+    index = int(obj.active_shape_key_index or 0)
+    for key in joined:
+        if key == keys.reference_key:
+            # The user's keys are relative to it.
+            key.name, key.slider_max = "Basis", 1.0
+        else:
+            obj.shape_key_remove(key)
+    obj.active_shape_key_index = min(index, len(keys.key_blocks) - 1)
 
 
 def remove_baked_keys(obj: bpy.types.Object) -> None:

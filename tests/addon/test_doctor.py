@@ -245,6 +245,18 @@ def _unplaced(obj: bpy.types.Object) -> None:
     obj.dampsim.contraction = 20.0
 
 
+def _joined(obj: bpy.types.Object) -> None:
+    names = importlib.import_module(f"{PACKAGE}.dampsim_addon.blender.dampsim_names")
+    bpy.ops.mesh.primitive_plane_add()
+    other = bpy.context.object
+    for name in ("DampSim Basis", "DampSim Offset"):
+        names.mark_bake_key(other.shape_key_add(name=name))
+    obj.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    obj.shape_key_add(name="Basis")
+    assert bpy.ops.object.join() == {"FINISHED"}
+
+
 def _unassigned(obj: bpy.types.Object) -> None:
     obj.dampsim.parts.add().name = "Ear"
 
@@ -313,6 +325,7 @@ CASES = {
     "unheeded": ("unheeded", _ignored_collider, "It passes through Box", True),
     "undirected": ("fibres", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
+    "joined into": ("leftover", _joined, "shape keys of a baked object that was joined into it no longer play", True),
     "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),

@@ -10,6 +10,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import FILES, KINDS, TARGETS, dump, new_scene, wobbler, world_vertices
+from test_drawing import Context, Layout
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], Any]
@@ -281,3 +282,47 @@ def test_yarn_name_alone_is_no_yarn(load: Load) -> None:
 def test_every_target_is_covered() -> None:
     """A new kind of storage needs marks of its own, and data in USER_DATA."""
     assert {target.storage.name for target in KINDS.values()} == {"KEYS", "FILE"}
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "FRAME_KEYS"])
+@pytest.mark.parametrize("has_keys", [False, True])
+@pytest.mark.parametrize("is_simulated", [False, True])
+def test_clear_removes_joined_keys(load: Load, tmp_path: Path, target: str, has_keys: bool, is_simulated: bool) -> None:
+    """Clear removes the keys of a baked object that was joined into another one, and keeps the keys of that one."""
+    scene = new_scene(4)
+    obj = wobbler(tmp_path)
+    obj.modifiers.clear()
+    obj.dampsim.target = target
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    bpy.ops.mesh.primitive_cube_add(location=(3.0, 0.0, 0.0))
+    cube = bpy.context.object
+    cube.dampsim.enabled = is_simulated
+    if has_keys:
+        cube.shape_key_add(name="Basis")
+        frown = cube.shape_key_add(name="Frown")
+        frown.data[0].co.z, frown.value = 3.0, 0.5
+        frown.keyframe_insert("value", frame=1)
+        # A name like those of a bake, with the default range.
+        cube.shape_key_add(name="DampSim Shape 001")
+    obj.select_set(True)
+    assert bpy.ops.object.join() == {"FINISHED"}
+    if is_simulated:
+        text = load("dampsim_addon.ui.bake.checks").find_issues(cube, scene)["leftover"].text
+        assert "of a baked object that was joined into it" in text
+    layout = Layout()
+    load("dampsim_addon.ui.main.panel").draw_add(layout, Context())
+    assert "Remove Keys of Bake" in layout.texts
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    keys = cube.data.shape_keys
+    assert (list(keys.key_blocks.keys()) if keys else []) == (
+        ["Basis", "Frown", "DampSim Shape 001"] if has_keys else []
+    )
+    if has_keys:
+        assert [curve.data_path for bag in channelbags(load, keys) for curve in bag.fcurves] == [
+            'key_blocks["Frown"].value'
+        ]
+    assert not bpy.ops.dampsim.clear.poll()
+
+
+def channelbags(load: Load, keys: bpy.types.Key) -> Any:
+    return load("dampsim_addon.blender.animation").channelbags(keys)

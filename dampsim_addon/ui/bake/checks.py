@@ -11,7 +11,7 @@ import numpy as np
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
 from ...blender.bone_bakes import animated_bones, own_bones
-from ...blender.dampsim_names import bake_keys, bake_modifier
+from ...blender.dampsim_names import bake_keys, bake_modifier, joined_bake_keys
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
@@ -24,6 +24,7 @@ from ...status.next_bake import BakeAction, next_bake
 from ...status.pieces import accept_size, is_size_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
+from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
@@ -235,6 +236,17 @@ def _part_without_group(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue 
     return Issue(text, "Remove Part", lambda o, s: o.dampsim.parts.remove(index), "Remove this part")
 
 
+def _joined_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    count = len(joined_bake_keys(obj.data.shape_keys))
+    if not count:
+        return None
+    text = f"{format_count(count, 'shape key')} of a baked object that was joined into it no longer "
+    tooltip = "Remove these shape keys, and keep your own. The joined mesh gets the shape that it had without the bake"
+    return Issue(
+        f"{text}{'plays' if count == 1 else 'play'}", "Remove Keys", lambda o, s: remove_joined_keys(o), tooltip
+    )
+
+
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "scale": _unapplied_scale,
@@ -251,6 +263,7 @@ CHECKS: dict[str, Check] = {
     "falling": _cannot_stand,
     "file": _missing_bake_file,
     "damaged": _damaged_bake,
+    "leftover": _joined_keys,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
     "changes": contact_checks.collider_changes_topology,

@@ -38,7 +38,13 @@ from ..objects.group_operators import (
     DAMPSIM_OT_together,
     in_different_groups,
 )
-from ..objects.operators import DAMPSIM_OT_calibrate, DAMPSIM_OT_measure, DAMPSIM_OT_remove
+from ..objects.operators import (
+    DAMPSIM_OT_calibrate,
+    DAMPSIM_OT_clear,
+    DAMPSIM_OT_measure,
+    DAMPSIM_OT_remove,
+    joined_into,
+)
 from ..objects.setup_operators import draw_setup_copy
 from ..pins import panel as pin_panel
 from ..yarns.operators import (
@@ -79,6 +85,11 @@ def draw_add(layout: UILayout, context: Context) -> None:
     if obj is not None and obj.type == "ARMATURE" and context.mode == "POSE":
         pin_panel.draw_rig_pins(layout, context)
         return
+    joined = joined_into(context)
+    if joined:
+        text = f"{format_names(joined)}: shape keys of a baked object that was joined into it no longer play"
+        draw_wrapped(layout, text, "ERROR", context)
+        layout.operator(DAMPSIM_OT_clear.bl_idname, text="Remove Keys of Bake", icon="TRASH")
     any_addable = any(can_add(one) for one in context.selected_objects)
     woven_source = yarn_source(obj) if obj is not None else None
     if obj is not None and is_orphaned_yarn(obj, context.scene):

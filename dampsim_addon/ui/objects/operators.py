@@ -10,13 +10,15 @@ from bpy.types import Context, Operator
 from ....core import ParameterError
 from ....core.base.wording import format_number, format_small
 from ... import live
+from ...blender.dampsim_names import joined_bake_keys
 from ...jobs.calibrate import calibrate_settle, measure_sag
 from ...jobs.clear import clear_bake
 from ...model.cache_status import known_status
 from ...model.groups import format_names, group_of, groups_of
-from ...model.objects import active_simulated, chosen_simulated
+from ...model.objects import active_simulated, can_start_job, chosen_simulated, is_simulated
 from ...model.properties import read_settings
 from ...status.results import displayed_curve
+from ...targets.keys import remove_joined_keys
 from ...work.steps import Step
 from ..common.active_object_job import ActiveObjectJob
 from ..common.chosen_objects import ChosenObjectsOperator
@@ -40,7 +42,7 @@ class DAMPSIM_OT_remove(ChosenObjectsOperator, Operator):
 
 class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
     """Remove the bakes and cached frames of the selected objects, and of all objects that are simulated with them, and
-    restore the objects"""
+    restore the objects. Also remove shape keys of baked objects that were joined into them"""
 
     bl_idname = "dampsim.clear"
     bl_label = "Clear"
@@ -48,6 +50,8 @@ class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
 
     @classmethod
     def poll(cls, context: Context) -> bool:
+        if joined_into(context):
+            return can_start_job(cls, context)
         if not super().poll(context):
             return False
         if not any(_can_clear(obj) for obj in chosen_simulated(context)):
@@ -56,11 +60,21 @@ class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
         return True
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
-        return [member for group in groups_of(chosen_simulated(context)) for member in group.members]
+        members = [member for group in groups_of(chosen_simulated(context)) for member in group.members]
+        return list(dict.fromkeys([*members, *joined_into(context)]))
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
-        clear_bake(obj)
+        if is_simulated(obj):
+            clear_bake(obj)
+        else:
+            remove_joined_keys(obj)
         return ""
+
+
+def joined_into(context: Context) -> list[bpy.types.Object]:
+    """Return the active and selected meshes with shape keys of baked objects that were joined into them."""
+    chosen = dict.fromkeys(one for one in (context.object, *context.selected_objects) if one is not None)
+    return [obj for obj in chosen if obj.type == "MESH" and joined_bake_keys(obj.data.shape_keys)]
 
 
 def _can_clear(obj: bpy.types.Object) -> bool:
