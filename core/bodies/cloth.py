@@ -186,7 +186,7 @@ class ClothKind(BodyKind):
 
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
-        return ("thin", "fabric", "cloth", "plastic", "integrator papers", "viscosity papers")
+        return ("thin", "fabric", "cloth", "plastic", "integrator papers", "ratio papers", "viscosity papers")
 
     @staticmethod
     def resolution_parameter(settings: Settings) -> str:

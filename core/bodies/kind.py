@@ -45,6 +45,7 @@ class BodyKind:
         "tets" means that the surface is embedded in tetrahedra. Links then attach anywhere, otherwise only at vertices.
         "waveform papers" means that its modes can follow the waveform law, which has a Whip.
         "integrator papers" means that the integrators of the literature advance it.
+        "ratio papers" means that a damping ratio of its first mode has an effect.
         """
         return ()
 

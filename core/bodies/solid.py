@@ -16,7 +16,7 @@ from ..materials import ELASTIC_MODELS, ElasticMaterial, TetElasticity
 from ..materials.plastic_flow import TensorFlow
 from ..materials.tetrahedra import lumped_mass, tet_volumes
 from ..scene.body import Body
-from ..scene.parameters import Settings
+from ..scene.parameters import Settings, ViscosityBy
 from ..system.discretization import BodyDiscretization
 from ..system.plastic import PlasticTerm
 from ..system.term import pin_springs
@@ -149,7 +149,10 @@ class SolidKind(BodyKind):
     @staticmethod
     def sections(settings: Settings) -> tuple[str, ...]:
         own = ("shape", "solid", "tets", "plastic", "fibres")
-        return (*own, "waveform papers", "integrator papers", "viscosity papers", "solid papers")
+        # Viscosities replace all that the damping ratio sets in a solid; in cloth it still damps the bends.
+        has_ratio = settings.damping_by != "STRAIN_RATE" or settings.viscosity_by != ViscosityBy.VALUES
+        ratio = ("ratio papers",) if has_ratio else ()
+        return (*own, "waveform papers", "integrator papers", *ratio, "viscosity papers", "solid papers")
 
     @staticmethod
     def resolution_parameter(settings: Settings) -> str:

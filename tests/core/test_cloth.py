@@ -19,15 +19,16 @@ from dampsim.core.bodies.kind import BASE_YOUNG
 from dampsim.core.bodies.rope import RopeKind, consecutive_edges
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
 from dampsim.core.geometry.mesh.surface import Surface
-from dampsim.core.literature.damping.damping import PotentialDamping
+from dampsim.core.literature.damping.damping import DampedBody, PotentialDamping
 from dampsim.core.literature.damping.dissipation import Dissipation
 from dampsim.core.literature.damping.rayleigh import StiffnessDamping
-from dampsim.core.literature.damping.strain_rate import BendingRateDamping
+from dampsim.core.literature.damping.strain_rate import BendingRateDamping, StrainRateDamping
 from dampsim.core.literature.papers.flat_scenes import cloth
-from dampsim.core.materials import DeadLoad, Fabric, RodBending, ShellBending, StVKMembrane
+from dampsim.core.materials import DeadLoad, ElasticMaterial, Fabric, RodBending, ShellBending, StVKMembrane
 from dampsim.core.materials.strain_energy import isotropic_moduli
 from dampsim.core.materials.surface_strains import SurfaceGreenStrain
 from dampsim.core.scene.body import Body
+from dampsim.core.scene.parameters import Settings
 from dampsim.core.settle.controls import Controls
 from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.simulation import Simulation
@@ -268,6 +269,27 @@ def test_rope_continues_along_straightest_edges() -> None:
     edges = np.array([[0, 1], [1, 2], [1, 3], [3, 4]])
     found = {tuple(sorted(row)) for row in consecutive_edges(rest, edges).tolist()}
     assert found == {(0, 1, 2), (1, 3, 4)}
+
+
+def test_cloth_viscosities_in_newton_seconds() -> None:
+    """Dialled values are those of [SRD] (15) per area, at any stiffness; bending is damped by the ratio."""
+    flat = sheet(5)
+    block = BodyDiscretization(
+        "Sheet", flat.vertices, np.ones(25), (flat.triangles,),
+        (Potential(StVKMembrane(flat.vertices, flat.triangles, Fabric(9.0, 0.3))),), np.zeros(0, dtype=np.int64),
+        np.zeros(0),
+    )  # fmt: skip
+    dials = Settings(viscosity_by="VALUES", lambda_d_value=30.0, mu_d_value=20.0).as_dict()
+    x = flat.vertices
+    for factor in (1.0, 7.0):
+        C = StrainRateDamping(DampedBody(block, dials, ElasticMaterial(1e5, 0.3, 1.0), 9.0, factor)).matrix(x)
+        plane = np.ptp(x, axis=0) > 1e-9
+        area = float(np.prod(np.ptp(x, axis=0)[plane]))
+        first, second = np.flatnonzero(plane)
+        sheared = np.zeros_like(x)
+        sheared[:, first] = x[:, second]
+        for field, expected in ((x, 4.0 * 30.0 + 4.0 * 20.0), (sheared, 20.0)):
+            assert float(field.ravel() @ (C @ field.ravel())) == pytest.approx(expected * area, rel=1e-12)
 
 
 def test_strain_rate_damping_ignores_rotation() -> None:

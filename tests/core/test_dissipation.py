@@ -318,6 +318,18 @@ def test_volume_and_shear_damped_separately() -> None:
     assert np.array_equal(damping_matrix(StrainRateDamping, lambda_d=1.0, mu_d=1.0)[0], plain)
 
 
+def test_viscosities_in_pascal_seconds() -> None:
+    """Dialled values are the viscosities of [SRD] (15), whatever the stiffness and the damping ratio."""
+    values = {"viscosity_by": "VALUES", "lambda_d_value": 30.0, "mu_d_value": 20.0}
+    for more in ({}, {"damping_ratio": 5.0}, {"lambda_d": 9.0, "mu_d": 0.0}):
+        matrix, body = damping_matrix(StrainRateDamping, **values, **more)  # type: ignore[arg-type]
+        rest = body.block.rest
+        volume = float(np.prod(np.ptp(rest, axis=0)))
+        for field, expected in ((rest, 9.0 * 30.0 + 6.0 * 20.0), (rest[:, [1]] * np.array([1.0, 0.0, 0.0]), 20.0)):
+            power = float(field.ravel() @ matrix @ field.ravel())
+            assert power == pytest.approx(expected * volume, rel=1e-12)
+
+
 def test_rayleigh_alpha_adds_mass_matrix() -> None:
     plain, body = damping_matrix(RayleighDamping)
     weighed, _ = damping_matrix(RayleighDamping, alpha=2.5)

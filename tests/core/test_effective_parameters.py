@@ -16,7 +16,7 @@ from dampsim.core.base.errors import ParameterError
 from dampsim.core.bodies.kind import BodyKind
 from dampsim.core.bodies.registry import KINDS
 from dampsim.core.literature.damping.registry import DAMPINGS
-from dampsim.core.scene.parameters import PARAMETERS, DampingBy, Settings
+from dampsim.core.scene.parameters import PARAMETERS, DampingBy, Settings, ViscosityBy
 from dampsim.core.simulation.simulation import Simulation
 
 MODELS = [*(str(one) for one in DampingBy), *(method.name for method in DAMPINGS)]
@@ -63,11 +63,11 @@ def other_values(name: str) -> Iterator[object]:
         yield min(2 * value + 1, parameter.max)  # type: ignore[operator, type-var]
 
 
-def changes_bake(what: type[BodyKind], damping: str, name: str, plain: Array) -> bool:
+def changes_bake(what: type[BodyKind], damping: str, name: str, plain: Array, **more: object) -> bool:
     """Return whether another value of a parameter changes a bake. plain: surface with its usual value."""
     for value in other_values(name):
         try:
-            found = last_surface(what, damping, **{name: value})
+            found = last_surface(what, damping, **{**more, name: value})
         except ParameterError:
             continue
         if np.abs(found - plain).max() > EFFECT:
@@ -75,19 +75,22 @@ def changes_bake(what: type[BodyKind], damping: str, name: str, plain: Array) ->
     return False
 
 
-def hidden_or_ineffective(what: type[BodyKind], damping: str, names: list[str]) -> dict[str, str]:
-    """Return the parameters that are hidden although they change a bake, or shown although they do not."""
+def hidden_or_ineffective(what: type[BodyKind], damping: str, names: list[str], **more: object) -> dict[str, str]:
+    """Return the parameters that are hidden although they change a bake, or shown although they do not.
+
+    more: further settings, the same in all bakes.
+    """
     try:
-        plain = last_surface(what, damping)
+        plain = last_surface(what, damping, **more)
     except ParameterError as error:
         if "damping" not in str(error):
             raise
         # The kind refuses this model.
         return {}
-    settings, found = Settings(**{**BASE, "damping_by": damping}), {}  # type: ignore[arg-type]
+    settings, found = Settings(**{**BASE, "damping_by": damping, **more}), {}  # type: ignore[arg-type]
     for name in names:
         shown = is_shown(name, what, settings)
-        if shown != changes_bake(what, damping, name, plain):
+        if shown != changes_bake(what, damping, name, plain, **more):
             found[name] = "shown without effect" if shown else "hidden"
     return found
 
@@ -99,6 +102,16 @@ def test_shown_parameters_change_bakes(what: type[BodyKind], damping: str) -> No
     assert not hidden_or_ineffective(what, damping, NAMES)
 
 
+VISCOSITIES = ["damping_ratio", "lambda_d", "mu_d", "lambda_d_value", "mu_d_value"]
+
+
+@pytest.mark.parametrize("meaning", ViscosityBy)
 @pytest.mark.parametrize("what", [one for one in KINDS if one.name in ("CLOTH", "SOLID")], ids=lambda one: one.name)
-def test_viscosities_shown_and_effective(what: type[BodyKind]) -> None:
-    assert not hidden_or_ineffective(what, "STRAIN_RATE", ["lambda_d", "mu_d"])
+def test_viscosities_shown_and_effective(what: type[BodyKind], meaning: ViscosityBy) -> None:
+    assert not hidden_or_ineffective(what, "STRAIN_RATE", VISCOSITIES, viscosity_by=meaning)
+
+
+@pytest.mark.parametrize("what", [one for one in KINDS if one.name in ("ROPE", "SPRINGS")], ids=lambda one: one.name)
+def test_hidden_viscosities_have_no_effect(what: type[BodyKind]) -> None:
+    """Values that were dialled on a solid do not stay in force when its kind changes."""
+    assert not hidden_or_ineffective(what, "STRAIN_RATE", ["viscosity_by", *VISCOSITIES], viscosity_by="VALUES")

@@ -14,6 +14,7 @@ from .choices import (
     Struts,
 )
 from .contact import COLLIDER_PARAMETERS, ColliderSettings
+from .damping import ViscosityBy
 from .parameter import AffectedPart, Choice, Parameter
 from .settings import PARAMETERS, TOLERANCES, Settings
 
@@ -35,4 +36,5 @@ __all__ = [
     "Settings",
     "StiffnessBy",
     "Struts",
+    "ViscosityBy",
 ]

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 from ...literature.damping.registry import DAMPINGS
 from ...literature.damping.stages import SAME_SCHEME
+from ...literature.damping.strain_rate import ViscosityBy
 from ...literature.integrators import INTEGRATORS
 from .choices import DampingBy, ReferenceChoice
 from .parameter import Choice, parameter
+
+__all__ = ["DampingSettings", "ViscosityBy"]
 
 
 def _visible_with_methods(name: str, *values: str) -> tuple[str, ...]:
@@ -110,7 +113,7 @@ class DampingSettings:
     damping_ratio: float = parameter(
         0.1, "Damping Ratio",
         "Set the damping ratio of the first mode: 0 never stops, 1 is critically damped (no overshoot)",
-        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="integrator papers",
+        min=0.0, max=100.0, soft_min=0.0, soft_max=2.0, section="ratio papers",
         visible_if=_visible_with_methods("damping_ratio"),
     )  # fmt: skip
     alpha: float = parameter(
@@ -119,15 +122,36 @@ class DampingSettings:
         unit="1/s", min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="integrator papers",
         visible_if=_visible_with_methods("alpha"),
     )  # fmt: skip
+    viscosity_by: str = parameter(
+        ViscosityBy.FACTORS, "Viscosity", "Choose how the damping of volume and shape changes is set",
+        choices=(
+            Choice(ViscosityBy.FACTORS, "Factors", "Multiply the damping that Damping Ratio sets", 0),
+            Choice(
+                ViscosityBy.VALUES, "Values",
+                "Set viscosities in Pa s, of cloth in N s/m, whatever the stiffness and the Damping Ratio", 1,
+            ),
+        ),
+        section="viscosity papers", visible_if=_visible_with_methods("viscosity_by"),
+    )  # fmt: skip
     lambda_d: float = parameter(
         1.0, "Volume Damping (λ_d)", "Set the damping of volume changes, as a multiple of that set by Damping Ratio",
         min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
-        visible_if=_visible_with_methods("lambda_d"),
+        visible_if=_visible_with_methods("lambda_d"), also_visible_if=("viscosity_by", ViscosityBy.FACTORS),
     )  # fmt: skip
     mu_d: float = parameter(
         1.0, "Shape Damping (μ_d)", "Set the damping of shape changes, as a multiple of that set by Damping Ratio",
         min=0.0, max=1000.0, soft_min=0.0, soft_max=10.0, section="viscosity papers",
-        visible_if=_visible_with_methods("mu_d"),
+        visible_if=_visible_with_methods("mu_d"), also_visible_if=("viscosity_by", ViscosityBy.FACTORS),
+    )  # fmt: skip
+    lambda_d_value: float = parameter(
+        1.5, "Volume Viscosity (λ_d)", "Set the viscosity against volume changes: in Pa s for solids, N s/m for cloth",
+        min=0.0, max=1e6, soft_min=0.0, soft_max=100.0, section="viscosity papers",
+        visible_if=_visible_with_methods("lambda_d_value"), also_visible_if=("viscosity_by", ViscosityBy.VALUES),
+    )  # fmt: skip
+    mu_d_value: float = parameter(
+        1.0, "Shape Viscosity (μ_d)", "Set the viscosity against shape changes: in Pa s for solids, N s/m for cloth",
+        min=0.0, max=1e6, soft_min=0.0, soft_max=100.0, section="viscosity papers",
+        visible_if=_visible_with_methods("mu_d_value"), also_visible_if=("viscosity_by", ViscosityBy.VALUES),
     )  # fmt: skip
     strain: str = parameter(
         "GREEN", "Strain", "Choose the strain measure whose rate is damped",
