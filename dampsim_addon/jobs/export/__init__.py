@@ -1,4 +1,4 @@
-"""Export to glTF, FBX, Alembic and USD, and a check of the files. A new format is one file here and one in FORMATS."""
+"""Export of bakes, and a check of the written files. A new format is one file here and one name in FORMATS."""
 
 from __future__ import annotations
 

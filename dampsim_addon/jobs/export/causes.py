@@ -21,7 +21,6 @@ from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
 from .form import ExportResult, Format
-from .geometry_caches import ALEMBIC, USD
 from .rig_causes import lost_motion, lost_skinning
 
 # Largest cosine of the angle between axes that count as perpendicular.
@@ -36,7 +35,7 @@ def export_warning(obj: bpy.types.Object, result: ExportResult) -> str:
 
 def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence with a fix for each part of an object that a format cannot hold. Evaluates nothing."""
-    if form in (ALEMBIC.name, USD.name):
+    if form not in ("GLTF", "FBX"):
         return
     parts = known_parts(obj)
     # Bakes to bones are exported with all influences; see export_notes().

@@ -35,10 +35,10 @@ def compare_export(
     """
     with scratch_scene(scene) as scratch:
         with show_in_window(scratch):
-            form.read(path)
+            read = form.read(path)
         layer = scratch.view_layers[0]
         meshes = [obj for obj in scratch.objects if obj.type == "MESH" and (form.holds_vertices or _can_hold_bake(obj))]
-        copies = yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}")
+        copies = read or (yield from object_motions(scratch, layer, meshes, numbers, f"Comparing {form.label}"))
     if form.reads_metres:
         copies = [copy / np.float32(scene.unit_settings.scale_length) for copy in copies]
     results, motion = [], "animated mesh" if form.holds_vertices else "morph targets and no skinned mesh"

@@ -26,8 +26,9 @@ from .staging import (
     with_rig_and_parents,
     zero_muted_keys,
 )
+from .vertex_textures import VERTEX_TEXTURES_EXR, VERTEX_TEXTURES_PNG
 
-FORMATS = (GLTF, FBX, ALEMBIC, USD)
+FORMATS = (GLTF, FBX, ALEMBIC, USD, VERTEX_TEXTURES_EXR, VERTEX_TEXTURES_PNG)
 DEFAULT_FORMATS = (GLTF, FBX)
 
 

@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ....core import Array
 from ...blender.operator_calls import call_operator
 
 
 @dataclass(frozen=True)
 class Format:
-    """Export format. suffix: file suffix.  write, read: export and import of the scene in the window.
+    """Export format. suffix: end of the file name.  write: export of the selection in the window.
+
+    read: import into the scene in the window; it may return the vertices (f, v, 3) of each object in world space, if
+    the imported objects do not move by themselves.
 
     reads_metres: whether the importer returns metres regardless of the scene's unit.
     holds_vertices: whether it holds the vertices of each frame, instead of bones and shape keys.
@@ -22,7 +26,7 @@ class Format:
     label: str
     suffix: str
     write: Callable[[Path], None]
-    read: Callable[[Path], None]
+    read: Callable[[Path], list[Array] | None]
     reads_metres: bool = False
     holds_vertices: bool = False
 

@@ -20,7 +20,7 @@ from ..common.layout import draw_wrapped
 
 
 class DAMPSIM_OT_export(ModalJob, Operator):
-    """Export the selected baked objects to glTF, FBX, Alembic or USD, then check the written files"""
+    """Export the selected baked objects to glTF, FBX, Alembic, USD or textures, then check the written files"""
 
     bl_idname = "dampsim.export"
     bl_label = "Export and Check"
