@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, TypeVar, cast
 
@@ -131,6 +131,20 @@ class Dispatcher:
                     stack.callback(one.handle, event, *args)
 
         return cast("Callable[..., None]", persistent(handler))
+
+
+@contextlib.contextmanager
+def called_before_frames(function: Callable[[int], None]) -> Iterator[None]:
+    """Context in which a function is called before each frame is evaluated, with its number."""
+
+    def handler(scene: bpy.types.Scene, *args: Any) -> None:
+        function(scene.frame_current)
+
+    bpy.app.handlers.frame_change_pre.append(handler)
+    try:
+        yield
+    finally:
+        bpy.app.handlers.frame_change_pre.remove(handler)
 
 
 def has_frame_handlers_of_others() -> bool:

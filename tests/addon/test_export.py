@@ -87,6 +87,44 @@ def test_vertex_formats_contain_bake(
         assert one.part < 1e-5
 
 
+@pytest.mark.versions
+@pytest.mark.parametrize("form", ["ALEMBIC", "USD"])
+@pytest.mark.parametrize("make", [wobbler, rigged_wobbler])
+def test_vertex_formats_contain_velocities(
+    load: Load, make: Callable[[Path], bpy.types.Object], form: str, tmp_path: Path
+) -> None:
+    """Velocities are those between the frames before and after, in metres per second in the object's own space."""
+    scene = new_scene()
+    if not (bpy.app.build_options.alembic if form == "ALEMBIC" else bpy.app.build_options.usd):
+        pytest.skip(f"this Blender was built without {form}")
+    obj = make(tmp_path / "cache")
+    bake(obj, "SHAPE_KEYS")
+    before = dump()
+    (result,) = load("dampsim_addon.api").export([obj], tmp_path / "out", [form])
+    assert dump() == before
+    assert "velocity" not in obj.data.attributes
+    places = [own_vertices(obj, number) for number in (6, 7, 8)]
+    known = set(bpy.data.objects)
+    read = bpy.ops.wm.alembic_import if form == "ALEMBIC" else bpy.ops.wm.usd_import
+    options = {"as_background_job": False} if form == "ALEMBIC" else {}
+    read(filepath=result.path, set_frame_range=False, **options)
+    copy = next(one for one in set(bpy.data.objects) - known if one.type == "MESH")
+    scene.frame_set(7)
+    mesh = copy.evaluated_get(bpy.context.evaluated_depsgraph_get()).data
+    flat = np.empty(3 * len(mesh.vertices), dtype=np.float32)
+    mesh.attributes["velocity"].data.foreach_get("vector", flat)
+    wanted = 0.5 * 24.0 * (places[2] - places[0])
+    assert np.abs(wanted).max() > 0.1
+    np.testing.assert_allclose(flat.reshape(-1, 3), wanted, atol=1e-4 * np.abs(wanted).max())
+
+
+def own_vertices(obj: bpy.types.Object, frame: int) -> np.ndarray:
+    """Return the evaluated vertices (v, 3) in the object's own space, without subdivision."""
+    points = world_vertices(obj, frame)
+    inverse = np.linalg.inv(np.array(obj.matrix_world, dtype=float))
+    return points @ inverse[:3, :3].T + inverse[:3, 3]
+
+
 def test_check_detects_missing_motion(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path / "cache")
