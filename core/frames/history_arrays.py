@@ -111,6 +111,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "yarn anchors": yarns and yarns.anchors,
         "yarn presses": yarns and yarns.normal_forces,
         "catch": catch and np.column_stack([catch.offsets, catch.velocities, catch.times]),
+        "steering": one.steering,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -132,7 +133,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         sleep = SleepCounter(still_steps, np.array(dial_values), acceleration)
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors = reader.take_optional("sensors", -1)
-    caught = reader.take_optional("catch", -1, 7)
+    caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, 6)
     reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
@@ -145,6 +146,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         yarns,
         sleep,
         None if caught is None else Catch(caught[:, :3].copy(), caught[:, 3:6].copy(), caught[:, 6].copy()),
+        steering,
     )
 
 

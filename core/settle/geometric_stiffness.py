@@ -10,8 +10,9 @@ from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import spsolve
 
 from ..base.arrays import Array, Index
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..solvers.modes import lowest_mode, smallest_eigenvalue, smallest_eigenvalue_above
-from ..system.region import Region
+from ..system.region import HangingShape, Region
 from ..system.state import State
 from ..system.system import System
 
@@ -31,13 +32,17 @@ _SPANNED_RATIO = 1.5
 _MIN_LENGTH_FRACTION = 1e-3
 
 
-def with_geometric_stiffness(system: System, state: State, factors: Array, posed: Array) -> tuple[Region, ...]:
+def with_geometric_stiffness(
+    system: System, state: State, factors: Array, posed: Array, acceleration: Array
+) -> tuple[Region, ...]:
     """Return the regions with the eigenvalue that weight adds to lambda_1 in a hanging state (docs/decisions/0004).
 
     factors: (b,) stiffness factor of each block.
     posed: (n, 3) m, the nodes in the first pose without weight.
+    acceleration: (3,) or (n, 3) m/s^2, external, in the hanging state.
     """
     first_factor = float(factors[0])
+    accelerations = np.broadcast_to(acceleration, posed.shape)
     tangent = system.tangent(state, factors / first_factor)
 
     def with_weight(region: Region) -> Region:
@@ -50,7 +55,13 @@ def with_geometric_stiffness(system: System, state: State, factors: Array, posed
             added = found - system.eigenvalue(region, factors)
         stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
-        return replace(region, gravity_eigenvalue=added, can_stand=is_upright or not stands)
+        hanging, uniform = None, accelerations[region.free[0]]
+        if is_stable and region.has_elastic_stiffness and (accelerations[region.free] == uniform).all():
+            rotation = fit_rigid_motion(system.rest[region.free], posed[region.free])[0]
+            way = state.positions[region.free] - posed[region.free]
+            hanging = HangingShape(way @ rotation, uniform @ rotation, factors)
+        can_stand = is_upright or not stands
+        return replace(region, gravity_eigenvalue=added, can_stand=can_stand, hanging_shape=hanging)
 
     return tuple(with_weight(region) for region in system.regions)
 

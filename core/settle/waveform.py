@@ -162,6 +162,19 @@ class WaveformLaw:
         return np.exp(-a * times) * (np.cos(w * times) + a / w * np.sin(w * times))  # type: ignore[no-any-return]
 
     @property
+    def release_envelope(self) -> float:
+        """Envelope at the start of a release from 1.
+
+        Without overshoot, that of the slow part e^{-a t}, over the ratio of the roots.
+        """
+        return 1.0 if self.frequency == 0.0 else math.hypot(1.0, self.decay / self.frequency)
+
+    @property
+    def release_rest_time(self) -> float:
+        """Time from a release to rest, s."""
+        return _release_rest_phase(self.frequency / self.decay) / self.decay
+
+    @property
     def natural_frequency(self) -> float:
         second_root = self.frequency or self.decay * math.sqrt(SECOND_ROOT_RATIO - 1.0)
         return math.hypot(self.decay, second_root)
@@ -176,6 +189,15 @@ class WaveformLaw:
         if self.frequency == 0.0:
             return math.log(SECOND_ROOT_RATIO) / ((SECOND_ROOT_RATIO - 1.0) * self.decay)
         return math.atan2(self.frequency, self.decay) / self.frequency
+
+
+@lru_cache(maxsize=64)
+def _release_rest_phase(ratio: float) -> float:
+    """Return the phase a t at which a release rests. ratio: w/a, 0 for no overshoot."""
+    unit = WaveformLaw(1.0, ratio, 1.0)
+    if ratio == 0.0:
+        return _bisect_threshold(unit.release_response, 0.0, 20.0)
+    return last_threshold_crossing(unit.release_response, visible_swings(math.exp(-math.pi / ratio)), ratio)
 
 
 @lru_cache(maxsize=64)
@@ -194,14 +216,12 @@ def settle_law(
     """
     if overshoot <= 0.0:
         unit = WaveformLaw(1.0, 0.0, 1.0)
-        rest_phase = _bisect_threshold(unit.release_response, 0.0, 20.0) + unit.time_to_peak
+        rest_phase = unit.release_rest_time + unit.time_to_peak
         return WaveformLaw(rest_phase / settle, 0.0, eigenvalue, high_mode_frequency_ratio=high_mode_frequency_ratio)
     ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, _PEAK_CLEARANCE, MIN_WHIP))
     unit = WaveformLaw(1.0, ratio, 1.0)
     # After a stop, a release begins at the largest swing.
-    decay = (
-        last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
-    ) / settle
+    decay = (unit.release_rest_time + unit.time_to_peak) / settle
     return WaveformLaw(decay, ratio * decay, eigenvalue, high_mode_frequency_ratio=high_mode_frequency_ratio)
 
 

@@ -145,7 +145,7 @@ def _without_pin_forces(block: BlockHistory) -> BlockHistory:
 
 
 def _without_deformation(block: BlockHistory) -> BlockHistory:
-    return replace(block, deformation=None, sleep=None)
+    return replace(block, deformation=None, sleep=None, steering=None)
 
 
 def _for_regions(contacts: SystemContacts, system: System) -> SystemContacts:

@@ -21,7 +21,7 @@ from ..scene.scene import Scene
 from ..settle.geometric_stiffness import estimated_regions, with_geometric_stiffness, with_minimum_eigenvalues
 from ..steppers.static import solve_static_equilibrium
 from ..system.discretization import BodyDiscretization
-from ..system.inputs import without_contact
+from ..system.inputs import Inputs, without_contact
 from ..system.state import State
 from ..system.system import assemble_system
 from .assembly import Assembly, Island, rebuild_islands
@@ -187,7 +187,9 @@ class StaticSolver:
                     if has_net(island.system):
                         # The search for a hanging net is long, and the new eigenvalues do not change its result.
                         self._hanging_guess[number] = state
-                    regions = with_geometric_stiffness(island.system, state, factors, posed)
+                    inputs = self._stationary_inputs(island, self._first_sample, None, False)
+                    acceleration = island.system.acceleration(inputs, np.arange(len(posed)))
+                    regions = with_geometric_stiffness(island.system, state, factors, posed, acceleration)
                 else:
                     regions = estimated
                     self._estimated_islands.add(number)
@@ -197,6 +199,15 @@ class StaticSolver:
             self.islands[number] = replace(island, system=self.steppers[number].system)
         # These states were found with the previous steppers.
         self._hanging_cache.clear()
+
+    def _stationary_inputs(
+        self, island: Island, sample: SceneSample, fields: FieldAccelerations | None, with_contact: bool
+    ) -> Inputs:
+        """Return the inputs of an equilibrium, see solve_equilibrium()."""
+        loads = body_loads(island, sample, self._settings(island))
+        inputs = self._pose_evaluator.stationary_inputs(island, sample)
+        inputs = inputs if with_contact else without_contact(inputs)
+        return with_accelerations(island, inputs, loads, self._scene.gravity, fields)
 
     def needs_hanging_state(self, island: int) -> bool:
         """Return whether Start at Rest, Sag or Keep Modelled Shape of an island's bodies needs its equilibrium."""
@@ -232,10 +243,7 @@ class StaticSolver:
         """
         island_data = self.islands[island]
         initial = self._pose_evaluator.animated_state(island_data, sample) if state is None else state
-        loads = body_loads(island_data, sample, self._settings(island_data))
-        pin_inputs = self._pose_evaluator.stationary_inputs(island_data, sample)
-        pin_inputs = pin_inputs if with_contact else without_contact(pin_inputs)
-        inputs = with_accelerations(island_data, pin_inputs, loads, self._scene.gravity, fields)
+        inputs = self._stationary_inputs(island_data, sample, fields, with_contact)
         # The tolerance of other islands must not affect this one.
         tolerance = min([1e-3, *(self._scene.bodies[k].settings.tolerance for k in island_data.bodies)])
         yarns = yarn_dials(island_data.system, self._settings(island_data)) if allow_sliding else ()

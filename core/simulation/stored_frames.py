@@ -21,7 +21,7 @@ from .simulation import Simulation
 # they belong to a motion that has ended.
 _TEMPORARY_PARTS = {"elastic force", "elastic force rate", "yarn speeds", "still", "pull from outside"}
 # Parts whose number of rows changes from frame to frame.
-_VARYING_PARTS = {"contacts", "impacts", "still", "pull from outside"}
+_VARYING_PARTS = {"contacts", "impacts", "still", "pull from outside", "steering"}
 # Largest difference of a frame's time from its number, in frames; times are sums of many substeps.
 _TIME_TOLERANCE = 1e-3
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.sparse import csr_matrix, identity
+from scipy.sparse.linalg import LinearOperator, cg
 
 from ..base.arrays import Array
 from ..geometry.mesh.rigid_motion import rigid_body_modes
@@ -17,6 +18,8 @@ TWO_LEVEL_ENTRIES = 4_000_000
 _MIN_NODES = 250
 # Largest relative error of a solve for rigid motions, which the matrix may hardly resist, and for a random vector.
 _MAX_ERROR = 0.05
+# Relative residual of refined solves, and the largest number of refinements.
+_REFINED_ERROR, _REFINEMENTS = 3e-3, 30
 # Diagonal shift of a singular matrix, relative to its largest entry.
 _RELATIVE_SHIFT = 1e-12
 
@@ -55,6 +58,18 @@ def build_preconditioner(matrix: csr_matrix, positions: Array) -> Solve:
         # By cancellation, the matrix of a soft object without pins, such as a frame of springs, may be singular.
         shift = _RELATIVE_SHIFT * float(np.abs(matrix.diagonal()).max(initial=0.0))
         return factorise((matrix + shift * identity(matrix.shape[0])).tocsr())
+
+
+def accurate_solve(matrix: csr_matrix, positions: Array) -> Solve:
+    """Return a solve with a positive definite matrix (3n, 3n), with a relative error of about 1%.
+
+    positions: (n, 3) m, of the nodes.
+    """
+    solve = build_preconditioner(matrix, positions)
+    if not isinstance(solve, TwoLevelPreconditioner):
+        return solve
+    operator = LinearOperator(matrix.shape, matvec=solve)
+    return lambda right: np.asarray(cg(matrix, right, rtol=_REFINED_ERROR, maxiter=_REFINEMENTS, M=operator)[0])
 
 
 def _is_accurate_enough(solve: Solve, matrix: csr_matrix, positions: Array) -> bool:

@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
+from ..base.memo import Memo
 from ..contact.collision_detection import CollisionDetection
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
@@ -20,6 +21,7 @@ from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
+from ..objective.steering import steer
 from ..objective.step_problem import StepProblem
 from ..objective.stepper_view import ViscousMatrix
 from ..settle.controls import Controls
@@ -30,7 +32,7 @@ from ..solvers.factorisation import Solve
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.modes import largest_eigenvalue
 from ..solvers.objective import Minimum, Outcome, Tolerance
-from ..solvers.preconditioner import build_preconditioner
+from ..solvers.preconditioner import accurate_solve, build_preconditioner
 from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
 from ..system.state import State
@@ -113,6 +115,7 @@ class Stepper:
         # Directions without stiffness at rest, such as those perpendicular to a spring, become stiff when deformed.
         self._rounding_force = _ROUNDING * noise * np.maximum(diagonal, diagonal.mean() if len(diagonal) else 0.0)
         self._factorisations: dict[tuple[float, bytes, bytes, bytes], Solve] = {}
+        self._hanging_compliances: Memo[Solve] = Memo(_MAX_CACHED_FACTORISATIONS)
         self._compliances: list[tuple[Solve, InverseColumns]] = []
         self._roundings: list[tuple[Solve, float]] = []
 
@@ -121,6 +124,8 @@ class Stepper:
         other = copy(self)
         other.system = replace(self.system, regions=regions)
         other.region_slices = tuple(region_slices(other.system, region) for region in regions)
+        # The shape in which this is computed belongs to the regions.
+        other._hanging_compliances = Memo(_MAX_CACHED_FACTORISATIONS)
         return other
 
     def _find_nearest_free_index(self) -> Index:
@@ -160,6 +165,8 @@ class Stepper:
         """
         if is_asleep(self.system, state, inputs, controls):
             return sleep_step(state, h), StepReport(Outcome.CONVERGED, 0, 0, 1, 0.0)
+        given_state = state
+        state, controls = steer(self, state, inputs, h, controls)
         counts: GuardCounts = Counter()
         work, policy = meter or WorkMeter(), self.policy
         work.begin_step(policy.spent_work.max_work(inputs, self.size))
@@ -177,7 +184,7 @@ class Stepper:
                 after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
                 return count_still_step(self.system, state, after, inputs, h, controls, False), report
             if is_last:
-                return state, report
+                return given_state, report
             halvings += 1
         guard, is_regular = policy.excessive_motion, not report.hard_guards
         is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, size=self.size)
@@ -347,6 +354,21 @@ class Stepper:
                 matrix = matrix + self._rest_damping / float(factors[0])
             self._cache_factorisation(key, build_preconditioner(matrix.tocsr(), self.system.rest[self.free]))
         return self._factorisations[key]
+
+    def hanging_compliance(self, factors: Array) -> Solve:
+        """Return a solve with the stiffness (3f, 3f) N/m of the free nodes in the hanging shape, to 1%.
+
+        factors: (b,) stiffness factor of each block.
+        """
+        return self._hanging_compliances.get(factors.tobytes(), lambda: self._hanging_compliance(factors))
+
+    def _hanging_compliance(self, factors: Array) -> Solve:
+        positions = self.system.rest.copy()
+        for region in self.system.regions:
+            if region.hanging_shape is not None:
+                positions[region.free] += region.hanging_shape.displacements
+        matrix = self._restrict_to_free(self.system.tangent(State.at_rest(positions), factors))
+        return accurate_solve(matrix, self.system.rest[self.free])
 
     def _factorisation_key(
         self, h: float, inertia: Array, factors: Array, stiffness_weights: Array | None

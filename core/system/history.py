@@ -128,6 +128,7 @@ class BlockHistory:
     sensors: (s,) last value of each sensor.
     sleep: None after a step that was not still.
     catch: None if no node was caught.
+    steering: (r, 6) of the regions of a system, among its first block's: see objective/steering.py.
     """
 
     deformation: DeformationHistory | None = None
@@ -139,6 +140,7 @@ class BlockHistory:
     yarns: YarnHistory | None = None
     sleep: SleepCounter | None = None
     catch: Catch | None = None
+    steering: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -202,7 +204,7 @@ class History:
     def at_rest(self) -> History:
         """Return the history without that of any motion."""
         resting = {
-            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None))
+            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None)
             for name, one in self.without_deformation().blocks.items()
         }
         return replace(self, blocks=resting)

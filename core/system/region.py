@@ -21,6 +21,19 @@ _MIN_EIGENVALUE_FRACTION = 0.05
 
 
 @dataclass(frozen=True)
+class HangingShape:
+    """Equilibrium of a region under weight in the first pose.
+
+    displacements: (f, 3) m, of the free nodes from their undeformed positions, in the frame of the rest shape.
+    acceleration: (3,) m/s^2, in the same frame.  factors: (b,) stiffness factor of each block.
+    """
+
+    displacements: Array
+    acceleration: Array
+    factors: Array
+
+
+@dataclass(frozen=True)
 class Region:
     """Free nodes connected by elements and links.
 
@@ -32,6 +45,7 @@ class Region:
     has_elastic_stiffness: whether elasticity alone keeps the shape; otherwise weight does, as in a net.
     gravity_eigenvalue: contribution of the weight to lambda_1 in the hanging shape, 1/s^2 (docs/decisions/0004).
     can_stand: False if weight makes a region fall over that stands above its pins in the first pose.
+    hanging_shape: None without weight, and where the equilibrium is unstable or unknown.
     """
 
     free: Index
@@ -41,6 +55,7 @@ class Region:
     has_elastic_stiffness: bool = True
     gravity_eigenvalue: float = 0.0
     can_stand: bool = True
+    hanging_shape: HangingShape | None = None
 
     def effective_eigenvalue(self, eigenvalue: float) -> float:
         """Return an elastic lambda_1 plus the contribution of the weight, 1/s^2."""

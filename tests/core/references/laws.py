@@ -104,3 +104,9 @@ def inertia(fields: np.ndarray, mass: np.ndarray, s: np.ndarray, h: float) -> np
     P, M = projection(fields, mass), np.diag(mass.repeat(3))
     left = np.eye(len(P)) - P
     return M @ P / h + left.T @ np.diag((mass / s).repeat(3)) @ left
+
+
+def steered_pace(a: float, w: float, swing: float, phase: float, envelope: float, rest_phase: float) -> float:
+    """Return the pace a'/a of (2.43) before its bounds."""
+    start = 1.0 if w == 0 else np.sqrt(1 + (a / w) ** 2)
+    return float((np.log(envelope / (start * swing)) + rest_phase) / (rest_phase - phase))

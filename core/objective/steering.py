@@ -1,0 +1,279 @@
+"""Steering: the pace at which a region decays, so that far deflections rest on time (docs/decisions/0065).
+
+The elastic force of a region follows the waveform law at any deflection, but a bent body stiffens or softens. Late in
+the swing, the deflection is c = K^-1 (g - F), with the stiffness K at rest, the elastic force g and the load F. Its
+envelope E and the largest deflection Y so far say how far it still has to decay. The law's decay in the phase that is
+left is scaled accordingly:
+
+    a' = a (ln(E/(S Y)) + phi_T) / (phi_T - phi)
+
+phi is the decayed phase (the integral of a) since the largest swing, phi_T the phase at rest, and S the ratio of the
+law's envelope to its largest swing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.arrays import Array, take_rows
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..settle.controls import Controls
+from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
+from ..system.history import DeformationHistory
+from ..system.inputs import Inputs
+from ..system.region import Region
+from ..system.state import State
+from ..system.term import StiffnessScaling
+from .reference_motion import RegionSlice, StepContext, reference_velocity
+from .step_potential import ThetaWeights, step_start_forces
+from .stepper_view import StepperView
+
+# Bounds of the pace without and with overshoot.
+_PACES = {False: (0.5, 3.0), True: (0.5, 2.0)}
+# A change of the reference velocity starts a new swing if it deflects the body by at least this fraction of its swing.
+_NEW_SWING_FRACTION = 0.1
+# Relative size of rounding errors, and a lower bound on relative envelopes.
+_ROUNDING, _MIN_ENVELOPE = 1e-9, 1e-6
+# The pace is computed anew at these intervals of the phase. The largest swing is within the first phase.
+_PHASE_INTERVAL, _PEAK_PHASE = 0.5, 1.0
+# The pace stays as it is in the last part of the phase before rest.
+_LAST_PHASE = 0.5
+
+
+# Largest part of the largest swing that the estimated equilibrium may be wrong by.
+_MAX_EQUILIBRIUM_ERROR = 0.1
+
+
+@dataclass(frozen=True)
+class SwingRecord:
+    """Swing of a region so far.
+
+    swing: Y in m; negative while other forces act.  phase: phi since the largest swing.  pace: a'/a in the last step.
+    acceleration: (3,) m/s^2, external, in the last step.
+    """
+
+    swing: float
+    phase: float
+    pace: float
+    acceleration: Array
+
+    @staticmethod
+    def read(numbers: Array) -> SwingRecord:
+        """Return the record in an array (6,)."""
+        swing, phase, pace = (float(one) for one in numbers[:3])
+        return SwingRecord(swing, phase, pace, numbers[3:])
+
+    @property
+    def numbers(self) -> Array:
+        """Array (6,) of the record."""
+        return np.array([self.swing, self.phase, self.pace, *self.acceleration])
+
+
+def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, Controls]:
+    """Return the state with the records of its swings, and the controls of a step at the regions' paces."""
+    system, laws = stepper.system, controls.laws
+    if controls.is_static or not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
+        return state, controls
+    own = state.history.block(system.name)
+    known = None
+    if own.steering is not None and len(own.steering) == len(laws):
+        known = [SwingRecord.read(row) for row in own.steering]
+    acceleration = _uniform_acceleration(stepper, state, inputs)
+    if acceleration is None and own.steering is None:
+        return state, controls
+    unsteered = SwingRecord(-1.0, 0.0, 1.0, np.zeros(3))
+    records = [unsteered] * len(laws)
+    if acceleration is not None:
+        step = _SteeredStep(stepper, StepContext.create(system, state, inputs, h), controls, acceleration)
+        records = [
+            step.next_record(place, law, None if known is None else known[place])
+            if isinstance(law, WaveformLaw) and law.settle_scale is None
+            else unsteered
+            for place, law in enumerate(laws)
+        ]
+    own = replace(own, steering=np.array([one.numbers for one in records]))
+    state = replace(state, history=state.history.with_block(system.name, own))
+    paces = [one.pace for one in records]
+    last_paces = [1.0] * len(laws) if known is None else [one.pace for one in known]
+    if all(pace == 1.0 for pace in (*paces, *last_paces)):
+        return state, controls
+    # The motion goes on at another pace, as after a change of the dials. With overshoot only the decay changes.
+    ratios = tuple(
+        ratio * (pace / last if isinstance(law, WaveformLaw) and law.frequency == 0.0 else 1.0)
+        for ratio, law, pace, last in zip(
+            controls.velocity_ratios or (1.0,) * len(laws), laws, paces, last_paces, strict=True
+        )
+    )
+    steered = tuple(
+        replace(law, decay=law.decay * pace) if isinstance(law, WaveformLaw) else law
+        for law, pace in zip(laws, paces, strict=True)
+    )
+    return state, replace(controls, laws=steered, velocity_ratios=ratios)
+
+
+def _uniform_acceleration(stepper: StepperView, state: State, inputs: Inputs) -> Array | None:
+    """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests."""
+    system = stepper.system
+    contacts = system.last_contacts(state)
+    has_other_terms = any(term.scaling is StiffnessScaling.FIXED for block in system.blocks for term in block.terms)
+    has_flow = any(state.history.block(block.name).terms for block in system.blocks)
+    is_pulled = any(one.drag is not None or any(one.contraction) or any(one.pressure_change) for one in inputs)
+    if has_other_terms or has_flow or is_pulled or (contacts is not None and len(contacts.contacts.keys)):
+        return None
+    accelerations = np.atleast_2d(system.acceleration(inputs, stepper.free))
+    return accelerations[0] if (accelerations == accelerations[0]).all() else None
+
+
+@dataclass(frozen=True)
+class _SteeredStep:
+    """Step of a system under a uniform external acceleration (3,) m/s^2."""
+
+    stepper: StepperView
+    context: StepContext
+    controls: Controls
+    acceleration: Array
+
+    def next_record(self, place: int, law: WaveformLaw, last: SwingRecord | None) -> SwingRecord:
+        """Return the record of a region for the step that begins. last: None at the start of a shot."""
+        context, h, a = self.context, self.context.h, self.acceleration
+        region = context.system.regions[place]
+        factors = self.controls.stiffness_per_block(len(context.system.blocks))
+        history = context.system.deformation_history(context.state)
+        # The largest swing follows this step's start by the lead.
+        fresh = SwingRecord(0.0, law.decay * (h - law.time_to_peak), 1.0, a)
+        hanging = region.hanging_shape
+        if (hanging is None and a.any()) or (hanging is not None and not np.array_equal(hanging.factors, factors)):
+            return replace(fresh, swing=-1.0)
+        is_at_rest = history is None and not take_rows(context.state.velocities, region.free).any()
+        if (last is None and is_at_rest) or (
+            last is not None and (last.swing < 0.0 or not np.array_equal(last.acceleration, a))
+        ):
+            # Released from the largest swing.
+            last = SwingRecord(0.0, 0.0, 1.0, a)
+        if last is None or (history is None and not is_at_rest):
+            return fresh
+        if history is not None and (history.elastic_gradient is None or history.force_rate is None):
+            return replace(last, phase=last.phase + law.decay * h)
+        velocity = reference_velocity(context, region, self.stepper.region_slices[place]).at_undeformed
+        jump = float(np.abs(velocity - take_rows(context.state.reference, region.free)).max())
+        if jump / law.natural_frequency > _NEW_SWING_FRACTION * last.swing * math.exp(-max(last.phase, 0.0)):
+            return fresh
+        following, rest_phase = last.phase + law.decay * h, law.decay * law.release_rest_time
+        left = rest_phase - last.phase
+        is_growing = last.phase < -_ROUNDING
+        number, last_number = (math.floor(one / _PHASE_INTERVAL) for one in (last.phase, 2.0 * last.phase - following))
+        is_due = not is_growing and number != last_number and left > _LAST_PHASE
+        if last.phase > _PEAK_PHASE and not is_due:
+            return replace(last, phase=following)
+        pace = last.pace
+        y, rotation, error = self._deflection(region, factors)
+        swing = max(_largest(y), last.swing)
+        if is_growing or swing <= 0.0 or error > _MAX_EQUILIBRIUM_ERROR * swing:
+            pace = 1.0
+        elif is_due:
+            envelope = self._envelope(region, replace(law, decay=law.decay * last.pace), rotation, factors, history)
+            pace = float(np.clip(steered_pace(law, swing, last.phase, envelope), *_PACES[law.frequency > 0.0]))
+        return SwingRecord(swing, following, pace, a)
+
+    def _deflection(self, region: Region, factors: Array) -> tuple[Array, Array, float]:
+        """Return the deflection (f, 3) m from the equilibrium in the rest frame, the rotation, and an error in m."""
+        context, free = self.context, region.free
+        undeformed, rotation = _undeformed_positions(context, region, self._slices(region))
+        y, hanging = (take_rows(context.state.positions, free) - undeformed) @ rotation, region.hanging_shape
+        if hanging is None:
+            return y, rotation, 0.0
+        # Where the pins turn or weight changes, the equilibrium is extrapolated linearly.
+        difference = self.acceleration @ rotation - hanging.acceleration
+        moved = np.zeros_like(y)
+        if np.linalg.norm(difference) > _ROUNDING * np.linalg.norm(hanging.acceleration):
+            moved = self._compliance(region, context.system.mass[free][:, None] * difference, factors)
+        size = float(np.ptp(take_rows(context.system.rest, free), axis=0).max())
+        return y - hanging.displacements - moved, rotation, float((moved**2).sum(axis=1).max()) / size
+
+    def _slices(self, region: Region) -> tuple[RegionSlice, ...]:
+        place = next(k for k, one in enumerate(self.context.system.regions) if one is region)
+        return self.stepper.region_slices[place]
+
+    def _compliance(self, region: Region, force: Array, factors: Array) -> Array:
+        """Return the displacements (f, 3) m under forces (f, 3) N on a region, both in the rest frame."""
+        slots = self.stepper.free_index[region.free]
+        load = np.zeros((len(self.stepper.free), 3))
+        load[slots] = force
+        return np.asarray(self.stepper.hanging_compliance(factors)(load.ravel()).reshape(-1, 3)[slots])
+
+    def _envelope(
+        self, region: Region, law: WaveformLaw, rotation: Array, factors: Array, history: DeformationHistory | None
+    ) -> float:
+        """Return the envelope E in m of the deflection late in the swing. law: of the last step."""
+        context, free = self.context, region.free
+        system, h = context.system, context.h
+        scale = factors[system.node_blocks()[free]][:, None]
+        weight = system.mass[free][:, None] * self.acceleration
+        if history is None:
+            forces = step_start_forces(
+                system, context.state, context.inputs, factors, h, ThetaWeights(1.0, 0.0)
+            ).elastic_gradient
+            assert forces is not None
+            force = (scale * forces[free] - weight) @ rotation
+            return law.release_envelope * _largest(self._compliance(region, force, factors))
+        assert history.elastic_gradient is not None
+        assert history.force_rate is not None
+        c = self._compliance(region, (scale * history.elastic_gradient[free] - weight) @ rotation, factors)
+        change = h * self._compliance(region, scale * history.force_rate[free] @ rotation, factors)
+        return law_envelope(law, c, change, h)
+
+
+def _largest(vectors: Array) -> float:
+    """Return the largest length of vectors (k, 3)."""
+    return float(np.linalg.norm(vectors, axis=1).max())
+
+
+def steered_pace(law: WaveformLaw, swing: float, phase: float, envelope: float) -> float:
+    """Return the pace a'/a at which a swing rests on time. swing, phase, envelope: Y in m, phi, E in m."""
+    rest_phase = law.decay * law.release_rest_time
+    logarithm = math.log(max(envelope / (law.release_envelope * swing), _MIN_ENVELOPE))
+    return (rest_phase + logarithm) / (rest_phase - phase)
+
+
+def law_envelope(law: WaveformLaw, c: Array, change: Array, h: float) -> float:
+    """Return the largest envelope of vectors (f, 3) that follow a law. change: of the vectors in the last step of h s.
+
+    The envelope of the law after a release from 1 is WaveformLaw.release_envelope at the start.
+    """
+    z = math.exp(-law.decay * h)
+    if law.frequency == 0.0:
+        # c = A z^k + B z^2k, whose slow part is A = (c_k - z^2 c_{k-1})/(1 - z).
+        second = z**SECOND_ROOT_RATIO
+        slow = ((1.0 - second) * c + second * change) / (1.0 - second / z)
+        return _largest(slow) / SECOND_ROOT_RATIO
+    # c_k = Re A and c_{k-1} = Re(A/z e^{-iwh}).
+    cosine, sine = math.cos(law.frequency * h), math.sin(law.frequency * h)
+    imaginary = (z * (c - change) - cosine * c) / sine
+    # The largest value of |Re(A e^{i phi})|.
+    squares, half, product = (
+        0.5 * ((c**2).sum(axis=1) + (imaginary**2).sum(axis=1)),
+        0.5 * ((c**2).sum(axis=1) - (imaginary**2).sum(axis=1)),
+        (c * imaginary).sum(axis=1),
+    )
+    return float(np.sqrt((squares + np.hypot(half, product)).max()))
+
+
+def _undeformed_positions(context: StepContext, region: Region, slices: Sequence[RegionSlice]) -> tuple[Array, Array]:
+    """Return the undeformed positions (f, 3) m of a region at the start of a step, and its rotation since rest."""
+    rest = take_rows(context.system.rest, region.free)
+    pins = take_rows(context.system.rest, region.constrained_nodes)
+    start = take_rows(context.pin_start, context.pin_indices(region.constrained_nodes))
+    rotation, translation = fit_rigid_motion(pins, start)
+    undeformed = rest @ rotation.T + translation
+    for part in slices:
+        reference = context.inputs[part.block_index].reference
+        found = None if reference is None else reference.undeformed_positions(part.nodes)
+        if found is not None:
+            undeformed[part.rows] = found
+    if any(context.inputs[part.block_index].reference is not None for part in slices):
+        rotation = fit_rigid_motion(rest, undeformed)[0]
+    return undeformed, rotation
