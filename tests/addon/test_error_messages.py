@@ -133,7 +133,7 @@ def test_linked_mesh_needs_point_cache(tmp_path: Path) -> None:
     before = dump()
     with pytest.raises(
         RuntimeError,
-        match="Borrower: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make it local",
+        match="Borrower: its mesh is linked and would lose shape keys; bake to PC2 Cache, or make the mesh local",
     ):
         bpy.ops.dampsim.bake()
     assert dump() == before
