@@ -18,6 +18,15 @@ class MeshError(DampSimError):
     """Unsuitable mesh for a simulation."""
 
 
+class WrongKindError(MeshError):
+    """Mesh that suits another kind of object."""
+
+    def __init__(self, message: str, kind: str) -> None:
+        """Create the error. kind: name of the other kind."""
+        super().__init__(message)
+        self.kind = kind
+
+
 class PinError(DampSimError):
     """Missing pins, or pins that do not fit the mesh."""
 

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
-from ..base.errors import MeshError
+from ..base.errors import MeshError, WrongKindError
 from ..geometry.collision.proximity import Triangles, nearest_triangles
 from ..geometry.mesh.decimation import decimate
 from ..geometry.mesh.orientation import orient_outward
@@ -126,7 +126,8 @@ class Sheet:
         has_area = 2.0 * areas > _MIN_HEIGHT_RATIO * longest_sides**2
         triangles, areas = triangles[has_area], areas[has_area]
         if not len(triangles):
-            raise MeshError(f"{body.name}: all faces are thinner than a hair; choose Rope or Springs as its Kind.")
+            text = f"{body.name}: all faces are thinner than a hair; choose Rope or Springs as its Kind."
+            raise WrongKindError(text, "ROPE")
         vertices = np.unique(triangles)
         node_of = np.full(len(points), -1)
         node_of[vertices] = np.arange(len(vertices))
@@ -195,8 +196,9 @@ class ClothKind(BodyKind):
     @staticmethod
     def check(body: Body) -> None:
         check_surface(body.surface)
+        sheet = Sheet.of(body)
         if body.is_inflated:
-            _airtight_triangles(body, Sheet.of(body))
+            _airtight_triangles(body, sheet)
 
     @staticmethod
     def build(body: Body) -> Model:

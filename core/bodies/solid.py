@@ -9,9 +9,8 @@ from scipy.sparse import csr_matrix, diags
 from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
-from ..geometry.mesh.surface import check_surface
 from ..geometry.tetmesh.embedding import Embedding, locate_in_tets
-from ..geometry.tetmesh.tetrahedralise import LatticeMesh, tetrahedralise
+from ..geometry.tetmesh.tetrahedralise import LatticeMesh, check_enclosing, tetrahedralise
 from ..materials import ELASTIC_MODELS, ElasticMaterial, TetElasticity
 from ..materials.plastic_flow import TensorFlow
 from ..materials.tetrahedra import lumped_mass, tet_volumes
@@ -160,7 +159,7 @@ class SolidKind(BodyKind):
 
     @staticmethod
     def check(body: Body) -> None:
-        check_surface(body.surface)
+        check_enclosing(body.surface)
 
     @staticmethod
     def build(body: Body) -> Model:

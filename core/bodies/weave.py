@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..base.errors import MeshError, ParameterError
+from ..base.errors import ParameterError, WrongKindError
 from ..literature.damping.registry import DAMPINGS
 from ..scene.body import Body
 from ..scene.parameters import Settings
 from ..system.discretization import BodyDiscretization
 from ..system.weave_term import WeaveTerm as Yarns
-from ..yarns.woven_cloth import YarnMaterial, build_woven_cloth
+from ..yarns.woven_cloth import WovenCloth, YarnMaterial, build_woven_cloth
 from ..yarns.yarns import trace_yarns
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model, Strands
@@ -49,33 +49,15 @@ class WeaveKind(BodyKind):
             raise ParameterError(
                 f"{body.name}: yarns do not support {label} damping; choose Settle and Bounce, Strain Rate or Rayleigh."
             )
+        threads = Threads.of(body)
+        if not (np.bincount(threads.edges.ravel()) == 4).any():
+            _woven_cloth(body, threads)
 
     @staticmethod
     def build(body: Body) -> Model:
-        settings, threads = body.settings, Threads.of(body)
-        rest = body.surface.vertices[threads.vertices]
-        node_of = np.full(len(body.surface.vertices), -1)
-        node_of[threads.vertices] = np.arange(len(threads.vertices))
-        node_of[threads.duplicates[:, 0]] = node_of[threads.duplicates[:, 1]]
-        triangles = node_of[body.surface.triangles].astype(np.int64)
-        diameter = 1e-3 * settings.thickness
-        section = 0.25 * np.pi * diameter**2
-        material = YarnMaterial(
-            stretch=BASE_YOUNG * section,
-            bend=settings.bending * BASE_YOUNG * np.pi * diameter**4 / 64.0,
-            shear=0.01 * settings.yarn_shear,
-            linear_density=settings.density * section,
-            diameter=diameter,
-            shrink=0.01 * settings.shrink,
-        )
-        cloth = build_woven_cloth(
-            rest, trace_yarns(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material
-        )
-        if not len(cloth.crossings):
-            raise MeshError(
-                f"{body.name}: no two yarns cross: no vertex has four edges; convert its faces to quads, or choose "
-                "Cloth as its Kind."
-            )
+        threads = Threads.of(body)
+        cloth = _woven_cloth(body, threads)
+        settings, rest, material = body.settings, body.surface.vertices[threads.vertices], cloth.material
         pins = PinConstraints.of(body, threads.vertices, threads.duplicates, cloth.node_mass)
         block = BodyDiscretization(
             body.name, rest, cloth.node_mass, (cloth.ends,), (Yarns(cloth), *pins.spring_terms), pins.nodes,
@@ -85,6 +67,34 @@ class WeaveKind(BodyKind):
         # A node represents its length of yarn times half of the pitch, since two yarns meet at a crossing.
         areas = np.zeros(len(body.surface.vertices))
         areas[threads.vertices] = 0.5 * cloth.pitch * cloth.node_mass / material.linear_density
-        strands = Strands(threads.vertices[cloth.ends], areas, diameter)
-        surface_stiffness = BASE_YOUNG * section / block.size
+        strands = Strands(threads.vertices[cloth.ends], areas, material.diameter)
+        surface_stiffness = material.stretch / block.size
         return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness, strands)
+
+
+def _woven_cloth(body: Body, threads: Threads) -> WovenCloth:
+    """Return the yarns of a body. Raises WrongKindError if no two cross."""
+    settings = body.settings
+    rest = body.surface.vertices[threads.vertices]
+    node_of = np.full(len(body.surface.vertices), -1)
+    node_of[threads.vertices] = np.arange(len(threads.vertices))
+    node_of[threads.duplicates[:, 0]] = node_of[threads.duplicates[:, 1]]
+    triangles = node_of[body.surface.triangles].astype(np.int64)
+    diameter = 1e-3 * settings.thickness
+    section = 0.25 * np.pi * diameter**2
+    material = YarnMaterial(
+        stretch=BASE_YOUNG * section,
+        bend=settings.bending * BASE_YOUNG * np.pi * diameter**4 / 64.0,
+        shear=0.01 * settings.yarn_shear,
+        linear_density=settings.density * section,
+        diameter=diameter,
+        shrink=0.01 * settings.shrink,
+    )
+    cloth = build_woven_cloth(rest, trace_yarns(rest, threads.edges, triangles[(triangles >= 0).all(axis=1)]), material)
+    if not len(cloth.crossings):
+        raise WrongKindError(
+            f"{body.name}: no two yarns cross: no vertex has four edges; convert its faces to quads, or choose "
+            "Cloth as its Kind.",
+            "CLOTH",
+        )
+    return cloth

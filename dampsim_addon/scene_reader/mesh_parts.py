@@ -13,7 +13,7 @@ from ...core.bodies.pieces import label_pieces
 from ...core.geometry.mesh.affine import transform_points
 from ...core.geometry.mesh.nearest_source import nearest_source
 from ..blender.animation import animated_paths
-from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers
+from ..blender.modifiers import has_weight_modifier, simulated_topology_modifiers, trailing_solidify
 from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, read_weights, sum_weights
 from ..model.groups import group_of
 from ..model.properties import read_settings
@@ -88,7 +88,10 @@ def checked_body(obj: bpy.types.Object) -> Body:
 def modelled_body(obj: bpy.types.Object) -> Body:
     """Return the body of an object as modelled, with its pins only. Raises DampSimError."""
     kind = kind_by_name(obj.dampsim.kind)
-    surface = Surface(obj.name, modelled_world_vertices(obj), mesh_triangles(obj.data))
+    solidify = trailing_solidify(obj)
+    surface = Surface(
+        obj.name, modelled_world_vertices(obj), mesh_triangles(obj.data), solidify.name if solidify else ""
+    )
     no_edges = np.zeros((0, 2), dtype=np.int64)
     name = obj.dampsim.pin_group
     return Body(

@@ -213,6 +213,29 @@ def inner_seam(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def open_solid(cache: Path) -> bpy.types.Object:
+    obj = sheet(cache)
+    obj.dampsim.kind = "SOLID"
+    return obj
+
+
+def triangle_weave(cache: Path) -> bpy.types.Object:
+    bpy.ops.mesh.primitive_circle_add(vertices=7, fill_type="NGON")
+    obj = bpy.context.object
+    add_simulation(obj, cache)
+    obj.dampsim.pin_group, obj.dampsim.kind = "", "WEAVE"
+    return obj
+
+
+def flat_faces(cache: Path) -> bpy.types.Object:
+    """Return cloth whose faces have no area."""
+    obj = sheet(cache)
+    for vertex in obj.data.vertices:
+        vertex.co.y = 0.0
+    obj.data.update()
+    return obj
+
+
 def empty_pins(cache: Path) -> bpy.types.Object:
     obj = plain(cache)
     obj.vertex_groups["Pin"].remove(range(len(obj.data.vertices)))
@@ -265,6 +288,9 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     open_balloon: ("mesh", "The sheet is open, so that it holds no air", "Set Pressure to 0"),
     keyed_balloon: ("mesh", "The sheet is open, so that it holds no air", ""),
     inner_seam: ("mesh", "Vertex group 'Seam' is not on a border", "Do Not Sew"),
+    open_solid: ("mesh", "The mesh is open and encloses no volume", "Simulate as Cloth"),
+    triangle_weave: ("mesh", "No two yarns cross", "Simulate as Cloth"),
+    flat_faces: ("mesh", "All faces are thinner than a hair", "Simulate as Rope"),
     empty_pins: ("mesh", "No vertex has a weight in pin group 'Pin'", "Choose None"),
     undirected_fibres: ("fibres", "no Direction Group is chosen", "Use Longest Axis"),
     empty_muscle: ("muscles", "Muscle Calf has no edges", ""),

@@ -9,7 +9,7 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ...base.arrays import Array, Index
-from ...base.errors import MeshError
+from ...base.errors import MeshError, WrongKindError
 
 # Vertices closer than this, relative to the size of the surface, are welded.
 _WELD_TOLERANCE = 1e-6
@@ -86,7 +86,9 @@ def clean_triangles(surface: Surface) -> tuple[Array, Index]:
     _, keep = np.unique(np.sort(triangles, axis=1), axis=0, return_index=True)
     triangles = triangles[np.sort(keep)]
     if len(triangles) == 0:
-        raise MeshError(f"{surface.name}: all faces are thinner than a hair; choose Springs as its Kind.")
+        raise WrongKindError(
+            f"{surface.name}: all faces are thinner than a hair; choose Springs as its Kind.", "SPRINGS"
+        )
     used, corners = np.unique(triangles, return_inverse=True)
     if len(used) < len(vertices):
         vertices, triangles = vertices[used], corners.reshape(-1, 3).astype(np.int64)

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
-from ...base.errors import MeshError
+from ...base.errors import MeshError, WrongKindError
 from ..mesh.surface import Surface, check_surface, clean_triangles, count_open_edges, sample_triangles
 from .embedding import Embedding, adjacent_tets, embed, locate_in_tets
 from .winding_number import WindingNumber
@@ -99,6 +99,8 @@ _MIN_FILL = 0.05
 _ENCLOSING_WINDING = 0.6
 # Distance from a face at which the winding number is evaluated, relative to the size of the face.
 _WINDING_OFFSET = 1e-3
+# Number of faces that are tried first.
+_FEW_FACES = 200
 # Largest number of lattice tets in the bounding box.
 _MAX_GRID_TETS = 4_000_000
 
@@ -137,7 +139,8 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
     assert best is not None
     _, spacing, selection = best
     if count_open_edges(triangles) and selection.max_winding < _ENCLOSING_WINDING:
-        raise MeshError(f"{surface.name}: {_open_surface_problem(surface, vertices, triangles, winding)}.")
+        problem = _open_surface_problem(surface, vertices, triangles, winding)
+        raise WrongKindError(f"{surface.name}: {problem}.", "CLOTH")
 
     keys = node_keys(selection.corners)
     _, first, label = np.unique(keys, return_index=True, return_inverse=True)
@@ -154,22 +157,43 @@ def tetrahedralise(surface: Surface, tet_count: int) -> LatticeMesh:
     return LatticeMesh(nodes, tets, _fill_fractions(nodes, tets, winding, selection.inner), spacing, embedding)
 
 
-def _open_surface_problem(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
-    """Return the end of an error message: the problem of an open surface that encloses no lattice tet, and the fix."""
+def check_enclosing(surface: Surface) -> None:
+    """Raise MeshError if tetrahedralise() certainly refuses a surface; fast, except for open ones without volume.
+
+    It also refuses surfaces that are too thin for its tetrahedra, which only these show.
+    """
+    check_surface(surface)
+    vertices, triangles = clean_triangles(surface)
+    if not count_open_edges(triangles):
+        return
+    winding = WindingNumber(vertices, triangles)
+    # Most faces of a body with holes enclose it.
+    sample = triangles[:: max(len(triangles) // _FEW_FACES, 1)]
+    if all(_max_face_winding(vertices, some, winding) <= _ENCLOSING_WINDING for some in (sample, triangles)):
+        problem = _open_surface_problem(surface, vertices, triangles, winding)
+        raise WrongKindError(f"{surface.name}: {problem}.", "CLOTH")
+
+
+def _max_face_winding(vertices: Array, triangles: Index, winding: WindingNumber) -> float:
+    """Return the largest absolute winding number directly beside the centres of triangles."""
     corners = vertices[triangles]
     normals = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     areas = np.linalg.norm(normals, axis=1)
     # The winding number is 0.5 beside a sheet. Beside the wall of a tube, the opposite wall adds to it.
     face_offsets = _WINDING_OFFSET * normals / np.sqrt(np.maximum(areas, np.finfo(float).tiny))[:, None]
-    max_winding = max(float(np.abs(winding(corners.mean(axis=1) + side * face_offsets)).max()) for side in (-1.0, 1.0))
-    if max_winding > _ENCLOSING_WINDING:
+    return max(float(np.abs(winding(corners.mean(axis=1) + side * face_offsets)).max()) for side in (-1.0, 1.0))
+
+
+def _open_surface_problem(surface: Surface, vertices: Array, triangles: Index, winding: WindingNumber) -> str:
+    """Return the end of an error message: the problem of an open surface that encloses no lattice tet, and the fix."""
+    if _max_face_winding(vertices, triangles, winding) > _ENCLOSING_WINDING:
         return (
             "the mesh is open and thinner than its tetrahedra; raise Resolution, close its holes or give it thickness"
         )
     fix = (
         f"apply {surface.thickness_modifier}, or choose Springs"
         if surface.thickness_modifier
-        else "close its holes or give it thickness"
+        else "close its holes, give it thickness, or choose Cloth as its Kind"
     )
     return f"the mesh is open and encloses no volume; {fix}"
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 
 import bpy
 
-from ....core import DampSimError, PinError
+from ....core import DampSimError, PinError, kind_by_name
+from ....core.base.errors import WrongKindError
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.bone_bakes import record_mark, rig_of
@@ -198,6 +199,11 @@ def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
             None
             if has_animated_pressure(obj)
             else _button("Set Pressure to 0", _remove_pressure, "Simulate without air")
+        )
+    if isinstance(error, WrongKindError):
+        kind = kind_by_name(error.kind)
+        return _button(
+            f"Simulate as {kind.label}", lambda o, s: setattr(o.dampsim, "kind", kind.name), "Choose this Kind"
         )
     if isinstance(error, PinError):
         return _button("Choose None", lambda o, s: setattr(o.dampsim, "pin_group", ""), "Use no pin group")
