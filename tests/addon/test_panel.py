@@ -549,3 +549,24 @@ def test_panel_states_baked_preview_range(load: Load, tmp_path: Path) -> None:
     scene.use_preview_range, scene.frame_preview_start, scene.frame_preview_end = True, 21, 23
     assert "Bakes the preview range again, frames 21 to 23, and keeps the other frames" in shown_text()
     assert "Re-bake Frames 21 to 23" in shown_text()
+
+
+@pytest.mark.parametrize(("width", "is_beside"), [(94.0, True), (101.0, False)])
+def test_long_labels_stand_above_values(
+    load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: float, is_beside: bool
+) -> None:
+    """Blender would cut Collider Collection, 101 pixels wide, beside its value in a sidebar of the default width."""
+    new_scene()
+    obj, layout = wobbler(tmp_path), load("dampsim_addon.ui.common.layout")
+    monkeypatch.setattr(layout, "_text_width", lambda *_: width)
+    rows: list[str] = []
+
+    class Recorder(Layout):
+        def __getattr__(self, name: str) -> object:
+            rows.append(name)
+            return super().__getattr__(name)
+
+    context = Context()
+    context.region = SimpleNamespace(width=292)
+    layout.draw_property(Recorder(), obj.dampsim, "collider_collection", "Collider Collection", context)
+    assert ("split" in rows) == is_beside

@@ -141,8 +141,9 @@ def _text_width(text: str, points: float) -> float:
     return measured or len(text) * _LETTER_WIDTH * points / 11.0
 
 
-# Fraction of a panel's width for labels; pixels of its margins and tabs; interface units of a unit and of a decorator.
-_LABEL_FRACTION, _PROPERTY_MARGIN, _UNIT_WIDTH, _DECORATOR_WIDTH = 0.44, 46.0, 2.6, 0.9
+# Fraction of a panel's width for labels; pixels of its margins and tabs, and around a label; interface units of a unit
+# and of a decorator.
+_LABEL_FRACTION, _PROPERTY_MARGIN, _LABEL_PADDING, _UNIT_WIDTH, _DECORATOR_WIDTH = 0.44, 46.0, 9.0, 2.6, 0.9
 
 
 def draw_property(
@@ -157,7 +158,7 @@ def draw_property(
     toggle = isinstance(getattr(group, name, None), bool)
     if toggle:
         row.prop(group, name, text=text)
-    elif _text_width(text, points) > _LABEL_FRACTION * width - scale * 6.0:
+    elif _text_width(text, points) > _LABEL_FRACTION * width - scale * _LABEL_PADDING:
         column = row.column(align=True)
         column.label(text=text)
         row = column.row(align=True)
