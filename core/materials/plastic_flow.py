@@ -7,7 +7,7 @@ docs/explanation/physics/09-plasticity.md.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol
 
@@ -166,7 +166,7 @@ class SpringFlow:
     def energy_after(self, flow: Array) -> Energy:
         # The amount of material is unchanged, so the weights stay.
         strain = SpringStrain(self._spring.lengths * np.exp(flow), self._spring.elements)
-        return StrainEnergy(strain, self.energy.moduli, self.energy.weights, self.energy.clamp_compression)
+        return replace(self.energy, strain=strain)
 
     def updated_flow(self, flow: Array, positions: Array, yield_surface: YieldSurface) -> Array:
         ends = positions[self._spring.elements]

@@ -18,6 +18,8 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
+from ..native.library import load_library
+from ..native.ropes import CompiledRods
 from .assembly import assemble_matrix, assemble_vector, project_positive
 from .rod_strains import rod_bending_strains
 
@@ -76,7 +78,23 @@ class RodBending:
     def with_nodal_scale(self, factors: Array) -> RodBending:
         return replace(self, stiffness=self.stiffness * factors[self.elements].mean(axis=1))
 
+    def compiled(self) -> CompiledRods | None:
+        """Return the compiled energy, or None without a kernel."""
+        return None if load_library() is None else self._compiled
+
+    @cached_property
+    def _compiled(self) -> CompiledRods | None:
+        library = load_library()
+        return (
+            None
+            if library is None
+            else CompiledRods(library, self.elements, self.weights, self.rest_angles, self._smoothing)
+        )
+
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        compiled = self.compiled()
+        if compiled is not None:
+            return compiled.value_gradient(positions)
         corners = positions[self.elements]
         squares = _edge_angles(corners) ** 2
         smoothed_difference = np.sqrt(squares + self._smoothing) - np.sqrt(self.rest_angles**2 + self._smoothing)

@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from ..base.arrays import Array, Index
+from ..native.library import load_library
+from ..native.ropes import CompiledSprings
 from .strain_energy import StrainEnergy
 from .strains import SpringStrain
 
 
-def spring_energy(edges: Index, lengths: Array, stiffness: Array) -> StrainEnergy:
+class SpringEnergy(StrainEnergy):
+    """Energy of springs, which the kernel evaluates if there is one."""
+
+    strain: SpringStrain
+
+    def compiled(self) -> CompiledSprings | None:
+        """Return the compiled energy, or None without a kernel."""
+        return None if load_library() is None else self._compiled
+
+    @cached_property
+    def _compiled(self) -> CompiledSprings | None:
+        library = load_library()
+        return (
+            None
+            if library is None
+            else CompiledSprings(library, self.strain.elements, self.strain.lengths, self.weights)
+        )
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        compiled = self.compiled()
+        return super().value_gradient(positions) if compiled is None else compiled.value_gradient(positions)
+
+
+def spring_energy(edges: Index, lengths: Array, stiffness: Array) -> SpringEnergy:
     """Return the energy of springs.
 
     edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N, the force of a spring at twice its rest length.
@@ -17,4 +44,4 @@ def spring_energy(edges: Index, lengths: Array, stiffness: Array) -> StrainEnerg
     springs is left out ([SRD] after (9)).
     """
     # The strain has one component, so the modulus is a scalar; the weights contain the stiffness.
-    return StrainEnergy(SpringStrain(lengths, edges), np.ones((1, 1)), stiffness * lengths, clamp_compression=True)
+    return SpringEnergy(SpringStrain(lengths, edges), np.ones((1, 1)), stiffness * lengths, clamp_compression=True)

@@ -88,6 +88,20 @@ class KernelLibrary:
         self.contact_blocks = loaded.dampsim_contact_blocks
         self.contact_blocks.argtypes = [count, *8 * [pointer], real, *4 * [pointer]]
         self.contact_blocks.restype = count
+        self.springs = loaded.dampsim_springs
+        self.springs.argtypes, self.springs.restype = [count, *5 * [pointer]], real
+        self.spring_blocks = loaded.dampsim_spring_blocks
+        self.spring_blocks.argtypes = [count, *3 * [pointer], count, real, *3 * [pointer]]
+        self.spring_blocks.restype = None
+        self.rods = loaded.dampsim_rods
+        self.rods.argtypes, self.rods.restype = [count, *6 * [pointer]], real
+        self.rod_blocks = loaded.dampsim_rod_blocks
+        self.rod_blocks.argtypes = [count, *4 * [pointer], count, real, *3 * [pointer]]
+        self.rod_blocks.restype = None
+        self.envelope_factorise = loaded.dampsim_envelope_factorise
+        self.envelope_factorise.argtypes, self.envelope_factorise.restype = [count, *8 * [pointer]], count
+        self.envelope_solve = loaded.dampsim_envelope_solve
+        self.envelope_solve.argtypes, self.envelope_solve.restype = [count, *4 * [pointer]], None
         self.noise = loaded.dampsim_noise
         self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
@@ -109,7 +123,7 @@ def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
     solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_trees(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
-    return solids and sheets and _check_noise(loaded)
+    return solids and sheets and _check_ropes(loaded) and _check_envelope(loaded) and _check_noise(loaded)
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -229,6 +243,41 @@ def _check_shell(loaded: KernelLibrary) -> bool:
     bend = float(excess[0])
     known = _is_close(abs(bend + 0.5), np.pi / 2.0) and _is_close(energy, 1.5 * bend**2)
     return known and _is_close(abs(forces[2, 2]), 1.5 * abs(bend)) and _is_close(blocks[10, 2, 2], 0.75)
+
+
+def _check_ropes(loaded: KernelLibrary) -> bool:
+    """Return whether energy, forces and Hessian of a stretched spring and a rod bent by a right angle are right."""
+    nodes, x = np.arange(3, dtype=np.int32), np.array([[0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [2.0, 1.0, 0.0]])
+    one, six, none = np.ones(1), np.full(1, 6.0), np.zeros(1)
+    pull, turn = np.zeros((3, 3)), np.zeros((3, 3))
+    spring = [array.ctypes.data for array in (nodes, one, six)]
+    rod = [array.ctypes.data for array in (nodes, six, none, none)]
+    stretch = loaded.springs(1, *spring, x.ctypes.data, pull.ctypes.data)
+    bend = loaded.rods(1, *rod, x.ctypes.data, turn.ctypes.data)
+    places = np.arange(9, dtype=np.int32)
+    springs, rods = np.zeros((4, 3, 3)), np.zeros((9, 3, 3))
+    loaded.spring_blocks(1, *spring, 0, 0.5, *(array.ctypes.data for array in (x, places, springs)))
+    loaded.rod_blocks(1, *rod, 0, 0.5, *(array.ctypes.data for array in (x, places, rods)))
+    # The second edge of 1 m turns by 1 rad per metre.
+    energies = _is_close(stretch, 3.0) and _is_close(bend, 6.0 * 0.25 * np.pi**2)
+    forces = _is_close(pull[0], np.array([-6.0, 0.0, 0.0])) and _is_close(turn[2], np.array([-6.0 * np.pi, 0.0, 0.0]))
+    hessians = _is_close(springs[1], np.diag([-3.0, -1.5, -1.5])) and _is_close(rods[8, 0, 0], 6.0)
+    return energies and forces and hessians
+
+
+def _check_envelope(loaded: KernelLibrary) -> bool:
+    """Return whether two coupled nodes are solved, and whether a node with a negative diagonal is reported."""
+    dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
+    blocks = np.concatenate([dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3).reshape(4, 3, 3), -np.eye(3)[None]])
+    pieces, starts, columns, first = (
+        np.array(one, dtype=np.int32) for one in ([0, 2, 3], [0, 2, 4, 5], [0, 1, 0, 1, 2], [0, 0, 2])
+    )
+    offsets, wanted, factors = np.array([0, 9, 27]), np.ones(2, dtype=np.int32), np.zeros(36)
+    pattern = [one.ctypes.data for one in (pieces, starts, columns, first, offsets)]
+    failed = loaded.envelope_factorise(2, *pattern, *(one.ctypes.data for one in (blocks, wanted, factors)))
+    answer = np.arange(1.0, 7.0)
+    loaded.envelope_solve(2, *pattern[3:], factors.ctypes.data, answer.ctypes.data)
+    return bool(failed == 1 and wanted[1]) and _is_close(answer, np.linalg.solve(dense, np.arange(1.0, 7.0)))
 
 
 def _check_blocks(loaded: KernelLibrary) -> bool:

@@ -8,7 +8,6 @@
 /* Smallest ratio of a crushed triangle's area to its rest area, and smallest divisor. */
 #define MIN_AREA 1e-12
 #define TINY 1e-30
-#define PI 3.14159265358979323846
 
 /* ---- Vectors ---- */
 
@@ -145,38 +144,6 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
 }
 
 /* ---- Shell ---- */
-
-/* Return the angle of the vector (x, y) in rad, from -pi to pi, to a few units in the last place. */
-static inline double angle_of(double y, double x)
-{
-    /* Arc tangents of 0, 1/8, ..., 1. */
-    static const double table[9] = {0.0,
-                                    0.12435499454676144,
-                                    0.24497866312686414,
-                                    0.35877067027057225,
-                                    0.4636476090008061,
-                                    0.5585993153435624,
-                                    0.6435011087932844,
-                                    0.7188299996216245,
-                                    0.7853981633974483};
-    const double width = x < 0.0 ? -x : x, height = y < 0.0 ? -y : y;
-    const double large = width > height ? width : height, small = width > height ? height : width;
-    if (!(large > 0.0)) return x + y;
-    const double t = small / large;
-    const int32_t k = (int32_t)(8.0 * t + 0.5);
-    const double at = 0.125 * k, u = (t - at) / (1.0 + t * at), z = u * u;
-    double p = -1.0 / 15.0;
-    p = p * z + 1.0 / 13.0;
-    p = p * z - 1.0 / 11.0;
-    p = p * z + 1.0 / 9.0;
-    p = p * z - 1.0 / 7.0;
-    p = p * z + 1.0 / 5.0;
-    p = p * z - 1.0 / 3.0;
-    double found = table[k >= 0 && k <= 8 ? k : 0] + (u + u * z * p);
-    if (height > width) found = 0.5 * PI - found;
-    if (x < 0.0) found = PI - found;
-    return y < 0.0 ? -found : found;
-}
 
 /* Write the slopes (12,) 1/m of a hinge's angle by its four nodes, and return the angle. */
 WIDE static inline double hinge(const int32_t *nodes, const double *positions, double *slopes)

@@ -14,12 +14,12 @@ Places = NDArray[np.int32]
 """Indices of blocks of a matrix; -1 for blocks that it does not have."""
 
 
-def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
+def pointers(*arrays: NDArray[np.generic]) -> list[int]:
     # Several times as fast as ctypes.data.
     return [one.__array_interface__["data"][0] for one in arrays]
 
 
-class _KnownPlaces:
+class KnownPlaces:
     """Places that were valid for a number of blocks. They are checked again unless they are read-only."""
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class CompiledMembrane:
             np.ascontiguousarray(shape, dtype=float),
             np.ascontiguousarray(moduli, dtype=float),
         )
-        self._places, self._known_places = _pointers(*self._buffers), _KnownPlaces()
+        self._places, self._known_places = pointers(*self._buffers), KnownPlaces()
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
@@ -83,7 +83,7 @@ class CompiledMembrane:
         require_shape(positions, (self._nodes, 3), "positions")
         self._known_places.require(places, (self._count, 3, 3), blocks)
         x = np.ascontiguousarray(positions, dtype=float)
-        self._library.membrane_blocks(self._count, *self._places, factor, *_pointers(x, places, blocks))
+        self._library.membrane_blocks(self._count, *self._places, factor, *pointers(x, places, blocks))
 
 
 class CompiledShell:
@@ -114,10 +114,10 @@ class CompiledShell:
             np.ascontiguousarray(stiffness.indices, dtype=np.int32),
             np.ascontiguousarray(stiffness.data, dtype=float),
         )
-        self._pointers = _pointers(*self._buffers)
+        self._pointers = pointers(*self._buffers)
         self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
         self._pair_count = int((stiffness.indices >= np.arange(self._count).repeat(np.diff(stiffness.indptr))).sum())
-        self._known_places = _KnownPlaces(), _KnownPlaces()
+        self._known_places = KnownPlaces(), KnownPlaces()
 
     @property
     def pair_nodes(self) -> tuple[Index, Index]:
@@ -136,7 +136,7 @@ class CompiledShell:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
         require_shape(positions, (self._nodes, 3), "positions")
         x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
-        slopes = _pointers(*self._slopes)
+        slopes = pointers(*self._slopes)
         value = self._library.shell(
             self._count, *self._pointers, self._fade, x.ctypes.data, *slopes, gradient.ctypes.data
         )
@@ -151,7 +151,7 @@ class CompiledShell:
         for known, one in zip(self._known_places, places, strict=True):
             known.require(one, (self._pair_count, 4, 4), blocks)
         self._library.shell_blocks(
-            self._count, *self._pointers[2:], self._fade, factor, *_pointers(*self._slopes[:2], *places, blocks)
+            self._count, *self._pointers[2:], self._fade, factor, *pointers(*self._slopes[:2], *places, blocks)
         )
 
 
@@ -186,8 +186,8 @@ class BlockFactors:
         marks, shift = np.empty(count, dtype=np.int32), np.zeros(1, dtype=np.float32)
         stores = [np.empty((stored, 3, 4), dtype=np.float32) for _ in range(2)]
         self._buffers = *pattern, marks, shift, *stores
-        self._mirror, self._marks, self._shift, self._matrix, self._factors = _pointers(*self._buffers[3:])
-        self._pattern = _pointers(*pattern[:3])
+        self._mirror, self._marks, self._shift, self._matrix, self._factors = pointers(*self._buffers[3:])
+        self._pattern = pointers(*pattern[:3])
         self._size, self.is_valid = 0.0, False
 
     def factorise(self, blocks: Array) -> bool:
@@ -207,7 +207,7 @@ class BlockFactors:
         given, found = np.ascontiguousarray(right, dtype=float), np.empty((self._count, 3))
         workspace = np.empty((self._count, 4), dtype=np.float32)
         self._library.block_solve(
-            self._count, *self._pattern, self._factors, self._size, *_pointers(given, workspace, found)
+            self._count, *self._pattern, self._factors, self._size, *pointers(given, workspace, found)
         )
         return found
 
@@ -235,7 +235,7 @@ class BlockFactors:
         )
         vectors, amplitudes = np.empty(((4 + k) * self._count, 4), dtype=np.float32), np.empty(max(regions * k, 1))
         steps = self._library.block_cg(
-            self._count, *self._pattern, self._matrix, self._factors, self._size, k, regions, *_pointers(*low),
-            given.ctypes.data, forcing, max_steps, *_pointers(vectors, amplitudes, norm, found),
+            self._count, *self._pattern, self._matrix, self._factors, self._size, k, regions, *pointers(*low),
+            given.ctypes.data, forcing, max_steps, *pointers(vectors, amplitudes, norm, found),
         )  # fmt: skip
         return found, int(steps), float(norm[0])

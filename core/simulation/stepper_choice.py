@@ -7,6 +7,7 @@ from ..settle.controls import YarnDials
 from ..solvers.lbfgs import minimise_lbfgs
 from ..solvers.newton import minimise_newton
 from ..steppers.implicit import Stepper
+from ..steppers.rope import RopeStepper
 from ..steppers.sheet import SheetStepper, has_sheet
 from ..steppers.woven import WeaveStepper
 from ..system.system import System
@@ -35,6 +36,8 @@ def make_stepper(system: System) -> Stepper:
         return WeaveStepper(system)
     if has_sheet(system):
         return SheetStepper(system)
+    if all(block.is_net for block in system.blocks):
+        return RopeStepper(system)
     return Stepper(system, minimise_newton if has_net(system) else minimise_lbfgs)
 
 

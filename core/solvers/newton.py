@@ -6,6 +6,9 @@ stiff where elements are compressed, and the last digits converge slowly (docs/v
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Protocol
+
 import numpy as np
 
 from ..base.arrays import Array
@@ -13,11 +16,36 @@ from .factorisation import LowRankUpdate, factorise, factorise_positive
 from .line_search import backtrack, line_search
 from .objective import Minimum, Outcome, PreconditionedObjective, Tolerance
 
+NewtonStep = Callable[[Array, Array], Array]
+"""Function that returns Newton's step (f, 3) at velocities (f, 3) for the gradient (f, 3) there."""
+
+
+class CompiledObjective(PreconditionedObjective, Protocol):
+    """An objective whose Newton steps may be compiled."""
+
+    def compiled_newton(self) -> NewtonStep | None:
+        """Return compiled steps for a search with the current contacts; None without a kernel."""
+        ...
+
+
+def minimise_compiled_newton(
+    objective: CompiledObjective, start: Array, tolerance: Tolerance, max_iterations: int = 60
+) -> Minimum:
+    """Minimise an objective from start (f, 3) m/s by Newton's method, with compiled steps if there is a kernel."""
+    return minimise_newton(objective, start, tolerance, max_iterations, objective.compiled_newton())
+
 
 def minimise_newton(
-    objective: PreconditionedObjective, start: Array, tolerance: Tolerance, max_iterations: int = 60
+    objective: PreconditionedObjective,
+    start: Array,
+    tolerance: Tolerance,
+    max_iterations: int = 60,
+    newton_step: NewtonStep | None = None,
 ) -> Minimum:
-    """Minimise an objective from start (f, 3) m/s by Newton's method."""
+    """Minimise an objective from start (f, 3) m/s by Newton's method.
+
+    newton_step: by default, a step by factorisation of the objective's Hessian.
+    """
     v = start
     value, gradient = objective.value_gradient(v)
     first_error, error, evaluations = None, np.inf, 1
@@ -26,7 +54,7 @@ def minimise_newton(
     if not (np.isfinite(value) and np.isfinite(gradient).all()):
         return Minimum(v, Outcome.NOT_FINITE, 0, 1, np.inf, np.inf)
     for iteration in range(max_iterations + 1):
-        direction = _direction(objective, v, gradient)
+        direction = _direction(objective, v, gradient) if newton_step is None else newton_step(v, gradient)
         slope = float(np.vdot(gradient, direction))
         if not np.isfinite(slope):
             outcome = Outcome.NOT_FINITE

@@ -28,7 +28,7 @@ from ..settle.work_meter import WorkMeter
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.inexact_newton import minimise_inexact_newton
 from ..solvers.lbfgs import minimise_lbfgs
-from ..solvers.newton import minimise_newton
+from ..solvers.newton import minimise_compiled_newton, minimise_newton
 from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
@@ -293,7 +293,7 @@ class StepPolicy:
         if has_history:
             attempts.append((True, minimiser))
         # The inexact method is Newton's already.
-        if minimiser not in (minimise_newton, minimise_inexact_newton):
+        if minimiser not in (minimise_newton, minimise_compiled_newton, minimise_inexact_newton):
             attempts.append((has_history, minimise_newton))
         return attempts
 

@@ -304,6 +304,12 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "block_cg": (18, ctypes.c_double),
     "contacts": (17, ctypes.c_double),
     "contact_blocks": (13, ctypes.c_double),
+    "springs": None,
+    "spring_blocks": (8, ctypes.c_double),
+    "rods": None,
+    "rod_blocks": (9, ctypes.c_double),
+    "envelope_factorise": None,
+    "envelope_solve": (4, ctypes.c_double),
     "tree_build": (4, ctypes.c_int32),
     "tree_overlaps": None,
     "near_triangles": None,
@@ -323,7 +329,10 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
         if result is None:
             return found + 1 if is_index else found * (1.0 + error)
         numbers = ctypes.cast(given[result[0]], ctypes.POINTER(result[1]))
-        places = {"membrane_blocks": (76, 80), "shell_blocks": (98,), "contact_blocks": (4,), "tree_build": (4,)}
+        places = {
+            "membrane_blocks": (76, 80), "shell_blocks": (98,), "contact_blocks": (4,), "tree_build": (4,),
+            "spring_blocks": (9, 13), "rod_blocks": (72,),
+        }  # fmt: skip
         for k in places.get(planted, (2,)):
             numbers[k] = numbers[k - 1] if is_index else numbers[k] * (1.0 + error)
         return found

@@ -1,0 +1,156 @@
+"""Compiled energies of springs and rods, and a direct solve for matrices of 3 x 3 blocks near the diagonal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..base.arrays import Array, Index, Mask
+from .arguments import require_indices, require_row_count, require_shape
+from .library import KernelLibrary
+from .sheets import KnownPlaces, Places, pointers
+
+
+class CompiledSprings:
+    """Compiled equivalent of materials.springs.spring_energy(), with another summation order."""
+
+    def __init__(self, library: KernelLibrary, edges: Index, lengths: Array, weights: Array) -> None:
+        """Store the springs.
+
+        edges: (m, 2) nodes.  lengths: (m,) m at rest.  weights: (m,) J, stiffness times length.
+
+        Raises ValueError if the arrays do not match, because the kernel does not check bounds.
+        """
+        self._nodes = int(edges.max(initial=-1)) + 1
+        require_row_count(self._nodes, "nodes")
+        require_indices(edges, (len(edges), 2), self._nodes, "edges")
+        require_shape(lengths, (len(edges),), "lengths")
+        require_shape(weights, (len(edges),), "weights")
+        self._library, self._count = library, len(edges)
+        self._buffers = (
+            np.ascontiguousarray(edges, dtype=np.int32),
+            np.ascontiguousarray(lengths, dtype=float),
+            np.ascontiguousarray(weights, dtype=float),
+        )
+        self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        x = _checked_positions(positions, self._nodes)
+        gradient = np.zeros_like(x)
+        return float(self._library.springs(self._count, *self._pointers, *pointers(x, gradient))), gradient
+
+    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array, project: bool) -> None:
+        """Add the Hessian times a factor to blocks (b, 3, 3). places: (m, 2, 2), of pairs of ends.
+
+        project: whether to leave out negative eigenvalues.
+        """
+        x = _checked_positions(positions, self._nodes)
+        self._known_places.require(places, (self._count, 2, 2), blocks)
+        self._library.spring_blocks(self._count, *self._pointers, project, factor, *pointers(x, places, blocks))
+
+
+class CompiledRods:
+    """Compiled equivalent of materials.rod_bending.RodBending, with another summation order."""
+
+    def __init__(self, library: KernelLibrary, elements: Index, weights: Array, rest: Array, smoothing: Array) -> None:
+        """Store the rods.
+
+        elements: (m, 3) nodes.  weights: (m,) N m.  rest: (m,) rad.  smoothing: (m,) rad^2, see RodBending.
+
+        Raises ValueError if the arrays do not match.
+        """
+        self._nodes = int(elements.max(initial=-1)) + 1
+        require_row_count(self._nodes, "nodes")
+        require_indices(elements, (len(elements), 3), self._nodes, "elements")
+        for one, name in ((weights, "weights"), (rest, "rest angles"), (smoothing, "smoothing")):
+            require_shape(one, (len(elements),), name)
+        self._library, self._count = library, len(elements)
+        self._buffers = (
+            np.ascontiguousarray(elements, dtype=np.int32),
+            *(np.ascontiguousarray(one, dtype=float) for one in (weights, rest, smoothing)),
+        )
+        self._pointers, self._known_places = pointers(*self._buffers), KnownPlaces()
+
+    def value_gradient(self, positions: Array) -> tuple[float, Array]:
+        """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
+        x = _checked_positions(positions, self._nodes)
+        gradient = np.zeros_like(x)
+        return float(self._library.rods(self._count, *self._pointers, *pointers(x, gradient))), gradient
+
+    def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array, project: bool) -> None:
+        """Add the Hessian times a factor to blocks (b, 3, 3). places: (m, 3, 3), of pairs of nodes.
+
+        project: whether to set negative eigenvalues of each element to zero.
+        """
+        x = _checked_positions(positions, self._nodes)
+        self._known_places.require(places, (self._count, 3, 3), blocks)
+        self._library.rod_blocks(self._count, *self._pointers, project, factor, *pointers(x, places, blocks))
+
+
+class EnvelopeFactors:
+    """Cholesky factors of symmetric matrices of 3 x 3 blocks with one pattern, without fill beyond its envelope.
+
+    Pieces are ranges of rows that no block couples with others.
+
+    piece_count: p.  piece_of_row: (n,).
+    work: multiplications of a factorisation.
+    """
+
+    def __init__(self, library: KernelLibrary, starts: Places, columns: Places) -> None:
+        """Store the pattern of b blocks. starts: (n + 1,).  columns: (b,), ascending in each row, with the diagonal.
+
+        Raises ValueError if the arrays do not match.
+        """
+        count, stored = len(starts) - 1, len(columns)
+        require_row_count(count, "nodes")
+        require_indices(columns, (stored,), count, "columns of blocks")
+        if starts[0] != 0 or starts[-1] != stored or (np.diff(starts) < 1).any():
+            raise ValueError(f"the rows do not divide {stored} blocks")
+        rows = np.arange(count)
+        first = columns[starts[:-1]].astype(np.int64)
+        if (first > rows).any():
+            raise ValueError("the diagonal blocks are not on the diagonal")
+        # A piece begins where no later row reaches back before it.
+        begins = np.minimum.accumulate(first[::-1])[::-1] == rows
+        self.piece_of_row = np.cumsum(begins) - 1
+        self.piece_count = int(begins.sum())
+        widths = 3 * (rows - first) + 3
+        self.work = float((widths.astype(float) ** 2).sum()) * 3.0
+        offsets = np.concatenate([[0], np.cumsum(3 * widths)])
+        self._library, self._count, self._stored = library, count, stored
+        pattern = [np.ascontiguousarray(one, dtype=np.int32) for one in (starts, columns, first)]
+        pieces = np.append(np.flatnonzero(begins), count).astype(np.int32)
+        self._size = int(offsets[-1])
+        self._factors: Array | None = None
+        self._buffers = pieces, *pattern, offsets[:-1].copy()
+        self._pointers = pointers(*self._buffers)
+
+    def factorise(self, blocks: Array, wanted: Mask | None = None) -> Mask:
+        """Factorise the wanted pieces (p,), or all, of a matrix with blocks (b, 3, 3).
+
+        Return the mask (p,) of those that are not positive definite, and have no factors.
+        """
+        require_shape(blocks, (self._stored, 3, 3), "blocks")
+        if self._factors is None:
+            self._factors = np.empty(self._size)
+        asked = np.ones(self.piece_count, dtype=np.int32) if wanted is None else wanted.astype(np.int32)
+        require_shape(asked, (self.piece_count,), "pieces")
+        values = np.ascontiguousarray(blocks, dtype=float)
+        self._library.envelope_factorise(self.piece_count, *self._pointers, *pointers(values, asked, self._factors))
+        return asked.astype(bool)
+
+    def solve(self, right: Array) -> Array:
+        """Return the inverse of the last matrix times right (n, 3). All pieces must have factors."""
+        require_shape(right, (self._count, 3), "right-hand sides")
+        if self._factors is None:
+            raise ValueError("there are no factors")
+        answer = np.array(right, dtype=float, order="C")
+        self._library.envelope_solve(self._count, *self._pointers[3:], *pointers(self._factors, answer))
+        return answer
+
+
+def _checked_positions(positions: Array, nodes: int) -> Array:
+    if positions.ndim != 2 or len(positions) < nodes:
+        raise ValueError(f"positions have the shape {positions.shape} instead of at least ({nodes}, 3)")
+    require_shape(positions, (len(positions), 3), "positions")
+    return np.ascontiguousarray(positions, dtype=float)

@@ -1,0 +1,274 @@
+"""Hessian of a step of ropes and nets as 3 x 3 blocks, and Newton directions from its direct factorisation.
+
+See docs/decisions/0056-factorise-ropes-within-their-envelope.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import bsr_matrix, csr_matrix
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+from ..base.arrays import Array, Index
+from ..contact.compiled_contacts import CompiledContactPotential
+from ..materials import Energy, RodBending
+from ..materials.springs import SpringEnergy
+from ..native.library import KernelLibrary
+from ..native.ropes import EnvelopeFactors
+from ..native.sheets import Places
+from ..solvers.factorisation import LowRank, LowRankUpdate, Solve, factorise, factorise_positive
+from .sheet_matrix import BlockPattern
+from .step_potential import StepPotential
+
+# Multiplications beyond which a factorisation with reordering and fill takes less time than one within the envelope.
+_MAX_ENVELOPE_WORK = 3e7
+# Number of patterns that a stepper keeps.
+_KEPT_PATTERNS = 4
+
+Pairs = tuple[Index, Index]
+"""Nodes of the rows and of the columns of blocks."""
+
+
+def _element_nodes(energy: Energy) -> Index | None:
+    """Return the nodes (m, k) of the elements of a compiled energy; None for others."""
+    if isinstance(energy, SpringEnergy):
+        return energy.strain.elements
+    return energy.elements if isinstance(energy, RodBending) else None
+
+
+def _element_pairs(elements: Index) -> Pairs:
+    shape = (*elements.shape, elements.shape[1])
+    return np.broadcast_to(elements[:, :, None], shape), np.broadcast_to(elements[:, None, :], shape)
+
+
+def _matrix_pairs(matrix: csr_matrix, start: int) -> Pairs:
+    """Return the pairs of nodes of the blocks of a matrix (3n, 3n)."""
+    blocks = matrix.tobsr((3, 3))
+    rows = np.arange(len(blocks.indptr) - 1).repeat(np.diff(blocks.indptr))
+    return rows + start, blocks.indices.astype(np.int64) + start
+
+
+@dataclass(frozen=True)
+class RopePattern:
+    """Pattern of a system's blocks, whose order keeps the envelope narrow.
+
+    slot: (n,) row of each node; -1 for hard pins.  order: (f,) row of v of each row.
+    elements: first node and nodes of the elements of each energy; None for those without compiled code.
+    places: of the blocks of these elements.
+    """
+
+    blocks: BlockPattern
+    slot: Index
+    order: Index
+    elements: tuple[tuple[int, Index] | None, ...]
+    places: tuple[Places | None, ...]
+    factors: EnvelopeFactors
+
+    @staticmethod
+    def create(
+        library: KernelLibrary,
+        free_index: Index,
+        elements: tuple[tuple[int, Index] | None, ...],
+        further: Sequence[Pairs],
+    ) -> RopePattern:
+        """Return the pattern of elements and further pairs of nodes. free_index: (n,) row of v; -1 for hard pins."""
+        count = int((free_index >= 0).sum())
+        own = [None if one is None else _element_pairs(one[0] + one[1]) for one in elements]
+        every = [*(one for one in own if one is not None), *further]
+        rows, columns = (
+            free_index[np.concatenate([np.zeros(0, dtype=np.int64), *(one[k].ravel() for one in every)])]
+            for k in (0, 1)
+        )
+        used = (rows >= 0) & (columns >= 0)
+        graph = csr_matrix((np.ones(used.sum()), (rows[used], columns[used])), shape=(count, count))
+        order = np.asarray(reverse_cuthill_mckee((graph + graph.T).tocsr(), symmetric_mode=True), dtype=np.int64)
+        place = np.empty(count + 1, dtype=np.int64)
+        place[order], place[count] = np.arange(count), -1
+        rows, columns = place[rows[used]], place[columns[used]]
+        keys = np.concatenate([rows * count + columns, columns * count + rows, np.arange(count) * (count + 1)])
+        blocks, slot = BlockPattern.of(count, np.unique(keys)), place[free_index]
+        places = tuple(None if one is None else blocks.places(slot[one[0]], slot[one[1]]) for one in own)
+        factors = EnvelopeFactors(library, blocks.starts, blocks.columns)
+        return RopePattern(blocks, slot, order, elements, places, factors)
+
+    def has_elements(self, elements: tuple[tuple[int, Index] | None, ...]) -> bool:
+        """Return whether these are the elements of the pattern."""
+        return len(elements) == len(self.elements) and all(
+            a is b or (a is not None and b is not None and a[0] == b[0] and a[1] is b[1])
+            for a, b in zip(elements, self.elements, strict=True)
+        )
+
+    def places_of(self, rows: Index, columns: Index) -> Places:
+        """Return the places of pairs of nodes; -1 for pinned nodes and missing blocks."""
+        return self.blocks.places(self.slot[rows], self.slot[columns])
+
+
+class RopeMatrix:
+    """Hessian of a step of ropes, h times that of the potential and the inertia.
+
+    pattern: of the last blocks. Contacts between ropes extend it.
+    """
+
+    def __init__(
+        self,
+        library: KernelLibrary,
+        potential: StepPotential,
+        free_index: Index,
+        inertia: Array,
+        h: float,
+        damping: csr_matrix | None,
+    ) -> None:
+        """free_index: (n,).  inertia: (f,) of the rows of v.  damping: (3n, 3n) or None."""
+        self._library, self._potential, self._free_index, self._h = library, potential, free_index, h
+        self._inertia, self._damping = inertia, damping
+        self._elements = tuple(
+            None if (nodes := _element_nodes(energy)) is None else (part.start, nodes)
+            for part, _, energy in potential.scaled_energies
+        )
+        self._further: list[Pairs] = []
+        self._base: Array | None = None
+        self.pattern: RopePattern | None = None
+
+    def use_pattern(self, known: list[RopePattern], x: Array) -> None:
+        """Choose the pattern from a stepper's known ones, or create it. x: (n, 3) m."""
+        energies = zip(self._potential.scaled_energies, self._elements, strict=True)
+        for (part, _, energy), elements in energies:
+            if elements is None:
+                self._further.append(_matrix_pairs(energy.hessian(x[part], True), part.start))
+        if self._damping is not None:
+            self._further.append(_matrix_pairs(self._damping, 0))
+        if self._potential.links is not None:
+            self._further.append(_matrix_pairs(self._potential.link_hessian(x), 0))
+        self.pattern = next((one for one in known if self._fits(one)), None)
+        if self.pattern is None:
+            self.pattern = RopePattern.create(self._library, self._free_index, self._elements, self._further)
+            known[:] = [self.pattern, *known[: _KEPT_PATTERNS - 1]]
+
+    def _fits(self, pattern: RopePattern) -> bool:
+        return pattern.has_elements(self._elements) and all(
+            ((pattern.places_of(*pair) >= 0) | (pattern.slot[pair[0]] < 0) | (pattern.slot[pair[1]] < 0)).all()
+            for pair in self._further
+        )
+
+    def blocks_at(self, x: Array, project: bool) -> Array:
+        """Return the blocks (b, 3, 3) of the Hessian at x (n, 3) m; with project, of its positive semi-definite part.
+
+        They belong to the pattern after the call.
+        """
+        assert self.pattern is not None
+        contacts = self._potential.contacts
+        if self._base is None:
+            self._base = self._constant_blocks(x)
+        blocks = self._base.copy()
+        energies = zip(self._potential.scaled_energies, self.pattern.places, strict=True)
+        for (part, factor, energy), places in energies:
+            if places is not None:
+                assert isinstance(energy, (SpringEnergy, RodBending))
+                compiled = energy.compiled()
+                assert compiled is not None
+                compiled.add_blocks(x[part], self._h * factor, places, blocks, project)
+            elif not _has_constant_hessian(energy):
+                self._add_matrix(blocks, energy.hessian(x[part], project), self._h * factor, part.start)
+        if self._potential.links is not None:
+            self._add_matrix(blocks, self._potential.link_hessian(x), self._h, 0)
+        if contacts is None:
+            return blocks
+        assert isinstance(contacts, CompiledContactPotential)
+        slots = self.pattern.slot.astype(np.int32), self.pattern.blocks.starts, self.pattern.blocks.columns
+        if contacts.add_blocks(x, self._h, slots, blocks):
+            weights = abs(contacts.contacts.weights[contacts.active_contacts(x)])
+            coupled = (weights.T @ weights).tocoo()
+            self._further.append((coupled.row.astype(np.int64), coupled.col.astype(np.int64)))
+            self.pattern = RopePattern.create(self._library, self._free_index, self._elements, self._further)
+            self._base = None
+            return self.blocks_at(x, project)
+        return blocks
+
+    def as_sparse(self, blocks: Array) -> csr_matrix:
+        """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
+        assert self.pattern is not None
+        pattern = self.pattern.blocks
+        return bsr_matrix((blocks, pattern.columns, pattern.starts), shape=(3 * pattern.count,) * 2).tocsr()
+
+    def _constant_blocks(self, x: Array) -> Array:
+        """Return the blocks of the inertia, the damping and the energies whose Hessian is constant."""
+        assert self.pattern is not None
+        pattern = self.pattern.blocks
+        blocks = np.zeros((len(pattern.keys), 3, 3))
+        for part, factor, energy in self._potential.scaled_energies:
+            if _has_constant_hessian(energy):
+                self._add_matrix(blocks, energy.hessian(x[part], True), self._h * factor, part.start)
+        if self._damping is not None:
+            self._add_matrix(blocks, self._damping, 1.0, 0)
+        for k in range(3):
+            blocks[pattern.diagonal, k, k] += self._inertia[self.pattern.order]
+        return blocks
+
+    def _add_matrix(self, blocks: Array, matrix: csr_matrix, factor: float, start: int) -> None:
+        """Add a matrix (3m, 3m) of the nodes from start on, whose blocks are in the pattern."""
+        assert self.pattern is not None
+        added = matrix.tobsr((3, 3))
+        places = self.pattern.places_of(*_matrix_pairs(added, start))
+        used = places >= 0
+        # Each block of a sparse matrix is stored once.
+        blocks[places[used]] += factor * added.data[used]
+
+
+def _has_constant_hessian(energy: Energy) -> bool:
+    return bool(getattr(energy, "has_constant_hessian", False))
+
+
+class RopeDirections:
+    """Newton directions from the exact Hessian of each piece where it is positive, else from the projected one."""
+
+    def __init__(
+        self, matrix: RopeMatrix, positions: Callable[[Array], Array], low_rank: Callable[[], LowRank]
+    ) -> None:
+        """positions: returns (n, 3) m for velocities v (f, 3).  low_rank: returns the low-rank part of the Hessian."""
+        self._matrix, self._positions, self._low_rank = matrix, positions, low_rank
+
+    def __call__(self, v: Array, gradient: Array) -> Array:
+        """Return the direction (f, 3) at v for its gradient (f, 3)."""
+        x, low = self._positions(v), self._low_rank()
+        direction = -LowRankUpdate(self._solve_at(x, False), low)(gradient.ravel()).reshape(v.shape)
+        if low.is_empty or float(np.vdot(gradient, direction)) <= 0.0:
+            return np.asarray(direction)
+        return np.asarray(-LowRankUpdate(self._solve_at(x, True), low)(gradient.ravel()).reshape(v.shape))
+
+    def _solve_at(self, x: Array, project: bool) -> Solve:
+        """Return a solve with the Hessian at x (n, 3) m. Pieces in which it is not positive definite are projected."""
+        matrix, blocks = self._matrix, self._matrix.blocks_at(x, project)
+        assert matrix.pattern is not None
+        factors, order = matrix.pattern.factors, matrix.pattern.order
+        if factors.work > _MAX_ENVELOPE_WORK:
+            found = None if project else factorise_positive(matrix.as_sparse(blocks))
+            blocks = blocks if project or found is not None else matrix.blocks_at(x, True)
+            return _reordered(found or factorise(matrix.as_sparse(blocks)), order)
+        failed = factors.factorise(blocks)
+        if failed.any() and not project:
+            blocks = matrix.blocks_at(x, True)
+            failed = factors.factorise(blocks, failed)
+        if failed.any():
+            return _reordered(factorise(matrix.as_sparse(blocks)), order)
+
+        def solve(right: Array) -> Array:
+            columns = right.reshape(len(right), -1)
+            answers = [factors.solve(columns[:, k].reshape(-1, 3)).ravel() for k in range(columns.shape[1])]
+            return np.asarray(np.stack(answers, axis=1).reshape(right.shape))
+
+        return _reordered(solve, order)
+
+
+def _reordered(solve: Solve, order: Index) -> Solve:
+    """Return a solve in the rows of v from one in the rows of a matrix. order: (f,) row of v of each row."""
+    dof = (3 * order[:, None] + np.arange(3)).ravel()
+
+    def reordered_solve(right: Array) -> Array:
+        answer = np.empty_like(right)
+        answer[dof] = solve(np.ascontiguousarray(right[dof]))
+        return answer
+
+    return reordered_solve
