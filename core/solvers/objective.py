@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -106,17 +107,18 @@ class Tolerance:
     absolute: an error estimate that is negligible, in sqrt(W).
     by_displacement: whether relative refers to the nodes' displacements instead, if the objective knows them, see
         DisplacementCriterion.
-    max_evaluations: evaluations after which the search ends wherever it is; None without such a bound.
+    is_spent: returns whether a search ends wherever it is after numbers of iterations and of evaluations; None without
+        such a bound.
     """
 
     relative: float
     absolute: float
     by_displacement: bool = False
-    max_evaluations: int | None = None
+    is_spent: Callable[[int, int], bool] | None = None
 
-    def is_exhausted(self, evaluations: int) -> bool:
-        """Return whether a search has made as many evaluations as it may."""
-        return self.max_evaluations is not None and evaluations >= self.max_evaluations
+    def is_exhausted(self, iterations: int, evaluations: int) -> bool:
+        """Return whether a search has done as much work as it may."""
+        return self.is_spent is not None and self.is_spent(iterations, evaluations)
 
 
 @dataclass(frozen=True)
