@@ -55,7 +55,7 @@ def test_draft_keeps_settle_and_bounce() -> None:
     found = []
     for body in (rod(), coarsen_body(rod(), 0.2)):
         curve = run_to_end(release_test(Simulation(scene(body)), body.name, 0.02))
-        # Bounds for a release in docs/validation/settle.md: 0.8 to 1.05 of Settle, and 10 percentage points.
+        # Bounds for a release in test_stop_and_release.py: 0.8 to 1.05 of Settle, and 10 percentage points.
         assert 0.8 * 24.0 < curve.rest < 1.05 * 24.0
         assert curve.overshoot == pytest.approx(0.4, abs=0.1)
         found.append(curve)
