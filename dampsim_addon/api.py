@@ -15,11 +15,13 @@ import bpy
 
 from ..core import PARAMETERS, MeshError, ParameterError, SceneError
 from ..core.base.wording import match_name, unknown_name
+from .blender.maps import detach_maps
 from .jobs import bake as job
 from .jobs import export as exporting
 from .jobs import info as informing
 from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import blend_bake, retime_bake, set_rest_frame
+from .jobs.maps import update_maps
 from .model.objects import is_simulated
 from .targets import TARGETS
 from .targets.landing import DEFAULT_LENGTH, Blend
@@ -208,6 +210,22 @@ def retime(objects: Iterable[bpy.types.Object], scale: float | None = None) -> l
     Raises SceneError for a bake that cannot be retimed.
     """
     return [retime_bake(bpy.context.scene, obj, scale) for obj in _simulated(objects)]
+
+
+def add_maps(objects: Iterable[bpy.types.Object], contact_range: float = 0.0) -> None:
+    """Add maps of stretch, compression, contact and velocity to objects, or update their colliders.
+
+    contact_range: distance from colliders at which the contact map falls to 0, m; 0 for 2% of the object's size.
+    Raises SceneError for an object that is not simulated, or linked.
+    """
+    for obj in _simulated(objects):
+        update_maps(bpy.context.view_layer, obj, contact_range)
+
+
+def remove_maps(objects: Iterable[bpy.types.Object]) -> None:
+    """Remove the maps of objects. Raises SceneError for an object that is not simulated."""
+    for obj in _simulated(objects):
+        detach_maps(obj)
 
 
 def limit_bones(objects: Sequence[bpy.types.Object]) -> None:

@@ -608,6 +608,7 @@ if __name__ == "__main__":
     dampsim.register()
     # These modules import this one.
     import air_scenes
+    import blush_scene
     import fibre_scenes
     import muscle_scenes
     import plastic_scenes
@@ -619,7 +620,7 @@ if __name__ == "__main__":
     import contact_scenes
 
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
-    SAMPLES.update(air_scenes.SCENES | throw_scene.SCENES)
+    SAMPLES.update(air_scenes.SCENES | blush_scene.SCENES | throw_scene.SCENES)
     SAMPLES.update(fibre_scenes.SCENES | muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]

@@ -21,6 +21,8 @@ BAKE_TRACK, BASE_TRACK = PREFIX + "Bake", PREFIX + "Base"
 _SHAPE = PREFIX + "Shape {:03d}"
 _FRAME = PREFIX + "{:05d}"
 _DAMPSIM_KEY = re.compile(PREFIX + r"(Basis|Probe|Offset|Shape \d{3,}|-?\d{4,})")
+# Custom property that marks the node group of maps.
+MAPS_TAG = "dampsim_maps"
 _MODIFIER_PATH = re.compile(r'modifiers\["(.*)"\]\..*')
 _KEY_VALUE_PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
 # Files of bakes, in folders with the names of caches, and of displayed live frames.
@@ -157,8 +159,15 @@ def live_modifier(obj: bpy.types.Object) -> Any:
     return next(iter(live_modifiers(obj)), None)
 
 
+def is_maps_modifier(modifier: Any) -> bool:
+    """Return whether a modifier makes maps: it reads the shape and changes only attributes."""
+    return bool(modifier.type == "NODES" and modifier.node_group is not None and modifier.node_group.get(MAPS_TAG))
+
+
 def is_output_modifier(modifier: bpy.types.Modifier) -> bool:
-    """Return whether a modifier plays a bake or a live frame, so that no simulation may feel it."""
+    """Return whether a modifier plays a bake or a live frame, or makes maps, so that no simulation may feel it."""
+    if is_maps_modifier(modifier):
+        return True
     path = _played_file(modifier)
     if not path:
         return False

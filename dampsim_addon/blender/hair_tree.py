@@ -18,6 +18,8 @@ from typing import Any
 
 import bpy
 
+from .node_builder import NodeBuilder
+
 # Attributes of the tree's own: the turned segments, and whether a point is in a collider.
 _SEGMENT, _INSIDE = ".dampsim_segment", ".dampsim_inside"
 # Smallest divisor 1 + c: guides that turn by more than 169 degrees are under-rotated.
@@ -72,7 +74,7 @@ class HairTree:
         if not len(tree.interface.items_tree):
             for in_out in ("INPUT", "OUTPUT"):
                 tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
-        nodes = _Nodes(tree)
+        nodes = NodeBuilder(tree)
         start, end = nodes.add("NodeGroupInput"), nodes.add("NodeGroupOutput")
         root, segment = self._turned_segments(nodes)
         total = nodes.add("GeometryNodeAccumulateField", data_type="FLOAT_VECTOR", domain="POINT")
@@ -92,7 +94,7 @@ class HairTree:
                 geometry = removed.outputs["Geometry"]
         nodes.link(geometry, end.inputs[0])
 
-    def _turned_segments(self, nodes: _Nodes) -> tuple[Any, Any]:
+    def _turned_segments(self, nodes: NodeBuilder) -> tuple[Any, Any]:
         """Return the position of a point's root, and the turned segment that ends at the point, zero at the root."""
         info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
         info.inputs["Object"].default_value = self.wire
@@ -121,7 +123,7 @@ class HairTree:
         nodes.link(nodes.curve.outputs["Curve Index"], first.inputs["Curve Index"])
         return nodes.at_index(first.outputs["Point Index"], place), segment
 
-    def _slide(self, nodes: _Nodes, geometry: Any) -> Any:
+    def _slide(self, nodes: NodeBuilder, geometry: Any) -> Any:
         """Return the geometry with all strands out of the colliders."""
         begin, finish = nodes.add("GeometryNodeRepeatInput"), nodes.add("GeometryNodeRepeatOutput")
         begin.pair_with_output(finish)
@@ -157,7 +159,7 @@ class HairTree:
         nodes.link(moved, finish.inputs["Geometry"])
         return finish.outputs["Geometry"]
 
-    def _nearest_surface(self, nodes: _Nodes, place: Any) -> tuple[Any, Any]:
+    def _nearest_surface(self, nodes: NodeBuilder, place: Any) -> tuple[Any, Any]:
         """Return the signed distance of a place from the colliders, negative inside, and its gradient."""
         distance, outward = None, None
         for one in self.colliders:
@@ -171,11 +173,8 @@ class HairTree:
         return distance, outward
 
 
-def _signed_distance(nodes: _Nodes, collider: HairCollider, place: Any) -> tuple[Any, Any]:
-    """Return the signed distance of a place from a collider, and its gradient.
-
-    The sign comes from the angle-weighted normals of the vertices, which are right at vertices and edges.
-    """
+def collider_mesh(nodes: NodeBuilder, collider: HairCollider) -> Any:
+    """Return the mesh of a collider, in the space of the object with the tree."""
     info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
     info.inputs["Object"].default_value = collider.obj
     if collider.is_plane:
@@ -186,11 +185,18 @@ def _signed_distance(nodes: _Nodes, collider: HairCollider, place: Any) -> tuple
         nodes.link(square.outputs["Mesh"], placed.inputs["Geometry"])
         for name in ("Location", "Rotation"):
             nodes.link(info.outputs[name], placed.inputs["Translation" if name == "Location" else name])
-        mesh = placed.outputs["Geometry"]
-    else:
-        whole = nodes.add("GeometryNodeRealizeInstances")
-        nodes.link(info.outputs["Geometry"], whole.inputs["Geometry"])
-        mesh = whole.outputs["Geometry"]
+        return placed.outputs["Geometry"]
+    whole = nodes.add("GeometryNodeRealizeInstances")
+    nodes.link(info.outputs["Geometry"], whole.inputs["Geometry"])
+    return whole.outputs["Geometry"]
+
+
+def _signed_distance(nodes: NodeBuilder, collider: HairCollider, place: Any) -> tuple[Any, Any]:
+    """Return the signed distance of a place from a collider, and its gradient.
+
+    The sign comes from the angle-weighted normals of the vertices, which are right at vertices and edges.
+    """
+    mesh = collider_mesh(nodes, collider)
     at_vertices = nodes.add("GeometryNodeFieldOnDomain", data_type="FLOAT_VECTOR", domain="POINT")
     nodes.link(nodes.add("GeometryNodeInputNormal").outputs["Normal"], nodes.input(at_vertices, "Value"))
     normal, is_valid = nodes.nearest(mesh, nodes.output(at_vertices), place)
@@ -203,124 +209,3 @@ def _signed_distance(nodes: _Nodes, collider: HairCollider, place: Any) -> tuple
     distance = nodes.math("MULTIPLY", sign, nodes.vector("LENGTH", away))
     far = nodes.math("MULTIPLY", nodes.math("SUBTRACT", 1.0, is_valid), _FAR)
     return nodes.math("ADD", distance, far), outward
-
-
-class _Nodes:
-    """Nodes of a tree, with the fields that several of them share."""
-
-    def __init__(self, tree: Any) -> None:
-        self._tree = tree
-        self.link = tree.links.new
-        self.position = self.add("GeometryNodeInputPosition").outputs["Position"]
-        self.curve = self.add("GeometryNodeCurveOfPoint")
-        index = self.add("GeometryNodeInputIndex").outputs["Index"]
-        self.previous = self.math("MAXIMUM", self.math("SUBTRACT", index, 1.0), 0.0)
-
-    def add(self, kind: str, **values: Any) -> Any:
-        node = self._tree.nodes.new(kind)
-        for key, value in values.items():
-            setattr(node, key, value)
-        return node
-
-    def output(self, node: Any, name: str = "") -> Any:
-        """Return the first output that is in use, or that of a name."""
-        return next(one for one in node.outputs if one.enabled and name in ("", one.name))
-
-    def input(self, node: Any, name: str) -> Any:
-        return next(one for one in node.inputs if one.enabled and one.name == name)
-
-    def _fill(self, socket: Any, value: Any) -> None:
-        if isinstance(value, bpy.types.NodeSocket):
-            self.link(value, socket)
-        else:
-            socket.default_value = value
-
-    def attribute(self, name: str, kind: str) -> Any:
-        node = self.add("GeometryNodeInputNamedAttribute", data_type=kind)
-        node.inputs["Name"].default_value = name
-        return self.output(node, "Attribute")
-
-    def constant(self, value: tuple[float, float, float]) -> Any:
-        node = self.add("FunctionNodeInputVector")
-        node.vector = value
-        return node.outputs["Vector"]
-
-    def vector(self, operation: str, first: Any, second: Any = None) -> Any:
-        node = self.add("ShaderNodeVectorMath", operation=operation)
-        for socket, value in zip(node.inputs, (first, second), strict=False):
-            if value is not None:
-                self.link(value, socket)
-        return node.outputs["Value" if operation in ("DOT_PRODUCT", "LENGTH") else "Vector"]
-
-    def scale(self, vector: Any, factor: Any) -> Any:
-        node = self.add("ShaderNodeVectorMath", operation="SCALE")
-        self.link(vector, node.inputs[0])
-        self._fill(node.inputs["Scale"], factor)
-        return node.outputs["Vector"]
-
-    def math(self, operation: str, first: Any, second: Any = None) -> Any:
-        node = self.add("ShaderNodeMath", operation=operation)
-        for socket, value in zip(node.inputs, (first, second), strict=False):
-            if value is not None:
-                self._fill(socket, value)
-        return node.outputs["Value"]
-
-    def compare(self, first: Any, second: Any) -> Any:
-        """Return whether two whole numbers are equal."""
-        node = self.add("FunctionNodeCompare", data_type="INT", operation="EQUAL")
-        self.link(first, self.input(node, "A"))
-        self.link(second, self.input(node, "B"))
-        return self.output(node)
-
-    def both(self, first: Any, second: Any) -> Any:
-        node = self.add("FunctionNodeBooleanMath", operation="AND")
-        self.link(first, node.inputs[0])
-        self.link(second, node.inputs[1])
-        return node.outputs[0]
-
-    def switch(self, is_second: Any, first: Any, second: Any) -> Any:
-        node = self.add("GeometryNodeSwitch", input_type="VECTOR")
-        self.link(is_second, self.input(node, "Switch"))
-        self.link(first, self.input(node, "False"))
-        self.link(second, self.input(node, "True"))
-        return self.output(node)
-
-    def at_index(self, index: Any, value: Any) -> Any:
-        """Return a vector field of the point with an index."""
-        node = self.add("GeometryNodeFieldAtIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        self.link(index, self.input(node, "Index"))
-        self.link(value, self.input(node, "Value"))
-        return self.output(node)
-
-    def sample(self, geometry: Any, value: Any, index: Any) -> Any:
-        """Return a vector field of another geometry's point with an index."""
-        node = self.add("GeometryNodeSampleIndex", data_type="FLOAT_VECTOR", domain="POINT")
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(value, self.input(node, "Value"))
-        self.link(index, self.input(node, "Index"))
-        return self.output(node)
-
-    def nearest(self, mesh: Any, value: Any, place: Any) -> tuple[Any, Any]:
-        """Return a vector field of a mesh at the place on its surface nearest to another, and whether it has faces."""
-        node = self.add("GeometryNodeSampleNearestSurface", data_type="FLOAT_VECTOR")
-        self.link(mesh, node.inputs["Mesh"])
-        self.link(value, self.input(node, "Value"))
-        self.link(place, self.input(node, "Sample Position"))
-        return self.output(node, "Value"), self.output(node, "Is Valid")
-
-    def set_position(self, geometry: Any, position: Any, selection: Any = None) -> Any:
-        node = self.add("GeometryNodeSetPosition")
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(position, node.inputs["Position"])
-        if selection is not None:
-            self.link(selection, node.inputs["Selection"])
-        return node.outputs["Geometry"]
-
-    def store(self, geometry: Any, name: str, kind: str, value: Any, selection: Any = None) -> Any:
-        node = self.add("GeometryNodeStoreNamedAttribute", data_type=kind, domain="POINT")
-        node.inputs["Name"].default_value = name
-        self.link(geometry, node.inputs["Geometry"])
-        self.link(value, self.input(node, "Value"))
-        if selection is not None:
-            self.link(selection, node.inputs["Selection"])
-        return node.outputs["Geometry"]

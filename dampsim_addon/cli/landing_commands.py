@@ -1,4 +1,4 @@
-"""Commands blend and retime: land bakes on the pose, fade them, let them rest by a frame, and change their speed."""
+"""Commands for finished bakes: blend (landing, fades, rest by a frame), retime (speed) and maps (for materials)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import bpy
 
 from ...core.base.wording import format_number
+from ..blender.maps import detach_maps
 from ..jobs.bake import bake_all
 from ..jobs.landing import blend_bake, retime_bake, set_rest_frame
+from ..jobs.maps import update_maps
 from ..targets.landing import DEFAULT_LENGTH, Blend
 from ..work.steps import run_steps
 from .bake_commands import Report, save_file
@@ -37,7 +39,11 @@ def add_to(commands: Any) -> None:
     scale.add_argument(
         "--keep-seconds", action="store_true", help="keep their seconds after a change of the frame rate"
     )
-    for parser in (blend, retiming):
+    maps = add_command(
+        commands, "maps", "add maps for materials to objects, or remove them, and save the file", run_maps
+    )
+    maps.add_argument("--remove", action="store_true", help="remove the maps")
+    for parser in (blend, retiming, maps):
         parser.add_argument("--output", metavar="FILE", help="save to this file instead of the current one")
 
 
@@ -82,3 +88,15 @@ def run_retime(options: argparse.Namespace) -> Report:
         print(f"dampsim: {obj.name}: plays {format_number(scale, 4)} times as long", flush=True)
     save_file(options)
     return True, entries
+
+
+def run_maps(options: argparse.Namespace) -> Report:
+    """Run the command maps."""
+    chosen = chosen_objects(options.object)
+    for obj in chosen:
+        if options.remove:
+            detach_maps(obj)
+        else:
+            update_maps(bpy.context.view_layer, obj)
+    save_file(options)
+    return True, [{"name": obj.name} for obj in chosen]

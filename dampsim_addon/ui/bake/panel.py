@@ -26,6 +26,7 @@ from ..objects.operators import DAMPSIM_OT_clear
 from .checks import CHECKS
 from .influence_operators import DAMPSIM_OT_key_influence, draw_blends, draw_retiming
 from .issue_list import draw_issues
+from .map_operators import draw_maps
 from .operators import (
     DAMPSIM_MT_bake,
     DAMPSIM_OT_bake,
@@ -111,6 +112,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
                 draw_issues(layout, context, EXPORT_CHECKS)
             layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
+        draw_maps(layout, context, obj)
 
 
 def _draw_chain(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
