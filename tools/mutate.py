@@ -167,6 +167,34 @@ NAMED = (
         "core/materials/fibres.py", "        return 1.0, max_compression", "        return 0.9, max_compression",
         "relaxed fibres shortened",
     ),
+    Fault(
+        "core/geometry/collision/penetration.py", "np.lexsort((found.parameter, found.segment))",
+        "np.lexsort((-found.parameter, found.segment))", "consistent depth from the crossing nearest to the outer end",
+    ),
+    Fault(
+        "core/simulation/muscle_control.py", "(POINT, *CORNER_KINDS)", "(POINT,)",
+        "contact sensor without the contacts at corners",
+    ),
+    Fault(
+        "core/simulation/muscle_control.py", "return now / max(rest, 1e-30)", "return now", "length sensor in metres",
+    ),
+    Fault(
+        "core/simulation/muscle_control.py", "waited_ticks > delay", "waited_ticks >= delay",
+        "muscles switch one tick early",
+    ),
+    Fault(
+        "core/simulation/muscle_control.py", "np.where(is_on, sensor_sum < threshold",
+        "np.where(is_on, sensor_sum <= threshold",
+        "muscles let go at their threshold",
+    ),
+    Fault(
+        "core/objective/weave_problem.py", "(self._h * forces - after * kept)[nodes])", "(-after * kept)[nodes])",
+        "weight missing in the momenta of woven cloth",
+    ),
+    Fault(
+        "core/objective/weave_problem.py", "= terms.predicted_velocity + sliding[region.free]",
+        "= terms.predicted_velocity", "woven nodes predicted with the yarns' velocity",
+    ),
 )  # fmt: skip
 
 # Number of faults drawn per file, and the tests that should detect them, the most specific first.
@@ -230,6 +258,13 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/settle/contraction_lag.py": (6, "fibres"),
     "core/simulation/simulation.py": (3, "fibres"),
     "core/bodies/fibres.py": (6, "fibres"),
+    "core/geometry/collision/penetration.py": (3, "penetration"),
+    "core/geometry/collision/intersections.py": (3, "intersections penetration"),
+    "core/contact/contact_hysteresis.py": (2, "contact_hysteresis contact"),
+    "core/materials/plastic_flow.py": (4, "reference_plastic plastic"),
+    "core/system/plastic.py": (2, "reference_plastic plastic"),
+    "core/simulation/muscle_control.py": (3, "muscles"),
+    "core/system/switched_springs.py": (3, "muscles"),
     "core/objective/weave_problem.py": (3, "reference_yarns weave weave_contact"),
     "core/steppers/woven.py": (2, "weave_contact"),
     "core/yarns/elements.py": (5, "reference_yarns weave"),
@@ -245,6 +280,14 @@ DRAWN: dict[str, tuple[int, str]] = {
 
 # Reasons why an undetected fault is harmless, by its file and its line before and after.
 EXPLAINED: dict[str, str] = {
+    "core/geometry/collision/intersections.py: left = np.flatnonzero((np.abs(after) < 0.5) & (np.abs(totals[segment]) "
+    "> 0.5)) → left = np.flatnonzero((np.abs(after) < 0.25) & (np.abs(totals[segment]) > 0.5))": (
+        "Sums of signs are whole numbers, so any limit between 0 and 1 works."
+    ),
+    "core/geometry/collision/intersections.py: found = segment_triangle_hits(points, points + reach * skewed, surface) "
+    "→ found = segment_triangle_hits(points, points + reach / skewed, surface)": (
+        "A ray in any direction counts the intersections, if it is long enough."
+    ),
     "core/materials/fibres.py: low, high = 0.05, 20.0 → low, high = 0.025, 20.0": (
         "The search interval contains the width in both cases."
     ),

@@ -13,6 +13,8 @@ from killed_bakes import frame_bytes_of_bake, kill_bake
 
 from builders import scene, static_body, wire
 from dampsim.core.base.errors import DampSimError
+from dampsim.core.contact.contact_history import CORNER_KINDS, POINT, ContactHistory
+from dampsim.core.contact.contact_history import EDGE as EDGE_CONTACT
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
 from dampsim.core.geometry.mesh.surface import Surface
@@ -31,7 +33,7 @@ from dampsim.core.scene.muscles import (
     check_controller,
 )
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.muscle_control import next_switch_state
+from dampsim.core.simulation.muscle_control import MuscleControllers, next_switch_state, sensor_value
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import BlockHistory, History, MuscleHistory
 from dampsim.core.system.switched_springs import SwitchedSprings
@@ -230,6 +232,37 @@ def test_sensors_measure_displayed_frame() -> None:
         assert values[2] == 0.0
         stood = stood or values[1] > 5.0
     assert stood
+
+
+def test_length_sensor_is_relative_to_rest() -> None:
+    """A length sensor returns the current length of its edges together over their length at rest."""
+    body, sensor = looper(), Sensor("Long", SensorType.LENGTH, 0.9, 1.1, edges=np.array([[0, 2], [1, 3]]))
+    rest = body.surface.vertices
+    stretched = rest * np.array([1.3, 1.0, 1.0])
+    lengths = [np.linalg.norm(x[0] - x[2]) + np.linalg.norm(x[1] - x[3]) for x in (stretched, rest)]
+    found = sensor_value(body, sensor, stretched, np.zeros(len(rest)), None)
+    assert found == pytest.approx(lengths[0] / lengths[1], rel=1e-12)
+    assert lengths[1] != pytest.approx(1.0, abs=0.01)
+
+
+def test_distance_sensor_from_centre_to_target() -> None:
+    """A distance sensor measures from the centre of its vertices to its own target."""
+    body, sensor = looper(), Sensor("Near", SensorType.DISTANCE, high=2.0, vertices=np.array([4, 5]), target=1)
+    x, targets = body.surface.vertices, np.array([[9.0, 9.0, 9.0], [1.0, 2.0, 0.5]])
+    found = sensor_value(body, sensor, x, np.zeros(len(x)), SensorInputs(np.zeros(2), targets))
+    assert found == pytest.approx(float(np.sqrt(((0.5 * (x[4] + x[5]) - targets[1]) ** 2).sum())), rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", [POINT, *CORNER_KINDS])
+def test_contact_sensor_counts_every_kind(kind: int) -> None:
+    """The forces of a vertex on faces, edges and corners of a collider reach its sensor; those of edges do not."""
+    made = walk_scene(looper(), 0.1)
+    simulation = Simulation(made)
+    (island,) = simulation.islands
+    keys = np.array([[0, EDGE_CONTACT, 1, 5], [0, kind, 1, 7]])
+    contacts = ContactHistory(keys, np.zeros((2, 3)), np.array([4.0, 3.0]), np.zeros(2))
+    forces = MuscleControllers(made, simulation.assembly)._vertex_forces(island, 0, 0, contacts)
+    assert forces.tolist() == [0.0, 3.0, *np.zeros(len(forces) - 2)]
 
 
 def test_delay_scales_with_frame_rate() -> None:

@@ -122,6 +122,35 @@ def test_depths_match_pointwise_formulas() -> None:
         assert found.direction[p] == pytest.approx(way_out[p], abs=1e-9)
 
 
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_repeated_crossing_uses_inner_end(is_reversed: bool) -> None:
+    """Of an edge that leaves one box and passes through another, the crossing nearest to its inner end counts."""
+    vertices, triangles = gridded_box(1.0, 4)
+    shift = np.array([2.0, 0.0, 0.0])
+    surface = Triangles(
+        np.concatenate([vertices, vertices + shift]), np.concatenate([triangles, triangles + len(vertices)])
+    )
+    points, edges = np.array([[0.1, 0.02, 0.03], [4.0, 0.02, 0.03]]), np.array([[0, 1]])
+    found = consistent_penetration_depths(
+        points, edges[:, ::-1] if is_reversed else edges, np.array([True, False]), surface
+    )
+    assert found.is_propagated.tolist() == [True, False]
+    assert found.depth[0] == pytest.approx(0.4, abs=1e-12)
+    assert found.direction[0] == pytest.approx([1.0, 0.0, 0.0], abs=1e-12)
+
+
+def test_crossings_weigh_by_inverse_square() -> None:
+    """A point near two faces weighs their depths and normals by the inverse squares of its distances to them."""
+    surface = Triangles(*gridded_box(1.0, 10))
+    points = np.array([[0.2, 0.1, 0.03], [0.9, 0.1, 0.03], [0.2, 0.8, 0.03]])
+    found = consistent_penetration_depths(points, np.array([[0, 1], [0, 2]]), np.array([True, False, False]), surface)
+    near, far = 0.3, 0.4
+    weights = np.array([near**-2, far**-2])
+    assert found.depth[0] == pytest.approx(weights @ [near, far] / weights.sum(), rel=1e-12)
+    direction = np.append(weights, 0.0) / np.linalg.norm(weights)
+    np.testing.assert_allclose(found.direction[0], direction, atol=1e-12)
+
+
 def test_exit_directions_agree_at_deep_penetration() -> None:
     """When more than half of a body is inside, its points agree on an exit direction; closest points do not."""
     vertices, triangles = gridded_box(2.0, 16)
