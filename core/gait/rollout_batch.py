@@ -20,6 +20,7 @@ from ..base.errors import SceneError
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from ..scene.muscles import Controller, SensorType
+from ..simulation.contact_setup import front_axis
 from ..simulation.muscle_control import step_muscle_switches
 from ..simulation.simulation import Simulation
 from ..system.switched_springs import SwitchedSprings
@@ -77,16 +78,14 @@ class RolloutBatch:
             raise SceneError(f"{name}: only Springs can search for a walk. Choose that kind, or keyframe its muscles.")
         if len(block.pinned):
             raise SceneError(f"{name}: it is pinned and cannot walk. Clear Pins, or remove its pin group's weights.")
-        axis = body.settings.front
-        if axis in ("NONE", "PAINTED"):
+        front = front_axis(body)
+        if front is None:
             raise SceneError(f"{name}: its forward direction is missing. Choose an axis as Front under Contact.")
         island, place = simulation.island_and_block(name)
         young = float(simulation.stiffness_factors(island)[place])
         state = simulation.first_frame().state
         start = simulation.node_positions(state, name)
         spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, block.mass, young)
-        sign, letter = axis.split("_")
-        front = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
         nearest = cKDTree(block.rest)
         corners = np.asarray(nearest.query(body.surface.vertices)[1])
         sensor_nodes = tuple(
@@ -96,7 +95,7 @@ class RolloutBatch:
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
             controller, start, block.mass, spring_nodes, rest_length, stiffness, damper, muscle, on_factors,
-            front / np.linalg.norm(front), (body.settings.friction, body.settings.friction_back),
+            front, (body.settings.friction, body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
             float(start[:, 2].min()), simulation.scene.fps, sensor_nodes,
         )  # fmt: skip

@@ -14,17 +14,19 @@ from ..contact.contact_model import ContactModel
 from ..frames.frame import Frame
 from ..geometry.collision.closest_points import closest_points_of_lines
 from ..geometry.collision.proximity import Triangles, nearest_triangles
+from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..geometry.mesh.triangles import unit_vectors
 from ..materials import Membrane
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from ..settle.support_modes import earliest_rest_time, translation_rotation_fields
+from ..simulation.contact_setup import front_axis
 from ..simulation.simulation import Simulation
 from ..system.state import State
 from ..system.switched_springs import SwitchedSprings
 from ..system.system import System
 from ..system.term import Potential
-from .report import BodyContactSummary, Penetration
+from .report import BodyContactSummary, Penetration, WalkerPose
 
 # Smaller stretches are invisible.
 _VISIBLE_STRETCH = 0.1
@@ -112,7 +114,19 @@ def contact_summary(simulation: Simulation, state: State, body: str) -> BodyCont
     if system.contact is None:
         return BodyContactSummary(stretched=stretch)
     penetrations = _penetrations(simulation, system.contact, number, block, _contact_history(system, state))
-    return BodyContactSummary(penetrations, *_rest_limit(simulation, number, block, state), stretch)
+    walker = _walker_pose(simulation, state, body)
+    return BodyContactSummary(penetrations, *_rest_limit(simulation, number, block, state), stretch, walker)
+
+
+def _walker_pose(simulation: Simulation, state: State, name: str) -> WalkerPose | None:
+    """Return the pose of a body with muscles and an axis as Front; None for other bodies."""
+    body = simulation.scene.body(name)
+    front = front_axis(body)
+    if front is None or body.controller is None or not body.controller.muscles:
+        return None
+    positions = simulation.node_positions(state, name)
+    rotation, _ = fit_rigid_motion(simulation.model_of(name).block.rest, positions)
+    return WalkerPose(tuple(positions.mean(axis=0).tolist()), tuple((rotation @ front).tolist()))
 
 
 def body_contact_forces(

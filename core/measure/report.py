@@ -28,18 +28,28 @@ class Penetration:
 
 
 @dataclass(frozen=True)
+class WalkerPose:
+    """Pose of a body with muscles and a Front: its centre in m and the current unit vector of its front, both (3,)."""
+
+    centre: tuple[float, ...]
+    front: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class BodyContactSummary:
     """Contact and stretch summary of one body at one frame.
 
     earliest_rest: time in s before which visible motion on its supports cannot come to rest; 0 for no limit.
     swing_amplitude: m, of this motion.
     stretched: largest relative stretch of parts that should not stretch; 0 if invisible.
+    walker: pose; None without muscles or without an axis as Front.
     """
 
     penetrations: tuple[Penetration, ...] = ()
     earliest_rest: float = 0.0
     swing_amplitude: float = 0.0
     stretched: float = 0.0
+    walker: WalkerPose | None = None
 
 
 @dataclass(frozen=True)
@@ -50,11 +60,13 @@ class ShotReport:
         frame are left out unless they become deeper. An example is the root of an ear modelled into a head.
     earliest_rest: see BodyContactSummary, at the largest swing since the body was last at rest.
     stretched: frame and value of the largest stretch, see BodyContactSummary.
+    walked: m, path of the centre along the body's front; negative backward.
     """
 
     penetrations: tuple[tuple[int, Penetration], ...] = ()
     earliest_rest: float = 0.0
     stretched: tuple[int, float] = (0, 0.0)
+    walked: float = 0.0
 
     @staticmethod
     def from_frames(frames: Iterable[tuple[int, BodyContactSummary]]) -> ShotReport:
@@ -62,7 +74,7 @@ class ShotReport:
         deepest: dict[tuple[str, bool], tuple[int, Penetration]] = {}
         modelled_depths: dict[str, float] | None = None
         earliest_rest = swing_amplitude = 0.0
-        largest_stretch = (0, 0.0)
+        largest_stretch, walked, walker = (0, 0.0), 0.0, None
         for number, summary in frames:
             if modelled_depths is None:
                 modelled_depths = {
@@ -70,6 +82,9 @@ class ShotReport:
                 }
             if summary.earliest_rest and summary.swing_amplitude >= swing_amplitude:
                 earliest_rest = summary.earliest_rest
+            if walker is not None and summary.walker is not None:
+                walked += _path_along_front(walker, summary.walker)
+            walker = summary.walker
             # A body at rest can be disturbed again.
             swing_amplitude = max(swing_amplitude, summary.swing_amplitude) if summary.earliest_rest else 0.0
             if summary.stretched > largest_stretch[1]:
@@ -81,5 +96,12 @@ class ShotReport:
                 if known is None or one.depth > known[1].depth:
                     deepest[one.partner, one.is_squeezed] = number, one
         return ShotReport(
-            tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), earliest_rest, largest_stretch
+            tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), earliest_rest, largest_stretch, walked
         )
+
+
+def _path_along_front(before: WalkerPose, after: WalkerPose) -> float:
+    """Return the displacement in m between two poses along the mean of their fronts."""
+    steps = (b - a for a, b in zip(before.centre, after.centre, strict=True))
+    fronts = (0.5 * (a + b) for a, b in zip(before.front, after.front, strict=True))
+    return sum(step * front for step, front in zip(steps, fronts, strict=True))

@@ -166,15 +166,23 @@ def _with_friction_maps(body: Body, surface: CollisionSurface, interpolation: cs
         return values if values is None or interpolation is None else np.asarray(interpolation @ values)
 
     front = None
-    axis = body.settings.front
-    if axis == FrontDirection.PAINTED:
+    if body.settings.front == FrontDirection.PAINTED:
         painted = interpolate(body.front_map)
         front = None if painted is None else _gradient_directions(surface.rest, surface.triangles, painted)
-    elif axis != FrontDirection.NONE:
-        sign, letter = axis.split("_")
-        axis_direction = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
-        front = np.tile(axis_direction / np.linalg.norm(axis_direction), (len(surface.rest), 1))
+    else:
+        axis_direction = front_axis(body)
+        front = None if axis_direction is None else np.tile(axis_direction, (len(surface.rest), 1))
     return replace(surface, friction_scale=interpolate(body.friction_map), front_direction=front)
+
+
+def front_axis(body: Body) -> Array | None:
+    """Return the unit vector (3,) of a body's Front at rest; None if it is no axis."""
+    axis = body.settings.front
+    if axis in (FrontDirection.NONE, FrontDirection.PAINTED):
+        return None
+    sign, letter = axis.split("_")
+    direction = body.axes["XYZ".index(letter)] * (1.0 if sign == "PLUS" else -1.0)
+    return np.asarray(direction / np.linalg.norm(direction))
 
 
 def _matching_young(surface: CollisionSurface, surface_stiffness: float) -> float:

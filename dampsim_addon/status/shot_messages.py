@@ -1,4 +1,4 @@
-"""Messages about an object in a shot: hard steps, penetration, stretch and late rest."""
+"""Messages about an object in a shot: hard steps, penetration, stretch, late rest and walks backward."""
 
 from __future__ import annotations
 
@@ -31,10 +31,12 @@ _EFFECTS = {
 }
 # Frames by which rest may be later than Settle without a message.
 _SETTLE_TOLERANCE = 1.0
+# Path against its Front, relative to its largest dimension, that a walker covers without a message.
+_BACKWARD_TOLERANCE = 0.25
 
 
 def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.Scene) -> list[str]:
-    """Return messages about penetration, stretch, and rest later than set by Settle; none where all is well."""
+    """Return messages about penetration, stretch, late rest and walks against Front; none where all is well."""
     found = [_penetration_message(number, one, obj, scene) for number, one in report.penetrations[:_MAX_LISTED]]
     if len(report.penetrations) > _MAX_LISTED:
         found.append(f"… and {format_count(len(report.penetrations) - _MAX_LISTED, 'more penetration')}")
@@ -49,6 +51,11 @@ def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.
     if settings.is_settle_controlled and frames > settings.settle + _SETTLE_TOLERANCE:
         count = format_count(math.ceil(frames), "frame")
         found.append(f"Needs at least {count} to come to rest, because it swings on its support")
+    if report.walked < -_BACKWARD_TOLERANCE * max(*obj.dimensions):
+        found.append(
+            f"Walks {format_length(-report.walked, scene)} against its Front; choose the opposite Front, or change the "
+            "Delay of its muscles"
+        )
     return found
 
 

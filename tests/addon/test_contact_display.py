@@ -66,6 +66,17 @@ def test_initial_penetration_is_reported(load: Load, live: ModuleType, tmp_path:
     assert not obj.dampsim.baked_touched
 
 
+def test_walk_against_front_is_reported(load: Load, tmp_path: Path) -> None:
+    scene = new_scene(4)
+    obj = ball(tmp_path, 0.0)
+    report, said = (load(name) for name in ("core.measure.report", "dampsim_addon.status.shot_messages"))
+    size = max(obj.dimensions)
+    assert said.report_messages(report.ShotReport(walked=-0.2 * size), obj, scene) == []
+    (sentence,) = said.report_messages(report.ShotReport(walked=-3.0 * size), obj, scene)
+    assert sentence.startswith("Walks ")
+    assert "against its Front" in sentence
+
+
 @pytest.mark.slow
 def test_support_delayed_rest_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = new_scene(16)

@@ -19,7 +19,7 @@ from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
-from dampsim.core.measure.report import BodyContactSummary
+from dampsim.core.measure.report import BodyContactSummary, ShotReport, WalkerPose
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.muscles import (
@@ -353,6 +353,27 @@ def test_incomplete_sensor_is_refused() -> None:
     ):
         with pytest.raises(DampSimError, match=words):
             check_controller("Wire", Controller((), (sensor,)))
+
+
+@pytest.mark.parametrize(("front", "sign"), [("PLUS_X", -1.0), ("MINUS_X", 1.0), ("PLUS_Y", 0.0)])
+def test_report_of_walk_along_front(front: str, sign: float) -> None:
+    """The report states the path along the front as it is turned at that time; negative backward."""
+    simulation = Simulation(walk_scene(looper(front=front), 0.1))
+    first = simulation.first_frame().state
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    x = first.positions
+    # Turned to the left, its x axis points along y. It then moves against y.
+    states = [replace(first, positions=x @ turn.T), replace(first, positions=x @ turn.T - [0.0, 0.7, 0.0])]
+    report = ShotReport.from_frames((k, contact_summary(simulation, one, "Looper")) for k, one in enumerate(states))
+    assert report.walked == pytest.approx(sign * 0.7, abs=1e-9)
+
+
+def test_turned_walker_follows_its_front() -> None:
+    """A body that walks around a quarter circle covers its whole length along its front."""
+    turns = np.linspace(0.0, 0.5 * np.pi, 91)
+    poses = [WalkerPose((np.sin(t), 1.0 - np.cos(t), 0.0), (np.cos(t), np.sin(t), 0.0)) for t in turns]
+    report = ShotReport.from_frames((k, BodyContactSummary(walker=one)) for k, one in enumerate(poses))
+    assert report.walked == pytest.approx(0.5 * np.pi, rel=1e-3)
 
 
 @pytest.mark.slow
