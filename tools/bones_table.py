@@ -15,13 +15,14 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "addon")]
+# Loads the checkout as the package dampsim, which the others import.
+import conftest  # noqa: E402, F401, I001
 import bpy  # noqa: E402
 import numpy as np  # noqa: E402
 from mathutils import Matrix  # noqa: E402
 from scenes import new_scene  # noqa: E402
 from test_bone_bakes import belly  # noqa: E402
 
-import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import dampsim  # noqa: E402
 from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin  # noqa: E402
 from dampsim.dampsim_addon.targets.bones import Bones, RecordedMotion  # noqa: E402
