@@ -41,11 +41,11 @@ _DIRECTIONS = np.array([one for one in product((-1.0, 0.0, 1.0), repeat=3) if np
 class _Targets:
     """Wanted displacements of some places on bodies.
 
-    rows: (k, n) operator from nodes to the places, or to places relative to each other.  ways: (k, 3) m.
+    rows: (k, n) operator from nodes to the places, or to places relative to each other.  shifts: (k, 3) m.
     """
 
     rows: csr_matrix
-    ways: Array
+    shifts: Array
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class PushOut:
                     found = [self._nearest_targets(points, *pair) for pair in self._directed_pairs(points)]
                 if not any(one.rows.shape[0] for one in found):
                     break
-                now = self._moved(now, found)
+                now = self._shifted(now, found)
                 depth = self.depth(self.state.points_at(now))
                 if depth < best_depth:
                     best, best_depth = now, depth
@@ -88,15 +88,15 @@ class PushOut:
                     return best
         return best
 
-    def _moved(self, x: Array, targets: list[_Targets]) -> Array:
+    def _shifted(self, x: Array, targets: list[_Targets]) -> Array:
         """Return positions (n, 3) m, moved towards targets."""
         rows = vstack([one.rows for one in targets]).tocsr()[:, self.free]
-        ways = np.concatenate([one.ways for one in targets])
+        shifts = np.concatenate([one.shifts for one in targets])
         weight = _TARGET_WEIGHT * max(float(self.stiffness.diagonal().mean()), 1e-12)
         inertia = _MASS_WEIGHT * weight / _TARGET_WEIGHT * self.mass / self.mass.mean()
         solve = factorise((self.stiffness + diags(inertia) + weight * (rows.T @ rows)).tocsr())
         moved = x.copy()
-        moved[self.free] += solve(weight * (rows.T @ ways))
+        moved[self.free] += solve(weight * (rows.T @ shifts))
         return moved if np.isfinite(moved).all() else x
 
     def _directed_pairs(self, points: Array) -> Iterator[SurfacePair]:
@@ -147,7 +147,7 @@ class PushOut:
         return Triangles(points[self.state.model.points_of(place)], surface.triangles, surface.topology)
 
     def _inside(self, points: Array, first: int, second: int) -> tuple[csr_matrix, Array, csr_matrix]:
-        """Return samples (k, N) of a surface inside another one, the ways out (k, 3) m, and where these end (k, N)."""
+        """Return samples (k, N) of a surface inside another one, the shifts (k, 3) m to places outside, and these (k, N)."""
         samples = self._samples(points, first, second)
         places = samples @ points
         model = self.state.model
@@ -170,16 +170,16 @@ class PushOut:
         return samples[inside], ends @ points - places[inside], ends
 
     def _pair_depth(self, points: Array, first: int, second: int) -> float:
-        _, ways, _ = self._inside(points, first, second)
-        return float(np.linalg.norm(ways, axis=1).max(initial=0.0)) / max(self._smaller_size(first, second), 1e-12)
+        _, shifts, _ = self._inside(points, first, second)
+        return float(np.linalg.norm(shifts, axis=1).max(initial=0.0)) / max(self._smaller_size(first, second), 1e-12)
 
     def _nearest_targets(self, points: Array, first: int, second: int) -> _Targets:
         """Return the targets of points of a surface inside another one."""
-        samples, ways, ends = self._inside(points, first, second)
-        depth = np.linalg.norm(ways, axis=1)
+        samples, shifts, ends = self._inside(points, first, second)
+        depth = np.linalg.norm(shifts, axis=1)
         gap = _GAP_FRACTION * self.state.pair_distances[first, second]
-        ways = ways * (1.0 + gap / np.maximum(depth, 1e-3 * gap))[:, None]
-        return _Targets(((samples - ends) @ self.state.model.operator).tocsr(), ways)
+        shifts = shifts * (1.0 + gap / np.maximum(depth, 1e-3 * gap))[:, None]
+        return _Targets(((samples - ends) @ self.state.model.operator).tocsr(), shifts)
 
     def _common_targets(self, points: Array, directions: dict[SurfacePair, Array]) -> list[_Targets]:
         """Return the targets of all points of bodies that are in the way of a collider in one direction.
@@ -200,10 +200,10 @@ class PushOut:
                 if direction is None:
                     continue
                 directions[pair] = direction
-            ways = _last_exits(places, directions[pair], surface)
-            blocked = np.flatnonzero(ways > 0.0)
+            distances = _last_exits(places, directions[pair], surface)
+            blocked = np.flatnonzero(distances > 0.0)
             gap = _GAP_FRACTION * self.state.pair_distances[pair]
-            found.append(_Targets(rows[blocked], (ways[blocked] + gap)[:, None] * directions[pair]))
+            found.append(_Targets(rows[blocked], (distances[blocked] + gap)[:, None] * directions[pair]))
         return found
 
     @staticmethod
@@ -217,10 +217,10 @@ class PushOut:
             return None
         for direction in _DIRECTIONS:
             unit = direction / np.linalg.norm(direction)
-            ways = _last_exits(places, unit, surface)
-            way = float(ways.max()) + _HELD_WAY_WEIGHT * float(ways[is_held].max(initial=0.0))
-            if way < shortest:
-                shortest, best = way, unit
+            distances = _last_exits(places, unit, surface)
+            length = float(distances.max()) + _HELD_WAY_WEIGHT * float(distances[is_held].max(initial=0.0))
+            if length < shortest:
+                shortest, best = length, unit
         return best
 
 

@@ -172,7 +172,9 @@ class _SteeredStep:
         pace = last.pace
         y, rotation, error = self._deflection(region, factors)
         swing = max(_largest(y), last.swing)
-        if is_growing or swing <= 0.0 or error > _MAX_EQUILIBRIUM_ERROR * swing:
+        # False for a state that is not finite, whose step fails.
+        is_known = swing > 0.0 and error <= _MAX_EQUILIBRIUM_ERROR * swing
+        if is_growing or not is_known:
             pace = 1.0
         elif is_due:
             envelope = self._envelope(region, replace(law, decay=law.decay * last.pace), rotation, factors, history)

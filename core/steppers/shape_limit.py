@@ -16,6 +16,7 @@ from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
+from ..system.weave_term import material_motion
 
 # Growth of a region that is already larger than allowed, below which it is not limited.
 _VISIBLE_GROWTH = 1.02
@@ -54,7 +55,8 @@ def limit_shape(
 
     max_ratio: largest extent over that at rest; a region that began larger may stay so.  max_speed: m/s.
     """
-    x, v = end.positions.copy(), end.velocities.copy()
+    masses, sliding = material_motion(system, end)
+    x, v = end.positions.copy(), end.velocities - sliding
     targets = pin_targets(system, start.positions, inputs)
     is_cut = False
     for region in system.regions:
@@ -71,7 +73,7 @@ def limit_shape(
                 low, high = (middle, high) if _extent_with_pins(region, x, targets) <= allowed else (low, middle)
             x[free] = base + low * deformation
         held = region.constrained_nodes
-        rigid = _carried_velocity(system, region, x, v, (targets - start.positions) / h)
+        rigid = _carried_velocity(masses, region, x, v, (targets - start.positions) / h)
         loose = take_rows(v, free) - rigid
         fastest, carried = max_norm(loose), max_norm(rigid)
         # Only a collider can have thrown an unpinned region at a higher speed.
@@ -83,7 +85,8 @@ def limit_shape(
     if is_cut:
         # Contacts of nodes that were moved are detected as if for the first time.
         history = history.without_contacts(system.name)
-    return replace(end, positions=x, velocities=v, history=history)
+    limited = replace(end, positions=x, history=history)
+    return replace(limited, velocities=v + material_motion(system, limited)[1])
 
 
 def calmed_state(system: System, start: State, end: State, inputs: Inputs, h: float, fraction: float) -> State:
@@ -91,12 +94,13 @@ def calmed_state(system: System, start: State, end: State, inputs: Inputs, h: fl
 
     Neither the momenta of unpinned regions nor the motion with the pins change.
     """
-    v = end.velocities.copy()
+    masses, sliding = material_motion(system, end)
+    v = end.velocities - sliding
     pin_velocities = (pin_targets(system, start.positions, inputs) - start.positions) / h
     for region in system.regions:
-        rigid = _carried_velocity(system, region, end.positions, v, pin_velocities)
+        rigid = _carried_velocity(masses, region, end.positions, v, pin_velocities)
         v[region.free] = rigid + fraction * (take_rows(v, region.free) - rigid)
-    return replace(end, velocities=v)
+    return replace(end, velocities=v + sliding)
 
 
 def carried_state(system: System, state: State, inputs: Inputs, h: float) -> State:
@@ -131,14 +135,14 @@ def _allowed_extent(system: System, region: Region, start: State, max_ratio: flo
     return max(max_ratio * at_rest, at_start)
 
 
-def _carried_velocity(system: System, region: Region, x: Array, v: Array, pin_velocities: Array) -> Array:
+def _carried_velocity(masses: Array, region: Region, x: Array, v: Array, pin_velocities: Array) -> Array:
     """Return the velocities (f, 3) m/s of a region that moves with its pins, or rigidly with its own momentum.
 
-    x, v, pin_velocities: (n, 3), of all nodes.
+    masses: (n,) kg.  x, v, pin_velocities: (n, 3), of all nodes.
     """
     free = region.free
     if len(region.constrained_nodes):
         return np.broadcast_to(take_rows(pin_velocities, region.constrained_nodes).mean(axis=0), (len(free), 3))
-    mass = take_rows(system.mass, free)
+    mass = take_rows(masses, free)
     basis = rigid_mode_basis(take_rows(x, free), np.zeros((0, 3)), mass)
     return np.asarray(basis @ np.einsum("fik,fi,f->k", basis, take_rows(v, free), mass))

@@ -59,9 +59,9 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 # Factor on the tolerance of the solver in these parts: the last digits are not visible there.
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Work of an iteration relative to an evaluation of L-BFGS with its share of a search: of Newton's method for sheets,
-# for other bodies, and for woven cloth; and work of an evaluation for sheets and woven cloth.
-_SHEET_ITERATION, _NEWTON_ITERATION, _WEAVE_ITERATION = 2.0, 25.0, 40.0
-_SHEET_EVALUATION, _WEAVE_EVALUATION = 0.5, 2.0
+# ropes and nets, for other bodies, and for woven cloth; and work of an evaluation for the first and the last of these.
+_COMPILED_ITERATION, _NEWTON_ITERATION, _WEAVE_ITERATION = 2.0, 25.0, 40.0
+_COMPILED_EVALUATION, _WEAVE_EVALUATION = 0.5, 2.0
 # Largest extent after a violent motion over that at rest, largest speed over that of the surroundings, and the smallest
 # violent motion of colliders and pins, in sizes of the smallest body.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 0.5
@@ -351,18 +351,19 @@ class StepPolicy:
     @staticmethod
     def search_cost(minimiser: Minimiser) -> SearchCost:
         """Return the work of a search, relative to L-BFGS."""
+        compiled = SearchCost(_COMPILED_ITERATION, _COMPILED_EVALUATION)
         known = {
             minimise_lbfgs: SearchCost(),
-            minimise_inexact_newton: SearchCost(_SHEET_ITERATION, _SHEET_EVALUATION),
+            minimise_inexact_newton: compiled,
+            minimise_compiled_newton: compiled,
             minimise_newton: SearchCost(_NEWTON_ITERATION),
         }
         return known.get(minimiser, SearchCost(_WEAVE_ITERATION, _WEAVE_EVALUATION))
 
     @staticmethod
     def is_hard(counts: GuardCounts) -> bool:
-        """Return whether guards have accepted a result that may be far from the minimum, or a runaway step occurred."""
-        rough = (Verdict.LIMIT, Verdict.TRUNCATE, Verdict.ACCEPT)
-        return any(guard is RunawayStep or guard.verdict in rough for guard in counts)
+        """Return whether guards have accepted a result that may be far from the minimum."""
+        return any(guard.verdict in (Verdict.LIMIT, Verdict.TRUNCATE, Verdict.ACCEPT) for guard in counts)
 
     def calm_attempt(self, attempts: list[tuple[bool, Minimiser]]) -> tuple[bool, Minimiser]:
         """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""

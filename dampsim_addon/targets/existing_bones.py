@@ -11,8 +11,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from ...core import Array, SceneError
-from ...core.base.arrays import Index
+from ...core import Array, Index, SceneError
 from ...core.base.wording import format_count, format_percent
 from ...core.frames.chain_fit import BoneChain, ChainChannels, ChainFit, fit_chain
 from ..blender.animation import channelbags

@@ -124,7 +124,7 @@ def test_depths_match_pointwise_formulas() -> None:
 
 @pytest.mark.parametrize("is_reversed", [False, True])
 def test_repeated_crossing_uses_inner_end(is_reversed: bool) -> None:
-    """Of an edge that leaves one box and passes through another, the crossing nearest to its inner end counts."""
+    """An edge that leaves one box and passes through another counts with the crossing nearest to its inner end."""
     vertices, triangles = gridded_box(1.0, 4)
     shift = np.array([2.0, 0.0, 0.0])
     surface = Triangles(
