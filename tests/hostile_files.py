@@ -46,7 +46,7 @@ def hostile_value(value: Any, dice: random.Random) -> Any:
             del parent[key]
         elif change == "added" and isinstance(parent[key], dict):
             parent[key][dice.choice(["x", "", "\0", "name", "a" * 300])] = dice.choice(VALUES)
-        elif change == "scaled" and type(parent[key]) in (int, float):
+        elif change == "scaled" and type(parent[key]) in (int, float) and abs(parent[key]) < 1e300:
             parent[key] = parent[key] * dice.choice([-1, 2, 10**6, 0.5]) + dice.choice([0, 1])
         else:
             parent[key] = copy.deepcopy(dice.choice(VALUES))

@@ -12,7 +12,7 @@ from .untrusted_files import MAX_SHOWN, shown_text
 # Similarity, from 0 to 1, from which a name is suggested instead of an unknown one.
 _MIN_SIMILARITY = 0.6
 # Unknown names are answered with the list of all names only if it has at most this many entries.
-_MAX_LISTED = 12
+_MAX_LISTED = 20
 # Smaller lengths (mm) and percentages are not written out. Larger numbers keep their exponent.
 MIN_WRITTEN, MAX_WRITTEN = 1e-3, 1e15
 # Larger lengths are shown as this number of kilometres.

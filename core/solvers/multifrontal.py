@@ -150,8 +150,11 @@ class SymbolicFactorisation:
         return sum((last - first + len(far)) * (last - first) for (first, last), far in fronts)
 
     def factorise(self, matrix: csr_matrix, dtype: type[np.floating[Any]]) -> MultifrontalSolve | None:
-        """Return the solve, factorised in precision dtype, or None if a pivot is not positive."""
-        ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(dtype)
+        """Return the solve, factorised in precision dtype, or None if a pivot is not positive or an entry too large."""
+        with np.errstate(over="ignore"):
+            ordered = matrix.tocsr()[self.order][:, self.order].tocsr().astype(dtype)
+        if not np.isfinite(ordered.data).all():
+            return None
         cholesky, invert = (spotrf, strtri) if dtype is np.float32 else (dpotrf, dtrtri)
         local = np.zeros(len(self.order), dtype=np.int64)
         fronts, updates = list[_Front](), dict[int, Array]()

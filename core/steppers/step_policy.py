@@ -362,8 +362,11 @@ class StepPolicy:
 
     @staticmethod
     def is_hard(counts: GuardCounts) -> bool:
-        """Return whether guards have accepted a result that may be far from the minimum."""
-        return any(guard.verdict in (Verdict.LIMIT, Verdict.TRUNCATE, Verdict.ACCEPT) for guard in counts)
+        """Return whether guards have accepted a result that may be far from the minimum, or a runaway step occurred."""
+        return any(
+            guard is RunawayStep or guard.verdict in (Verdict.LIMIT, Verdict.TRUNCATE, Verdict.ACCEPT)
+            for guard in counts
+        )
 
     def calm_attempt(self, attempts: list[tuple[bool, Minimiser]]) -> tuple[bool, Minimiser]:
         """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""

@@ -714,6 +714,8 @@ def test_cli_sets_contact_parameters(load: Load, tmp_path: Path) -> None:
         bound=None,
         max_keys=None,
         bones=None,
+        blend=None,
+        chain=None,
     )
     load("dampsim_addon.cli.bake_commands")._apply_options(obj, options)
     settings = load("dampsim_addon.model.properties").read_settings(obj)

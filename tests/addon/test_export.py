@@ -493,7 +493,8 @@ def test_texts_name_formats_alike(load: Load) -> None:
     """Messages, tooltips and pages write the names of formats as the labels in the registry."""
     root = Path(load("dampsim_addon").__file__).parents[1]
     labels = {form.label for form in load("dampsim_addon.jobs.export").FORMATS}
-    assert labels == {"glTF", "FBX", "Alembic", "USD"}
+    textures = {f"Vertex Textures ({form})" for form in ("EXR", "PNG")}
+    assert labels == {"glTF", "FBX", "Alembic", "USD", *textures}
     quotes = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)|<[^>]*>", re.DOTALL)
     pages = [*root.glob("docs/**/*.md"), root / "README.md", root / "CHANGELOG.md"]
     texts = {page: quotes.sub("", page.read_text("utf-8")) for page in pages if page.is_file()}

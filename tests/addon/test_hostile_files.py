@@ -111,7 +111,7 @@ def test_damaged_stored_texts_are_ignored(load: Load, tmp_path: Path, count: int
     scene = new_scene()
     obj, dice = wobbler(tmp_path), random.Random(5)
     changes, walks = load("dampsim_addon.status.bake_changes"), load("dampsim_addon.jobs.walk")
-    changes.record_bake_inputs(obj, scene)
+    changes.record_bake_inputs(obj, scene, scene.frame_end)
     group, numbers = obj.dampsim, [{"weights": [], "threshold": 0.5, "delay": 3, "fps": 24.0}]
     group.muscles.add()
     walk = group.walks.add()

@@ -62,7 +62,8 @@ def mute(load: Load, obj: bpy.types.Object, is_muted: bool) -> None:
 
 
 def test_table_has_all_targets(load: Load) -> None:
-    assert {target.name for target in load("dampsim_addon.targets").TARGETS} == set(TABLE)
+    # The influence of existing bones blends poses; see test_existing_bones.py.
+    assert {target.name for target in load("dampsim_addon.targets").TARGETS} == {*TABLE, "EXISTING_BONES"}
     assert IMPOSSIBLE.keys() < set(TABLE)
 
 
