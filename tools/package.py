@@ -38,8 +38,17 @@ DATE = int(os.environ.get("SOURCE_DATE_EPOCH", "315619200"))
 CONTENTS = ("__init__.py", "blender_manifest.toml", "LICENSE", "CHANGELOG.md", "core", "dampsim_addon")
 # The README of a zip, which must be complete without the repository.
 README = "tools/zip_readme.md"
-# Experiments of the papers: only tests and pages of the documentation use them.
-LEFT_OUT = ("__pycache__", "papers")
+# Experiments of the papers, which only tests and pages of the documentation use. The command `compare` is not one.
+EXPERIMENTS = (
+    "flat_scenes",
+    "oscillator",
+    "per_step",
+    "rate_step",
+    "schmedding_scenes",
+    "stress_form",
+    "traditional_step",
+)
+LEFT_OUT = ("__pycache__", *(f"{name}.py" for name in EXPERIMENTS))
 
 
 def scipy_version() -> str:

@@ -19,7 +19,9 @@ from typing import Any
 MAX_SIZE, MAX_TEXT = 200_000_000, 64
 BINARIES = (".so", ".dll", ".dylib", ".pyd", ".exe", ".a", ".lib", ".o", ".pyc")
 # Files that have no use for an artist.
-REDUNDANT = re.compile(r"(^|/)(tests?|docs|sample_blends|requirements|tools|papers|\.[^/]+)(/|$)|\.blend1?$")
+REDUNDANT = re.compile(
+    r"(^|/)(tests?|docs|sample_blends|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|/papers/(?!__init__|compare)"
+)
 # Modules that open connections, for which a permission would be needed.
 NETWORK = {
     "aiohttp",
@@ -95,6 +97,24 @@ def sizes(content: Zip) -> Iterator[str]:
     size = content.path.stat().st_size
     if size > MAX_SIZE:
         yield f"{size / 1e6:.0f} MB are more than {MAX_SIZE / 1e6:.0f} MB"
+
+
+def imports(content: Zip) -> Iterator[str]:
+    """Relative imports lead to modules of the zip, or to names of its packages."""
+    for place, node in content.nodes(ast.ImportFrom):
+        if not node.level:
+            continue
+        name = place.partition(":")[0]
+        folder = Path(name).parents[node.level - 1] / (node.module or "").replace(".", "/")
+        parts = [folder.with_suffix(".py"), folder / "__init__.py"]
+        if not any(part.as_posix() in content.files for part in parts):
+            yield f"{place}: imports {node.module}, which is not in the zip"
+        elif not node.module:
+            package = content.files.get((folder / "__init__.py").as_posix(), b"").decode()
+            for alias in node.names:
+                modules = [folder / f"{alias.name}.py", folder / alias.name / "__init__.py"]
+                if not any(one.as_posix() in content.files for one in modules) and alias.name not in package:
+                    yield f"{place}: imports {alias.name}, which is not in the zip"
 
 
 def redundant_files(content: Zip) -> Iterator[str]:
@@ -194,7 +214,8 @@ def names(content: Zip) -> Iterator[str]:
 RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
-        binaries, wheels, sizes, redundant_files, manifest, links, module_table, network, dynamic_code, paths, names
+        binaries, wheels, sizes, imports, redundant_files, manifest, links, module_table, network, dynamic_code, paths,
+        names,
     )
 }  # fmt: skip
 

@@ -147,7 +147,7 @@ class PushOut:
         return Triangles(points[self.state.model.points_of(place)], surface.triangles, surface.topology)
 
     def _inside(self, points: Array, first: int, second: int) -> tuple[csr_matrix, Array, csr_matrix]:
-        """Return samples (k, N) of a surface inside another one, shifts (k, 3) m to places outside, and these (k, N)."""
+        """Return samples (k, N) of a surface inside another, shifts (k, 3) m to places outside, and these (k, N)."""
         samples = self._samples(points, first, second)
         places = samples @ points
         model = self.state.model
