@@ -41,9 +41,6 @@ _CHOLESKY_RATIO = 1.25
 _DENSE_SIZE = 400
 # Up to this many multiplications, a dense product is as fast as finding the nonzeros.
 _DENSE_PRODUCTS = 10_000_000
-# Work of an update in evaluations of a small body: its fixed part, and the rows, and the cube of its order, that take
-# as long as one.
-_MIN_UPDATE_WORK, _ROWS_PER_EVALUATION, _CUBE_PER_EVALUATION = 1.0, 400.0, 5e6
 
 
 class InverseColumns:
@@ -135,10 +132,7 @@ class ComplianceBlock:
 
 
 class ContactPreconditioner:
-    """The inverse of H + C.
-
-    work: of its factorisation, in evaluations of a small body.
-    """
+    """The inverse of H + C."""
 
     def __init__(
         self, base: LowRankUpdate, blocks: Sequence[ComplianceBlock], factors: csr_matrix, slots: Index
@@ -149,7 +143,6 @@ class ContactPreconditioner:
         factors: (q, 3a) sqrt(N s/m), L^T on the coordinates of slots (a,), indices of free nodes.
         """
         self._base, self._dof = base, (3 * slots[:, None] + np.arange(3)).ravel()
-        self.work = _factorisation_work(*factors.shape)
         use_cholesky = factors.shape[0] <= _CHOLESKY_RATIO * len(self._dof)
         self._factors = _sorted_by_block(factors, blocks) if use_cholesky and len(blocks) > 1 else factors
         self._transposed_factors = self._factors.T.tocsr()
@@ -229,11 +222,6 @@ class ContactPreconditioner:
             return np.asarray(stiffness @ inner.astype(np.float64))
 
         return pull
-
-
-def _factorisation_work(rows: int, columns: int) -> float:
-    """Return the work of an update with factors (rows, columns), in evaluations of a small body, see WorkMeter."""
-    return _MIN_UPDATE_WORK + rows / _ROWS_PER_EVALUATION + min(rows, columns) ** 3 / _CUBE_PER_EVALUATION
 
 
 def _sorted_by_block(factors: csr_matrix, blocks: Sequence[ComplianceBlock]) -> csr_matrix:

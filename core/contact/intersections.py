@@ -88,25 +88,13 @@ def relative_depth(state: CollisionState, points: Array, pair: SurfacePair) -> f
     (first, first_points), (second, second_points) = ((model.surfaces[k], points[model.points_of(k)]) for k in pair)
     if second.is_plane:
         return max(-_height_above_plane(first_points, second_points), 0.0) / first.size
-    if are_apart(first_points, second_points):
+    if (first_points.max(axis=0) < second_points.min(axis=0)).any() or (
+        second_points.max(axis=0) < first_points.min(axis=0)
+    ).any():
         return 0.0
     return penetration_depth(first_points, first.triangles, second_points, second.triangles) / min(
         first.size, second.size
     )
-
-
-def exact_test_count(state: CollisionState, positions: Array) -> int:
-    """Return the number of pairs of surfaces that an exact test at positions (n, 3) m has to look at closely."""
-    points, model = state.points_at(positions), state.model
-    return sum(
-        not model.surfaces[b].is_plane and not are_apart(*(points[model.points_of(k)] for k in (a, b)))
-        for a, b in exactly_checked_pairs(state)
-    )
-
-
-def are_apart(first: Array, second: Array) -> bool:
-    """Return whether the bounding boxes of points (p, 3) and (q, 3) m are apart."""
-    return bool((first.max(axis=0) < second.min(axis=0)).any() or (second.max(axis=0) < first.min(axis=0)).any())
 
 
 def _height_above_plane(points: Array, plane: Array) -> float:

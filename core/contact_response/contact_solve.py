@@ -14,7 +14,6 @@ from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
-from ..contact.intersections import exact_test_count
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact.penalty_scaling import PenaltyScaling
 from ..objective.contact_problem import ContactProblem
@@ -229,7 +228,7 @@ class ContactSolve:
             before, verdict = refinement.contacts, refinement.judge(x)
             if verdict is Verdict.BISECT:
                 minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
-            if verdict is not Verdict.REFINE_CONTACTS or self.meter.is_spent:
+            if verdict is not Verdict.REFINE_CONTACTS:
                 break
             normal_force = warm_start_normal_forces(before, refinement.contacts, x)
             touched_regions = environment.touched_regions | self._touched_regions(
@@ -256,8 +255,6 @@ class ContactSolve:
             k for k, block in enumerate(self.system.blocks) if has_plastic_flow(block, self.state.history)
         }
         guard = self.guards.new_intersections
-        if iterations > guard.max_iterations:
-            self.meter.charge_exact_tests(exact_test_count(self.detection.state, x))
         has_intersected = guard.has_intersected(self.detection.state, contacts, x, iterations, plastic_blocks)
         return guard.fires(has_intersected, self.counts)
 
@@ -313,7 +310,6 @@ class ContactSolve:
         state, collision_state = problem.state_after(v), self.detection.state
         if is_final and state.is_finite:
             guard = self.guards.remaining_intersections
-            self.meter.charge_exact_tests(exact_test_count(collision_state, state.positions))
             intersecting_pairs = guard.find(collision_state, state.positions)
             if guard.fires(bool(intersecting_pairs), self.counts):
                 v, blocks = truncate_to_intersection_free(

@@ -35,11 +35,6 @@ class ContactProblem(HasFreeIndex, Protocol):
     noise: float
 
     @property
-    def contact_work(self) -> float:
-        """Work of the preconditioner's updates since set_contacts(), in evaluations of a small body."""
-        ...
-
-    @property
     def previous_velocities(self) -> Array:
         """Velocities of the last step."""
         ...
@@ -136,11 +131,6 @@ class StepPreconditioner:
             energy.contacts.weights, *energy.stiffness_vectors(x, states)
         )
 
-    @property
-    def contact_work(self) -> float:
-        """Work of the last update with contacts, in evaluations of a small body."""
-        return 0.0 if self._contact_preconditioner is None else self._contact_preconditioner.work
-
     def drop_contacts(self) -> None:
         """Drop the contact stiffness."""
         self._contact_preconditioner = None
@@ -216,10 +206,8 @@ class ActiveContacts:
         """energy: of at least one contact.  x: (n, 3) m, start of the search.
 
         evaluations: number of evaluations of psi with the present preconditioner, counted by the caller.
-        work: of the preconditioner's updates, in evaluations of a small body.
         """
         self._potential, self._preconditioner, self._free, self._h = potential, preconditioner, free, h
-        self.work = 0.0
         potential.set_contacts(energy)
         self._update_preconditioner(energy, x, energy.contact_states(x))
         if not self._contact_states.any():
@@ -230,7 +218,6 @@ class ActiveContacts:
     def _update_preconditioner(self, energy: ContactPotential, x: Array, states: Index) -> None:
         self._contact_states, self.evaluations = states, 0
         self._preconditioner.add_contacts(energy, x, states)
-        self.work += self._preconditioner.contact_work
 
     def accept(self, x: Array, value: float, gradient: Array) -> AcceptedPoint:
         """Update friction and the preconditioner after an iteration that ends at x (n, 3) m.

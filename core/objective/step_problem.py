@@ -458,11 +458,6 @@ class StepProblem:
         return total + self._h * self._potential.hessian(x, project)[dof][:, dof]
 
     @property
-    def contact_work(self) -> float:
-        """Work of the preconditioner's updates since set_contacts(), in evaluations of a small body."""
-        return 0.0 if self._active_contacts is None else self._active_contacts.work
-
-    @property
     def contacts(self) -> ContactPotential | None:
         return self._potential.contacts
 

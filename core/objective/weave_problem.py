@@ -174,11 +174,6 @@ class WeaveProblem:
         return np.arange(self._cloth.count)
 
     @property
-    def contact_work(self) -> float:
-        """Return 0: no preconditioner is updated with contacts."""
-        return 0.0
-
-    @property
     def contacts(self) -> ContactPotential | None:
         return self._contacts
 

@@ -1,7 +1,7 @@
 """Work of a frame, counted in evaluations instead of seconds: every machine then makes the same decisions.
 
-A unit is an evaluation of the potential of a small body with its share of a search by L-BFGS, about 0.3 ms. Everything
-else that takes time is converted to units. The numbers were measured with the kernel, and are the same without it.
+A unit is an evaluation of the potential of a small body with its share of a search. Everything else that takes time is
+converted to units.
 """
 
 from __future__ import annotations
@@ -16,22 +16,13 @@ from ..solvers.objective import Minimum, Tolerance
 
 # Number of nodes that add as much to the time of an evaluation as its fixed part.
 _NODES_PER_UNIT = 250.0
-# Units of a contact detection with the contacts made from it, of each node that takes part in it, of an exact
-# intersection test of two surfaces, and of creating and finishing a part of a step.
-_DETECTION, _DETECTION_PER_NODE, _EXACT_TEST, _PART = 20.0, 0.03, 25.0, 10.0
-# Units that each search may spend, however little is left.
-_MIN_SEARCH = 10.0
+# Evaluations that take as long as a contact detection, and as an exact intersection test of two surfaces.
+_DETECTION, _EXACT_TEST = 40.0, 15.0
+# Evaluations that each search may make, however little is left.
+_MIN_EVALUATIONS = 10
 
 Minimise = Callable[[Any, Array, Tolerance], Minimum]
 """Function that minimises an objective from a start (f, 3) m/s."""
-
-
-@dataclass(frozen=True)
-class SearchCost:
-    """Work of a minimiser per iteration and per evaluation, in evaluations by L-BFGS."""
-
-    iteration: float = 0.0
-    evaluation: float = 1.0
 
 
 @dataclass
@@ -73,34 +64,27 @@ class WorkMeter:
             self.limit = self.spent + min(max(min(left, 2.0 * left / steps_left), least), most)
         self.steps_begun += 1
 
-    def charge_part(self) -> None:
-        """Count what every part of a step takes apart from its searches."""
-        self.spent += _PART * self._unit
+    def charge_evaluations(self, evaluations: float) -> None:
+        """Count evaluations of the potential, or of work that takes as long."""
+        self.spent += evaluations * self._unit
 
     def charge_detection(self) -> None:
         """Count a contact detection."""
-        self.spent += _DETECTION + _DETECTION_PER_NODE * self.node_count
+        self.charge_evaluations(_DETECTION)
 
     def charge_exact_tests(self, pairs: int) -> None:
         """Count exact intersection tests of pairs of surfaces."""
-        self.spent += _EXACT_TEST * pairs
+        self.charge_evaluations(_EXACT_TEST * pairs)
 
-    def metered(self, minimise: Minimise, cost: SearchCost) -> Minimise:
-        """Return a minimiser within the limit. cost: of the minimiser.
-
-        Objectives count the work of their preconditioner's changes, contact_work, themselves.
-        """
+    def metered(self, minimise: Minimise, cost: float) -> Minimise:
+        """Return a minimiser within the limit. cost: of an evaluation and its share of a search, in ordinary ones."""
 
         def bounded(problem: Any, start: Array, tolerance: Tolerance) -> Minimum:
-            def work(iterations: int, evaluations: int) -> float:
-                search = cost.iteration * iterations + cost.evaluation * evaluations
-                return float(self._unit * search + problem.contact_work)
-
             if self.is_limited:
-                left = max(self.limit - self.spent, _MIN_SEARCH * self._unit)
-                tolerance = replace(tolerance, is_spent=lambda *counts: work(*counts) >= left)
+                left = max(int((self.limit - self.spent) / (cost * self._unit)), _MIN_EVALUATIONS)
+                tolerance = replace(tolerance, max_evaluations=left)
             minimum = minimise(problem, start, tolerance)
-            self.spent += work(minimum.iterations, minimum.evaluations)
+            self.charge_evaluations(cost * minimum.evaluations)
             return minimum
 
         return bounded

@@ -136,7 +136,7 @@ def minimise_inexact_newton(
         relaxed_bound = max(_RELAXED_TOLERANCE * bound, _STUCK_FRACTION * motion if np.isfinite(motion) else 0.0)
         if iteration == max_iterations and error <= relaxed_bound:
             outcome = Outcome.CONVERGED
-        if iteration == max_iterations or tolerance.is_exhausted(iteration, evaluations):
+        if iteration == max_iterations or tolerance.is_exhausted(evaluations):
             break
         is_last = error <= _INVISIBLE_ERROR * motion and (
             objective.step_norm(direction) <= visibility * objective.invisible_step(motion)

@@ -64,7 +64,7 @@ def minimise_lbfgs(
         if is_converged or error <= tolerance.absolute:
             outcome = Outcome.CONVERGED
             break
-        if iteration == max_iterations or tolerance.is_exhausted(iteration, evaluations):
+        if iteration == max_iterations or tolerance.is_exhausted(evaluations):
             break
         trial = line_search(objective, v, value, direction, slope, interpolate_quadratic, 30)
         evaluations += trial.evaluations

@@ -68,7 +68,7 @@ def minimise_newton(
         if error <= max(tolerance.relative * min(first_error, objective.motion_norm(v)), tolerance.absolute):
             outcome = Outcome.CONVERGED
             break
-        if iteration == max_iterations or tolerance.is_exhausted(iteration, evaluations):
+        if iteration == max_iterations or tolerance.is_exhausted(evaluations):
             break
         trial = line_search(objective, v, value, direction, slope, backtrack, 40)
         evaluations += trial.evaluations

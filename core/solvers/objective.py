@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -107,18 +106,17 @@ class Tolerance:
     absolute: an error estimate that is negligible, in sqrt(W).
     by_displacement: whether relative refers to the nodes' displacements instead, if the objective knows them, see
         DisplacementCriterion.
-    is_spent: returns whether a search ends wherever it is after numbers of iterations and of evaluations; None without
-        such a bound.
+    max_evaluations: evaluations after which the search ends wherever it is; None without such a bound.
     """
 
     relative: float
     absolute: float
     by_displacement: bool = False
-    is_spent: Callable[[int, int], bool] | None = None
+    max_evaluations: int | None = None
 
-    def is_exhausted(self, iterations: int, evaluations: int) -> bool:
-        """Return whether a search has done as much work as it may."""
-        return self.is_spent is not None and self.is_spent(iterations, evaluations)
+    def is_exhausted(self, evaluations: int) -> bool:
+        """Return whether a search has made as many evaluations as it may."""
+        return self.max_evaluations is not None and evaluations >= self.max_evaluations
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,9 @@ from scipy.spatial import cKDTree
 from ..base.arrays import Array, Index
 from ..base.memo import Memo
 from ..contact.collision_detection import CollisionDetection
-from ..contact.collision_state import CollisionState
 from ..contact.contact_preconditioner import COLUMN_BATCH, InverseColumns
 from ..contact_response.contact_guards import ContactGuards
 from ..contact_response.contact_solve import ContactSolve
-from ..contact_response.push_out import PushOut
 from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
@@ -39,8 +37,8 @@ from ..system.inputs import Inputs, subinterval_inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import calmed_state, carried_state
-from .step_policy import Minimiser, SpentWork, StepPolicy, relative_motion
+from .shape_limit import carried_state
+from .step_policy import Minimiser, StepPolicy
 
 # Number of bits of the inertia that identify a factorisation.
 _INERTIA_BITS = 40
@@ -171,8 +169,7 @@ class Stepper:
         state, controls = steer(self, state, inputs, h, controls)
         counts: GuardCounts = Counter()
         work, policy = meter or WorkMeter(), self.policy
-        motion = relative_motion(self.system, state, inputs, h) if work.is_limited else 0.0
-        work.begin_step(policy.spent_work.max_work(motion, self.size))
+        work.begin_step(policy.spent_work.max_work(inputs, self.size))
         halvings, detection = self.initial_bisections(state, inputs, h, controls, counts)
         step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection)
         while True:
@@ -184,12 +181,15 @@ class Stepper:
             )
             if policy.spent_work.fires(work.is_limited and (work.is_spent or is_last), counts):
                 after, report = self._finish_roughly(after, step, done, 2**halvings)
-                break
+                after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
+                return count_still_step(self.system, state, after, inputs, h, controls, False), report
             if is_last:
                 return given_state, report
             halvings += 1
-        is_regular = not report.hard_guards
-        after = self._limit_result(state, after, step) if work.is_limited else after
+        guard, is_regular = policy.excessive_motion, not report.hard_guards
+        is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, size=self.size)
+        if guard.fires(is_excessive, counts):
+            after = guard.limit(self.system, state, after, inputs, h)
         return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
 
     def frame_meter(self, step_count: int) -> WorkMeter:
@@ -231,8 +231,6 @@ class Stepper:
         residual, is_shortest = 0.0, parts == 2**self.policy.max_bisections
         h, counts, meter = step.h / parts, step.counts, step.meter
         for part in range(parts):
-            if part and meter.is_spent:
-                return state, StepReport(Outcome.ITERATIONS, iterations, evaluations, parts, residual, counts), part
             if part == 1:
                 step = replace(step, controls=step.controls.with_unchanged_dials())
             inputs = subinterval_inputs(step.inputs, part, parts)
@@ -278,9 +276,8 @@ class Stepper:
         attempt: see attempts().  is_thorough: see CollisionDetection.
         """
         use_fallback_coefficients, minimiser = attempt
-        step.meter.charge_part()
         free_guess = None if step.guess is None else step.guess[self.free]
-        minimise = step.meter.metered(minimiser, self.policy.search_cost(minimiser))
+        minimise = step.meter.metered(minimiser, self.policy.evaluation_cost(minimiser))
 
         def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
             return self.make_problem(
@@ -315,7 +312,7 @@ class Stepper:
         attempt, guards = self.policy.calm_attempt(self.attempts(step.controls)), self.policy.contacts.rough()
         controls = replace(step.controls, tolerance=guard.tolerance_factor * step.controls.tolerance)
         step = replace(step, controls=controls)
-        count = max(parts, guard.part_count(relative_motion(self.system, state, step.inputs, step.h), self.size))
+        count = max(parts, guard.part_count(step.inputs, self.size))
         first = done * count // parts
         end_of_work = step.meter.spent + guard.reserve / step.meter.steps_per_frame
         for part in range(first, count):
@@ -332,29 +329,6 @@ class Stepper:
                 after = contact.finish_step(problem, minimum.velocities, True)
             state = after if after.is_finite else carried_state(self.system, state, inputs, h)
         return state, StepReport(Outcome.CONVERGED, iterations, evaluations, count, 1.0, step.counts)
-
-    def _limit_result(self, start: State, end: State, step: _Step) -> State:
-        """Return the end of a step within the limits of ExcessiveMotion and DeepResult."""
-        policy, system, inputs, h = self.policy, self.system, step.inputs, step.h
-        is_hard, motion = policy.is_hard(step.counts), policy.excessive_motion
-        is_excessive = motion.applies(system, start, end, inputs, h, size=self.size, is_hard=is_hard)
-        if motion.fires(is_excessive, step.counts) or step.counts[SpentWork]:
-            end = motion.limit(system, start, end, inputs, h)
-        is_hard = is_hard or motion.is_violent(relative_motion(system, start, inputs, h), self.size)
-        last = system.last_contacts(end)
-        depth = 0.0 if last is None else float(last.contacts.depths.max(initial=0.0))
-        guard, contact = policy.deep_result, system.contact
-        if contact is None or not (is_hard or depth > guard.max_depth * float(contact.sizes.min())):
-            return end
-        factors = step.controls.stiffness_per_block(len(system.blocks))
-        collision_state = CollisionState.of(contact, start.positions, [one.contact for one in inputs], factors, h)
-        trace = sum((self.stiffness[k::3][:, k::3] for k in (1, 2)), self.stiffness[::3][:, ::3])
-        push_out = PushOut(collision_state, trace, system.mass[self.free], self.free)
-        if not guard.fires(guard.applies(push_out, end.positions, is_hard), step.counts):
-            return end
-        history = end.history.without_deformation().without_contacts(system.name)
-        end = replace(end, positions=push_out(end.positions), history=history)
-        return calmed_state(system, start, end, inputs, h, guard.kept_motion)
 
     def _is_runaway_step(self, state: State, inputs: Inputs, h: float, controls: Controls, velocities: Array) -> bool:
         """Return whether a step with velocities (f, 3) m/s is a runaway step, see RunawayStep."""

@@ -16,17 +16,14 @@ from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
-from ..system.weave_term import material_motion
 
-# Growth of a region that is already larger than allowed, below which it is not limited.
-_VISIBLE_GROWTH = 1.02
 # Bisections to find the largest fraction of a deformation within the limits.
 _BISECTIONS = 12
 
 
 def extent(points: Array) -> float:
-    """Return twice the largest distance of points (n, 3) from their mean, m. It does not depend on a rotation."""
-    return 2.0 * max_norm(points - points.mean(axis=0)) if len(points) else 0.0
+    """Return the diagonal of the bounding box of points (n, 3), m."""
+    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
 
 
 def pin_targets(system: System, positions: Array, inputs: Inputs) -> Array:
@@ -43,8 +40,7 @@ def overstretched_regions(system: System, start: State, end: State, inputs: Inpu
     return [
         place
         for place, region in enumerate(system.regions)
-        if _extent_with_pins(region, end.positions, targets)
-        > _VISIBLE_GROWTH * _allowed_extent(system, region, start, max_ratio)
+        if _extent_with_pins(region, end.positions, targets) > _allowed_extent(system, region, start, max_ratio)
     ]
 
 
@@ -55,8 +51,7 @@ def limit_shape(
 
     max_ratio: largest extent over that at rest; a region that began larger may stay so.  max_speed: m/s.
     """
-    masses, sliding = material_motion(system, end)
-    x, v = end.positions.copy(), end.velocities - sliding
+    x, v = end.positions.copy(), end.velocities.copy()
     targets = pin_targets(system, start.positions, inputs)
     is_cut = False
     for region in system.regions:
@@ -73,34 +68,20 @@ def limit_shape(
                 low, high = (middle, high) if _extent_with_pins(region, x, targets) <= allowed else (low, middle)
             x[free] = base + low * deformation
         held = region.constrained_nodes
-        rigid = _carried_velocity(masses, region, x, v, (targets - start.positions) / h)
+        if len(held):
+            mean = ((take_rows(targets, held) - take_rows(start.positions, held)) / h).mean(axis=0)
+            rigid = np.broadcast_to(mean, (len(free), 3))
+        else:
+            rigid = _rigid_velocity(system, region, x, v)
         loose = take_rows(v, free) - rigid
-        fastest, carried = max_norm(loose), max_norm(rigid)
-        # Only a collider can have thrown an unpinned region at a higher speed.
-        kept = 1.0 if len(held) or carried <= max_speed else max_speed / carried
-        room = max(max_speed - kept * carried, 0.0)
-        if fastest > room or kept < 1.0:
-            v[free] = kept * rigid + loose * (room / max(fastest, room, 1e-300))
+        fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
+        if fastest > room:
+            v[free] = rigid + loose * (room / fastest)
     history = end.history.without_deformation()
     if is_cut:
         # Contacts of nodes that were moved are detected as if for the first time.
-        history = history.without_contacts(system.name)
-    limited = replace(end, positions=x, history=history)
-    return replace(limited, velocities=v + material_motion(system, limited)[1])
-
-
-def calmed_state(system: System, start: State, end: State, inputs: Inputs, h: float, fraction: float) -> State:
-    """Return the end of a step of h s with a fraction of the velocities relative to each region's rigid motion.
-
-    Neither the momenta of unpinned regions nor the motion with the pins change.
-    """
-    masses, sliding = material_motion(system, end)
-    v = end.velocities - sliding
-    pin_velocities = (pin_targets(system, start.positions, inputs) - start.positions) / h
-    for region in system.regions:
-        rigid = _carried_velocity(masses, region, end.positions, v, pin_velocities)
-        v[region.free] = rigid + fraction * (take_rows(v, region.free) - rigid)
-    return replace(end, velocities=v + sliding)
+        history = replace(history, contacts={k: one for k, one in history.contacts.items() if k != system.name})
+    return replace(end, positions=x, velocities=v, history=history)
 
 
 def carried_state(system: System, state: State, inputs: Inputs, h: float) -> State:
@@ -135,14 +116,9 @@ def _allowed_extent(system: System, region: Region, start: State, max_ratio: flo
     return max(max_ratio * at_rest, at_start)
 
 
-def _carried_velocity(masses: Array, region: Region, x: Array, v: Array, pin_velocities: Array) -> Array:
-    """Return the velocities (f, 3) m/s of a region that moves with its pins, or rigidly with its own momentum.
-
-    masses: (n,) kg.  x, v, pin_velocities: (n, 3), of all nodes.
-    """
+def _rigid_velocity(system: System, region: Region, x: Array, v: Array) -> Array:
+    """Return the rigid part (f, 3) m/s of an unpinned region's velocities."""
     free = region.free
-    if len(region.constrained_nodes):
-        return np.broadcast_to(take_rows(pin_velocities, region.constrained_nodes).mean(axis=0), (len(free), 3))
-    mass = take_rows(masses, free)
+    mass = take_rows(system.mass, free)
     basis = rigid_mode_basis(take_rows(x, free), np.zeros((0, 3)), mass)
     return np.asarray(basis @ np.einsum("fik,fi,f->k", basis, take_rows(v, free), mass))

@@ -22,10 +22,9 @@ from ..contact_response.contact_guards import (
     RemainingIntersections,
     TunnelledContacts,
 )
-from ..contact_response.push_out import PushOut
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
-from ..settle.work_meter import SearchCost, WorkMeter
+from ..settle.work_meter import WorkMeter
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.inexact_newton import minimise_inexact_newton
 from ..solvers.lbfgs import minimise_lbfgs
@@ -49,27 +48,19 @@ _MAX_SPEED_RATIO = 1.0
 # bisections that keep it below.
 _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
 # Work of a frame in evaluations of a small body, the same of a violent frame, and work for its end.
-_WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 2400.0, 500.0, 250.0
-# Motion of animated points in a step, in sizes of the smallest body, above which the work is reduced in proportion: the
-# faster it is, the less often the ordinary search succeeds.
-_MAX_CALM_MOTION = 0.03
+_WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
+# Motion of animated points in a step, in sizes of the smallest body, beyond which a search hardly ever succeeds.
+_MIN_HOPELESS_MOTION = 1.0
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 # Factor on the tolerance of the solver in these parts: the last digits are not visible there.
 _ROUGH_TOLERANCE_FACTOR = 30.0
-# Work of an iteration relative to an evaluation of L-BFGS with its share of a search: of Newton's method for sheets,
-# ropes and nets, for other bodies, and for woven cloth; and work of an evaluation for the first and the last of these.
-_COMPILED_ITERATION, _NEWTON_ITERATION, _WEAVE_ITERATION = 2.0, 25.0, 40.0
-_COMPILED_EVALUATION, _WEAVE_EVALUATION = 0.5, 2.0
+# Work of an evaluation with its share of Newton's method, direct or by conjugate gradients, relative to L-BFGS.
+_NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
 # Largest extent after a violent motion over that at rest, largest speed over that of the surroundings, and the smallest
 # violent motion of colliders and pins, in sizes of the smallest body.
-_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 0.5
-# Depth at the end of a hard step above which bodies are pushed out, and its increase in any other step, as fractions of
-# the smaller size.
-_MAX_FINAL_DEPTH = 0.03
-# Fraction of the velocities relative to a rigid motion that remains after bodies are pushed out.
-_KEPT_MOTION = 0.5
+_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 1.0
 
 
 @dataclass(frozen=True)
@@ -190,8 +181,7 @@ class SpentWork(Guard):
     of its start. Intersections are truncated, and shape and speed are limited.
 
     budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame.
-    max_calm_motion: motion of animated points in a step, in sizes of the smallest body, up to which a frame has this
-        budget. Beyond it, the budget falls in inverse proportion, to violent_budget.
+    violent_budget: budget if animated points move by more than min_violent_motion sizes of the smallest body in a step.
     max_part_motion: motion of animated points in one part, in sizes of the smallest body.
     tolerance_factor: on the tolerance of the solver in these parts.
     """
@@ -200,7 +190,7 @@ class SpentWork(Guard):
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     budget: float = _WORK_BUDGET
     violent_budget: float = _VIOLENT_WORK_BUDGET
-    max_calm_motion: float = _MAX_CALM_MOTION
+    min_violent_motion: float = _MIN_HOPELESS_MOTION
     reserve: float = _WORK_RESERVE
     max_part_motion: float = _MAX_PART_MOTION
     tolerance_factor: float = _ROUGH_TOLERANCE_FACTOR
@@ -209,17 +199,14 @@ class SpentWork(Guard):
         """Return the meter of a frame of so many steps of a system."""
         return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
 
-    def max_work(self, motion: float, size: float) -> float:
-        """Return the work of a frame of such steps, in units.
+    def max_work(self, inputs: Inputs, size: float) -> float:
+        """Return the work of a frame of steps with such inputs, in units. size: of the smallest body, m."""
+        is_violent = _max_kinematic_displacement(inputs) > self.min_violent_motion * size
+        return self.violent_budget if is_violent else self.budget
 
-        motion: relative_motion() of a step, m.  size: of the smallest body, m.
-        """
-        calm = self.max_calm_motion * size
-        return max(self.violent_budget, self.budget * min(1.0, calm / max(motion, 1e-12)))
-
-    def part_count(self, motion: float, size: float) -> int:
-        """Return the number of parts in which the rest of a step is made. motion, size: as in max_work()."""
-        motion = motion / (self.max_part_motion * max(size, 1e-12))
+    def part_count(self, inputs: Inputs, size: float) -> int:
+        """Return the number of parts in which the rest of a step is made. size: of the system, m."""
+        motion = _max_kinematic_displacement(inputs) / (self.max_part_motion * max(size, 1e-12))
         return int(2 ** min(max(math.ceil(math.log2(max(motion, 1.0))), _MIN_FINAL_BISECTIONS), _MAX_BISECTIONS))
 
 
@@ -230,8 +217,7 @@ class ExcessiveMotion(Guard):
     Pins that jump by several sizes stretch a body without any failure.
 
     max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over the surrounding one.
-    min_motion: motion of animated points relative to a body in a step, and of nodes relative to the others, that counts
-        as violent, in sizes of the smallest body.
+    min_motion: motion of animated points that counts as violent, in sizes of the smallest body.
     """
 
     name: ClassVar[str] = "EXCESSIVE_MOTION"
@@ -240,24 +226,13 @@ class ExcessiveMotion(Guard):
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
     min_motion: float = _MIN_VIOLENT_MOTION
 
-    def applies(
-        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float, is_hard: bool
-    ) -> bool:
-        """Return whether a step of h s must be limited.
-
-        size: of the smallest body, m.  is_hard: see StepPolicy.is_hard().
-        """
-        mean = system.mass @ end.velocities / system.mass.sum()
-        motions = relative_motion(system, start, inputs, h), h * max_norm(end.velocities - mean)
-        if not (is_hard or self.is_violent(max(motions), size)):
+    def applies(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float) -> bool:
+        """Return whether a step of h s must be limited. size: of the smallest body, m."""
+        if _max_kinematic_displacement(inputs) <= self.min_motion * size:
             return False
         return max_norm(end.velocities) > self._max_speed(system, start, inputs, h) or bool(
             overstretched_regions(system, start, end, inputs, self.max_ratio)
         )
-
-    def is_violent(self, motion: float, size: float) -> bool:
-        """Return whether animated points move violently in a step. motion, size: as in SpentWork.max_work()."""
-        return motion > self.min_motion * size
 
     def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float) -> State:
         """Return the end of a step of h s with limited shape and speed."""
@@ -266,32 +241,8 @@ class ExcessiveMotion(Guard):
 
     def _max_speed(self, system: System, start: State, inputs: Inputs, h: float) -> float:
         """Return the largest allowed speed, m/s."""
-        # Earlier speeds do not count with the ratio, which would then multiply from step to step.
-        impact_speed = self.max_speed_ratio * _max_kinematic_displacement(inputs) / h
-        return max(max_norm(start.velocities), impact_speed) + h * max_norm(_external_accelerations(system, inputs))
-
-
-@dataclass(frozen=True)
-class DeepResult(Guard):
-    """Push bodies out that a step leaves deep in each other or in a collider (decision 0064).
-
-    A fast collider may be past all contacts at the step's end, and crushed bodies cannot resist.
-
-    max_depth: as a fraction of the smaller size. Ordinary steps that began deeper are left alone, as bodies that start
-        in each other leave slowly.
-    kept_motion: fraction of the velocities relative to each region's rigid motion that remain, as in a plastic impact.
-    """
-
-    name: ClassVar[str] = "DEEP_RESULT"
-    verdict: ClassVar[Verdict] = Verdict.LIMIT
-    kept_motion: float = _KEPT_MOTION
-    max_depth: float = _MAX_FINAL_DEPTH
-
-    def applies(self, push_out: PushOut, positions: Array, is_hard: bool) -> bool:
-        """Return whether bodies with nodes at positions (n, 3) m must be pushed out. is_hard: see StepPolicy."""
-        if push_out.depth(push_out.state.points_at(positions)) <= self.max_depth:
-            return False
-        return is_hard or push_out.depth(push_out.state.start) <= self.max_depth
+        surrounding_speed = max(max_norm(start.velocities), _max_kinematic_displacement(inputs) / h)
+        return self.max_speed_ratio * surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
 
 
 # All guards, in the order in which they judge a step.
@@ -309,7 +260,6 @@ GUARDS: tuple[type[Guard], ...] = (
     RemainingIntersections,
     SpentWork,
     ExcessiveMotion,
-    DeepResult,
 )
 
 
@@ -329,7 +279,6 @@ class StepPolicy:
     failed_attempts: FailedAttempts = FailedAttempts()
     spent_work: SpentWork = SpentWork()
     excessive_motion: ExcessiveMotion = ExcessiveMotion()
-    deep_result: DeepResult = DeepResult()
     max_bisections: int = _MAX_BISECTIONS
 
     def without(self, guard: type[Guard]) -> StepPolicy:
@@ -349,24 +298,11 @@ class StepPolicy:
         return attempts
 
     @staticmethod
-    def search_cost(minimiser: Minimiser) -> SearchCost:
-        """Return the work of a search, relative to L-BFGS."""
-        compiled = SearchCost(_COMPILED_ITERATION, _COMPILED_EVALUATION)
-        known = {
-            minimise_lbfgs: SearchCost(),
-            minimise_inexact_newton: compiled,
-            minimise_compiled_newton: compiled,
-            minimise_newton: SearchCost(_NEWTON_ITERATION),
-        }
-        return known.get(minimiser, SearchCost(_WEAVE_ITERATION, _WEAVE_EVALUATION))
-
-    @staticmethod
-    def is_hard(counts: GuardCounts) -> bool:
-        """Return whether guards have accepted a result that may be far from the minimum, or a runaway step occurred."""
-        return any(
-            guard is RunawayStep or guard.verdict in (Verdict.LIMIT, Verdict.TRUNCATE, Verdict.ACCEPT)
-            for guard in counts
-        )
+    def evaluation_cost(minimiser: Minimiser) -> float:
+        """Return the work of an evaluation with its share of a search, relative to L-BFGS."""
+        if minimiser is minimise_lbfgs:
+            return 1.0
+        return _INEXACT_NEWTON_COST if minimiser is minimise_inexact_newton else _NEWTON_COST
 
     def calm_attempt(self, attempts: list[tuple[bool, Minimiser]]) -> tuple[bool, Minimiser]:
         """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""
@@ -401,27 +337,6 @@ def _switched_off(guards: StepPolicy | ContactGuards, kind: type[Guard]) -> dict
     """Return the fields with guards of a kind, switched off."""
     values = {one.name: getattr(guards, one.name) for one in fields(guards)}
     return {name: replace(value, is_enabled=False) for name, value in values.items() if isinstance(value, kind)}
-
-
-def relative_motion(system: System, start: State, inputs: Inputs, h: float) -> float:
-    """Return the largest displacement of animated points in a step of h s relative to a body that moves on, m.
-
-    Colliders that stay away from the bodies, or stand still, do not count: the ordinary search copes with fast bodies.
-    """
-    drifts = []
-    for nodes in system.slices:
-        mass = system.mass[nodes]
-        drifts.append(h * (mass @ start.velocities[nodes]) / mass.sum())
-    found = [max_norm(one.end - one.start - drift) for one, drift in zip(inputs, drifts, strict=True) if len(one.start)]
-    ends = np.concatenate([start.positions, start.positions + h * start.velocities])
-    low, high = ends.min(axis=0), ends.max(axis=0)
-    for drift, one in zip(drifts, inputs, strict=True):
-        for collider in one.contact.colliders if one.contact is not None else ():
-            path = np.concatenate([collider.motion.start, collider.motion.end])
-            if (path.min(axis=0) <= high).all() and (path.max(axis=0) >= low).all():
-                motion = collider.motion.end - collider.motion.start
-                found.append(min(max_norm(motion), max_norm(motion - drift)))
-    return max(found, default=0.0)
 
 
 def _max_kinematic_displacement(inputs: Inputs) -> float:

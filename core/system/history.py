@@ -201,10 +201,6 @@ class History:
         blocks = {name: replace(one, deformation=None, sleep=None) for name, one in self.blocks.items()}
         return replace(self, blocks=blocks)
 
-    def without_contacts(self, system: str) -> History:
-        """Return the history without the contacts of a system, which are then detected as if for the first time."""
-        return replace(self, contacts={name: one for name, one in self.contacts.items() if name != system})
-
     def at_rest(self) -> History:
         """Return the history without that of any motion."""
         resting = {

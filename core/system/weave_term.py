@@ -16,7 +16,6 @@ from ..yarns.energy import YarnElasticity
 from ..yarns.woven_cloth import WovenCloth
 from .history import BlockHistory
 from .inputs import BlockInputs
-from .state import State
 from .system import System
 from .term import ForceTerm
 
@@ -82,21 +81,3 @@ def find_weave_term(terms: tuple[ForceTerm, ...]) -> WeaveTerm | None:
 def has_weave(system: System) -> bool:
     """Return whether any block is woven."""
     return any(find_weave_term(block.terms) is not None for block in system.blocks)
-
-
-def material_motion(system: System, state: State) -> tuple[Array, Array]:
-    """Return the masses (n,) kg at the nodes, and the velocities (n, 3) m/s of the nodes relative to this mass.
-
-    The nodes of woven cloth move along sliding yarns, which have the mass.
-    """
-    masses, sliding = system.mass.copy(), np.zeros_like(state.velocities)
-    for block, part in zip(system.blocks, system.slices, strict=True):
-        term, yarns = find_weave_term(block.terms), state.history.block(block.name).yarns
-        if term is None or yarns is None:
-            continue
-        of_yarns = term.cloth.masses(yarns.positions)
-        masses[part] = np.bincount(term.cloth.node, of_yarns, minlength=term.cloth.count)
-        if yarns.speeds is not None:
-            directions = term.cloth.directions(state.positions[part], yarns.positions)
-            sliding[part] = term.cloth.sliding_velocities(of_yarns, directions, yarns.speeds)
-    return masses, sliding

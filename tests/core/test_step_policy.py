@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from test_cloth_contact import cloth
 from test_step import DOWN, controls, stationary_pins
-from violent_scenes import relative_depth_in_colliders, violent_scene
 
 from animated import AnimatedCollider
 from builders import scene, static_body
@@ -20,7 +18,6 @@ from dampsim.core.contact.intersections import INVISIBLE_DEPTH
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.step_report import Guard, StepReport, Verdict
-from dampsim.core.settle.work_meter import SearchCost, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from dampsim.core.solvers.lbfgs import minimise_lbfgs
 from dampsim.core.solvers.objective import Minimum, Outcome, Tolerance
@@ -30,7 +27,6 @@ from dampsim.core.steppers.step_policy import (
     GUARDS,
     ChangedContacts,
     DeepContacts,
-    DeepResult,
     DeepSheetContact,
     ExcessiveMotion,
     FailedAttempts,
@@ -236,11 +232,10 @@ def test_work_of_a_frame_is_bounded() -> None:
     spent: list[int] = []
 
     def creep(problem: Any, start: np.ndarray, tolerance: Tolerance) -> Minimum:
-        found, evaluations = minimise_lbfgs(problem, start, tolerance), 0
-        while not tolerance.is_exhausted(found.iterations, evaluations):
-            evaluations += 1
-        spent.append(evaluations)
-        return replace(found, outcome=Outcome.ITERATIONS, residual=1.0, evaluations=evaluations)
+        assert tolerance.max_evaluations is not None
+        found = minimise_lbfgs(problem, start, tolerance)
+        spent.append(tolerance.max_evaluations)
+        return replace(found, outcome=Outcome.ITERATIONS, residual=1.0, evaluations=tolerance.max_evaluations)
 
     _, report = bounded_bar_step(creep)
     guard = SpentWork()
@@ -260,35 +255,6 @@ def test_excessive_motion_is_limited() -> None:
     assert size(state) <= 1.15 + 1e-9
     state, _ = bounded_bar_step(minimise_lbfgs, ExcessiveMotion, jump=30.0)
     assert size(state) > 1.5
-
-
-def test_contact_updates_count_as_work() -> None:
-    """A search ends when the updates of its preconditioner have spent the work."""
-    meter = WorkMeter(budget=100.0, limit=100.0)
-    searched: list[bool] = []
-
-    def minimise(problem: Any, start: np.ndarray, tolerance: Tolerance) -> Minimum:
-        searched.append(tolerance.is_exhausted(3, 5))
-        return Minimum(start, Outcome.CONVERGED, 3, 5, 0.0, 0.0)
-
-    for contact_work in (0.0, 90.0):
-        problem = SimpleNamespace(contact_work=contact_work)
-        meter.metered(minimise, SearchCost(2.0, 1.0))(problem, np.zeros((1, 3)), Tolerance(1e-3, 0.0))
-    assert searched == [False, True]
-    assert meter.spent == 2 * 11.0 + 90.0
-
-
-@pytest.mark.parametrize("guard", [None, DeepResult])
-def test_deep_result_is_pushed_out(guard: type[Guard] | None) -> None:
-    """A plate appears in a held ball, whose lower part is pushed up to the held one."""
-    made = replace(violent_scene("teleport"), last=7)
-    simulation = Simulation(made)
-    (stepper,) = simulation.statics.steppers
-    with switched_off(stepper, *([guard] if guard else [])):
-        frames = list(simulation.frames())
-    depths = [relative_depth_in_colliders(made, one.shapes["Body"], float(one.number)) for one in frames[1:]]
-    assert ("DEEP_RESULT" in frames[5].guards) == (guard is None)
-    assert max(depths) < 0.01 if guard is None else max(depths) > 0.1
 
 
 # Guards of contacts.

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from unittest.mock import patch
 
 import numpy as np
 from hanging_bodies import flag, rope
@@ -19,9 +17,7 @@ from dampsim.core.geometry.collision.intersections import depth_inside, penetrat
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.scene import Scene
-from dampsim.core.settle.work_meter import WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
-from dampsim.core.steppers.implicit import Stepper
 from random_pairs import icosphere
 from shapes import box
 
@@ -156,7 +152,7 @@ class ViolentFrame:
     """Measures of a frame.
 
     seconds: of processor time.  guards: names.  depth: in colliders, over the smaller size.  size: largest extent over
-    that at rest.  speed: of the fastest node, m/s.  work: in units of WorkMeter.
+    that at rest.  speed: of the fastest node, m/s.
     """
 
     number: int
@@ -165,7 +161,6 @@ class ViolentFrame:
     depth: float
     size: float
     speed: float
-    work: float
 
 
 def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) -> float:
@@ -192,34 +187,19 @@ def impact_speed(made: Scene) -> float:
     return fastest
 
 
-@contextmanager
-def recorded_meters() -> Iterator[list[WorkMeter]]:
-    """Yield a list that receives the meters of all frames simulated meanwhile."""
-    meters: list[WorkMeter] = []
-    make_meter = Stepper.frame_meter
-
-    def record(stepper: Stepper, step_count: int) -> WorkMeter:
-        meters.append(make_meter(stepper, step_count))
-        return meters[-1]
-
-    with patch.object(Stepper, "frame_meter", record):
-        yield meters
-
-
 def run_violent(made: Scene) -> Iterator[ViolentFrame]:
     """Simulate a scene with one body and yield the measures of each frame."""
     simulation = Simulation(made)
     begun = time.process_time()
     first = simulation.first_frame()
-    yield ViolentFrame(first.number, time.process_time() - begun, (), 0.0, 1.0, 0.0, 0.0)
+    yield ViolentFrame(first.number, time.process_time() - begun, (), 0.0, 1.0, 0.0)
     run = SimulationRun(simulation, first, simulation.sample_frame(first.number))
     (body,) = made.bodies
     extent = float(np.linalg.norm(np.ptp(body.surface.vertices, axis=0)))
     while run.frame.number < made.last:
         inputs = simulation.sample_frame(run.frame.number + 1, run.substep_count)
         begun = time.process_time()
-        with recorded_meters() as meters:
-            frame = run.advance(inputs)
+        frame = run.advance(inputs)
         seconds = time.process_time() - begun
         shape = frame.shapes[body.name]
         yield ViolentFrame(
@@ -229,5 +209,4 @@ def run_violent(made: Scene) -> Iterator[ViolentFrame]:
             relative_depth_in_colliders(made, shape, float(frame.number)),
             float(np.linalg.norm(np.ptp(shape, axis=0))) / extent,
             float(np.linalg.norm(frame.state.velocities, axis=1).max()),
-            sum(one.spent for one in meters),
         )
