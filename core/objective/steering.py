@@ -194,7 +194,9 @@ class _SteeredStep:
         if np.linalg.norm(difference) > _ROUNDING * np.linalg.norm(hanging.acceleration):
             moved = self._compliance(region, context.system.mass[free][:, None] * difference, factors)
         size = float(np.ptp(take_rows(context.system.rest, free), axis=0).max())
-        return y - hanging.displacements - moved, rotation, float((moved**2).sum(axis=1).max()) / size
+        # A single free node has no size, so its error is unknown.
+        error = float((moved**2).sum(axis=1).max()) / size if size > 0.0 else math.inf
+        return y - hanging.displacements - moved, rotation, error
 
     def _slices(self, region: Region) -> tuple[RegionSlice, ...]:
         place = next(k for k, one in enumerate(self.context.system.regions) if one is region)
