@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,15 +24,6 @@ from dampsim.core.system.state import State
 
 pytestmark = pytest.mark.kernel
 COUNT = 30
-
-
-@pytest.fixture
-def kernel() -> native.KernelLibrary:
-    found = native.load_library()
-    if found is None and (os.environ.get(native.ENABLE_VARIABLE) == "0" or not os.environ.get("DAMPSIM_CI")):
-        pytest.skip("the kernel was left out, or not compiled here")
-    assert found is not None
-    return found
 
 
 def without_kernel(found: Callable[[], Any]) -> Any:
