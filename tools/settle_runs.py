@@ -529,7 +529,7 @@ def worst(runs: Iterable[Run], count: int) -> str:
 
 PAGE = """# Settle and Bounce, measured
 
-{count} random stops and releases of all kinds of bodies. Each run follows from its seed, and none is left out. Every single run is in
+{count} random stops and releases of all kinds of bodies. Each run follows from its seed. Every single run is in
 [settle.csv](settle.csv). This command measures the runs that the
 file lacks, and `python run.py docs` writes this page from it:
 

@@ -66,8 +66,8 @@ def fit_chain(
 ) -> ChainFit:
     """Return the poses that minimise the sum of squared errors of all vertices at each frame, by damped Gauss-Newton.
 
-    The heads stay where their parents take them unless the channels include the location. A frame begins with the poses
-    of the previous one relative to the animation, so that directions without effect do not jump.
+    The heads stay where their parents take them unless the channels include the location. Each frame starts from
+    the pose changes of the frame before, so that directions without effect do not jump.
     The error of the sum of w_k D_k x_k is quadratic in the matrices D_k, so vertices enter only through their second
     moments. progress may raise an exception to stop the fit.
     """
@@ -83,13 +83,13 @@ def fit_chain(
         moves[frame], local = found.moves(), found.local()
         stages.advance((frame + 1) / len(moves))
     none = np.zeros((len(moves), 0, 4, 4))
-    nobody = np.zeros(0, dtype=int)
-    animated = np.linalg.norm(skin(motion, nobody, none, motion.carrying) - motion.goal, axis=2)
+    no_bones = np.zeros(0, dtype=int)
+    animated = np.linalg.norm(skin(motion, no_bones, none, motion.carrying) - motion.goal, axis=2)
     bones = motion.bones.copy()
     for place, carrier in enumerate(chain.carriers):
         if carrier >= 0:
             bones[:, place] = moves[:, carrier] @ bones[:, place]
-    errors = np.linalg.norm(skin(replace(motion, bones=bones), nobody, none, motion.carrying) - motion.goal, axis=2)
+    errors = np.linalg.norm(skin(replace(motion, bones=bones), no_bones, none, motion.carrying) - motion.goal, axis=2)
     return ChainFit(
         moves,
         float(errors.max()),

@@ -188,7 +188,7 @@ class _SteeredStep:
         y, hanging = (take_rows(context.state.positions, free) - undeformed) @ rotation, region.hanging_shape
         if hanging is None:
             return y, rotation, 0.0
-        # Where the pins turn or weight changes, the equilibrium is extrapolated linearly.
+        # The equilibrium is extrapolated linearly if the pins turn or the weight changes.
         difference = self.acceleration @ rotation - hanging.acceleration
         moved = np.zeros_like(y)
         if np.linalg.norm(difference) > _ROUNDING * np.linalg.norm(hanging.acceleration):

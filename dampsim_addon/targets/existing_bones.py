@@ -151,7 +151,7 @@ class ExistingBones(Bones):
         remove_bones(obj, keeps_tracks=True)
         bones = [rig.pose.bones[name] for name in chain.names]
         for stale in {pose_mark(bone) for bone in bones} - {""}:
-            # Of an object that was deleted since; check() refuses others.
+            # The object of this bake was deleted. check() refuses bones of an existing one.
             restore_poses(rig, stale)
             remove_bake_animation(rig, stale)
         keyed = {curve.data_path for curve in _user_curves(rig)}
