@@ -109,7 +109,7 @@ from ..system.discretization import BodyDiscretization
 from ..system.term import Potential, pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .pins import pin_strength
+from .pins import nodal_part_shares, pin_strength
 from .surface_binding import BoundVertices, SurfaceBinding
 from .vertex_nodes import VertexSkin
 
@@ -146,7 +146,11 @@ class CloudKind(BodyKind):
         weights = body.pins[pinned]
         held = np.where(weights >= HARD_PIN_WEIGHT, np.inf, pin_strength(weights) * BASE_YOUNG * section / size)
         terms = (Potential(energy), *pin_springs(pinned, held))
-        block = BodyDiscretization(body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map)
+        # Each vertex is a node, so painted weights are those of the nodes.
+        shares = nodal_part_shares(body, lambda weights: weights)
+        block = BodyDiscretization(
+            body.name, rest, mass, (edges,), terms, pinned, held, body.settle_map, part_shares=shares
+        )
         vertices = np.arange(count)
         binding = SurfaceBinding.bind(rest, rest, vertices)
         pins = BoundVertices(pinned, binding.subset(pinned))
@@ -275,10 +279,10 @@ ADDITIONS = {
             "dampsim_addon/targets/__init__.py": (
                 ("from .mdd", "from .increments import Increments\nfrom .mdd"),
                 ("from .target import", "from .shot_file import ShotFile\nfrom .target import"),
-                ("Alembic, Bones)", "Alembic, Bones, Increments, ShotFile)"),
+                ("\n)  # fmt: skip", " Increments, ShotFile,\n)  # fmt: skip"),
             ),
             "docs/reference/bake-targets.md": (
-                ("| Absolute Keys |", "| Increments, Shot File | new | | | |\n| Absolute Keys |"),
+                ("| Key per Frame | one", "| Increments, Shot File | new | | | |\n| Key per Frame | one"),
             ),
         },
     ),

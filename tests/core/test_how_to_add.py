@@ -100,6 +100,11 @@ def test_contributing_names_touched_files(sort: str) -> None:
     assert not new.use or "its use" in said
 
 
+def test_additions_fit_the_files(tmp_path: Path) -> None:
+    """Each addition finds the lines that it edits."""
+    copy_with_additions(tmp_path)
+
+
 @pytest.mark.slow
 def test_additions_found_by_tests_and_tools(tmp_path: Path) -> None:
     """Tests, the page of parameters and the command line of a copy find its additions by themselves."""
