@@ -129,10 +129,6 @@ def check_scene(scene: Scene) -> None:
         raise SceneError(f"{name}: the frame range {scene.first} to {scene.last} is empty; set an end after its start.")
     for body in scene.bodies:
         check_body(body)
-        if scene.is_loop and body.has_changing_pins:
-            raise SceneError(
-                f"{body.name}: its pins change, so it cannot loop. Switch off Loop, or set Hold to 1 without keyframes."
-            )
     _check_names([body.name for body in scene.bodies] + [collider.name for collider in scene.anchors])
     _check_names([obstacle.name for obstacle in scene.colliders])
     for obstacle in scene.colliders:

@@ -226,7 +226,8 @@ def _loop(
             # The number of cycles is unknown, so progress is measured by how far the change has fallen.
             progress = min(max(np.log(max(change, _LOOP_TOLERANCE)) / np.log(_LOOP_TOLERANCE), 0.0), 0.99)
             yield round(100 * max(progress, cycle / _MAX_CYCLES)), 100
-        state = _join_states(context, [state])
+        history = state.history.moved_in_time((scene.first - end) / scene.fps)
+        state = _join_states(context, [replace(state, history=history)])
         change = float(np.abs(state.positions - previous.positions).max()) / size
         if change <= _LOOP_TOLERANCE:
             break
@@ -235,13 +236,17 @@ def _loop(
 
 def _cycle_end(context: StartContext, first_sample: SceneSample) -> int:
     """Return the frame at which the animation repeats the first frame: the last frame or the one after it."""
-    scene = context.scene
+    scene, has_pose = context.scene, False
     for number in (scene.last, scene.last + 1):
-        if number > scene.first and _is_same_pose(scene, context.sample_frame(number).samples[-1], first_sample):
-            return number
+        sample = context.sample_frame(number).samples[-1]
+        if number > scene.first and _is_same_pose(scene, sample, first_sample):
+            if _has_same_pins(scene, sample, first_sample):
+                return number
+            has_pose = True
+    of_pins, subject = (" and pins", "The keyframes of Hold and the weights") if has_pose else ("", "The animation")
     raise SceneError(
-        f"{scene.name}: neither frame {scene.last} nor the one after it has the pose of frame "
-        f"{scene.first}. Make the animation a cycle, or switch off Loop."
+        f"{scene.name}: neither frame {scene.last} nor the one after it has the pose{of_pins} of frame "
+        f"{scene.first}. {subject} must be a cycle; otherwise switch off Loop."
     )
 
 
@@ -249,12 +254,21 @@ def loop_end(scene: Scene) -> int | None:
     """Return the frame at which a loop starts again: the last frame, or the one after it; None without a loop."""
     if not scene.is_loop:
         return None
-    ends_in_first_pose = _is_same_pose(scene, scene.sample(float(scene.last)), scene.sample(float(scene.first)))
-    return scene.last if ends_in_first_pose and scene.last > scene.first else scene.last + 1
+    first, last = scene.sample(float(scene.first)), scene.sample(float(scene.last))
+    is_closed = _is_same_pose(scene, last, first) and _has_same_pins(scene, last, first)
+    return scene.last if is_closed and scene.last > scene.first else scene.last + 1
 
 
 def _is_same_pose(scene: Scene, sample: SceneSample, other: SceneSample) -> bool:
     return all(
         float(np.abs(a.vertices - b.vertices).max()) <= _SAME_POSE_TOLERANCE * body.surface.size
         for a, b, body in zip(sample.bodies, other.bodies, scene.bodies, strict=True)
+    )
+
+
+def _has_same_pins(scene: Scene, sample: SceneSample, other: SceneSample) -> bool:
+    return all(
+        np.array_equal(body.pins_at(a), body.pins_at(b))
+        for a, b, body in zip(sample.bodies, other.bodies, scene.bodies, strict=True)
+        if body.has_changing_pins
     )

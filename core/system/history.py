@@ -196,6 +196,15 @@ class History:
             {name: one for part in parts for name, one in part.contacts.items()},
         )
 
+    def moved_in_time(self, seconds: float) -> History:
+        """Return this history as that of a state at another time. seconds: s, from the old time to the new one."""
+        moved = {
+            name: replace(own, catch=replace(own.catch, times=own.catch.times + seconds))
+            for name, own in self.blocks.items()
+            if own.catch is not None
+        }
+        return replace(self, blocks={**self.blocks, **moved})
+
     def without_deformation(self) -> History:
         """Return the history without that of the waveform law and without sleep counters."""
         blocks = {name: replace(one, deformation=None, sleep=None) for name, one in self.blocks.items()}

@@ -150,11 +150,35 @@ def test_catch_survives_storage() -> None:
     assert "has another size" in find_fault(broken, frames[5], simulation, sample)
 
 
-def test_changing_pins_cannot_loop() -> None:
-    for hold in (lambda _: 1.0, None):
-        body = carried_box(hold, loop=True, hold=0.5 if hold is None else 1.0)
-        with pytest.raises(SceneError, match="its pins change, so it cannot loop"):
-            Simulation(scene(body))
+def juggled_box(hold_at: Callable[[float], float], **more: Any) -> AnimatedBody:
+    """Return a box on a hand that moves up and down once in 24 frames."""
+    lift = lambda frame: np.array([0.0, 0.0, 0.1 * np.sin(2.0 * np.pi * (frame - 1.0) / 24.0)])  # noqa: E731
+    body = carried_box(hold_at, loop=True, **more)
+    return replace(body, motion=lambda frame: BOX.vertices + lift(frame))
+
+
+@pytest.mark.parametrize("last", [24, 25])
+def test_juggled_box_loops(last: int) -> None:
+    """A box that is let go at frame 15 is caught at frame 22 and reaches its pins after the seam, at frame 6."""
+    body = juggled_box(lambda frame: float((frame - 1.0) % 24.0 < 14.0 or (frame - 1.0) % 24.0 >= 21.0), catch_frames=8)
+    simulation = Simulation(scene(body, last=last))
+    frames = list(simulation.frames())
+    assert simulation.loop_error < 1e-4
+    surfaces = np.array([frame.surface for frame in frames])[:24]
+    gaps = np.array([np.abs(f.surface - body.motion(f.number))[LEFT].max() for f in frames])
+    assert gaps[5:14].max() < 1e-6 < 2e-3 < min(*gaps[:2], *gaps[16:24])
+    cycles = np.concatenate([surfaces, surfaces])
+    change = np.linalg.norm(np.diff(cycles, n=2, axis=0), axis=2).max(axis=1)
+    # The seam is no pop: its second differences are within those around it.
+    assert change[22:24].max() < 1.1 * max(change[20:22].max(), change[24:26].max())
+    if last == 25:
+        assert np.abs(frames[-1].surface - frames[0].surface).max() < 2e-4 * BOX.size
+
+
+def test_looped_hold_must_be_cycle() -> None:
+    body = juggled_box(lambda frame: float(frame < 12.0))
+    with pytest.raises(SceneError, match=r"has the pose and pins of frame 1\. The keyframes of Hold"):
+        Simulation(scene(body, last=24)).first_frame()
 
 
 def test_dropped_cloth_reports_its_contacts() -> None:
