@@ -179,7 +179,7 @@ class Increments(keys.KeyTarget):
     number = 100
     label = "Increments"
     description = "One shape key per frame for the change from the frame before"
-    exports_morphs = True
+    can_export_to_gltf = True
 
     @classmethod
     def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:

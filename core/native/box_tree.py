@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import require_indices, require_row_count, require_shape
+from .arguments import pointers, require_indices, require_row_count, require_shape
 from .library import SORT_ROOM, KernelLibrary
 
 # Largest number of boxes in a leaf, of results per query for which memory is reserved first, and of results with which
@@ -70,7 +70,7 @@ class BoxTree:
             np.empty((2 * leaves - 1, 6)),
             np.ascontiguousarray(boxes, dtype=float),
         )
-        order, nodes, own = _pointers(*self._buffers)
+        order, nodes, own = pointers(*self._buffers)
         library.tree_build(count, leaves, own, keys.ctypes.data, order, nodes)
         self._tree = count, leaves, order, nodes, own
 
@@ -86,8 +86,8 @@ class BoxTree:
             require_shape(spheres[0], (self.count, 7), "spheres")
             require_shape(spheres[1], (len(asked), 7), "asked spheres")
             given += [np.ascontiguousarray(one, dtype=float) for one in spheres]
-        pointers = [*_pointers(*given), *(() if spheres is not None else (None, None))]
-        return _pairs(lambda *room: self._library.tree_overlaps(*self._tree, len(asked), *pointers, *room), len(asked))
+        places = [*pointers(*given), *(() if spheres is not None else (None, None))]
+        return _pairs(lambda *room: self._library.tree_overlaps(*self._tree, len(asked), *places, *room), len(asked))
 
 
 class TriangleTree(BoxTree):
@@ -125,8 +125,8 @@ class TriangleTree(BoxTree):
             found = np.empty((2, capacity), dtype=np.int32)
             distances = np.empty(capacity)
             number = self._library.near_triangles(
-                *self._tree, *_pointers(self._corners, self._vertices), count, *_pointers(*given), ties[1],
-                int(wants_all), ctypes.addressof(structure), capacity, *_pointers(found[0], found[1], distances),
+                *self._tree, *pointers(self._corners, self._vertices), count, *pointers(*given), ties[1],
+                int(wants_all), ctypes.addressof(structure), capacity, *pointers(found[0], found[1], distances),
             )  # fmt: skip
             if number >= 0:
                 del kept
@@ -211,7 +211,7 @@ def near_edges(
         np.ascontiguousarray(asked[1], dtype=np.int32),
         np.ascontiguousarray(asked[0], dtype=float),
     ]
-    own, other = _pointers(*given[:2]), _pointers(*given[2:])
+    own, other = pointers(*given[:2]), pointers(*given[2:])
     count = len(asked[1])
     return _pairs(lambda *room: library.near_edges(*tree._tree, *own, count, *other, reach, sine, *room), count)
 
@@ -221,11 +221,7 @@ def _pairs(search: Callable[..., int], count: int) -> tuple[Index, Index]:
     capacity = _EXPECTED_RESULTS * count + 64
     while True:
         found = np.empty((2, capacity), dtype=np.int32)
-        number = search(capacity, *_pointers(found[0], found[1]))
+        number = search(capacity, *pointers(found[0], found[1]))
         if number >= 0:
             return found[0, :number].astype(np.int64), found[1, :number].astype(np.int64)
         capacity *= 4
-
-
-def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
-    return [one.ctypes.data for one in arrays]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import require_indices, require_row_count, require_shape
+from .arguments import pointers, require_indices, require_row_count, require_shape
 from .library import KernelLibrary
 
 
@@ -71,8 +71,8 @@ class CompiledContacts:
             stiffness,
             anchor,
         )
-        self._pointers = _pointers(*self._buffers)
-        self._hessian_pointers = _pointers(*self._buffers[:3], normal, stiffness)
+        self._pointers = pointers(*self._buffers)
+        self._hessian_pointers = pointers(*self._buffers[:3], normal, stiffness)
 
     def evaluate(self, limits: Array, positions: Array) -> ContactEvaluation:
         """Return the potential at positions (n, 3) m. limits: (k,) N, of friction."""
@@ -83,7 +83,7 @@ class CompiledContacts:
         slip, offset = np.empty((2, self._count, 3))
         states, gradient = np.empty(self._count, dtype=np.int64), np.zeros((self._nodes, 3))
         value = self._library.contacts(
-            self._count, *self._pointers, *_pointers(*given, gap, force, slip, offset, states, gradient)
+            self._count, *self._pointers, *pointers(*given, gap, force, slip, offset, states, gradient)
         )
         return ContactEvaluation(float(value), gradient, gap, force, slip, offset, states)
 
@@ -117,10 +117,6 @@ class CompiledContacts:
         of = np.ascontiguousarray(limits, dtype=float), at.slip, at.states
         return int(
             self._library.contact_blocks(
-                self._count, *self._hessian_pointers, *_pointers(*of), factor, *_pointers(*given, blocks)
+                self._count, *self._hessian_pointers, *pointers(*of), factor, *pointers(*given, blocks)
             )
         )
-
-
-def _pointers(*arrays: NDArray[np.generic]) -> list[int]:
-    return [one.ctypes.data for one in arrays]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.arrays import Index, SinglePrecisionArray
-from .arguments import require_indices, require_row_count
+from .arguments import pointers, require_indices, require_row_count
 from .library import KernelLibrary
 
 
@@ -46,7 +46,7 @@ class CompiledFronts:
             self.columns.append(view)
         self._workspace_size = max(one.shape[0] for one in columns)
         self._buffers = fronts, np.concatenate(ancestor_rows).astype(np.int32), buffer, order.astype(np.int32)
-        self._pointers = [one.ctypes.data for one in self._buffers]
+        self._pointers = pointers(*self._buffers)
 
     def solve(self, right: SinglePrecisionArray) -> SinglePrecisionArray:
         """Return the inverse times right (n,).

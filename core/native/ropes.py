@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from .arguments import require_indices, require_row_count, require_shape
+from .arguments import pointers, require_indices, require_row_count, require_shape
 from .library import KernelLibrary
-from .sheets import KnownPlaces, Places, pointers
+from .sheets import KnownPlaces, Places
 
 
 class CompiledSprings:

@@ -7,16 +7,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index
-from .arguments import require_indices, require_row_count, require_shape
+from .arguments import pointers, require_indices, require_row_count, require_shape
 from .library import KernelLibrary
 
 Places = NDArray[np.int32]
 """Indices of blocks of a matrix; -1 for blocks that it does not have."""
-
-
-def pointers(*arrays: NDArray[np.generic]) -> list[int]:
-    # Several times as fast as ctypes.data.
-    return [one.__array_interface__["data"][0] for one in arrays]
 
 
 class KnownPlaces:

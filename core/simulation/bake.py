@@ -7,14 +7,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
-
-from ..base.arrays import Array, Index
+from ..base.arrays import Array
 from ..base.errors import CacheError, SceneError, StaleCacheError
 from ..frames.background_writer import BackgroundWriter
 from ..frames.cache import FrameCache, RebakedRange
 from ..frames.frame import Frame
 from ..scene.fingerprint import cache_inputs, describe_changes
+from .range_blend import MIN_BLEND, BlendEffect, BlendMeter, blend_weights
 from .simulation import Simulation
 from .stored_frames import find_fault
 
@@ -172,14 +171,14 @@ def _reusable_frames(
 
 def rebake_range(
     simulation: Simulation, cache: FrameCache, part: RebakedRange
-) -> Generator[Progress, None, dict[str, float]]:
+) -> Generator[Progress, None, dict[str, BlendEffect]]:
     """Simulate a range of frames again with the current dials, and blend it into the cached frames around it.
 
     It begins with the cached state of the frame before the range. Over the first and last frames of the range, the
     vertices are blended with the cached ones by a minimum-jerk polynomial, which has no velocity and no acceleration at
     either end. The last frame of the shot needs no blend, unless the shot is a loop.
 
-    Return the largest part by which a blend shortens the distance of neighbouring vertices, by name of the body.
+    Return the effects of the blends by name of the body.
     Raises CacheError if the range cannot be simulated. If it is stopped, the cached frames play as before.
     """
     scene = simulation.scene
@@ -192,9 +191,11 @@ def rebake_range(
             "animation, but not the mesh, Resolution or Kind. Re-bake all frames instead."
         )
     total = part.last - part.first + 1
-    weights = blend_weights(part, has_end=part.last < scene.last or scene.is_loop)
-    pairs = {body.name: neighbour_pairs(body.surface.triangles, body.edges) for body in scene.bodies}
-    shortening = dict.fromkeys(pairs, 0.0)
+    has_end = part.last < scene.last or scene.is_loop
+    weights, meter = blend_weights(part, has_end=has_end), BlendMeter(scene, part, has_end=has_end)
+    if part.first - 2 >= scene.first:
+        _add_cached_shapes(meter, cache, part.first - 2)
+    meter.add(last.number, last.shapes, last.shapes, last.shapes)
     new, guards = cache.new_range(), dict[str, tuple[int, ...]]()
     new.start(cache_inputs(scene))
     try:
@@ -202,8 +203,7 @@ def rebake_range(
             kept, weight, shapes = cache.read(frame.number).shapes, float(weights[done]), dict[str, Array]()
             for name, shape in frame.shapes.items():
                 shapes[name] = kept[name] + weight * (shape - kept[name])
-                found = largest_shortening(pairs[name], shapes[name], kept[name], shape)
-                shortening[name] = max(shortening[name], found)
+            meter.add(frame.number, kept, frame.shapes, shapes)
             new.append(replace(frame, shapes=shapes))
             guards = _with_guards_of(guards, frame)
             yield Progress(done + 1, total, "Re-baking", guards)
@@ -211,7 +211,14 @@ def rebake_range(
     except BaseException:
         new.clear()
         raise
-    return shortening
+    for number in range(part.last + 1, min(part.last + 2, scene.last) + 1):
+        _add_cached_shapes(meter, cache, number)
+    return meter.effects()
+
+
+def _add_cached_shapes(meter: BlendMeter, cache: FrameCache, number: int) -> None:
+    shapes = cache.read(number).shapes
+    meter.add(number, shapes, shapes, shapes)
 
 
 def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *, is_loop: bool) -> None:
@@ -222,8 +229,8 @@ def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *,
             f"{words} cannot be re-baked alone; choose a range from frame {first + 1} to {last}, because frame {first} "
             "has no frame before it."
         )
-    if part.blend < _MIN_BLEND:
-        raise SceneError(f"{words}: a blend over fewer than {_MIN_BLEND} frames would jump; choose more frames.")
+    if part.blend < MIN_BLEND:
+        raise SceneError(f"{words}: a blend over fewer than {MIN_BLEND} frames would jump; choose more frames.")
     needed = part.blend * (2 if part.last < last or is_loop else 1)
     if part.last - part.first + 2 < needed:
         raise SceneError(f"{words} are too few for blends over {part.blend} frames; choose shorter blends.")
@@ -236,40 +243,3 @@ def check_range(cache: FrameCache, part: RebakedRange, first: int, last: int, *,
                 f"{words} cover a part of the re-baked frames {one.first} to {one.last}; choose a range that covers "
                 "all of them, or none."
             )
-
-
-# Shortest blend, in frames.
-_MIN_BLEND = 2
-
-
-def blend_weights(part: RebakedRange, *, has_end: bool) -> Array:
-    """Return the weight (f,) of the new shape at each frame of a range. has_end: whether cached frames follow it.
-
-    It is 0 at the frames next to the range.
-    """
-    from_start = np.arange(1, part.last - part.first + 2)
-    weights = _minimum_jerk(from_start / part.blend)
-    return np.minimum(weights, _minimum_jerk(from_start[::-1] / part.blend)) if has_end else weights
-
-
-def _minimum_jerk(t: Array) -> Array:
-    """Return the minimum-jerk polynomial at t (n,), constant below 0 and above 1."""
-    t = np.clip(t, 0.0, 1.0)
-    return np.asarray(t**3 * (10.0 - 15.0 * t + 6.0 * t**2))
-
-
-def neighbour_pairs(triangles: Index, edges: Index) -> Index:
-    """Return the pairs of neighbouring vertices (p, 2) of a mesh. triangles: (t, 3).  edges: (e, 2)."""
-    return np.concatenate([edges, *(triangles[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0)))])
-
-
-def largest_shortening(pairs: Index, blended: Array, *originals: Array) -> float:
-    """Return the largest part by which a blend brings vertices closer together than in each of its originals.
-
-    pairs: (p, 2).  blended, originals: vertices (v, 3).
-    """
-    if not len(pairs):
-        return 0.0
-    shown, *lengths = (np.linalg.norm(s[pairs[:, 0]] - s[pairs[:, 1]], axis=1) for s in (blended, *originals))
-    natural = np.minimum.reduce(lengths)
-    return max(float((1.0 - shown / np.maximum(natural, 1e-12)).max()), 0.0)

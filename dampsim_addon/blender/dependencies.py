@@ -46,3 +46,8 @@ class References:
         """Return the objects among reachable(), in the order of their names."""
         found = [one for one in self.reachable(roots) if isinstance(one, bpy.types.Object)]
         return sorted(found, key=lambda obj: str(obj.name_full))
+
+
+def is_local(*blocks: bpy.types.ID) -> bool:
+    """Return whether datablocks belong to this file alone: neither linked nor library overrides."""
+    return all(one.library is None and one.override_library is None for one in blocks)

@@ -25,10 +25,12 @@ MAPS_MODIFIER = "DampSim Maps"
 STRETCH, COMPRESSION = "dampsim_stretch", "dampsim_compression"
 STRETCH_DIRECTION, COMPRESSION_DIRECTION = "dampsim_stretch_direction", "dampsim_compression_direction"
 CONTACT, VELOCITY = "dampsim_contact", "dampsim_velocity"
-# Attribute of the tree's own: the position in world space.
-_WORLD = ".dampsim_world"
+# Distance, as a part of that from the world's origin, up to which a cached point is the same: rounding.
+_SAME_PLACE = 1e-6
 # Custom property: whether the object had the attribute rest_position before.
 _REST_TAG = "dampsim_had_rest"
+# Custom property: the chosen distance of the contact map, m.
+_RANGE_TAG = "dampsim_contact_range"
 # Divisor below which a face of the rest shape has no area, m^4.
 _NO_AREA = 1e-24
 # Fixed direction, of which the part in the plane of a face is the first axis of its basis.
@@ -40,10 +42,19 @@ def maps_modifier(obj: bpy.types.Object) -> Any:
     return next((modifier for modifier in obj.modifiers if is_maps_modifier(modifier)), None)
 
 
-def attach_maps(obj: bpy.types.Object, colliders: Sequence[HairCollider], contact_range: float) -> None:
+def contact_range_of(obj: bpy.types.Object) -> float:
+    """Return the distance that the user has chosen for the contact map of an object, m; 0 if none."""
+    modifier = maps_modifier(obj)
+    return float(modifier.node_group.get(_RANGE_TAG, 0.0)) if modifier is not None else 0.0
+
+
+def attach_maps(
+    obj: bpy.types.Object, colliders: Sequence[HairCollider], contact_range: float, chosen_range: float = 0.0
+) -> None:
     """Add the maps after the modifiers of an object that deform it, or update them.
 
     contact_range: distance from the colliders at which the contact map falls to 0, in the object's space.
+    chosen_range: the same as chosen by the user, for the next update, m; 0 if not chosen.
     Raises SceneError where modifiers from a library leave no place.
     """
     modifier = maps_modifier(obj)
@@ -54,6 +65,7 @@ def attach_maps(obj: bpy.types.Object, colliders: Sequence[HairCollider], contac
         for in_out in ("INPUT", "OUTPUT"):
             tree.interface.new_socket("Geometry", in_out=in_out, socket_type="NodeSocketGeometry")
         tree[_REST_TAG] = obj.add_rest_position_attribute
+    tree[_RANGE_TAG] = chosen_range
     _build(tree, colliders, contact_range)
     obj.add_rest_position_attribute = True
     if modifier is None:
@@ -163,20 +175,41 @@ def _contact(nodes: NodeBuilder, colliders: Sequence[HairCollider], contact_rang
 
 
 def _with_velocity(nodes: NodeBuilder, geometry: Any) -> Any:
-    """Return the geometry with the velocity in world space, m/s, from the frame before."""
+    """Return the geometry with the velocity in world space, m/s, from the frame before.
+
+    Only points pass through the simulation zone, so that its cache holds no shape. Blender keeps cached frames after a
+    change of the animation or the bake. If the points of a whole frame are not where the mesh is, its velocity is 0.
+    """
+    world = _world_position(nodes)
+    points = nodes.add("GeometryNodeMeshToPoints")
+    nodes.link(geometry, points.inputs["Mesh"])
+    nodes.link(world, points.inputs["Position"])
+    begin, finish = nodes.add("GeometryNodeSimulationInput"), nodes.add("GeometryNodeSimulationOutput")
+    begin.pair_with_output(finish)
+    here = nodes.store(points.outputs[0], VELOCITY, "FLOAT_VECTOR", nodes.constant((0.0, 0.0, 0.0)))
+    nodes.link(here, begin.inputs["Geometry"])
+    before = nodes.sample(begin.outputs["Geometry"], nodes.position, nodes.index)
+    rate = nodes.math("DIVIDE", 1.0, nodes.math("MAXIMUM", begin.outputs["Delta Time"], 1e-6))
+    velocity = nodes.scale(nodes.vector("SUBTRACT", nodes.position, before), rate)
+    nodes.link(nodes.store(here, VELOCITY, "FLOAT_VECTOR", velocity), finish.inputs["Geometry"])
+    cached = finish.outputs["Geometry"]
+    found = nodes.sample(cached, nodes.attribute(VELOCITY, "FLOAT_VECTOR"), nodes.index)
+    gap = nodes.vector("SUBTRACT", world, nodes.sample(cached, nodes.position, nodes.index))
+    largest_gap, reach = (nodes.largest(geometry, nodes.vector("LENGTH", one)) for one in (gap, world))
+    # Between frames, Blender interpolates the cached points, which then lie beside a mesh that turns.
+    fraction = nodes.math("FRACT", nodes.add("GeometryNodeInputSceneTime").outputs["Frame"])
+    is_between = nodes.math("GREATER_THAN", fraction, 0.0)
+    is_current = nodes.math("LESS_THAN", largest_gap, nodes.math("MULTIPLY_ADD", reach, _SAME_PLACE, 1e-7))
+    return nodes.store(
+        geometry, VELOCITY, "FLOAT_VECTOR", nodes.scale(found, nodes.math("MAXIMUM", is_current, is_between))
+    )
+
+
+def _world_position(nodes: NodeBuilder) -> Any:
     this = nodes.add("GeometryNodeSelfObject")
     info = nodes.add("GeometryNodeObjectInfo", transform_space="ORIGINAL")
     nodes.link(this.outputs[0], info.inputs["Object"])
     placed = nodes.add("FunctionNodeTransformPoint")
     nodes.link(nodes.position, placed.inputs[0])
     nodes.link(info.outputs["Transform"], placed.inputs[1])
-    geometry = nodes.store(geometry, _WORLD, "FLOAT_VECTOR", placed.outputs[0])
-    still = nodes.store(geometry, VELOCITY, "FLOAT_VECTOR", nodes.constant((0.0, 0.0, 0.0)))
-    begin, finish = nodes.add("GeometryNodeSimulationInput"), nodes.add("GeometryNodeSimulationOutput")
-    begin.pair_with_output(finish)
-    nodes.link(still, begin.inputs["Geometry"])
-    world = nodes.attribute(_WORLD, "FLOAT_VECTOR")
-    moved = nodes.vector("SUBTRACT", world, nodes.sample(begin.outputs["Geometry"], world, nodes.index))
-    rate = nodes.math("DIVIDE", 1.0, nodes.math("MAXIMUM", begin.outputs["Delta Time"], 1e-6))
-    nodes.link(nodes.store(geometry, VELOCITY, "FLOAT_VECTOR", nodes.scale(moved, rate)), finish.inputs["Geometry"])
-    return finish.outputs["Geometry"]
+    return placed.outputs[0]

@@ -13,6 +13,7 @@ from ...core import Index, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from .animation import animated_paths
 from .dampsim_names import PREFIX, is_output_modifier
+from .dependencies import is_local
 from .sampler import mesh_positions
 
 # Modifier types whose result depends only on the mesh and on their own settings.
@@ -41,7 +42,7 @@ def modifiers_safe_to_apply(obj: bpy.types.Object, modifier_type: str) -> list[b
     """
     mesh: bpy.types.Mesh = obj.data
     shared = mesh.users - int(mesh.use_fake_user) > 1
-    if obj.library or obj.override_library or mesh.library or mesh.override_library or shared:
+    if shared or not is_local(obj, mesh):
         return []
     stack = [m for m in obj.modifiers if (m.show_viewport or m.show_render) and not is_output_modifier(m)]
     last = max((k for k, m in enumerate(stack) if m.type == modifier_type), default=-1)

@@ -67,7 +67,7 @@ def simulated_topology_modifiers(obj: bpy.types.Object, muted: Collection[str] =
     """
     found = topology_modifiers(obj, muted)
     mirrors = any(modifier.type == "MIRROR" for modifier in found)
-    return found if mirrors or not obj.dampsim.bakes_to_keys else []
+    return found if mirrors or obj.dampsim.bakes_to_file else []
 
 
 def sampled_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:

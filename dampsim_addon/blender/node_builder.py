@@ -75,9 +75,9 @@ class NodeBuilder:
         self._fill(node.inputs["Scale"], factor)
         return node.outputs["Vector"]
 
-    def math(self, operation: str, first: Any, second: Any = None) -> Any:
+    def math(self, operation: str, first: Any, second: Any = None, third: Any = None) -> Any:
         node = self.add("ShaderNodeMath", operation=operation)
-        for socket, value in zip(node.inputs, (first, second), strict=False):
+        for socket, value in zip(node.inputs, (first, second, third), strict=False):
             if value is not None:
                 self._fill(socket, value)
         return node.outputs["Value"]
@@ -122,6 +122,13 @@ class NodeBuilder:
         self.link(value, self.input(node, "Value"))
         self.link(index, self.input(node, "Index"))
         return self.output(node)
+
+    def largest(self, geometry: Any, value: Any) -> Any:
+        """Return the largest value of a number at the points of a geometry."""
+        node = self.add("GeometryNodeAttributeStatistic", data_type="FLOAT", domain="POINT")
+        self.link(geometry, node.inputs["Geometry"])
+        self.link(value, self.input(node, "Attribute"))
+        return self.output(node, "Max")
 
     def nearest(self, mesh: Any, value: Any, place: Any) -> tuple[Any, Any]:
         """Return a vector field of a mesh at the place on its surface nearest to another, and whether it has faces."""

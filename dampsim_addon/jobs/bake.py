@@ -27,8 +27,10 @@ from ...core.measure.contact_results import contact_summary, has_contact_finding
 from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import describe_changes
 from ...core.simulation.bake import rebake_range
+from ...core.simulation.range_blend import BlendEffect
 from ...core.simulation.start import loop_end
 from .. import live
+from ..blender.maps import maps_modifier
 from ..blender.modifiers import unfelt_modifiers
 from ..blender.sampler import GroupSampler, Sampler
 from ..model import colliders, force_fields
@@ -221,7 +223,7 @@ class _SimulatedShot:
 
     settings: of each body at the last frame.  guards: see Result.
     reports: contact reports by name of the body.  moved_out: see overlaps.moved_out_parts().
-    shortening: of a re-baked range, see rebake_range().  remarks: messages about the range of frames.
+    blend_effects: of a re-baked range, see rebake_range().  remarks: messages about the range of frames.
     """
 
     simulation: Simulation
@@ -230,7 +232,7 @@ class _SimulatedShot:
     guards: Mapping[str, tuple[int, ...]]
     reports: dict[str, ShotReport]
     moved_out: Mapping[str, tuple[int, float]]
-    shortening: Mapping[str, float]
+    blend_effects: Mapping[str, BlendEffect]
     remarks: list[str] = field(default_factory=list)
 
     @property
@@ -261,12 +263,12 @@ def _simulate(
         return Step(progress.done, progress.total, progress.stage)
 
     # This closes the generator before the lock is released, so that nothing is written afterwards.
-    shortening = yield from map_steps(frames, to_step)
+    blend_effects = yield from map_steps(frames, to_step)
     cache.take_ownership()
     moved_out = overlaps.moved_out_parts(simulation.scene)
     settings = simulation.scene.sample(float(simulation.scene.last)).settings
     reports = yield from _contact_reports(simulation, cache)
-    return _SimulatedShot(simulation, cache, settings, guards, reports, moved_out, shortening or {})
+    return _SimulatedShot(simulation, cache, settings, guards, reports, moved_out, blend_effects or {})
 
 
 def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Generator[Step, None, Result]:
@@ -317,7 +319,8 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
             *report_messages(simulated.reports[obj.name], obj, sampler.scene),
             *_unfelt_messages(sampler),
             *simulated.remarks,
-            *_shortening_messages(simulated.shortening.get(obj.name, 0.0)),
+            *_blend_messages(simulated.blend_effects.get(obj.name, BlendEffect())),
+            *_map_messages(obj, core_scene.first),
             *filter(None, [_limited_keys_message(cost), target.remark(shot, cost, error), folder_message(obj)]),
         ),
     )
@@ -327,12 +330,29 @@ def _write(sampler: Sampler, simulated: _SimulatedShot, elapsed: float) -> Gener
     return result
 
 
-def _shortening_messages(part: float) -> list[str]:
-    if part <= MAX_SHORTENING:
+def _blend_messages(effect: BlendEffect) -> list[str]:
+    """Return messages about a visible blend of a re-baked range."""
+    found = []
+    if effect.needed_blend:
+        found.append(
+            f"the blend is too short and pops; set Blend to {format_count(effect.needed_blend, 'frame')} or more, or "
+            "choose a range at whose ends the motions differ less"
+        )
+    if effect.shortening > MAX_SHORTENING:
+        found.append(
+            f"the blend shortens edges by up to {format_percent(effect.shortening)}, because the new motion is turned "
+            "far from the kept one there; choose a range whose ends move less"
+        )
+    return found
+
+
+def _map_messages(obj: bpy.types.Object, first: int) -> list[str]:
+    """Return a message about maps of an earlier bake. first: frame of the shot."""
+    if maps_modifier(obj) is None:
         return []
     return [
-        f"the blend shortens edges by up to {format_percent(part)}, because the new motion is turned far from the kept "
-        "one there; choose a range whose ends move less"
+        f"the velocity map stays 0 until the shot is played from frame {first}. If its simulation zone is baked, bake "
+        "the zone again"
     ]
 
 

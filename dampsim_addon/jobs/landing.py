@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import PARAMETERS, FrameCache, SceneError
 from ...core.base.wording import format_number, format_percent
-from ...core.simulation.bake import largest_shortening as shortening
+from ...core.simulation.range_blend import largest_shortening as shortening
 from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate, world_vertices
 from ..model.caches import frame_cache
@@ -37,7 +37,7 @@ def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame
         return ""
     return (
         f"{obj.name}: the blend shortens edges by up to {format_percent(part)}, because the simulation turns far from "
-        "the pose. Blend where it swings less, or choose To Rest at Frame under Retime"
+        "the pose. Blend where it swings less, or use Rest by Frame"
     )
 
 

@@ -55,7 +55,7 @@ def check_target(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types
     check_shared_mesh(obj)
     target.check(obj)
     replacing = replacing_modifier(obj)
-    if obj.dampsim.bakes_to_keys and replacing is not None:
+    if replacing is not None and not obj.dampsim.bakes_to_file:
         raise SceneError(
             f"{obj.name}: shape keys have no effect before {replacing.name}, which replaces the vertices; bake to PC2 "
             "Cache."

@@ -40,10 +40,10 @@ class HasTarget:
     target: str
 
     @property
-    def bakes_to_keys(self) -> bool:
-        """Return whether the bake moves the mesh's own vertices, by shape keys or bones, and not those of a file."""
+    def bakes_to_file(self) -> bool:
+        """Return whether a file will hold the vertices, instead of shape keys or bones that move those of the mesh."""
         found = find_target(self.target)
-        return found is not None and found.storage is not Storage.FILE
+        return found is not None and found.storage is Storage.FILE
 
     @property
     def bakes_to_bones(self) -> bool:

@@ -21,6 +21,7 @@ from ..blender.bone_bakes import (
     rig_of,
 )
 from ..blender.dampsim_names import PREFIX, bake_mark, mark_bone
+from ..blender.dependencies import is_local
 from .bake_tracks import remove_bake_animation
 
 _SIDE = re.compile(r"(?P<stem>.+?)(?P<side>[._-][lrLR])$")
@@ -130,7 +131,7 @@ def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
     if obj.vertex_groups:
         obj.vertex_groups.active_index = min(max(int(index or 0), 0), len(obj.vertex_groups) - 1)
     remove_record(obj.data)
-    if rig is None or is_bake_shared(obj, rig, record.mark) or not _is_editable(rig):
+    if rig is None or is_bake_shared(obj, rig, record.mark) or not is_local(rig, rig.data):
         return
     restore_poses(rig, record.mark)
     if not keeps_tracks:
@@ -143,11 +144,6 @@ def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
                 rig.data.edit_bones.remove(rig.data.edit_bones[name])
     for collection in [one for one in rig.data.collections_all if bake_mark(one) == record.mark]:
         rig.data.collections.remove(collection)
-
-
-def _is_editable(rig: Any) -> bool:
-    blocks = (rig, rig.data)
-    return all(one.library is None and one.override_library is None for one in blocks)
 
 
 def is_bake_shared(obj: bpy.types.Object, rig: Any, mark: str) -> bool:

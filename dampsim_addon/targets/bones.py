@@ -30,6 +30,7 @@ from ..blender.bone_bakes import (
     write_record,
 )
 from ..blender.dampsim_names import bake_mark
+from ..blender.dependencies import is_local
 from ..blender.modifiers import is_deforming, sampled_modifiers
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import run_in_thread
@@ -87,7 +88,7 @@ class Bones(Target):
     )
     storage: ClassVar[Storage] = Storage.BONES
     exact: ClassVar[bool] = False
-    exports_morphs: ClassVar[bool] = True
+    can_export_to_gltf: ClassVar[bool] = True
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
@@ -383,12 +384,10 @@ def _check_modifiers(obj: bpy.types.Object) -> None:
 
 def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
     """Raise SceneError if a bake cannot animate a rig."""
-    for block in (rig, rig.data):
-        if block.library is not None or block.override_library is not None:
-            raise SceneError(
-                f"{obj.name}: its rig {rig.name} is linked and cannot get bones or keyframes; make it local, or "
-                f"{_KEYS}."
-            )
+    if not is_local(rig, rig.data):
+        raise SceneError(
+            f"{obj.name}: its rig {rig.name} is linked and cannot get bones or keyframes; make it local, or {_KEYS}."
+        )
     if rig.mode not in ("OBJECT", "POSE"):
         raise SceneError(f"{obj.name}: leave Edit Mode of its rig {rig.name}.")
     if rig.data.pose_position == "REST":

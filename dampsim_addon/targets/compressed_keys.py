@@ -29,7 +29,7 @@ class CompressedKeys(keys.KeyTarget):
         "needs no other file"
     )
     exact: ClassVar[bool] = False
-    exports_morphs: ClassVar[bool] = True
+    can_export_to_gltf: ClassVar[bool] = True
 
     @classmethod
     def compress(cls, shot: Shot, collected: SinglePrecisionArray) -> Generator[None, None, CompressedMotion]:

@@ -16,7 +16,7 @@ class FrameKeys(keys.KeyTarget):
     number: ClassVar[int] = 1
     label: ClassVar[str] = "Key per Frame"
     description: ClassVar[str] = "Create a shape key for each frame. Exact but large; exports to glTF and FBX"
-    exports_morphs: ClassVar[bool] = True
+    can_export_to_gltf: ClassVar[bool] = True
 
     @classmethod
     def write(cls, shot: Shot, compressed: SinglePrecisionArray) -> Cost:

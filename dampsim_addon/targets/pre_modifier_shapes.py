@@ -11,6 +11,7 @@ import numpy as np
 from ...core import Array, FrameCache, SceneError
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.dampsim_names import BASIS, PROBE
+from ..blender.dependencies import is_local
 from ..blender.sampler import Sampler
 
 # Size of the probing offsets, and the error at which the iteration stops, as fractions of the mesh's size.
@@ -30,7 +31,7 @@ def can_edit_before_modifiers(obj: bpy.types.Object) -> bool:
 
     A library override may have a local mesh, whose shape keys Blender saves.
     """
-    return obj.data.library is None and obj.data.override_library is None
+    return is_local(obj.data)
 
 
 def pre_modifier_offsets(sampler: Sampler, cache: FrameCache, numbers: list[int]) -> Generator[Array]:

@@ -114,7 +114,7 @@ class Target(abc.ABC):
 
     name, label, description, number: identifier, label and tooltip of the enum item.  storage: place of its bakes.
     exact: whether the bake is exact up to rounding, regardless of the bound.
-    exports_morphs: whether glTF and FBX can export it.
+    can_export_to_gltf: whether glTF and FBX can export it.
     modifier_type: of a modifier that plays it, all of whose settings a library override can change; '' otherwise.
     """
 
@@ -124,7 +124,7 @@ class Target(abc.ABC):
     description: ClassVar[str]
     storage: ClassVar[Storage]
     exact: ClassVar[bool] = True
-    exports_morphs: ClassVar[bool] = False
+    can_export_to_gltf: ClassVar[bool] = False
     modifier_type: ClassVar[str] = ""
 
     @classmethod

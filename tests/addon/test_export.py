@@ -40,7 +40,7 @@ def rigged_with_user_data(cache: Path) -> bpy.types.Object:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [wobbler, rigged_wobbler, rigged_with_user_data])
-@pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.exports_morphs])
+@pytest.mark.parametrize("target", [name for name, kind in KINDS.items() if kind.can_export_to_gltf])
 def test_gltf_and_fbx_contain_bake(
     load: Load, make: Callable[[Path], bpy.types.Object], target: str, tmp_path: Path
 ) -> None:

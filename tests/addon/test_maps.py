@@ -122,6 +122,46 @@ def test_velocity_of_baked_shapes(load: Load, tmp_path: Path) -> None:
     assert np.abs(found).max() > 0.1
 
 
+def test_maps_show_shape_after_changes(load: Load, tmp_path: Path) -> None:
+    """Blender's cache of the velocity holds no shape, and no velocity of an earlier bake, in memory and on disk."""
+    obj, frames = baked_wobbler(tmp_path, "SHAPE_KEYS"), range(1, LAST + 1)
+    load("dampsim_addon.api").add_maps([obj])
+
+    def play() -> np.ndarray:
+        return np.array([(bpy.context.scene.frame_set(frame), velocity())[1] for frame in frames])
+
+    def velocity() -> np.ndarray:
+        return attribute(evaluated_mesh(obj), "dampsim_velocity")
+
+    first = play()
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "maps.blend"))
+    for is_cached in (False, True):
+        if is_cached:
+            for other in bpy.context.scene.objects:
+                other.select_set(other == obj)
+            assert bpy.ops.object.simulation_nodes_cache_bake(selected=True) == {"FINISHED"}
+            bpy.context.scene.frame_set(8)
+            np.testing.assert_allclose(velocity(), first[7], atol=1e-3)
+        obj.dampsim.settle += 20.0
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        assert "velocity map stays 0 until the shot is played from frame 1" in obj.dampsim.baked_touched
+        # Backwards, so that Blender finds no frame before.
+        for frame in (10, 8, 5):
+            bpy.context.scene.frame_set(frame)
+            assert not velocity().any()
+            cached = attribute(evaluated_mesh(obj), "position")
+            modifier = load("dampsim_addon.blender.maps").maps_modifier(obj)
+            modifier.show_viewport = False
+            np.testing.assert_allclose(attribute(evaluated_mesh(obj), "position"), cached, atol=1e-6)
+            modifier.show_viewport = True
+        if not is_cached:
+            again = play()
+            assert np.abs(again - first).max() > 0.1
+            played = np.array([world_vertices(obj, frame) for frame in frames])
+            np.testing.assert_allclose(again[1:], 24.0 * np.diff(played, axis=0), atol=1e-3)
+            first = again
+
+
 def test_contact_follows_distance(load: Load, tmp_path: Path) -> None:
     """The contact is 1 on a collider and falls linearly to 0 at the contact range."""
     new_scene()
@@ -137,6 +177,9 @@ def test_contact_follows_distance(load: Load, tmp_path: Path) -> None:
     height = world_vertices(obj, 1)[:, 2] + 0.75
     np.testing.assert_allclose(found, np.clip(1.0 - np.abs(height) / 0.2, 0.0, 1.0), atol=2e-3)
     assert found.max() > 0.5
+    # An update keeps the distance.
+    load("dampsim_addon.api").add_maps([obj])
+    np.testing.assert_array_equal(attribute(evaluated_mesh(obj), "dampsim_contact"), found)
 
 
 def test_maps_do_not_change_bakes(load: Load, tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ from test_bake import file_contents, swaying_bar
 from dampsim.core.base.errors import CacheError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache, RebakedRange
 from dampsim.core.scene.scene import Scene
-from dampsim.core.simulation.bake import bake, blend_weights, largest_shortening, rebake_range
+from dampsim.core.simulation.bake import bake, rebake_range
+from dampsim.core.simulation.range_blend import BlendEffect, BlendMeter, blend_weights, largest_shortening
 from dampsim.core.simulation.simulation import Simulation
 from shapes import with_body
 
@@ -48,7 +49,7 @@ def shapes(cache: FrameCache) -> np.ndarray:
     return np.array([cache.read_shape(number, "Box") for number in range(1, LAST + 1)])
 
 
-def rebake(scene: Scene, cache: FrameCache, part: RebakedRange = PART) -> dict[str, float]:
+def rebake(scene: Scene, cache: FrameCache, part: RebakedRange = PART) -> dict[str, BlendEffect]:
     steps = rebake_range(Simulation(scene), cache, part)
     while True:
         try:
@@ -67,14 +68,14 @@ def test_range_blends_into_kept_frames(cached: tuple[Scene, FrameCache]) -> None
     """The range has the new dials in its middle, and all other frames are those of before."""
     scene, cache = cached
     before, files = shapes(cache), file_contents_of_frames(cache)
-    shortening = rebake(softer(scene), cache)
+    effects = rebake(softer(scene), cache)
     after = shapes(cache)
     moved = np.abs(after - before).max(axis=(1, 2))
     assert not moved[: PART.first - 1].any()
     assert not moved[PART.last :].any()
     assert moved[PART.first + 7 : PART.last - 8].max() > 0.01
     assert cache.ranges() == [PART]
-    assert shortening["Box"] < 0.05
+    assert effects["Box"].shortening < 0.05
     assert file_contents_of_frames(cache) == files
     fresh, last = Simulation(softer(scene)), cache.read(PART.first - 1)
     new = np.array([frame.shapes["Box"] for _, frame in zip(range(23), fresh.frames(last), strict=False)])
@@ -93,7 +94,7 @@ def file_contents_of_frames(cache: FrameCache) -> list[bytes]:
 def test_range_has_no_pop(cached: tuple[Scene, FrameCache], dials: dict[str, float]) -> None:
     scene, cache = cached
     usual = worst_pop(shapes(cache), range(8, 40))
-    rebake(softer(scene, **dials), cache)
+    assert rebake(softer(scene, **dials), cache)["Box"].needed_blend == 0
     seams = (*range(PART.first - 2, PART.first + 10), *range(PART.last - 9, PART.last + 3))
     assert worst_pop(shapes(cache), seams) < max(1.5, usual)
 
@@ -218,6 +219,39 @@ def test_range_needs_fitting_frames(cached: tuple[Scene, FrameCache]) -> None:
     cache.drop_from(40)
     with pytest.raises(CacheError, match="finish the bake first"):
         rebake(scene, cache)
+
+
+def test_short_blend_is_reported(cached: tuple[Scene, FrameCache]) -> None:
+    """A blend over 2 frames accelerates far more than both motions; the reported number of frames does not."""
+    scene, cache = cached
+    other = softer(scene, settle=4.0, stiffness=30.0)
+    kept, first, last = shapes(cache), 12, 34
+    needed = rebake(other, cache, RebakedRange(first, last, 2))["Box"].needed_blend
+    played = shapes(cache)
+
+    def acceleration(motion: np.ndarray) -> float:
+        return float(np.linalg.norm(np.diff(motion[first - 3 : last + 2], 2, axis=0), axis=2).max())
+
+    assert acceleration(played) > 1.5 * acceleration(kept)
+    assert 3 <= needed <= 11
+    assert rebake(other, cache, RebakedRange(first, last, needed))["Box"].needed_blend <= needed + 1
+    assert acceleration(shapes(cache)) < acceleration(played)
+
+
+@pytest.mark.parametrize(("gap", "blend", "needed"), [(0.02, 2, 0), (0.2, 2, 5), (0.2, 8, 0)])
+def test_pop_between_still_shapes(cached: tuple[Scene, FrameCache], gap: float, blend: int, needed: int) -> None:
+    """Between two still shapes, the blend moves by half the gap in a frame at its 2 frames. A small gap is no pop."""
+    scene, shape = cached[0], cached[0].bodies[0].surface.vertices
+    scale = scene.bodies[0].surface.size
+    part = RebakedRange(10, 30, blend)
+    meter, weights = BlendMeter(scene, part, has_end=True), blend_weights(part, has_end=True)
+    for number in range(8, 33):
+        is_inside = part.first <= number <= part.last
+        kept = {"Box": shape}
+        new = {"Box": shape + np.array([gap * scale * is_inside, 0.0, 0.0])}
+        weight = weights[number - part.first] if is_inside else 0.0
+        meter.add(number, kept, new, {"Box": kept["Box"] + weight * (new["Box"] - kept["Box"])})
+    assert meter.effects()["Box"].needed_blend == needed
 
 
 def test_shortening_of_turned_blend() -> None:

@@ -32,7 +32,7 @@ from events import (
 
 FRAMES = 12
 # Pixels from the lower edge of Bake to the header of Links.
-HEADER = 204
+HEADER = 178
 # Region with the bridge next to the panel, in pixels from the window's upper left corner.
 VIEW = (240, 200, 780, 520)
 

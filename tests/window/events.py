@@ -54,16 +54,21 @@ _LAST_POSITIONS: dict[str, float] = {}
 _STEP = 14
 
 
-def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[float, float]]:
-    """Move the pointer to the button of an operator and return its position. across: in parts of the sidebar's width.
+# Keys that copy the command of an operator's button, and the data path of a property.
+_COMMAND, _DATA_PATH = "ctrl+c", "ctrl+shift+alt+c"
 
+
+def find(command: str, across: float = 0.5, copy: str = _COMMAND) -> Generator[float, None, tuple[float, float]]:
+    """Move the pointer to the button of an operator and return its position.
+
+    across: in parts of the sidebar's width.  copy: keys that copy the command of the button under the pointer.
     The search starts at the last position, continues everywhere, and then scrolls down.
     """
     for turns in range(3):
         height = sidebar()[2].height
         last = _LAST_POSITIONS.get(command, 30.0)
         for y in sorted([last, *range(30, height - 8, _STEP)], key=lambda one: abs(one - last)):
-            if (yield from _is_at(command, (across, y))):
+            if (yield from _is_at(command, (across, y), copy)):
                 _LAST_POSITIONS[command] = y
                 return across, y
         if turns < 2:
@@ -72,15 +77,15 @@ def find(command: str, across: float = 0.5) -> Generator[float, None, tuple[floa
     raise AssertionError(f"found no button for {command}")
 
 
-def _is_at(command: str, place: tuple[float, float]) -> Generator[float, None, bool]:
-    """Return whether the button of an operator is at this position."""
+def _is_at(command: str, place: tuple[float, float], copy: str = _COMMAND) -> Generator[float, None, bool]:
+    """Return whether the button of an operator, or a property, is at this position."""
     point(place)
     yield 0.05
     bpy.context.window_manager.clipboard = ""
-    # Copy the command of the button under the pointer.
-    shell("xdotool", "key", "ctrl+c")
+    shell("xdotool", "key", copy)
     yield 0.05
-    return f"bpy.ops.dampsim.{command}" in bpy.context.window_manager.clipboard
+    start = "bpy.ops.dampsim." if copy == _COMMAND else ".dampsim."
+    return f"{start}{command}" in bpy.context.window_manager.clipboard
 
 
 def lower_edge(command: str, across: float = 0.5) -> Generator[float, None, float]:
@@ -95,6 +100,17 @@ def click(command: str, across: float = 0.5) -> Iterator[float]:
     """Find and click the button of an operator."""
     yield from find(command, across)
     shell("xdotool", "click", "1")
+
+
+def paste_value(name: str, value: float, across: float = 0.7, *, is_keyed: bool = False) -> Iterator[float]:
+    """Paste a value into a property of the active object under the pointer, and insert a keyframe with the key I."""
+    yield from find(name, across, _DATA_PATH)
+    bpy.context.window_manager.clipboard = str(value)
+    shell("xdotool", "key", "ctrl+v")
+    yield 0.3
+    if is_keyed:
+        shell("xdotool", "key", "i")
+        yield 0.3
 
 
 def call_menu_entry(operator: str, **options: Any) -> Iterator[float]:

@@ -11,7 +11,7 @@ trap 'kill $server 2>/dev/null || true' EXIT
 sleep 2
 DISPLAY=:$(cat "$out/display")
 export DISPLAY LIBGL_ALWAYS_SOFTWARE=1 DAMPSIM_SHOTS="$out"
-[ $# != 0 ] || set -- creature bridge first_minute contact cloth labels
+[ $# != 0 ] || set -- creature bridge first_minute contact cloth labels animator timing
 for part in "$@"; do
     code=0
     # Without a sample of that name, Blender starts with its default scene.

@@ -37,7 +37,7 @@ def check_exportable(obj: bpy.types.Object, formats: Sequence[Format] = DEFAULT_
     baked = obj.dampsim.baked
     if not baked:
         raise SceneError(f"{obj.name}: it is not baked yet; bake it before exporting.")
-    if not get_target(baked).exports_morphs and not all(form.holds_vertices for form in formats):
+    if not get_target(baked).can_export_to_gltf and not all(form.holds_vertices for form in formats):
         raise SceneError(
             f"{obj.name}: glTF and FBX cannot hold a bake to {get_target(baked).label}; "
             "bake to compressed shape keys, or export Alembic or USD."

@@ -204,6 +204,8 @@ def draw_blends(layout: UILayout, context: Context) -> None:
     fade_in = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade In", icon="IPO_EASE_IN")
     fade_out = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade Out", icon="IPO_EASE_OUT")
     land.kind, fade_in.kind, fade_out.kind = "LAND", "FADE_IN", "FADE_OUT"
+    rest = column.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"Rest by Frame {frame}", icon="FCURVE")
+    rest.frame = frame
 
 
 CLASSES = (

@@ -26,7 +26,7 @@ class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
 
     contact_range: FloatProperty(
         name="Contact Range", min=0.0,
-        description="Set the distance from colliders at which contact falls to 0; 0 for 2% of the size",
+        description="Set the distance from colliders at which contact falls to 0; 0 for 2% of the size, or as before",
         subtype="DISTANCE", options={"SKIP_SAVE"},
     )  # fmt: skip
     remove: BoolProperty(name="Remove", description=_REMOVE_TIP, options={"SKIP_SAVE", "HIDDEN"})
@@ -44,8 +44,10 @@ class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
 
 
 def draw_maps(layout: UILayout, context: Context, obj: bpy.types.Object) -> None:
-    """Draw the buttons that add, update and remove maps."""
+    """Draw the buttons that add, update and remove maps, if the object has a bake or maps."""
     has_maps = maps_modifier(obj) is not None
+    if not (has_maps or obj.dampsim.baked):
+        return
     row = layout.row(align=True)
     text = count_label("Update Maps" if has_maps else DAMPSIM_OT_maps.bl_label, chosen_simulated(context))
     row.operator(DAMPSIM_OT_maps.bl_idname, text=text, icon="NODE_MATERIAL")

@@ -26,7 +26,7 @@ from ..common.issue import Issue
 def keys_cannot_bake_generated(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report shape keys that cannot move generated vertices, because they come before the modifiers."""
     generators = simulated_topology_modifiers(obj)
-    if not generators or not obj.dampsim.bakes_to_keys:
+    if not generators or obj.dampsim.bakes_to_file:
         return None
     file_fix = _bake_to_file("")
     mirrors = [modifier.name for modifier in generators if modifier.type == "MIRROR"]
@@ -151,7 +151,7 @@ def unfelt_motion(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
         return Issue(text, f"Disable {names}", _disable_unfelt, f"Switch off {names} in viewports and renders", accept)
     text = f"{names} changes" if len(found) == 1 else f"{names} change"
     text = f"{text} the mesh over time, which the simulation does not feel"
-    if obj.dampsim.bakes_to_keys and found[0] in deform_stack(obj):
+    if not obj.dampsim.bakes_to_file and found[0] in deform_stack(obj):
         file_fix = _bake_to_file(f"{text}. Bake to a file to include it")
         return replace(file_fix, alternative=accept)
     return Issue(text, accept.button_label, accept.fix, accept.tooltip)

@@ -12,6 +12,7 @@ from bpy.types import Context, Event, Menu, Operator
 from ....core import SceneError
 from ...blender.bone_bakes import rig_of
 from ...blender.dampsim_names import bake_mark
+from ...blender.dependencies import is_local
 from ...jobs import bake as job
 from ...model.cache_status import known_status
 from ...model.groups import group_of, groups_of, preview_range
@@ -242,7 +243,7 @@ class DAMPSIM_OT_use_selected_bones(Operator):
 
 def _selected_bones(obj: bpy.types.Object) -> list[str]:
     rig = rig_of(obj)
-    if rig is None or rig.type != "ARMATURE" or rig.data.library is not None or rig.data.override_library is not None:
+    if rig is None or rig.type != "ARMATURE" or not is_local(rig.data):
         return []
     return [bone.name for bone in rig.pose.bones if is_selected(bone) and not bake_mark(bone.bone)]
 

@@ -105,10 +105,10 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_wrapped(layout, f"{size}, {error}, {group.baked_seconds:.1f} s", "BLANK1", context)
             draw_wrapped(layout, group.baked_guards, "INFO", context)
             for line in group.baked_touched.splitlines():
-                draw_wrapped(layout, line, "INFO", context)
+                draw_wrapped(layout, line[:1].upper() + line[1:], "INFO", context)
             _draw_influence(layout, obj, context)
             draw_retiming(layout, context, obj)
-            if baked_target is not None and baked_target.exports_morphs:
+            if baked_target is not None and baked_target.can_export_to_gltf:
                 draw_issues(layout, context, EXPORT_CHECKS)
             layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)

@@ -266,7 +266,7 @@ def _refusal_check(name: str, refusal: Refusal) -> Check:
 def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report that the object cannot be baked to its target."""
     # Another check reports generated vertices.
-    if obj.dampsim.bakes_to_keys and simulated_topology_modifiers(obj):
+    if not obj.dampsim.bakes_to_file and simulated_topology_modifiers(obj):
         return None
     return _refusal_check("target", REFUSALS["target"])(obj, scene)
 

@@ -8,6 +8,7 @@ from bpy.types import Context, Panel, UILayout
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_number, format_small
 from ... import live
+from ...blender.animation import animated_paths
 from ...blender.yarns import is_orphaned_yarn, yarn_source
 from ...model.force_fields import fields_acting_on, wind_texts
 from ...model.groups import format_names, group_of
@@ -306,7 +307,7 @@ class DAMPSIM_PT_shot(ChildPanel, Panel):
         column = self.layout.column()
         column.enabled = not is_job_running(context)
         draw_parameters(column, obj.dampsim, context, "shot")
-        if not obj.dampsim.pin_group:
+        if not obj.dampsim.pin_group or obj.dampsim.hold != 1.0 or "dampsim.hold" in animated_paths(obj):
             draw_parameters(column, obj.dampsim, context, "throw")
         session = live.find_session(obj)
         error = 100.0 * session.loop_error if session and session.loop_error else obj.dampsim.loop_error
