@@ -18,6 +18,7 @@ import bpy
 import farm_helpers
 import pytest
 from scenes import new_scene, wobbler
+from test_keyed_pins import key_hold
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -445,3 +446,37 @@ def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
     with stopping.exclusive_lock(tmp_path / "lock", ask):
         assert asked == 2
     assert time.monotonic() - began > 0.5
+
+
+def test_farm_equals_bake_with_keyed_pins(load: Load, tmp_path: Path) -> None:
+    """Units with a keyed Hold write the same bytes as a bake and a resumed one, also as wedges of Catch In."""
+    new_scene(12)
+    held = wobbler("")
+    held.dampsim.resolution, held.dampsim.target = 60, "POINT_CACHE"
+    key_hold(load, held, (1, 1.0), (5, 0.0), (8, 1.0))
+    file = tmp_path / "shots" / "throw.blend"
+    file.parent.mkdir()
+    bpy.ops.wm.save_as_mainfile(filepath=str(file))
+    shots = tmp_path / "night.toml"
+    shots.write_text('wedges = { catch_frames = [2, 6] }\n[[shots]]\nfile = "shots/throw.blend"\n')
+    cli, output = load("dampsim_addon.cli"), tmp_path / "out"
+    assert cli.main(["farm", str(shots), "--output", str(output), "--only", "1-2"]) == cli.DONE
+
+    def written(folder: Path) -> dict[str, bytes]:
+        paths = [path for path in folder.rglob("*") if path.name.endswith((".frame", ".pc2"))]
+        return {path.name: path.read_bytes() for path in paths}
+
+    units = [found for folder in (output / "throw").iterdir() if (found := written(folder))]
+    assert [sorted(one) for one in units] == 2 * [["bake.pc2", *(f"frame_{n:06d}.frame" for n in range(1, 13))]]
+    assert units[0] != units[1]
+    for frames in (2, 6):
+        bpy.ops.wm.open_mainfile(filepath=str(file))
+        obj, folder = bpy.data.objects["Wobbler"], tmp_path / f"catch {frames}"
+        obj.dampsim.catch_frames, obj.dampsim.cache_folder = frames, str(folder)
+        assert load("dampsim_addon.api").bake([obj])[0].problem == ""
+        once = written(folder)
+        assert once in units
+        for path in sorted(folder.rglob("*.frame"))[8:]:
+            path.unlink()
+        assert load("dampsim_addon.api").bake([obj])[0].problem == ""
+        assert written(folder) == once

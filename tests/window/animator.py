@@ -94,7 +94,7 @@ def blends(scene: bpy.types.Scene) -> Iterator[float]:
     yield from scroll(8)
     yield from paste_value("influence", 0.5)
     assert abs(obj.dampsim.influence - 0.5) < 1e-6, obj.dampsim.influence
-    yield from click("key_influence(", 0.95)
+    yield from click("key_influence(", 0.82)
     yield from wait_until(lambda: influence_keys(obj) == [(20, 0.5)], 10, "the keyframe of Influence")
     shot("60_influence")
     yield from undo()
@@ -110,7 +110,7 @@ def blends(scene: bpy.types.Scene) -> Iterator[float]:
         scene.frame_set(frame)
         sidebar()[2].tag_redraw()
         yield 0.5
-        yield from click(f'blend(kind=\'{kind}\'', 0.75 if kind == "FADE_OUT" else 0.25)
+        yield from click(f"blend(kind='{kind}'", 0.65 if kind == "FADE_OUT" else 0.25)
         yield from wait_until(lambda keys=keys: influence_keys(bpy.data.objects["Ear"]) == keys, 10, kind)
     yield 1.0
     shot("61_faded")
@@ -126,7 +126,7 @@ def blends(scene: bpy.types.Scene) -> Iterator[float]:
     yield from wait_until(lambda: any(one.type == "NODES" for one in obj.modifiers), 10, "Add Maps")
     yield 1.0
     shot("62_maps")
-    yield from click("maps(remove=True", 0.94)
+    yield from click("maps(remove=True", 0.82)
     yield from wait_until(lambda: not any(one.type == "NODES" for one in obj.modifiers), 10, "the cross of the maps")
     scene.render.fps = 48
     sidebar()[2].tag_redraw()
