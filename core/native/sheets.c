@@ -93,7 +93,8 @@ WIDE SHOWN double dampsim_membrane(int64_t m, const int32_t *restrict corners, c
 
 /* Add the positive semi-definite part of the Hessian of m triangles, times factor, to blocks (b, 3, 3).
  *
- * places: (m, 3, 3) index of the block of each pair of corners; -1 where one is not free.
+ * places: (m, 3, 3) index of the block of each pair of corners; -1 where one is not free. Of two transposed blocks, only
+ * the one with the lower index is computed.
  */
 WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corners, const double *restrict shape,
                                         const double *restrict moduli, double factor,
@@ -134,11 +135,12 @@ WIDE SHOWN void dampsim_membrane_blocks(int64_t m, const int32_t *restrict corne
                     for (int x = 0; x < 3; x++)
                         found[3 * x + y] = it.r[0][x] * p + it.r[1][x] * q + across * normal[x] * normal[y];
                 }
-                double *into = blocks + 9 * (int64_t)place, *mirrored = blocks + 9 * (int64_t)other;
-                for (int x = 0; x < 9; x++) into[x] += found[x];
-                if (i == j) continue;
-                for (int x = 0; x < 3; x++)
-                    for (int y = 0; y < 3; y++) mirrored[3 * y + x] += found[3 * x + y];
+                double *into = blocks + 9 * (int64_t)(place < other ? place : other);
+                if (place <= other)
+                    for (int x = 0; x < 9; x++) into[x] += found[x];
+                else
+                    for (int x = 0; x < 3; x++)
+                        for (int y = 0; y < 3; y++) into[3 * y + x] += found[3 * x + y];
             }
     }
 }
@@ -222,7 +224,8 @@ WIDE SHOWN double dampsim_shell(int64_t h, const int32_t *restrict nodes, const 
 /* Add J^T K J times factor to blocks, see dampsim_shell(), whose slopes and excess are used.
  *
  * places: (pairs, 4, 4) index of the block of each pair of nodes, or -1, for each stored value whose column is not
- * less than its row; mirrored: the same of the transposed blocks.
+ * less than its row; mirrored: the same of the transposed blocks. Of the two, only the one with the lower index is
+ * computed.
  */
 WIDE SHOWN void dampsim_shell_blocks(int64_t h, const int32_t *restrict starts, const int32_t *restrict columns,
                                      const double *restrict values, double fade, double factor,
@@ -243,14 +246,18 @@ WIDE SHOWN void dampsim_shell_blocks(int64_t h, const int32_t *restrict starts, 
             for (int k = 0; k < 12; k++) scaled[k] = factor * values[e] * left[k];
             for (int i = 0; i < 4; i++)
                 for (int j = 0; j < 4; j++) {
-                    if (into[4 * i + j] < 0) continue;
-                    double *block = blocks + 9 * (int64_t)into[4 * i + j];
-                    for (int x = 0; x < 3; x++)
-                        for (int y = 0; y < 3; y++) block[3 * x + y] += scaled[3 * i + x] * right[3 * j + y];
-                    if (a == b) continue;
-                    block = blocks + 9 * (int64_t)back[4 * i + j];
-                    for (int x = 0; x < 3; x++)
-                        for (int y = 0; y < 3; y++) block[3 * y + x] += scaled[3 * i + x] * right[3 * j + y];
+                    const int32_t place = into[4 * i + j], other = back[4 * i + j];
+                    if (place < 0 || (a == b && place > other)) continue;
+                    if (place <= other) {
+                        double *block = blocks + 9 * (int64_t)place;
+                        for (int x = 0; x < 3; x++)
+                            for (int y = 0; y < 3; y++) block[3 * x + y] += scaled[3 * i + x] * right[3 * j + y];
+                    }
+                    if (place >= other && a != b) {
+                        double *block = blocks + 9 * (int64_t)other;
+                        for (int y = 0; y < 3; y++)
+                            for (int x = 0; x < 3; x++) block[3 * y + x] += scaled[3 * i + x] * right[3 * j + y];
+                    }
                 }
         }
 }
@@ -273,15 +280,17 @@ WIDE static inline double product_sum(int64_t n, const four *a, const four *b)
     return total[0] + total[1] + total[2];
 }
 
-/* Write the blocks (b, 3, 3) times scale as single-precision columns. */
-WIDE static void pack(int64_t count, const double *blocks, double scale, four *found)
+/* Write the blocks (b, 3, 3) times scale as single-precision columns; of two transposed ones, the first one twice. */
+WIDE static void pack(int64_t count, const int32_t *mirror, const double *blocks, double scale, four *found)
 {
-    for (int64_t e = 0; e < count; e++)
-        for (int y = 0; y < 3; y++)
-            for (int x = 0; x < 3; x++) {
-                found[3 * e + y][x] = (float)(scale * blocks[9 * e + 3 * x + y]);
-                found[3 * e + y][3] = 0.0f;
-            }
+    for (int64_t e = 0; e < count; e++) {
+        if (mirror[e] < e) continue;
+        float block[9];
+        for (int k = 0; k < 9; k++) block[k] = (float)(scale * blocks[9 * e + k]);
+        four *columns = found + 3 * e, *rows = found + 3 * (int64_t)mirror[e];
+        for (int k = 0; k < 3; k++) rows[k] = (four){block[3 * k], block[3 * k + 1], block[3 * k + 2], 0.0f};
+        for (int k = 0; k < 3; k++) columns[k] = (four){block[k], block[3 + k], block[6 + k], 0.0f};
+    }
 }
 
 /* Invert the Cholesky factor of a block, as columns. Return whether it is positive definite. */
@@ -379,7 +388,7 @@ WIDE static void load(int64_t n, const double *given, double scale, four *found)
 /* Factorise blocks (b, 3, 3) incompletely for dampsim_block_solve() and dampsim_block_cg().
  *
  * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
- * mirror: (b,) index of the transposed block.  marks: (n,) workspace.
+ * mirror: (b,) index of the transposed block; of two, the one with the lower index is used.  marks: (n,) workspace.
  * matrix, factors: (b, 3, 4) receive the blocks and their factors in single precision, divided by the returned number.
  * shift: receives the one that sufficed, from 0 on; 0 if none did.
  */
@@ -394,7 +403,7 @@ WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict sta
         for (int k = 0; k < 9; k += 4) size += blocks[9 * (int64_t)diagonal[i] + k];
     size = n ? size / (3.0 * (double)n) : 1.0;
     if (!(size > 1e-200 && size < 1e200)) return 0.0;
-    pack(starts[n], blocks, 1.0 / size, (four *)matrix);
+    pack(starts[n], mirror, blocks, 1.0 / size, (four *)matrix);
     for (int tries = 0; tries < 12; tries++) {
         for (int64_t i = 0; i < n; i++) marks[i] = -1;
         if (factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, marks, (four *)factors))

@@ -74,7 +74,10 @@ class CompiledMembrane:
         return float(value), gradient
 
     def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array) -> None:
-        """Add the projected Hessian times a factor to blocks (b, 3, 3). places: (m, 3, 3), of pairs of corners."""
+        """Add the projected Hessian times a factor to blocks (b, 3, 3); of two transposed blocks, only to the first one.
+
+        places: (m, 3, 3), of pairs of corners.
+        """
         require_shape(positions, (self._nodes, 3), "positions")
         self._known_places.require(places, (self._count, 3, 3), blocks)
         x = np.ascontiguousarray(positions, dtype=float)
@@ -113,6 +116,7 @@ class CompiledShell:
         self._slopes = np.empty((self._count, 4, 3)), np.empty(self._count), np.empty(self._count)
         self._pair_count = int((stiffness.indices >= np.arange(self._count).repeat(np.diff(stiffness.indptr))).sum())
         self._known_places = KnownPlaces(), KnownPlaces()
+        self._evaluated_at: Array | None = None
 
     @property
     def pair_nodes(self) -> tuple[Index, Index]:
@@ -130,19 +134,22 @@ class CompiledShell:
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
         """Return the energy in J and its gradient (n, 3) in N at positions (n, 3) m."""
         require_shape(positions, (self._nodes, 3), "positions")
-        x, gradient = np.ascontiguousarray(positions, dtype=float), np.zeros((self._nodes, 3))
+        x, gradient = np.array(positions, dtype=float, order="C"), np.zeros((self._nodes, 3))
         slopes = pointers(*self._slopes)
         value = self._library.shell(
             self._count, *self._pointers, self._fade, x.ctypes.data, *slopes, gradient.ctypes.data
         )
+        self._evaluated_at = x
         return float(value), gradient
 
     def add_blocks(self, positions: Array, factor: float, places: tuple[Places, Places], blocks: Array) -> None:
-        """Add J^T K J times a factor to blocks (b, 3, 3).
+        """Add J^T K J times a factor to blocks (b, 3, 3); of two transposed blocks, only to the first one.
 
         places: (q, 4, 4) of pair_nodes, and of the transposed blocks.
         """
-        self.value_gradient(positions)
+        # The last evaluation was usually here, and its slopes are still stored.
+        if self._evaluated_at is None or not np.array_equal(self._evaluated_at, positions):
+            self.value_gradient(positions)
         for known, one in zip(self._known_places, places, strict=True):
             known.require(one, (self._pair_count, 4, 4), blocks)
         self._library.shell_blocks(
@@ -186,7 +193,7 @@ class BlockFactors:
         self._size, self.is_valid = 0.0, False
 
     def factorise(self, blocks: Array) -> bool:
-        """Factorise a matrix with blocks (b, 3, 3), and return is_valid."""
+        """Factorise a matrix with blocks (b, 3, 3), and return is_valid. Only the first of two transposed blocks counts."""
         require_shape(blocks, (self._stored, 3, 3), "blocks")
         values = np.ascontiguousarray(blocks, dtype=float)
         self._size = self._library.block_factorise(

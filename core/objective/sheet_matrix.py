@@ -221,7 +221,7 @@ class SheetMatrix:
     def factors_at(self, x: Array) -> tuple[BlockFactors, Array]:
         """Return the incomplete factors and the blocks (b, 3, 3) of the projected Hessian at x (n, 3) m.
 
-        They are valid until the next call.
+        Of two transposed blocks, only the first one is complete. Both results are valid until the next call.
         """
         contacts, potential = self._potential.contacts, self._potential
         is_new = self._contact_blocks is None or self._contact_blocks[0] is not (contacts and contacts.contacts)
@@ -272,8 +272,10 @@ class SheetMatrix:
         return self._factors[1]
 
     def as_sparse(self, blocks: Array) -> csr_matrix:
-        """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
+        """Return blocks (b, 3, 3) of factors_at() as a matrix (3f, 3f) whose rows are those of the pattern."""
         pattern = self._elements.pattern
+        is_first = np.arange(len(blocks)) <= pattern.mirror
+        blocks = np.where(is_first[:, None, None], blocks, blocks[pattern.mirror].transpose(0, 2, 1))
         return bsr_matrix((blocks, pattern.columns, pattern.starts), shape=(3 * pattern.count,) * 2).tocsr()
 
     def _constant_blocks(self, x: Array) -> Array:
