@@ -19,7 +19,7 @@ from .model import (
 )
 from .scene_reader import isolation
 from .session import Dispatcher
-from .status import bake_changes, pieces
+from .status import bake_changes, followed_names, model_errors, pieces
 from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
 from .ui.bake import influence_operators, issue_list, map_operators
@@ -45,8 +45,8 @@ from .ui.yarns import operators as weave_operators
 
 # In the order in which an event reaches them.
 SUBSCRIBERS = (
-    registry, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes, pieces,
-    background_render, live_handlers, main_thread, idle_resimulation,
+    registry, followed_names, geometry_nodes, object_index, save_handlers, isolation, cache_status, bake_changes,
+    pieces, model_errors, background_render, live_handlers, main_thread, idle_resimulation,
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (

@@ -27,6 +27,19 @@ class WrongKindError(MeshError):
         self.kind = kind
 
 
+class FibreDirectionError(MeshError):
+    """Fibres whose direction the mesh or its weights do not determine."""
+
+
+class ResolutionError(MeshError):
+    """Mesh that cannot be simulated at its Resolution."""
+
+    def __init__(self, message: str, factor: float) -> None:
+        """Create the error. factor: by which Resolution should be multiplied."""
+        super().__init__(message)
+        self.factor = factor
+
+
 class PinError(DampSimError):
     """Missing pins, or pins that do not fit the mesh."""
 

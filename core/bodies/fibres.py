@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix, diags, vstack
 from scipy.sparse.linalg import spsolve
 
 from ..base.arrays import Array, Index
-from ..base.errors import MeshError
+from ..base.errors import FibreDirectionError, MeshError
 from ..geometry.tetmesh.embedding import Embedding
 from ..geometry.tetmesh.tetrahedralise import LatticeMesh
 from ..materials import ElasticDensity
@@ -79,11 +79,11 @@ def _directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts: Array)
 
 
 def _longest_axis(body: Body, points: Array, parts: Array) -> Array:
-    """Return the longest principal axis (3,) of points (m, 3). Raises MeshError if it is ambiguous."""
+    """Return the longest principal axis (3,) of points (m, 3). Raises FibreDirectionError if it is ambiguous."""
     offset = points - parts @ points / parts.sum()
     values, vectors = np.linalg.eigh((parts[:, None] * offset).T @ offset)
     if values[1] > _MAX_ASPECT**2 * values[2]:
-        raise MeshError(
+        raise FibreDirectionError(
             f"{body.name}: its fibre group is about as wide as long, so its longest axis is ambiguous; choose an "
             "axis under Fibre Direction, or paint a Direction Group."
         )
@@ -109,7 +109,7 @@ def _painted_directions(body: Body, cover: LatticeMesh, fibre_tets: Index, parts
     size = np.linalg.norm(directions, axis=1)
     known = size * body.surface.size > _MIN_CHANGE
     if parts[~known].sum() > _MAX_LOST_FRACTION * parts.sum():
-        raise MeshError(
+        raise FibreDirectionError(
             f"{body.name}: its Direction Group is nearly constant along its fibres; paint it from 0 at one end to 1 "
             "at the other, or choose an axis under Fibre Direction."
         )

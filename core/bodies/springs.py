@@ -75,12 +75,18 @@ class SpringsKind(BodyKind):
         check_vertices(body.surface)
         if not len(body.edges) and not len(body.surface.triangles):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
-        if body.controller is not None and body.settings.struts == Struts.VOLUME:
-            raise MeshError(f"{body.name}: its springs are not edges of the mesh; choose other Struts for muscles.")
+        if body.controller is not None:
+            check_muscle_struts(body.name, body.settings)
 
     @staticmethod
     def build(body: Body) -> Model:
         return _volume_model(body) if body.settings.struts == Struts.VOLUME else _net_model(body)
+
+
+def check_muscle_struts(name: str, settings: Settings) -> None:
+    """Raise MeshError if the springs of a body with muscles are not edges of its mesh. name: of the body."""
+    if settings.struts == Struts.VOLUME:
+        raise MeshError(f"{name}: its springs are not edges of the mesh; choose other Struts for muscles.")
 
 
 def _volume_model(body: Body) -> Model:

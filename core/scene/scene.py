@@ -148,7 +148,7 @@ def _check_sampled_vertices(name: str, vertices: Array, count: int, frame: float
         if np.isfinite(vertices).all():
             raise SceneError(
                 f"{name}: it reaches farther than a million km from the world origin at frame {frame:g}; "
-                f" move it closer or scale it down."
+                "move it closer or scale it down."
             )
         raise SceneError(
             f"{name}: the animation gives vertices no valid position at frame {frame:g}; check its drivers."

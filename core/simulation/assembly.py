@@ -11,13 +11,14 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from ..base.arrays import Array, Index
-from ..base.errors import MeshError, SceneError
+from ..base.errors import ResolutionError, SceneError
 from ..base.progress import StageProgress
 from ..bodies.kind import BASE_YOUNG
 from ..bodies.model import Model
 from ..bodies.pieces import build_model
 from ..bodies.registry import kind_by_name
 from ..bodies.surface_binding import SurfaceBinding
+from ..scene.body import Body
 from ..scene.fingerprint import body_fingerprint
 from ..scene.link import Anchor, Link, LinkPoint
 from ..scene.parameters import Settings
@@ -118,6 +119,11 @@ def build_assembly(
         islands.append(island)
         start = island.node_slice.stop
     return Assembly(tuple(models), tuple(islands))
+
+
+def check_buildable(body: Body) -> None:
+    """Raise the error because of which a body cannot be simulated, even alone. Takes as long as building its model."""
+    build_assembly(Scene((body,), 24.0, np.zeros(3), 1, 1))
 
 
 def check_woven_cloth(scene: Scene, bodies: Sequence[int], links: Sequence[Link]) -> None:
@@ -259,7 +265,7 @@ def _node_stiffness(block: BodyDiscretization) -> Array:
 def _mark_loose_regions(scene: Scene, island: Island) -> Island:
     """Return the island with every region marked as not stiff in which links let bodies rotate freely about each other.
 
-    Raises MeshError if a part of a solid itself is connected by less than a face.
+    Raises ResolutionError if a part of a solid itself is connected by less than a face.
     """
     system, regions = island.system, []
     owner = system.node_blocks()
@@ -280,10 +286,11 @@ def _mark_loose_regions(scene: Scene, island: Island) -> Island:
                     for part in one.regions
                     if part.has_elastic_stiffness
                 ):
-                    raise MeshError(
+                    message = (
                         f"{system.blocks[block].name}: a part of it is connected by less than a face. Raise Resolution "
                         "or pin more of it."
                     )
+                    raise ResolutionError(message, 2.0)
         regions.append(replace(region, has_elastic_stiffness=False) if is_loose else region)
     return replace(island, system=replace(system, regions=tuple(regions)))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -215,7 +215,7 @@ def _loop(
     """Return the state at the first frame after enough cycles, and the relative change in the last cycle."""
     scene = context.scene
     size = min(body.surface.size for body in scene.bodies)
-    end = _cycle_end(context, first_inputs.samples[-1])
+    end = _cycle_end(scene, first_inputs.samples[-1], lambda number: context.sample_frame(number).samples[-1])
     change = np.inf
     for cycle in range(_MAX_CYCLES):
         sample, substep_count, previous = first_inputs.samples[-1], first_inputs.substep_count, state
@@ -234,13 +234,22 @@ def _loop(
     return state, float(change)
 
 
-def _cycle_end(context: StartContext, first_sample: SceneSample) -> int:
-    """Return the frame at which the animation repeats the first frame: the last frame or the one after it."""
-    scene, has_pose = context.scene, False
+def check_cycle(scene: Scene) -> None:
+    """Raise SceneError if a scene should loop, but its animation is no cycle."""
+    if scene.is_loop:
+        _cycle_end(scene, scene.sample(float(scene.first)), lambda number: scene.sample(float(number)))
+
+
+def _cycle_end(scene: Scene, first_sample: SceneSample, sample: Callable[[int], SceneSample]) -> int:
+    """Return the frame at which the animation repeats the first frame: the last frame or the one after it.
+
+    sample: function from the number of a frame to the scene at its end.  Raises SceneError if neither repeats it.
+    """
+    has_pose = False
     for number in (scene.last, scene.last + 1):
-        sample = context.sample_frame(number).samples[-1]
-        if number > scene.first and _is_same_pose(scene, sample, first_sample):
-            if _has_same_pins(scene, sample, first_sample):
+        end = sample(number)
+        if number > scene.first and _is_same_pose(scene, end, first_sample):
+            if _has_same_pins(scene, end, first_sample):
                 return number
             has_pose = True
     of_pins, subject = (" and pins", "The keyframes of Hold and the weights") if has_pose else ("", "The animation")

@@ -11,26 +11,25 @@ from .dampsim_names import is_dampsim_fcurve, is_output_path, is_tagged_action, 
 
 
 def user_fcurves(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
-    """Iterate over the user's F-curves in the active action and in NLA strips."""
-    data = block.animation_data
-    if data is None:
-        return
-    actions = [data.action, *(strip.action for track in data.nla_tracks for strip in track.strips)]
+    """Iterate over the user's F-curves in the active action and in NLA strips, without other slots of these actions."""
     # Blender renames the curves of a shape key with it.
     renamed = renamed_bake_keys(block) if isinstance(block, bpy.types.Key) else ()
     renamed_paths = [key.path_from_id("value") for key in renamed]
-    for action in (action for action in actions if action is not None):
+    for action, bag in _bags_of_actions(block):
         has_bake_curves = is_tagged_action(action)
-        for bag in (bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags):
-            for curve in bag.fcurves:
-                path = curve.data_path
-                is_made = has_bake_curves and (is_dampsim_fcurve(action, path) or path in renamed_paths)
-                if not is_made and not is_output_path(block, path):
-                    yield curve
+        for curve in bag.fcurves:
+            path = curve.data_path
+            is_made = has_bake_curves and (is_dampsim_fcurve(action, path) or path in renamed_paths)
+            if not is_made and not is_output_path(block, path):
+                yield curve
 
 
 def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
     """Iterate over the channelbags of a datablock's own slots, in the active action and in NLA strips."""
+    yield from (bag for _, bag in _bags_of_actions(block))
+
+
+def _bags_of_actions(block: bpy.types.ID) -> Iterator[tuple[bpy.types.Action, bpy.types.ActionChannelbag]]:
     data = block.animation_data
     if data is None:
         return
@@ -38,7 +37,7 @@ def channelbags(block: bpy.types.ID) -> Iterator[bpy.types.ActionChannelbag]:
         if action is None or slot is None:
             continue
         found_bags = [strip.channelbag(slot) for layer in action.layers for strip in layer.strips]
-        yield from (bag for bag in found_bags if bag is not None)
+        yield from ((action, bag) for bag in found_bags if bag is not None)
 
 
 def all_strips(data: bpy.types.AnimData | None) -> list[Any]:
@@ -57,3 +56,28 @@ def animated_paths(block: bpy.types.ID) -> list[str]:
     """Return the data paths of a datablock that the user animates by keyframes, drivers or NLA strips."""
     drivers = block.animation_data.drivers if block.animation_data is not None else ()
     return [curve.data_path for curve in user_fcurves(block)] + [driver.data_path for driver in drivers]
+
+
+VISIBILITY_PATH = "hide_viewport"
+"""Path of the property Disable in Viewports. Blender does not evaluate the motion of disabled objects."""
+
+
+def first_disabled_frame(obj: bpy.types.Object, first: int, last: int) -> int | None:
+    """Return the first frame at which keyframes disable an object in viewports; None without them.
+
+    Drivers and NLA strips count only by the value at the current frame.
+    """
+    data = obj.animation_data
+    strips = all_strips(data)
+    for curve in user_fcurves(obj) if not strips else ():
+        if curve.data_path == VISIBILITY_PATH and not curve.mute:
+            return next((frame for frame in range(first, last + 1) if curve.evaluate(frame) >= 0.5), None)
+    return None
+
+
+def remove_animation(obj: bpy.types.Object, path: str) -> None:
+    """Remove the keyframes and the driver of a property with a data path. Its current value stays."""
+    for bag in list(channelbags(obj)):
+        for curve in [curve for curve in bag.fcurves if curve.data_path == path]:
+            bag.fcurves.remove(curve)
+    obj.driver_remove(path)

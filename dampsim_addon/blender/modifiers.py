@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import bpy
 
+from .animation import animated_paths
 from .dampsim_names import is_output_modifier
 from .geometry_nodes import modifier_effect
 from .movers import MODIFIER_EFFECTS, ModifierEffect, is_moving_ocean, modifier_type_effect, moves_on_its_own
@@ -109,6 +110,21 @@ def unfelt_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list
         and m not in sampled
         and m.name not in accepted
         and moves_on_its_own(m)
+    ]
+
+
+def find_switched_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """Return the modifiers that animation switches in viewports, and that give the mesh other vertices or are not felt.
+
+    No sampler can keep them switched off.
+    """
+    paths = animated_paths(obj)
+    return [
+        m
+        for m in obj.modifiers
+        if f"{m.path_from_id()}.show_viewport" in paths
+        and not is_output_modifier(m)
+        and (can_change_topology(m) or not is_deforming(m))
     ]
 
 

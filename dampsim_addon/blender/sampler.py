@@ -10,7 +10,7 @@ from types import TracebackType
 import bpy
 import numpy as np
 
-from ...core import Array, MeshError
+from ...core import Array, MeshError, SceneError
 from ...core.base.arrays import SinglePrecisionArray
 from ...core.geometry.mesh.affine import transform_points
 from .bone_bakes import Memberships, mute_bone_poses, mute_bone_weights, unmute_bone_poses, unmute_bone_weights
@@ -53,6 +53,9 @@ def world_vertices(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> Ar
 
 # Ratio of the shortest to the longest column of a matrix below which the object counts as flat.
 _MIN_SCALE_RATIO = 1e-9
+# Relative volume of the columns of a matrix below which they lie in a plane, as those of a turned object with a flat
+# parent do. Blender's single precision does not resolve smaller ones.
+_MIN_VOLUME = 1e-6
 # Length of a column from which it is the longest ones that are wrong.
 _MAX_SCALE = 1e6
 
@@ -61,10 +64,18 @@ def check_scale(obj: bpy.types.Object, matrix: Array, frame_words: str = "") -> 
     """Raise MeshError if a matrix (4, 4) to world space is singular. frame_words: words that name the frame."""
     # Blender's matrices are in single precision, in which the square of a huge scale overflows.
     columns = np.linalg.norm(matrix[:3, :3].astype(float), axis=0)
-    if not columns.min() > _MIN_SCALE_RATIO * max(columns.max(), 1e-30):
-        if not columns.max() < _MAX_SCALE:
-            raise MeshError(f"{obj.name}: its scale is far too large along an axis{frame_words}. Set a smaller scale.")
-        raise MeshError(f"{obj.name}: its scale is zero along an axis{frame_words}. Set a scale above zero.")
+    is_flat = not columns.min() > _MIN_SCALE_RATIO * max(columns.max(), 1e-30)
+    if is_flat and not columns.max() < _MAX_SCALE:
+        raise MeshError(f"{obj.name}: its scale is far too large along an axis{frame_words}. Set a smaller scale.")
+    if is_flat or not _relative_volume(matrix) > _MIN_VOLUME:
+        fix = "Set a scale above zero, also of its parents" if obj.parent is not None else "Set a scale above zero"
+        raise MeshError(f"{obj.name}: its scale is zero along an axis{frame_words}. {fix}.")
+
+
+def _relative_volume(matrix: Array) -> float:
+    """Return the volume of the parallelepiped of a matrix's columns, relative to that of a box with these edges."""
+    first, second, third = (column / np.linalg.norm(column) for column in matrix[:3, :3].astype(float).T)
+    return abs(float(np.cross(first, second) @ third))
 
 
 # Samplers in use. While there is one, no other handler may respond to a change of frame.
@@ -206,9 +217,16 @@ class Sampler:
     def world_positions(self) -> Array:
         """Return the animated vertices (v, 3) m in world space at the current frame.
 
-        Raises MeshError where the scale is zero or the topology differs from that at rest.
+        Raises MeshError where the scale is zero or the topology differs from that at rest, SceneError where the object
+        is disabled.
         """
-        check_scale(self.obj, self.matrix(), f" at frame {self.scene.frame_current}")
+        frame_words = f" at frame {self.scene.frame_current}"
+        if self.obj.hide_viewport:
+            raise SceneError(
+                f"{self.obj.name}: it is disabled in viewports{frame_words}, so its motion is unknown. Remove the "
+                "animation of its Disable in Viewports."
+            )
+        check_scale(self.obj, self.matrix(), frame_words)
         if self.counts is not None:
             check_mesh_counts(self.obj, self.evaluated_mesh(), self.counts, self.scene.frame_current_final)
         return world_vertices(self.obj, self.view_layer)

@@ -28,7 +28,7 @@ from ...core.measure.report import BodyContactSummary, ShotReport
 from ...core.scene.fingerprint import describe_changes
 from ...core.simulation.bake import rebake_range
 from ...core.simulation.range_blend import BlendEffect
-from ...core.simulation.start import loop_end
+from ...core.simulation.start import check_cycle, loop_end
 from .. import live
 from ..blender.maps import maps_modifier
 from ..blender.modifiers import unfelt_modifiers
@@ -41,6 +41,7 @@ from ..scene_reader.hair_followers import update_followers
 from ..scene_reader.isolation import isolated_sampler
 from ..status import overlaps
 from ..status.bake_changes import record_bake_inputs, record_simulation_inputs
+from ..status.followed_names import follow_names
 from ..status.measurements import store_measurements
 from ..status.next_bake import BakeAction, check_resumable, next_bake
 from ..status.pieces import piece_messages
@@ -199,6 +200,7 @@ def _range_messages(cache: FrameCache) -> list[str]:
 def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group: Group) -> None:
     """Raise DampSimError if a member cannot be baked."""
     # Edits by scripts may not have triggered a depsgraph update yet.
+    follow_names()
     force_fields.ForceFieldIndex.current().clear()
     colliders.ColliderIndex.current().clear()
     for obj in group.members:
@@ -209,6 +211,7 @@ def _check_group(scene: bpy.types.Scene, view_layer: bpy.types.ViewLayer, group:
 def _prepare(sampler: GroupSampler, group: Group, last: int, finds_start: bool) -> Generator[Step, None, Simulation]:
     """Return the group's simulation. last: frame.  finds_start: whether the bake begins with the first frame."""
     core_scene = yield from prepare_scene(sampler, last)
+    check_cycle(core_scene)
     overlaps.record_overlaps(core_scene, group.members)
     update_followers(sampler)
     simulation = yield from prepare_simulation(core_scene, finds_start=finds_start)

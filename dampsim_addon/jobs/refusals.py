@@ -12,9 +12,11 @@ import bpy
 
 from ...core import SceneError, kind_by_name
 from ...core.bodies.fibres import check_direction_group
+from ...core.bodies.springs import SpringsKind, check_muscle_struts
 from ...core.scene.muscles import check_controller
 from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
+from ..blender.animation import first_disabled_frame
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import simulated_topology_modifiers
 from ..model.colliders import active_colliders
@@ -22,8 +24,9 @@ from ..model.groups import group_of
 from ..model.links import check_links
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import checked_body
-from ..scene_reader.muscles import build_controller
+from ..scene_reader.muscles import build_controller, sensor_targets
 from ..scene_reader.scene_builder import check_object
+from ..scene_reader.visibility import is_evaluated_for_others, is_in_viewports
 from ..targets import get_target
 from ..targets.cache_file import check_library_modifier
 from ..targets.keys import check_shared_mesh
@@ -101,6 +104,31 @@ def check_muscles(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
     controller = build_controller(obj, obj.data, scene, layer)
     if controller is not None:
         check_controller(str(obj.name), controller)
+        if obj.dampsim.kind == SpringsKind.name:
+            check_muscle_struts(str(obj.name), read_settings(obj))
+
+
+def motion_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:
+    """Return the objects that a bake of an object reads at each frame: itself, colliders, ends of links and targets."""
+    links = [link.other for link in obj.dampsim.links if link.other is not None]
+    return list(dict.fromkeys([obj, *active_colliders(obj, layer), *links, *sensor_targets(obj)]))
+
+
+def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if a bake reads the motion of an object that is disabled, so that Blender does not evaluate it."""
+    for one in motion_inputs(obj, layer):
+        is_enabled = is_in_viewports(one, layer)
+        frame = first_disabled_frame(one, scene.frame_start, scene.frame_end) if is_enabled else None
+        # Other checks report the object itself and its colliders.
+        is_reported = one == obj or one in active_colliders(obj, layer)
+        if (frame is None and (is_enabled or is_reported)) or (not is_reported and is_evaluated_for_others(one, layer)):
+            continue
+        when, fix = (
+            (f" at frame {frame}", "Remove the keyframes of its Disable in Viewports")
+            if frame is not None
+            else ("", "Show it in the outliner")
+        )
+        raise SceneError(f"{one.name}: it is disabled in viewports{when}, so its motion is unknown. {fix}.")
 
 
 def check_fibres(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
@@ -144,6 +172,7 @@ REFUSALS: dict[str, Refusal] = {
     "mesh": check_mesh,
     "fibres": check_fibres,
     "muscles": check_muscles,
+    "visibility": check_visibility,
     "editing": check_collider_modes,
 }
 """Functions that raise DampSimError if a bake of the object would be refused, by the name of their check."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import bpy
 import numpy as np
@@ -18,8 +18,9 @@ from ..blender.vertex_groups import MAX_EXPORTED_BONES, keep_largest_weights, re
 from ..model.groups import group_of
 from ..model.properties import read_settings
 from .bone_chains import bone_influences
+from .muscles import build_controller
 from .pin_proposals import modelled_world_vertices
-from .scene_builder import check_pin_weights, has_animated_pressure, mesh_edges, mesh_triangles
+from .scene_builder import check_pin_weights, group_weights, has_animated_pressure, mesh_edges, mesh_triangles
 from .seams import seam_pairs
 
 # Difference from weight 1 that is a rounding error.
@@ -57,7 +58,7 @@ def read_mesh_parts(obj: bpy.types.Object, labels: Index | None = None) -> MeshP
         _boneless_vertices(total),
         bone_count > MAX_EXPORTED_BONES,
         _faceless_vertices(obj.data),
-        is_fully_pinned(body) and not _has_changing_pins(obj),
+        is_fully_pinned(body) and not has_changing_pins(obj),
     )
 
 
@@ -66,7 +67,7 @@ def is_fully_pinned(body: Body) -> bool:
     return not body.has_changing_pins and bool((body.pins >= 1.0 - _PIN_ROUNDING).all())
 
 
-def _has_changing_pins(obj: bpy.types.Object) -> bool:
+def has_changing_pins(obj: bpy.types.Object) -> bool:
     """Return whether Hold or modifiers change the weights of the pin group."""
     return (
         obj.dampsim.hold != 1.0
@@ -102,6 +103,25 @@ def modelled_body(obj: bpy.types.Object) -> Body:
         mesh_edges(obj.data) if kind.uses_edges else no_edges,
         has_animated_pressure=has_animated_pressure(obj),
         seams=seam_pairs(obj, obj.data, surface) if kind.supports_seams else no_edges,
+    )
+
+
+def complete_body(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> Body:
+    """Return the body of an object as modelled, with its maps and muscles. Raises DampSimError.
+
+    It has all inputs of its model, except for vertices that modifiers generate.
+    """
+    body, weight_maps = modelled_body(obj), group_weights(obj)
+    columns = np.array(obj.matrix_world)[:3, :3]
+    has_fibres = "fibres" in kind_by_name(body.kind).sections(body.settings)
+    return replace(
+        body,
+        stiffness_map=weight_maps.get("stiffness_group"),
+        length_map=weight_maps.get("length_group"),
+        axes=(columns / np.linalg.norm(columns, axis=0)).T,
+        controller=build_controller(obj, obj.data, scene, layer),
+        fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
+        fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
     )
 
 

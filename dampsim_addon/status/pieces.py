@@ -55,7 +55,7 @@ def known_parts(obj: bpy.types.Object) -> MeshParts | None:
 
 def refresh_parts(obj: bpy.types.Object, is_forced: bool = False) -> bool:
     """Read the parts of an object's mesh if an input has changed. Return whether they were read."""
-    known, key = _KnownParts.current(), _input_key(obj)
+    known, key = _KnownParts.current(), part_inputs(obj)
     if not is_forced and known.parts.get(obj.session_uid, ((), None))[0] == key:
         return False
     labels = None
@@ -79,7 +79,8 @@ def known_refusal(obj: bpy.types.Object) -> DampSimError | None:
     return _KnownParts.current().refusals.get(obj.session_uid)
 
 
-def _input_key(obj: bpy.types.Object) -> Key:
+def part_inputs(obj: bpy.types.Object) -> Key:
+    """Return all inputs of an object's parts, with counters of the edits of its mesh."""
     group, known = obj.dampsim, _KnownParts.current()
     edits = (known.relation_edits, *(known.edits.get(one.session_uid, 0) for one in (obj, obj.data)))
     points = tuple(tuple(point.place) for link in group.links for point in link.points)

@@ -135,6 +135,66 @@ def _coarse(obj: bpy.types.Object) -> None:
     obj.dampsim.measured_fill = 0.2
 
 
+def _too_thin(obj: bpy.types.Object) -> None:
+    """Replace the mesh by a wire across a cube, which no lattice of the usual Resolution can follow."""
+    mesh, along = bpy.data.meshes.new("Wire"), np.linspace(0.0, 0.5, 20)
+    offsets = 0.001 * np.array([[1.0, -1.0, 0.0], [0.0, 1.0, -1.0], [-1.0, 0.0, 1.0]])
+    points = (along[:, None, None] + offsets).reshape(-1, 3)
+    pairs = [(3 * k + a, 3 * k + (a + 1) % 3) for k in range(19) for a in range(3)]
+    sides = [(a, b, b + 3, a + 3) for a, b in pairs]
+    mesh.from_pydata(points.tolist(), [], [*sides, (2, 1, 0), (57, 58, 59)])
+    obj.data = mesh
+    obj.modifiers.clear()
+    obj.vertex_groups.new(name="Pin").add([0, 1, 2], 1.0, "REPLACE")
+    bpy.context.view_layer.update()
+
+
+def _ambiguous_fibres(obj: bpy.types.Object) -> None:
+    """Put fibres into all of a ball, which has no longest axis."""
+    obj.modifiers.clear()
+    obj.scale = (0.7, 0.7, 0.7)
+    obj.dampsim.fibre_group = obj.vertex_groups.new(name="Fibres").name
+    obj.vertex_groups["Fibres"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+    bpy.context.view_layer.update()
+    importlib.import_module(f"{PACKAGE}.dampsim_addon.status.model_errors").find_model_error(obj)
+
+
+def _not_cyclic(obj: bpy.types.Object) -> None:
+    """Loop keyframes that return at frame 6."""
+    obj.dampsim.loop = True
+    for frame, height in ((1, 0.0), (4, 0.3), (6, 0.0), (9, 0.2)):
+        obj.location.z = height
+        obj.keyframe_insert("location", frame=frame)
+    bpy.context.scene.frame_set(1)
+
+
+def _key_scale(one: bpy.types.Object | bpy.types.PoseBone) -> None:
+    for frame, scale in ((1, one.scale[0]), (4, one.scale[0]), (6, 0.0)):
+        one.scale = (scale, scale, scale)
+        one.keyframe_insert("scale", frame=frame)
+    bpy.context.scene.frame_set(1)
+
+
+def _vanishing(obj: bpy.types.Object) -> None:
+    parent = bpy.data.objects.new("Handle", None)
+    bpy.context.scene.collection.objects.link(parent)
+    obj.parent = parent
+    _key_scale(parent)
+
+
+def _vanishing_bone(obj: bpy.types.Object) -> None:
+    obj.modifiers.clear()
+    _key_scale(armature(obj).pose.bones[0])
+
+
+def _switched(obj: bpy.types.Object) -> None:
+    modifier = obj.modifiers["Subdivision"]
+    for frame, shown in ((1, False), (6, True)):
+        modifier.show_viewport = shown
+        modifier.keyframe_insert("show_viewport", frame=frame)
+    bpy.context.scene.frame_set(1)
+
+
 def _falling(obj: bpy.types.Object) -> None:
     """Replace the mesh by a soft rope that stands on its two lowest points."""
     mesh = bpy.data.meshes.new("Antenna")
@@ -309,6 +369,11 @@ CASES = {
     "absolute": ("target", _absolute_keys, "Its shape keys are absolute", True),
     "pressure": ("mesh", _leaking, "The sheet is open, so that it holds no air", True),
     "seam": ("mesh", _seam_inside, "Vertex group 'Seam' is not on a border", True),
+    "fibres": ("model", _ambiguous_fibres, "its longest axis is ambiguous", True),
+    "not cyclic": ("cycle", _not_cyclic, "the keyframes of Wobbler do not return to it", True),
+    "vanishing": ("vanishing", _vanishing, "Handle is scaled to zero at frame 6", False),
+    "vanishing bone": ("vanishing", _vanishing_bone, "is scaled to zero at frame 6, where shape keys", True),
+    "switched": ("switched", _switched, "Animation switches Subdivision in viewports", True),
     "coarse": ("coarse", _coarse, "20%", True),
     "apart": ("links", _separate_link, "Neighbour, which is simulated separately", True),
     "link": ("links", _unlinked, "object of a link was deleted", True),
@@ -357,7 +422,7 @@ def displayed_geometry(obj: bpy.types.Object) -> tuple[np.ndarray, int]:
 
 
 # Each case with the number of a fix; some cases have a second one.
-_TWO_FIXES = ("mirrored", "hidden", "pieces", "boneless", "soft", "shared")
+_TWO_FIXES = ("not cyclic", "mirrored", "hidden", "pieces", "boneless", "soft", "shared")
 FIXES_TO_TEST = [(case, 0) for case in CASES] + [(case, 1) for case in _TWO_FIXES]
 
 
@@ -429,3 +494,31 @@ def test_refused_scale_names_cause(load: Load, tmp_path: Path, scale: float, wor
     bpy.context.view_layer.update()
     with pytest.raises(RuntimeError, match=words):
         bpy.ops.dampsim.bake()
+
+
+def test_suggested_resolution_can_be_baked(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of the lattice is lowered, because finding that a mesh exceeds the usual one takes long."""
+    monkeypatch.setattr(load("core.geometry.tetmesh.tetrahedralise"), "_MAX_GRID_TETS", 40_000)
+    find_error = load("dampsim_addon.status.model_errors").find_model_error
+    obj = object_without_findings(tmp_path)
+    _too_thin(obj)
+    assert "too thin for its length" in str(find_error(obj))
+    assert bpy.ops.dampsim.mend(check="model") == {"FINISHED"}
+    assert 50 < obj.dampsim.resolution < 400
+    assert find_error(obj) is None
+
+
+@pytest.mark.parametrize("way", [0, 1])
+def test_mended_loop_can_be_baked(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: int) -> None:
+    """Without the fix, the bake refuses before it builds a model."""
+    obj = object_without_findings(tmp_path)
+    _not_cyclic(obj)
+    job = load("dampsim_addon.jobs.bake")
+    with monkeypatch.context() as patched:
+        patched.setattr(job, "prepare_simulation", lambda *_, **__: pytest.fail("the bake has begun"))
+        (result,) = load("dampsim_addon.api").bake([obj], restart=True)
+    assert "neither frame" in result.problem
+    assert bpy.ops.dampsim.mend(check="cycle", way=way) == {"FINISHED"}
+    assert obj.dampsim.loop == (way == 0)
+    (result,) = load("dampsim_addon.api").bake([obj], restart=True)
+    assert result.problem == ""

@@ -9,7 +9,7 @@ from typing import NoReturn
 
 import bpy
 import pytest
-from scenes import add_simulation, new_scene, wobbler
+from scenes import add_simulation, armature, new_scene, wobbler
 from test_doctor import _replaced_vertices as replaced_vertices
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
@@ -155,6 +155,20 @@ def deleted_link(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def renamed_group(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.dampsim.pin_group = "Pins"
+    return obj
+
+
+def lost_bone(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    link = obj.dampsim.links.add()
+    link.other = armature(box("Peg"))
+    link.bone = "Lost"
+    return obj
+
+
 def self_link(cache: Path) -> bpy.types.Object:
     obj = plain(cache)
     obj.dampsim.links.add().other = obj
@@ -255,6 +269,72 @@ def empty_muscle(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def muscles_with_struts(cache: Path) -> bpy.types.Object:
+    """Return springs through the volume, one of whose muscles has edges of the mesh."""
+    obj = plain(cache)
+    obj.dampsim.kind, obj.dampsim.struts = "SPRINGS", "VOLUME"
+    muscle = obj.dampsim.muscles.add()
+    muscle.name = muscle.attribute = "Calf"
+    obj.data.attributes.new("Calf", "BOOLEAN", "EDGE").data[0].value = True
+    return obj
+
+
+def key_disabled(obj: bpy.types.Object) -> None:
+    """Disable an object in viewports by a keyframe at the last frame."""
+    for frame, disabled in ((1, False), (3, True)):
+        obj.hide_viewport = disabled
+        obj.keyframe_insert("hide_viewport", frame=frame)
+    bpy.context.scene.frame_set(1)
+
+
+def disabled_later(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    key_disabled(obj)
+    return obj
+
+
+def collider_disabled_later(cache: Path) -> bpy.types.Object:
+    obj, other = plain(cache), box("Box")
+    other.dampsim_collider.is_collider = True
+    key_disabled(other)
+    return obj
+
+
+def link_disabled_later(cache: Path) -> bpy.types.Object:
+    obj, other = plain(cache), box("Box")
+    obj.dampsim.links.add().other = other
+    key_disabled(other)
+    return obj
+
+
+def link_disabled(cache: Path) -> bpy.types.Object:
+    """Return a linked object that Blender does not move, since nothing enabled depends on its target."""
+    obj, other = plain(cache), box("Box")
+    obj.dampsim.links.add().other = other
+    other.hide_viewport = True
+    return obj
+
+
+def link_excluded(cache: Path) -> bpy.types.Object:
+    obj, other = plain(cache), box("Box")
+    obj.dampsim.links.add().other = other
+    collection_of(other).exclude = True
+    return obj
+
+
+def target_disabled(cache: Path) -> bpy.types.Object:
+    obj, other = sheet(cache), box("Box")
+    obj.dampsim.kind = "SPRINGS"
+    muscle, sensor = obj.dampsim.muscles.add(), obj.dampsim.sensors.add()
+    muscle.name = muscle.attribute = "Calf"
+    obj.data.attributes.new("Calf", "BOOLEAN", "EDGE").data[0].value = True
+    obj.vertex_groups.new(name="Nose").add([0], 1.0, "REPLACE")
+    sensor.sense, sensor.vertex_group, sensor.target = "DISTANCE", "Nose", other
+    muscle.weights.add()
+    other.hide_viewport = True
+    return obj
+
+
 def edited_collider(cache: Path) -> bpy.types.Object:
     obj, other = plain(cache), box("Box")
     other.dampsim_collider.is_collider = True
@@ -272,6 +352,7 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     disabled_collections: ("object", "The object is hidden", "Show"),
     edited: ("object", "Leave Edit Mode before baking", "Leave Edit Mode"),
     flat: ("object", "Its scale is zero along an axis", ""),
+    renamed_group: ("object", "Pin group 'Pins' is missing. Did you mean 'Pin'?", "Use Pin"),
     missing_group: ("object", "Settle group 'Lost' is missing", "Choose None"),
     stretched_time: ("stretching", "Time Stretching is on", "Turn Off Time Stretching"),
     unsaved_folder: ("unsaved", "Its cache folder is relative to the .blend file", "Use Default Folder"),
@@ -280,6 +361,7 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     absolute_keys: ("target", "Its shape keys are absolute", "Bake to PC2 Cache"),
     curve_with_keys: ("curve", "Its curve Cable already has shape keys", ""),
     deleted_link: ("links", "The object of a link was deleted", "Remove Link"),
+    lost_bone: ("links", "Bone 'Lost' of a link is missing", "Remove Link"),
     self_link: ("links", "A link connects the object to itself", "Remove Link"),
     separate_link: ("links", "It is linked to Neighbour, which is simulated separately", "Simulate Together"),
     colliding_weave: ("joined", "Weave can only touch colliders", "Disable"),
@@ -294,6 +376,13 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     empty_pins: ("mesh", "No vertex has a weight in pin group 'Pin'", "Choose None"),
     undirected_fibres: ("fibres", "no Direction Group is chosen", "Use Longest Axis"),
     empty_muscle: ("muscles", "Muscle Calf has no edges", ""),
+    muscles_with_struts: ("muscles", "Its springs are not edges of the mesh", "Use Mesh Edges"),
+    disabled_later: ("visibility", "It is disabled in viewports at frame 3", "Remove Keyframes"),
+    collider_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),
+    link_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),
+    link_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
+    link_excluded: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
+    target_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     edited_collider: ("editing", "this collider is in Edit Mode", ""),
 }
 
@@ -335,3 +424,62 @@ def test_refusal_is_reported_before_bake(
         assert name not in find_issues(obj, scene)
     if obj.mode == "EDIT" or bpy.context.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def flat_parent(cache: Path) -> bpy.types.Object:
+    """Return a turned object whose parent is flattened by a driver, so that no column of its matrix is zero."""
+    obj, parent = plain(cache), box("Handle")
+    obj.parent, obj.rotation_euler = parent, (0.4, 0.5, 0.6)
+    parent.driver_add("scale", 0).driver.expression = "1.0 if frame < 3 else 0.0"
+    return obj
+
+
+def disabled_by_driver(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.driver_add("hide_viewport").driver.expression = "frame >= 3"
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (flat_parent, "Wobbler: its scale is zero along an axis at frame 3. Set a scale above zero, also of its "),
+        (disabled_by_driver, "Wobbler: it is disabled in viewports at frame 3, so its motion is unknown"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_driven_faults_stop_bakes(
+    load: Load, tmp_path: Path, build: Callable[[Path], bpy.types.Object], words: str
+) -> None:
+    """No keyframes announce them, so that the bake stops at their frame, and no wrong motion is written."""
+    new_scene(3)
+    obj = build(tmp_path)
+    bpy.context.view_layer.update()
+    (result,) = load("dampsim_addon.api").bake([obj], restart=True)
+    assert words in result.problem
+    assert not obj.dampsim.baked
+
+
+@pytest.mark.parametrize("how", ["parent", "constraint", "modifier"])
+def test_hidden_rig_still_moves_link(load: Load, tmp_path: Path, how: str) -> None:
+    """Blender evaluates a disabled object on which a visible one depends, so that a link follows it."""
+    scene = new_scene(8)
+    obj, other = plain(tmp_path), box("Handle")
+    obj.dampsim.links.add().other = other
+    for frame, place in ((1, 0.0), (8, 7.0)):
+        other.location.x = place
+        other.keyframe_insert("location", frame=frame)
+    if how == "parent":
+        box("Child").parent = other
+    elif how == "constraint":
+        box("Child").constraints.new("COPY_LOCATION").target = other
+    else:
+        obj.modifiers.new("Hook", "HOOK").object = other
+    other.hide_viewport = True
+    bpy.context.view_layer.update()
+    assert "visibility" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    anchor_matrix, found = load("dampsim_addon.model.links").anchor_matrix, []
+    for frame in (1, 8):
+        scene.frame_set(frame)
+        found.append(anchor_matrix(bpy.context.view_layer, other, "")[0, 3])
+    assert found == pytest.approx([0.0, 7.0])

@@ -17,12 +17,12 @@ Load = Callable[[str], ModuleType]
 # Subscribers of each event with several of them, in the order in which they are notified.
 ORDER = {
     "load_pre": ["session"],
-    "load_post": ["session", "isolation", "cache_status", "live"],
-    "undo_post": ["session", "cache_status", "bake_changes", "pieces", "live"],
+    "load_post": ["session", "followed_names", "isolation", "cache_status", "live"],
+    "undo_post": ["session", "cache_status", "bake_changes", "pieces", "model_errors", "live"],
     "blend_import_post": ["session", "live"],
     "depsgraph_update_post": [
-        "registry", "geometry_nodes", "object_index", "cache_status", "bake_changes", "pieces", "live",
-        "idle_resimulation",
+        "registry", "followed_names", "geometry_nodes", "object_index", "cache_status", "bake_changes", "pieces",
+        "live", "idle_resimulation",
     ],
     "frame_change_pre": ["registry", "live"],
     "frame_change_post": ["live"],
@@ -76,7 +76,7 @@ def test_handlers_and_timers_are_unregistered(load: Load, timers: list[Callable[
         events = [name for name, _ in our_handlers()]
         assert len(events) == len(set(events))
         assert set(events) >= ORDER.keys()
-        assert len(timers) == 5
+        assert len(timers) == 6
         load("").unregister()
     assert our_handlers() == []
     assert timers == []

@@ -98,7 +98,7 @@ def switch_slot(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
 EDITS: dict[str, tuple[Edit, str]] = {
     "blend in": (set_value("strip.blend_in", 2.0), "animation settings of Rig"),
     "reverse": (set_value("strip.use_reverse", True), "animation settings of Rig"),
-    "slot": (switch_slot, "animation settings of Rig"),
+    "slot": (switch_slot, "keyframes of low"),
     "solo": (set_value("rig.animation_data.nla_tracks[0].is_solo", True), "animation settings of Rig"),
     "no NLA": (set_value("rig.animation_data.use_nla", False), "animation settings of Rig"),
     "extrapolation": (ease, "animation settings of Rig"),

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
-from ...base.errors import MeshError, WrongKindError
+from ...base.errors import ResolutionError, WrongKindError
 from ..mesh.surface import Surface, check_surface, clean_triangles, count_open_edges, sample_triangles
 from .embedding import Embedding, adjacent_tets, embed, locate_in_tets
 from .winding_number import WindingNumber
@@ -229,8 +229,11 @@ def _select_tets(
     # An irregular offset keeps faces that were modelled at round coordinates out of the lattice planes.
     origin = low - spacing * np.array([0.31, 0.37, 0.43])
     cells = np.ceil((vertices.max(axis=0) - origin) / spacing).astype(np.int64)
-    if cells.prod() * 12 > _MAX_GRID_TETS:
-        raise MeshError(f"{name}: the mesh is too thin for its length at this resolution; lower Resolution.")
+    grid_tets = 12 * int(cells.prod())
+    if grid_tets > _MAX_GRID_TETS:
+        message = f"{name}: the mesh is too thin for its length at this resolution; lower Resolution."
+        # The tets in the box grow faster with Resolution than those at the surface.
+        raise ResolutionError(message, 0.5 * _MAX_GRID_TETS / grid_tets)
     samples = sample_triangles(vertices, triangles, _SAMPLE_SPACING * spacing)
     centre, index = tets_containing_points((samples - origin) / spacing)
     keys = tet_keys(centre, index)

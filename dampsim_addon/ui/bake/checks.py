@@ -30,8 +30,8 @@ from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
-from . import modifier_checks
-from .refusal_checks import REFUSAL_CHECKS
+from . import modifier_checks, motion_checks
+from .refusal_checks import REFUSAL_CHECKS, unbuildable_model
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
 _MIN_SIZE, _MAX_SIZE = 0.01, 50.0
@@ -249,6 +249,10 @@ def _joined_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
 
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
+    "model": unbuildable_model,
+    "cycle": motion_checks.unrepeated_animation,
+    "vanishing": motion_checks.vanishing_scale,
+    "switched": motion_checks.switched_modifiers,
     "scale": _unapplied_scale,
     "keys": modifier_checks.keys_cannot_bake_generated,
     "shown": modifier_checks.live_cannot_show,

@@ -13,6 +13,7 @@ from ...blender.modifier_application import apply_modifiers, is_different_in_ren
 from ...blender.modifiers import (
     can_change_topology,
     deform_stack,
+    find_switched_modifiers,
     simulated_topology_modifiers,
     topology_modifiers,
     trailing_solidify,
@@ -140,7 +141,9 @@ def _apply_issue(problem: str, to_apply: Sequence[bpy.types.Modifier]) -> Issue:
 
 def unfelt_motion(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     """Report modifiers that move or replace vertices over time, but are not sampled."""
-    found = unfelt_modifiers(obj)
+    # Another check reports those that animation switches.
+    switched = find_switched_modifiers(obj)
+    found = [modifier for modifier in unfelt_modifiers(obj) if modifier not in switched]
     if not found:
         return None
     names = ", ".join(m.name for m in found)

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import bpy
 
-from ....core import DampSimError, PinError, kind_by_name
-from ....core.base.errors import WrongKindError
+from ....core import PARAMETERS, DampSimError, FibreDirection, PinError, Struts, kind_by_name
+from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKindError
+from ....core.base.wording import closest_name
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
+from ...blender.animation import VISIBILITY_PATH, first_disabled_frame, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
-from ...jobs.refusals import REFUSALS, Refusal
+from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import simulation_view_layer
-from ...model.links import is_target_deleted, linked_outside_group
+from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.parts import find_wrong_part
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
 from ...scene_reader.seams import seam_groups
+from ...scene_reader.visibility import is_in_viewports
+from ...status.model_errors import known_model_error
 from ...status.pieces import known_refusal
 from ...targets import PointCache, Target, find_target
 from ...targets.absolute_keys import AbsoluteKeys
@@ -40,11 +44,23 @@ def _button(label: str, fix: Fix, tooltip: str, alternative: Issue | None = None
     return Issue("", label, fix, tooltip, alternative)
 
 
+def _closest_fix(owner: bpy.types.PropertyGroup, name: str, known: Iterable[str], other: Issue) -> Issue:
+    """Return the fix that chooses the known name most similar to a missing one; the other fix follows or replaces it.
+
+    name: of the property with the missing name.
+    """
+    closest = closest_name(getattr(owner, name), known)
+    if not closest:
+        return other
+    return _button(f"Use {closest}", lambda o, s: setattr(owner, name, closest), "Use the most similar name", other)
+
+
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     missing = [role for role in VERTEX_GROUP_ROLES if getattr(obj.dampsim, role) not in ("", *obj.vertex_groups.keys())]
     if isinstance(error, PinError) and missing:
         role = missing[0]
-        return _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
+        none = _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
+        return _closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
     wrong_part = find_wrong_part(obj)
     if isinstance(error, PinError) and wrong_part is not None:
         return _button(
@@ -161,9 +177,13 @@ def _make_mesh_local(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 
 def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    if any(_is_useless(obj, link) for link in obj.dampsim.links):
-        tooltip = "Remove the links whose target is missing or is the object itself"
-        return _button("Remove Link", _remove_useless_links, tooltip)
+    useless = [link for link in obj.dampsim.links if _is_useless(obj, link)]
+    if useless:
+        tooltip = "Remove the links whose target or bone is missing, or whose target is the object itself"
+        remove = _button("Remove Link", _remove_useless_links, tooltip)
+        if all(_lacks_bone(link) for link in useless) and useless[0].other.type == "ARMATURE":
+            return _closest_fix(useless[0], "bone", useless[0].other.pose.bones.keys(), remove)
+        return remove
     if linked_outside_group(obj):
         tooltip = "Simulate the object together with those that it is linked to"
         return _button("Simulate Together", lambda o, s: simulate_together([o, *linked_outside_group(o)]), tooltip)
@@ -171,7 +191,11 @@ def _link_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
 
 
 def _is_useless(obj: bpy.types.Object, link: bpy.types.PropertyGroup) -> bool:
-    return is_target_deleted(link) or link.other == obj
+    return is_target_deleted(link) or link.other == obj or _lacks_bone(link)
+
+
+def _lacks_bone(link: bpy.types.PropertyGroup) -> bool:
+    return not is_target_deleted(link) and bool(link.bone) and not has_bone(link.other, link.bone)
 
 
 def _remove_useless_links(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -205,11 +229,29 @@ def _mesh_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         return _button(
             f"Simulate as {kind.label}", lambda o, s: setattr(o.dampsim, "kind", kind.name), "Choose this Kind"
         )
+    if isinstance(error, FibreDirectionError):
+        return _button(
+            "Use Local Z", lambda o, s: setattr(o.dampsim, "fibres_along", FibreDirection.Z),
+            "Align the fibres with the Z axis of the object",
+        )  # fmt: skip
+    if isinstance(error, ResolutionError):
+        return _resolution_fix(obj, error)
     if isinstance(error, PinError):
         return _button("Choose None", lambda o, s: setattr(o.dampsim, "pin_group", ""), "Use no pin group")
     if isinstance(error.__cause__, SeamError):
         return _button("Do Not Sew", _rename_seams, "Rename the vertex groups of seams, so that they sew nothing")
     return None
+
+
+def _resolution_fix(obj: bpy.types.Object, error: ResolutionError) -> Issue | None:
+    parameter, current = PARAMETERS["resolution"], obj.dampsim.resolution
+    better = int(min(max(error.factor * current, parameter.min), parameter.max))
+    if better == current:
+        return None
+    return _button(
+        f"Set Resolution to {better}", lambda o, s: setattr(o.dampsim, "resolution", better),
+        "Set the approximate number of tetrahedra to one that suits the mesh",
+    )  # fmt: skip
 
 
 def _remove_pressure(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
@@ -225,6 +267,39 @@ def _fibre_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     return _button("Use Longest Axis", use_longest_axis, "Align the fibres with the longest axis of their group")
 
 
+def _muscle_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    if obj.dampsim.kind != "SPRINGS" or obj.dampsim.struts != Struts.VOLUME:
+        return None
+    return _button("Use Mesh Edges", _remove_struts, "Set Struts to None, so that the springs are edges of the mesh")
+
+
+def _remove_struts(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    obj.dampsim.struts = Struts.NONE
+
+
+def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    scene = bpy.context.scene
+    inputs = motion_inputs(obj, simulation_view_layer(scene))
+    if any(first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None for one in inputs):
+        tooltip = "Remove the keyframes of Disable in Viewports, and keep those of Disable in Renders"
+        return _button("Remove Keyframes", _keep_enabled, tooltip)
+    return _button("Show", _show_inputs, "Show the object, and the collections that hide it")
+
+
+def _show_inputs(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    layer = simulation_view_layer(scene)
+    for one in motion_inputs(obj, layer):
+        if not is_in_viewports(one, layer):
+            _show(one, scene)
+
+
+def _keep_enabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    for one in motion_inputs(obj, simulation_view_layer(scene)):
+        if first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None:
+            remove_animation(one, VISIBILITY_PATH)
+            one.hide_viewport = False
+
+
 _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "object": _object_fix,
     "stretching": _stretching_fix,
@@ -233,7 +308,10 @@ _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "links": _link_fix,
     "joined": _collisions_fix,
     "mesh": _mesh_fix,
+    "model": _mesh_fix,
     "fibres": _fibre_fix,
+    "muscles": _muscle_fix,
+    "visibility": _visibility_fix,
 }
 """Fixes of refusals by the name of their check; the others only the user can fix."""
 
@@ -245,6 +323,14 @@ def _known_mesh_refusal(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bp
     """
     error = None if simulated_topology_modifiers(obj) else known_refusal(obj)
     if error is not None:
+        raise error
+
+
+def _known_model_error(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise the error because of which a bake will not be able to build the model, as far as it is known."""
+    error = known_model_error(obj)
+    # Another check reports those of the mesh.
+    if error is not None and known_refusal(obj) is None:
         raise error
 
 
@@ -271,6 +357,8 @@ def refused_target(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | Non
     return _refusal_check("target", REFUSALS["target"])(obj, scene)
 
 
+unbuildable_model = _refusal_check("model", _known_model_error)
+"""Check that reports parts of a mesh of which no model can be built."""
 REFUSAL_CHECKS: dict[str, Check] = {
     **{name: _refusal_check(name, refusal) for name, refusal in REFUSALS.items()},
     "target": refused_target,

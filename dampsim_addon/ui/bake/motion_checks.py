@@ -1,0 +1,156 @@
+"""Bake checks of the keyframes that move an object: errors that a bake would meet only at a later frame."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+import bpy
+
+from ...blender.animation import all_strips, remove_animation, user_fcurves
+from ...blender.modifiers import find_switched_modifiers
+from ...model.colliders import active_colliders, simulation_view_layer
+from ...model.groups import group_of
+from ...scene_reader.bone_chains import bone_influences
+from ...status.bake_inputs import motion_sources
+from ...targets import PointCache
+from ..common.issue import Issue
+
+# Part of the largest value of a curve, and least value, up to which two of its values count as equal.
+_TOLERANCE = 1e-4
+# Scales below this are zero.
+_MIN_SCALE = 1e-9
+_BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
+
+
+def _keyed_blocks(sources: list[bpy.types.Object]) -> Iterator[bpy.types.ID]:
+    """Iterate over the datablocks with animation that moves some objects or their vertices."""
+    for source in sources:
+        keys = getattr(source.data, "shape_keys", None)
+        yield from (block for block in (source, keys) if block is not None and block.animation_data is not None)
+
+
+def _motion_curves(obj: bpy.types.Object) -> list[tuple[str, bpy.types.FCurve]] | None:
+    """Return the curves that move an object and its group, by the name of their object or bone.
+
+    None if strips of the NLA take part, which play curves at other frames.
+    """
+    found = []
+    sources = [source for member in group_of(obj).members for source in motion_sources(member)]
+    for block in _keyed_blocks(list(dict.fromkeys(sources))):
+        curves = [one for one in user_fcurves(block) if not one.mute and not one.data_path.startswith("dampsim.")]
+        if curves and all_strips(block.animation_data):
+            return None
+        for curve in curves:
+            bone = _BONE.match(curve.data_path)
+            name = bpy.utils.unescape_identifier(bone[1]) if bone else str(block.name)
+            found.append((name, curve))
+    return found
+
+
+def _repeats(curve: bpy.types.FCurve, first: int, end: int) -> bool:
+    """Return whether a curve has the same value at two frames. Full turns count as the same angle."""
+    before, after = curve.evaluate(first), curve.evaluate(end)
+    tolerance = _TOLERANCE * max(1.0, abs(before))
+    if curve.data_path.endswith("rotation_euler"):
+        return abs(math.remainder(after - before, math.tau)) <= tolerance
+    if curve.data_path.endswith("rotation_quaternion"):
+        return abs(abs(after) - abs(before)) <= tolerance
+    return abs(after - before) <= tolerance
+
+
+def unrepeated_animation(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report keyframes of a loop that do not return to the values of the first frame."""
+    if not any(member.dampsim.loop for member in group_of(obj).members):
+        return None
+    curves, first, last = _motion_curves(obj), scene.frame_start, scene.frame_end
+    if not curves:
+        return None
+    differing = [[one for one in curves if not _repeats(one[1], first, end)] for end in (last, last + 1)]
+    if last <= first or not all(differing):
+        return None
+    names = list(dict.fromkeys(name for name, _ in differing[1]))
+    which = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    text = (
+        f"Loop needs the pose of frame {first} again at frame {last} or {last + 1}, but the keyframes of {which} do "
+        "not return to it"
+    )
+    off = Issue("", "Turn Off Loop", _turn_off_loop, "Bake these objects without a loop")
+    cycle_end = _find_cycle_end([curve for _, curve in [*differing[1], *curves]], first)
+    if cycle_end is None:
+        return Issue(text, off.button_label, off.fix, off.tooltip)
+    tooltip = f"Set the end of the frame range to the last frame before the pose returns, at frame {cycle_end}"
+    return Issue(text, f"End at Frame {cycle_end - 1}", lambda o, s: setattr(s, "frame_end", cycle_end - 1), tooltip,
+                 off)  # fmt: skip
+
+
+def _turn_off_loop(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    """Turn off Loop for an object and those that are simulated with it."""
+    for member in group_of(obj).members:
+        member.dampsim.loop = False
+
+
+def _find_cycle_end(curves: list[bpy.types.FCurve], first: int) -> int | None:
+    """Return the last frame of the keyframes at which all curves return to the first one; None without such a frame."""
+    last_key = max((int(curve.range()[1]) for curve in curves), default=first)
+    found = (end for end in range(last_key, first + 1, -1) if all(_repeats(curve, first, end) for curve in curves))
+    return next(found, None)
+
+
+def vanishing_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report keyframes that scale the object, a collider, a parent or a bone to zero during the shot."""
+    owners = [obj, *active_colliders(obj, simulation_view_layer(scene))]
+    for owner in owners:
+        scaled: bpy.types.Object | None = owner
+        while scaled is not None:
+            frame = _zero_frame(scaled, scene, "scale")
+            if frame is not None:
+                what = "It" if scaled == obj else scaled.name
+                return Issue(f"{what} is scaled to zero at frame {frame}, where no motion can be simulated. Key a "
+                             "small scale instead")  # fmt: skip
+            scaled = scaled.parent
+    for one in bone_influences(obj) if obj.dampsim.bakes_to_keys else ():
+        for bone in (one.rig.pose.bones[one.name], *one.rig.pose.bones[one.name].parent_recursive):
+            frame = _zero_frame(one.rig, scene, f"{bone.path_from_id()}.scale")
+            if frame is not None:
+                return Issue(
+                    f"The bone {bone.name} is scaled to zero at frame {frame}, where shape keys cannot reach the "
+                    "simulated shape. Key a small scale instead, or bake to a file", f"Bake to {PointCache.label}",
+                    lambda o, s: setattr(o.dampsim, "target", PointCache.name),
+                    "Select this option under Bake To. The mesh and its modifiers do not change",
+                )  # fmt: skip
+    return None
+
+
+def _zero_frame(block: bpy.types.Object, scene: bpy.types.Scene, path: str) -> int | None:
+    """Return the first frame of the shot with a keyframe that sets a scale to zero; None without one."""
+    if block.animation_data is None or all_strips(block.animation_data):
+        return None
+    frames = [
+        round(point.co.x)
+        for curve in user_fcurves(block)
+        if curve.data_path == path and not curve.mute
+        for point in curve.keyframe_points
+        if abs(point.co.y) < _MIN_SCALE
+    ]
+    shown = [max(frame, scene.frame_start) for frame in frames if frame <= scene.frame_end]
+    return min(shown, default=None)
+
+
+def switched_modifiers(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report animation that switches modifiers which change the topology, or which the simulation leaves out."""
+    found = find_switched_modifiers(obj)
+    if not found:
+        return None
+    names = " and ".join(modifier.name for modifier in found)
+    tooltip = f"Remove the animation that switches {names} in viewports, and keep that of renders"
+    return Issue(
+        f"Animation switches {names} in viewports, which gives the mesh other vertices during the bake",
+        "Remove Keyframes", lambda o, s: _keep_switched(o, [modifier.name for modifier in found]), tooltip,
+    )  # fmt: skip
+
+
+def _keep_switched(obj: bpy.types.Object, names: list[str]) -> None:
+    for name in names:
+        remove_animation(obj, f"{obj.modifiers[name].path_from_id()}.show_viewport")

@@ -1,0 +1,94 @@
+"""Settings follow renamed vertex groups, attributes, bones and bone collections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import pytest
+from scenes import armature, new_scene, wobbler
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+def complete_object(cache: Path) -> bpy.types.Object:
+    """Return an object whose settings refer to a name of each kind."""
+    obj = wobbler(cache)
+    group, rig = obj.dampsim, armature(obj)
+    obj.vertex_groups.new(name="Ear")
+    obj.vertex_groups.new(name="Foot")
+    obj.data.attributes.new("Calf", "BOOLEAN", "EDGE")
+    rig.data.collections.new("Tail")
+    for role in ("settle_group", "stiffness_group", "friction_group"):
+        setattr(group, role, "Ear")
+    group.parts.add().vertex_group = "Ear"
+    group.muscles.add().attribute = "Calf"
+    group.sensors.add().vertex_group = "Foot"
+    link = group.links.add()
+    link.other, link.bone = rig, rig.data.bones[0].name
+    group.chain_collection = "Tail"
+    bpy.context.view_layer.update()
+    return obj
+
+
+def references(obj: bpy.types.Object) -> dict[str, list[str]]:
+    """Return the names to which the settings of an object refer, by kind."""
+    group = obj.dampsim
+    roles = [group.pin_group, group.settle_group, group.stiffness_group, group.friction_group]
+    return {
+        "groups": [*roles, group.parts[0].vertex_group, group.sensors[0].vertex_group],
+        "others": [group.muscles[0].attribute, group.links[0].bone, group.chain_collection],
+    }
+
+
+def renameable(obj: bpy.types.Object) -> dict[str, Any]:
+    rig = obj.dampsim.links[0].other
+    named = [*obj.vertex_groups, obj.data.attributes["Calf"], *rig.data.bones, rig.data.collections["Tail"]]
+    return {one.name: one for one in named}
+
+
+@pytest.mark.parametrize("update", [True, False], ids=["one by one", "before the bake"])
+def test_settings_follow_new_names(load: Load, tmp_path: Path, update: bool) -> None:
+    """Names with quotes, long and foreign ones are followed too, and the unchanged ones stay."""
+    new_scene(3)
+    obj = complete_object(tmp_path)
+    before = references(obj)
+    names = {}
+    for name, one in renameable(obj).items():
+        one.name = f'Ω"{name}\\ö'
+        names[name] = one.name
+        if update:
+            bpy.context.view_layer.update()
+    load("dampsim_addon.status.followed_names").follow_names()
+    assert references(obj) == {kind: [names[name] for name in found] for kind, found in before.items()}
+
+
+def test_added_and_deleted_names_are_not_followed(load: Load, tmp_path: Path) -> None:
+    """A group that takes the place of a deleted one, or exchanges its name with another, is none of its own."""
+    new_scene(3)
+    obj = complete_object(tmp_path)
+    obj.vertex_groups.remove(obj.vertex_groups["Foot"])
+    bpy.context.view_layer.update()
+    obj.vertex_groups.new(name="Heel")
+    bpy.context.view_layer.update()
+    ear, pin = obj.vertex_groups["Ear"], obj.vertex_groups["Pin"]
+    ear.name, pin.name = "Swap", "Ear"
+    ear.name = "Pin"
+    bpy.context.view_layer.update()
+    assert references(obj)["groups"] == ["Pin", "Ear", "Ear", "Ear", "Ear", "Foot"]
+
+
+def test_undo_and_reload_keep_names(load: Load, tmp_path: Path) -> None:
+    new_scene(3)
+    obj = complete_object(tmp_path)
+    path = str(tmp_path / "named.blend")
+    bpy.ops.wm.save_as_mainfile(filepath=path)
+    bpy.ops.wm.open_mainfile(filepath=path)
+    obj = bpy.data.objects["Wobbler"]
+    obj.vertex_groups["Ear"].name = "Left Ear"
+    bpy.context.view_layer.update()
+    assert references(obj)["groups"] == ["Pin", "Left Ear", "Left Ear", "Left Ear", "Left Ear", "Foot"]
