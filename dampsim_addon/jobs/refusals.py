@@ -115,7 +115,7 @@ def motion_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> list[bpy
 
 
 def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
-    """Raise SceneError if a bake reads the motion of an object that is disabled, so that Blender does not evaluate it."""
+    """Raise SceneError if a bake reads the motion of a disabled object, which Blender does not evaluate."""
     for one in motion_inputs(obj, layer):
         is_enabled = is_in_viewports(one, layer)
         frame = first_disabled_frame(one, scene.frame_start, scene.frame_end) if is_enabled else None
