@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import cli, live
+from . import cli, live, translations
 from .blender import geometry_nodes
 from .live import background_render, main_thread
 from .live import handlers as live_handlers
@@ -50,11 +50,12 @@ SUBSCRIBERS = (
 )  # fmt: skip
 DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
-    DISPATCHER, contact_properties, muscle_properties, part_properties, properties, live, object_operators,
-    setup_operators, add_operators, curve_operators, hair_operators, fabric_operators, weave_operators,
-    pin_operators, part_operators, part_panel, plastic_panel, fibre_panel, muscle_operators, walk_operators,
-    muscle_panel, bake_operators, export_operators, ghost_operators, group_operators, link_operators, link_panel,
-    contact_operators, influence_operators, issue_list, map_operators, presets, idle_resimulation, panels, overlay, cli,
+    DISPATCHER, translations, contact_properties, muscle_properties, part_properties, properties, live,
+    object_operators, setup_operators, add_operators, curve_operators, hair_operators, fabric_operators,
+    weave_operators, pin_operators, part_operators, part_panel, plastic_panel, fibre_panel, muscle_operators,
+    walk_operators, muscle_panel, bake_operators, export_operators, ghost_operators, group_operators, link_operators,
+    link_panel, contact_operators, influence_operators, issue_list, map_operators, presets, idle_resimulation, panels,
+    overlay, cli,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from queue import Empty, SimpleQueue
 import bpy
 
 from ..session import Subscriber
+from ..translations import translate
 
 # Interval at which the main thread checks for requests during a render, s; four times as long otherwise.
 _POLL_INTERVAL = 0.05
@@ -62,7 +63,7 @@ def post_to_main_thread(work: Callable[[], None]) -> None:
 
 def _pop_up(text: str) -> None:
     def draw(menu: bpy.types.Menu, context: bpy.types.Context) -> None:
-        menu.layout.label(text=text)
+        menu.layout.label(text=translate(text))
 
     bpy.context.window_manager.popup_menu(draw, title="DampSim", icon="ERROR")
 

@@ -11,6 +11,7 @@ from bpy.types import Context
 
 from ...core import SceneError
 from ..blender.viewports import redraw_viewports
+from ..translations import translate
 from .registry import scan_objects
 
 
@@ -83,6 +84,6 @@ def refresh_active(refresh: Callable[[bpy.types.Object], bool]) -> None:
 def can_start_job(cls: Any, context: Context) -> bool:
     """Return whether no job is running; otherwise set the poll message of an operator class."""
     if is_job_running(context):
-        cls.poll_message_set("DampSim is busy. Press ESC to stop it")
+        cls.poll_message_set(translate, "DampSim is busy. Press ESC to stop it")
         return False
     return True

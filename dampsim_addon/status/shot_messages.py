@@ -74,10 +74,10 @@ def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
         return ""
     sentences = [f"Hit too hard {_frames_text(limited)}: {_LIMITED}. "] if limited else []
     sentences += [f"Steps were {', '.join(parts)}. "] if parts else []
-    return (
-        f"{''.join(sentences)}If the result looks wrong there, slow down the motion that drives or hits the "
-        "object, or raise Substeps"
+    sentences.append(
+        "If the result looks wrong there, slow down the motion that drives or hits the object, or raise Substeps"
     )
+    return "".join(sentences)
 
 
 def _frames_text(frames: list[int]) -> str:

@@ -11,6 +11,7 @@ from bpy.types import Context, Event
 
 from ...core import DampSimError
 from ..blender.viewports import redraw_sidebars, redraw_viewports
+from ..translations import report, translate
 from .steps import Step
 
 # Ratio of work to redraw time, so that redraws of the viewports after frame changes do not dominate. The work between
@@ -74,7 +75,7 @@ class ModalJob:
             for _ in self.work(context):
                 pass
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         return {"FINISHED"}
 
@@ -110,7 +111,7 @@ class ModalJob:
             else:
                 return self._finish(context, is_cancelled=False)
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             self._finish(context, is_cancelled=True, is_reported=False)
             return {"CANCELLED"}
         except Exception:
@@ -129,7 +130,7 @@ class ModalJob:
         remaining = self._rate_estimate.remaining_seconds(step)
         if remaining is not None:
             progress.text += f", {format_duration(remaining)} left"
-        context.workspace.status_text_set(f"DampSim: {progress.text}    ESC {self.ended_by_esc}")
+        context.workspace.status_text_set(translate(f"DampSim: {progress.text}    ESC {self.ended_by_esc}"))
         redraw_sidebars()
 
     def _finish(self, context: Context, is_cancelled: bool, is_reported: bool = True) -> set[str]:
@@ -142,7 +143,7 @@ class ModalJob:
         redraw_viewports()
         done_message, cancelled_message = self.completion_messages(context)
         if is_reported:
-            self.report({"INFO"}, f"{name}: {cancelled_message if is_cancelled else done_message}")
+            report(self, {"INFO"}, f"{name}: {cancelled_message if is_cancelled else done_message}")
         return {"CANCELLED"} if is_cancelled else {"FINISHED"}
 
 

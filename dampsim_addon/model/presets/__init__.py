@@ -18,6 +18,7 @@ from bpy.types import Context, Menu, Operator, UILayout
 
 from ....core import PARAMETERS, ParameterError
 from ....core.base.untrusted_files import MAX_SHOWN, open_regular_file, printable_text
+from ...translations import report, translate
 from ..objects import chosen_simulated, is_simulated
 
 _FOLDER = "dampsim"
@@ -70,7 +71,7 @@ class DAMPSIM_MT_presets(Menu):
         for path in material_scripts():
             icon = material_icon(path.stem)
             text = material_title(path)
-            entry = self.layout.operator(DAMPSIM_OT_preset.bl_idname, text=text, icon_value=icon)
+            entry = self.layout.operator(DAMPSIM_OT_preset.bl_idname, text=translate(text), icon_value=icon)
             entry.filepath, entry.text = str(path), f"{text}: {_material_summary(path)}" if icon else text
 
 
@@ -127,12 +128,12 @@ class DAMPSIM_OT_preset(Operator):
 
     def execute(self, context: Context) -> set[str]:
         if not Path(self.filepath).is_file():
-            self.report({"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
+            report(self, {"ERROR"}, f"The material file '{self.filepath}' is missing. Choose another material.")
             return {"CANCELLED"}
         try:
             values = preset_values(Path(self.filepath))
         except ParameterError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         for obj in chosen_simulated(context):
             # Fabrics are the materials of cloth.
@@ -170,7 +171,7 @@ def draw_presets(layout: UILayout, group: bpy.types.PropertyGroup) -> None:
     name = current_material(group)
     icon = material_icon(name.lower().replace(" ", "_")) if name else 0
     if icon:
-        row.menu(DAMPSIM_MT_presets.__name__, text=name, icon_value=icon)
+        row.menu(DAMPSIM_MT_presets.__name__, text=translate(name), icon_value=icon)
     else:
         row.menu(DAMPSIM_MT_presets.__name__, text=name or "Materials", icon="MATERIAL")
     row.operator(DAMPSIM_OT_preset_add.bl_idname, text="", icon="ADD")

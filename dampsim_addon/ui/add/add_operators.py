@@ -16,6 +16,7 @@ from ...model.groups import format_names
 from ...model.objects import active_simulated, is_simulated
 from ...scene_reader.pin_proposals import propose_pins
 from ...scene_reader.scene_builder import mesh_triangles
+from ...translations import report, translate
 from ..contact.overlap_reports import report_with_overlaps
 from ..pins.operators import bones_text, set_pins
 
@@ -43,7 +44,7 @@ class DAMPSIM_OT_add(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         if not any(can_add(obj) for obj in context.selected_objects):
-            cls.poll_message_set("Select a local mesh that is not simulated yet")
+            cls.poll_message_set(translate, "Select a local mesh that is not simulated yet")
             return False
         return True
 
@@ -54,7 +55,7 @@ class DAMPSIM_OT_add(Operator):
             try:
                 note = enable_simulation(obj, context.scene)
             except MeshError as error:
-                self.report({"ERROR"}, str(error))
+                report(self, {"ERROR"}, str(error))
                 continue
             objects_by_note.setdefault(note, []).append(obj)
         if not objects_by_note:
@@ -126,18 +127,18 @@ class _PrepareAndAdd:
         try:
             self.prepare(context)
         except SceneError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         obj = context.object
         if obj is None or not can_add(obj):
-            self.report(
-                {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
+            report(
+                self, {"ERROR"}, f"{name}: the conversion left no mesh to simulate. Convert it by hand, then press Add."
             )
             return {"CANCELLED"}
         try:
             note = enable_simulation(obj, context.scene)
         except MeshError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         report_with_overlaps(self, context, f"{obj.name}: {note}", [obj])
         return {"FINISHED"}

@@ -7,6 +7,7 @@ from bpy.types import Context, Operator
 
 from ...blender.curve_points import centre_line
 from ...model.objects import all_simulated, can_start_job
+from ...translations import report
 from ..contact.overlap_reports import report_with_overlaps
 from .add_operators import enable_simulation
 
@@ -34,13 +35,13 @@ class DAMPSIM_OT_curve_rope(Operator):
     def execute(self, context: Context) -> set[str]:
         curve = context.object
         if rope_of_curve(curve) is not None:
-            self.report(
-                {"ERROR"}, f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object."
+            report(
+                self, {"ERROR"}, f"{curve.name}: it already follows {rope_of_curve(curve).name}. Simulate that object."
             )
             return {"CANCELLED"}
         line = centre_line(curve.data)
         if not len(line.edges):
-            self.report({"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
+            report(self, {"ERROR"}, f"{curve.name}: the curve has no length. Give it two or more points.")
             return {"CANCELLED"}
         mesh = bpy.data.meshes.new(f"{curve.name} Rope")
         mesh.from_pydata(line.points.tolist(), line.edges.tolist(), [])

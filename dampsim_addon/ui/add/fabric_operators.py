@@ -10,6 +10,7 @@ from ....core.base.wording import format_number, match_name, unknown_name
 from ....core.bodies.fabrics import FABRICS
 from ...model.default_settings import apply_fabric, current_fabric
 from ...model.objects import active_simulated, chosen_simulated
+from ...translations import report, translate
 from ..common.chosen_objects import ChosenObjectsOperator
 
 
@@ -19,7 +20,7 @@ class DAMPSIM_MT_fabrics(Menu):
     def draw(self, context: Context) -> None:
         for name in FABRICS:
             text = f"{name}: {FABRICS[name].use}"
-            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=text).fabric = name
+            self.layout.operator(DAMPSIM_OT_fabric.bl_idname, text=translate(text)).fabric = name
 
 
 class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
@@ -35,8 +36,8 @@ class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
     def description(cls, context: Context, properties: object) -> str:
         fabric = FABRICS.get(match_name(getattr(properties, "fabric", ""), FABRICS))
         if fabric is None:
-            return str(cls.__doc__)
-        return (
+            return translate(str(cls.__doc__))
+        return translate(
             f"{1000.0 * fabric.area_density:.0f} g/m², stretch stiffness {format_number(fabric.stretch)} N/m, "
             f"drape {fabric.drape}%: silk falls in folds at 50%, card stays flat at 100%"
         )
@@ -52,7 +53,7 @@ class DAMPSIM_OT_fabric(ChosenObjectsOperator, Operator):
     def execute(self, context: Context) -> set[str]:
         name = match_name(self.fabric, FABRICS)
         if not name:
-            self.report({"ERROR"}, unknown_name("a fabric", self.fabric, FABRICS))
+            report(self, {"ERROR"}, unknown_name("a fabric", self.fabric, FABRICS))
             return {"CANCELLED"}
         self.fabric = name
         return super().execute(context)
@@ -66,7 +67,7 @@ def draw_fabrics(layout: UILayout, group: PropertyGroup) -> None:
     """Draw the menu of fabrics, with the drape of the current one."""
     name = current_fabric(group)
     text = f"{name}, drape {FABRICS[name].drape}%" if name else "Fabrics"
-    layout.menu(DAMPSIM_MT_fabrics.__name__, text=text, icon="MATERIAL")
+    layout.menu(DAMPSIM_MT_fabrics.__name__, text=translate(text), icon="MATERIAL")
 
 
 CLASSES = (DAMPSIM_MT_fabrics, DAMPSIM_OT_fabric)

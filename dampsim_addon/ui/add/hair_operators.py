@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 from ....core.base.wording import format_count
 from ...blender.hair import DEFAULT_RADIUS, GuideWires, Strands, attach_hair, hair_modifier
 from ...model.objects import can_start_job
+from ...translations import report
 from .add_operators import enable_simulation
 
 # Largest number of guides with at most 1/6 s per frame, and a few seconds of preparation.
@@ -54,7 +55,8 @@ class DAMPSIM_OT_hair(Operator):
     def execute(self, context: Context) -> set[str]:
         hair = context.object
         if has_guides(hair):
-            self.report(
+            report(
+                self,
                 {"ERROR"},
                 f"{hair.name}: it already follows guides. Remove the modifier {hair_modifier(hair).name} first.",
             )
@@ -62,7 +64,7 @@ class DAMPSIM_OT_hair(Operator):
         strands = Strands.from_curves(hair.data)
         guides = strands.select_guides(self.guides)
         if not len(guides):
-            self.report({"ERROR"}, f"{hair.name}: no strand has two or more points. Add some hair first.")
+            report(self, {"ERROR"}, f"{hair.name}: no strand has two or more points. Add some hair first.")
             return {"CANCELLED"}
         wires = GuideWires.from_strands(strands, guides)
         mesh = bpy.data.meshes.new(f"{hair.name} Guides")
@@ -80,7 +82,7 @@ class DAMPSIM_OT_hair(Operator):
         context.view_layer.update()
         enable_simulation(wire, context.scene)
         wire.dampsim.thickness = 2000.0 * (strands.radius or DEFAULT_RADIUS)
-        self.report(*guides_report(wire.name, hair.name, len(guides)))
+        report(self, *guides_report(wire.name, hair.name, len(guides)))
         return {"FINISHED"}
 
 

@@ -240,11 +240,10 @@ def _joined_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     count = len(joined_bake_keys(obj.data.shape_keys))
     if not count:
         return None
-    text = f"{format_count(count, 'shape key')} of a baked object that was joined into it no longer "
+    verb = "plays" if count == 1 else "play"
+    text = f"{format_count(count, 'shape key')} of a baked object that was joined into it no longer {verb}"
     tooltip = "Remove these shape keys, and keep your own. The joined mesh gets the shape that it had without the bake"
-    return Issue(
-        f"{text}{'plays' if count == 1 else 'play'}", "Remove Keys", lambda o, s: remove_joined_keys(o), tooltip
-    )
+    return Issue(text, "Remove Keys", lambda o, s: remove_joined_keys(o), tooltip)
 
 
 CHECKS: dict[str, Check] = {

@@ -18,6 +18,7 @@ from ...model.objects import active_simulated, can_start_job, chosen_simulated, 
 from ...targets.influence import has_influence, key_influence
 from ...targets.landing import DEFAULT_LENGTH, Blend
 from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
+from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
 from ..common.chosen_objects import ChosenObjectsOperator
@@ -63,12 +64,12 @@ class DAMPSIM_OT_blend(Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
-        return str(next(item[2] for item in _BLEND_ITEMS if item[0] == properties.kind))
+        return translate(str(next(item[2] for item in _BLEND_ITEMS if item[0] == properties.kind)))
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         if not any(obj.dampsim.baked for obj in chosen_simulated(context)):
-            cls.poll_message_set("Select a baked object")
+            cls.poll_message_set(translate, "Select a baked object")
             return False
         return can_start_job(cls, context)
 
@@ -82,11 +83,11 @@ class DAMPSIM_OT_blend(Operator):
             try:
                 warning = blend_bake(context.scene, obj, Blend[self.kind], self.frame, self.length)
             except DampSimError as error:
-                self.report({"ERROR"}, str(error))
+                report(self, {"ERROR"}, str(error))
                 continue
             done += 1
             if warning:
-                self.report({"WARNING"}, warning)
+                report(self, {"WARNING"}, warning)
         return {"FINISHED"} if done else {"CANCELLED"}
 
 
@@ -117,7 +118,7 @@ class DAMPSIM_OT_rest_by_frame(ModalJob, Operator):
         results = yield from job.bake_all(context.scene, context.view_layer, objects, False)
         for result in results:
             if result.problem:
-                self.report({"ERROR"}, result.problem)
+                report(self, {"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         text = ", ".join(group.name for group in groups_of(self._objects(context)))
@@ -143,8 +144,10 @@ class DAMPSIM_OT_retime(ChosenObjectsOperator, Operator):
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
         if properties.keeps_seconds:
-            return "Scale the bake so that it takes as many seconds as at the frame rate at which it was baked"
-        return " ".join(str(cls.__doc__).split())
+            return translate(
+                "Scale the bake so that it takes as many seconds as at the frame rate at which it was baked"
+            )
+        return " ".join(translate(str(cls.__doc__)).split())
 
     @classmethod
     def poll(cls, context: Context) -> bool:
@@ -177,12 +180,14 @@ class DAMPSIM_MT_retime(Menu):
         layout.operator_context = "INVOKE_DEFAULT"
         layout.operator(DAMPSIM_OT_retime.bl_idname, text="Scale…", icon="TIME")
         frame, scale = scene.frame_current, kept_seconds_scale(obj, scene)
-        rest = layout.operator(DAMPSIM_OT_rest_by_frame.bl_idname, text=f"To Rest at Frame {frame}", icon="FCURVE")
+        rest = layout.operator(
+            DAMPSIM_OT_rest_by_frame.bl_idname, text=translate(f"To Rest at Frame {frame}"), icon="FCURVE"
+        )
         rest.frame = frame
         row = layout.row()
         row.enabled = not is_time_scale(obj, scale)
         text = f"Keep Seconds (Scale {format_number(scale, 4)})"
-        row.operator(DAMPSIM_OT_retime.bl_idname, text=text, icon="PREVIEW_RANGE").keeps_seconds = True
+        row.operator(DAMPSIM_OT_retime.bl_idname, text=translate(text), icon="PREVIEW_RANGE").keeps_seconds = True
         row = layout.row()
         row.enabled = not is_time_scale(obj, 1.0)
         row.operator(DAMPSIM_OT_retime.bl_idname, text="Own Speed", icon="LOOP_BACK").scale = 1.0
@@ -192,14 +197,14 @@ def draw_retiming(layout: UILayout, context: Context, obj: bpy.types.Object) -> 
     """Draw the menu for the timing of a bake, with its scale."""
     scale = time_scale(obj)
     text = "Retime" if scale is None or is_time_scale(obj, 1.0) else f"Retime (Scale {format_number(scale, 4)})"
-    layout.menu(DAMPSIM_MT_retime.__name__, text=text, icon="TIME")
+    layout.menu(DAMPSIM_MT_retime.__name__, text=translate(text), icon="TIME")
 
 
 def draw_blends(layout: UILayout, context: Context) -> None:
     """Draw the buttons that land, fade and rest at the current frame."""
     frame = context.scene.frame_current
     column = layout.column(align=True)
-    land = column.operator(DAMPSIM_OT_blend.bl_idname, text=f"Land on Pose at Frame {frame}", icon="IMPORT")
+    land = column.operator(DAMPSIM_OT_blend.bl_idname, text=translate(f"Land on Pose at Frame {frame}"), icon="IMPORT")
     row = column.row(align=True)
     fade_in = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade In", icon="IPO_EASE_IN")
     fade_out = row.operator(DAMPSIM_OT_blend.bl_idname, text="Fade Out", icon="IPO_EASE_OUT")

@@ -12,6 +12,7 @@ from bpy.types import Context, Operator, UILayout
 
 from ...model.groups import format_names
 from ...model.objects import active_simulated, chosen_simulated
+from ...translations import report, translate
 from ..common.chosen_objects import ChosenObjectsOperator, count_label
 from ..common.issue import Check, Issue
 from ..common.layout import BOX_MARGIN, draw_wrapped
@@ -47,7 +48,7 @@ def draw_issues(layout: UILayout, context: Context, checks: Mapping[str, Check])
         for number, fix in enumerate(issue.fixes):
             fixable = [one for one, other in issues.items() if _has_fix(other, number, fix.button_label)]
             text = count_label(fix.button_label, fixable)
-            button = box.operator(DAMPSIM_OT_mend.bl_idname, text=text, icon="TOOL_SETTINGS")
+            button = box.operator(DAMPSIM_OT_mend.bl_idname, text=translate(text), icon="TOOL_SETTINGS")
             button.check, button.way = name, number
 
 
@@ -70,13 +71,13 @@ class DAMPSIM_OT_mend(ChosenObjectsOperator, Operator):
         issues = _issues_of_check(context, properties.check)
         fixes = next((issue.fixes for issue in issues.values()), [])
         tooltip = fixes[properties.way].tooltip if properties.way < len(fixes) else ""
-        return tooltip or str(cls.__doc__)
+        return translate(tooltip or str(cls.__doc__))
 
     def objects(self, context: Context) -> list[bpy.types.Object]:
         issues = _issues_of_check(context, self.check)
         fixes = next((issue.fixes for issue in issues.values()), [])
         if not 0 <= self.way < len(fixes):
-            self.report({"INFO"}, f"{format_names(chosen_simulated(context))}: there is nothing to fix")
+            report(self, {"INFO"}, f"{format_names(chosen_simulated(context))}: there is nothing to fix")
             return []
         return [obj for obj, issue in issues.items() if _has_fix(issue, self.way, fixes[self.way].button_label)]
 
@@ -106,7 +107,7 @@ class DAMPSIM_OT_select_vertices(Operator):
         obj = active_simulated(context)
         issue = find_issues(obj, context.scene, _ALL_CHECKS).get(self.check)
         if issue is None or issue.vertices is None or len(issue.vertices) != len(obj.data.vertices):
-            self.report({"INFO"}, f"{obj.name}: there is nothing to select")
+            report(self, {"INFO"}, f"{obj.name}: there is nothing to select")
             return {"CANCELLED"}
         context.tool_settings.mesh_select_mode = (True, False, False)
         if obj.mode != "EDIT":

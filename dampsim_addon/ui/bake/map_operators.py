@@ -11,6 +11,7 @@ from bpy.types import Context, Operator, UILayout
 from ...blender.maps import detach_maps, maps_modifier
 from ...jobs.maps import update_maps
 from ...model.objects import chosen_simulated
+from ...translations import translate
 from ..common.chosen_objects import ChosenObjectsOperator, count_label
 
 _REMOVE_TIP = "Remove the maps of the selected objects"
@@ -33,7 +34,7 @@ class DAMPSIM_OT_maps(ChosenObjectsOperator, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
-        return _REMOVE_TIP if properties.remove else " ".join(str(cls.__doc__).split())
+        return translate(_REMOVE_TIP) if properties.remove else " ".join(translate(str(cls.__doc__)).split())
 
     def apply(self, context: Context, obj: bpy.types.Object) -> str:
         if self.remove:
@@ -50,7 +51,7 @@ def draw_maps(layout: UILayout, context: Context, obj: bpy.types.Object) -> None
         return
     row = layout.row(align=True)
     text = count_label("Update Maps" if has_maps else DAMPSIM_OT_maps.bl_label, chosen_simulated(context))
-    row.operator(DAMPSIM_OT_maps.bl_idname, text=text, icon="NODE_MATERIAL")
+    row.operator(DAMPSIM_OT_maps.bl_idname, text=translate(text), icon="NODE_MATERIAL")
     if has_maps:
         row.operator(DAMPSIM_OT_maps.bl_idname, text="", icon="X").remove = True
 

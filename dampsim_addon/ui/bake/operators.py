@@ -25,6 +25,7 @@ from ...model.objects import (
 )
 from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import is_selected
+from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
 from ..common.layout import labelled_column
@@ -67,20 +68,23 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:
+        text = ""
         if properties.rebake and properties.last:
-            return "Simulate these frames again, and blend them into the others"
-        if properties.rebake:
-            return "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
-        if properties.restart:
-            return "Discard the cached frames and simulate all frames again"
-        return "Continue after the last simulated frame" if properties.resume else " ".join(str(cls.__doc__).split())
+            text = "Simulate these frames again, and blend them into the others"
+        elif properties.rebake:
+            text = "Simulate again from this frame onwards. Earlier frames are kept if their inputs have not changed"
+        elif properties.restart:
+            text = "Discard the cached frames and simulate all frames again"
+        elif properties.resume:
+            text = "Continue after the last simulated frame"
+        return translate(text) or " ".join(translate(str(cls.__doc__)).split())
 
     @classmethod
     def poll(cls, context: Context) -> bool:
         with reuse_last_scan():
             none = not simulated_in_scene(context.scene)
         if none:
-            cls.poll_message_set("Select an object that DampSim simulates")
+            cls.poll_message_set(translate, "Select an object that DampSim simulates")
             return False
         return can_start_job(cls, context)
 
@@ -107,7 +111,7 @@ class DAMPSIM_OT_bake(ModalJob, Operator):
         results = yield from steps
         for result in results:
             if result.problem:
-                self.report({"ERROR"}, result.problem)
+                report(self, {"ERROR"}, result.problem)
 
     def completion_messages(self, context: Context) -> tuple[str, str]:
         return "baked", "bake stopped. Resume continues after the last finished frame"
@@ -131,7 +135,7 @@ class DAMPSIM_OT_rebake_range(Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         if not any(obj.dampsim.baked for obj in baked_objects(context)):
-            cls.poll_message_set("Select a baked object")
+            cls.poll_message_set(translate, "Select a baked object")
             return False
         return can_start_job(cls, context)
 
@@ -174,7 +178,7 @@ class DAMPSIM_MT_bake(Menu):
         row = layout.row()
         row.enabled = scene.frame_start < scene.frame_current <= scene.frame_start + frames_done
         rebake = row.operator(
-            DAMPSIM_OT_bake.bl_idname, text=f"Re-bake from Frame {scene.frame_current}", icon="FILE_REFRESH"
+            DAMPSIM_OT_bake.bl_idname, text=translate(f"Re-bake from Frame {scene.frame_current}"), icon="FILE_REFRESH"
         )
         rebake.rebake, rebake.frame = True, scene.frame_current
         layout.operator_context = "INVOKE_DEFAULT"
@@ -182,10 +186,12 @@ class DAMPSIM_MT_bake(Menu):
         layout.operator(DAMPSIM_OT_bake.bl_idname, text="Bake from Scratch", icon="RENDER_ANIMATION").restart = True
         layout.separator()
         if len(baked_objects(context)) > 1:
-            layout.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake Only {group_of(obj).name}")
+            layout.operator(DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake Only {group_of(obj).name}"))
         objects = simulated_in_scene(scene)
         if len(objects) > 1:
-            layout.operator(DAMPSIM_OT_bake.bl_idname, text=f"Bake All ({len(objects)} objects)").which = "ALL"
+            layout.operator(
+                DAMPSIM_OT_bake.bl_idname, text=translate(f"Bake All ({len(objects)} objects)")
+            ).which = "ALL"
 
 
 class DAMPSIM_OT_use_preview_range(Operator):
@@ -219,7 +225,7 @@ class DAMPSIM_OT_use_selected_bones(Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is None or not _selected_bones(obj):
-            cls.poll_message_set("Select bones of the rig in Pose Mode")
+            cls.poll_message_set(translate, "Select bones of the rig in Pose Mode")
             return False
         return can_start_job(cls, context)
 

@@ -19,6 +19,7 @@ from ...targets.bake_tracks import bake_strips, has_base_track
 from ...targets.bones import Bones
 from ...targets.existing_bones import ExistingBones, chosen_bones
 from ...targets.influence import has_influence
+from ...translations import translate
 from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from ..export.checks import EXPORT_CHECKS
 from ..export.operators import DAMPSIM_OT_export
@@ -86,7 +87,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         draw_issues(layout, context, CHECKS)
         if is_job_running(context):
             progress = context.window_manager.dampsim_progress
-            layout.progress(factor=progress.factor, text=progress.text)
+            layout.progress(factor=progress.factor, text=translate(progress.text))
             draw_wrapped(layout, f"ESC {progress.ended_by_esc}", "INFO", context)
             return
         _draw_buttons(layout, context, min(known_status(obj).frame_count, total), total)
@@ -94,7 +95,7 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
         if group.baked:
             changes = changes_since_bake(obj, scene)
             layout.label(
-                text=f"Baked: {baked_target.label if baked_target else group.baked}",
+                text=translate(f"Baked: {baked_target.label if baked_target else group.baked}"),
                 icon="ERROR" if changes else "CHECKMARK",
             )
             if changes:
@@ -110,7 +111,9 @@ class DAMPSIM_PT_bake(ChildPanel, Panel):
             draw_retiming(layout, context, obj)
             if baked_target is not None and baked_target.can_export_to_gltf:
                 draw_issues(layout, context, EXPORT_CHECKS)
-            layout.operator(DAMPSIM_OT_export.bl_idname, text=f"{DAMPSIM_OT_export.bl_label}…", icon="EXPORT")
+            layout.operator(
+                DAMPSIM_OT_export.bl_idname, text=translate(DAMPSIM_OT_export.bl_label) + "…", icon="EXPORT"
+            )
             draw_wrapped(layout, f"Error after export: {group.exported}" if group.exported else "", "BLANK1", context)
         draw_maps(layout, context, obj)
 
@@ -161,13 +164,13 @@ def _draw_buttons(layout: UILayout, context: Context, frames_done: int, frame_co
     row = layout.row(align=True)
     row.scale_y = 1.4
     icon = "PLAY" if upcoming.action is BakeAction.RESUME else "RENDER_ANIMATION"
-    button = row.operator(DAMPSIM_OT_bake.bl_idname, text=bake_label(objects, scene), icon=icon)
+    button = row.operator(DAMPSIM_OT_bake.bl_idname, text=translate(bake_label(objects, scene)), icon=icon)
     if len(objects) > 1:
         button.which = "SELECTED"
     row.menu(DAMPSIM_MT_bake.__name__, text="", icon="DOWNARROW_HLT")
     # A bake always covers all objects of a simulation group.
     text = "Clear All" if len(group_of(obj).members) > 1 else DAMPSIM_OT_clear.bl_label
-    layout.operator(DAMPSIM_OT_clear.bl_idname, text=text, icon="TRASH")
+    layout.operator(DAMPSIM_OT_clear.bl_idname, text=translate(text), icon="TRASH")
     if 0 < frames_done < frame_count:
         draw_wrapped(layout, f"{frames_done} of {frame_count} frames are simulated", "TIME", context)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bpy.types import Context
 
 from ...model.objects import active_simulated, can_start_job
+from ...translations import translate
 from ...work.modal import ModalJob
 
 
@@ -17,6 +18,6 @@ class ActiveObjectJob(ModalJob):
     @classmethod
     def poll(cls, context: Context) -> bool:
         if active_simulated(context) is None:
-            cls.poll_message_set("Select an object that DampSim simulates")
+            cls.poll_message_set(translate, "Select an object that DampSim simulates")
             return False
         return can_start_job(cls, context)

@@ -10,6 +10,7 @@ from bpy.types import Context
 from ....core import DampSimError
 from ...model.groups import format_names
 from ...model.objects import can_start_job, check_editable, chosen_simulated
+from ...translations import report, translate
 
 # At most this many errors are reported in full.
 _MAX_ERRORS = 2
@@ -29,7 +30,7 @@ class ChosenObjectsOperator:
     @classmethod
     def poll(cls, context: Context) -> bool:
         if not chosen_simulated(context):
-            cls.poll_message_set("Select an object that DampSim simulates")  # type: ignore[attr-defined]
+            cls.poll_message_set(translate, "Select an object that DampSim simulates")  # type: ignore[attr-defined]
             return False
         return can_start_job(cls, context)
 
@@ -52,9 +53,9 @@ class ChosenObjectsOperator:
                 problems.append(str(error))
         notes = [f"{format_names(those)}: {note}" for note, those in objects_by_note.items() if note]
         if notes:
-            self.report({"INFO"}, ". ".join(notes))  # type: ignore[attr-defined]
+            report(self, {"INFO"}, ". ".join(notes))  # type: ignore[arg-type]
         if problems:
             more = [f"{len(problems) - _MAX_ERRORS} more errors."] if len(problems) > _MAX_ERRORS else []
             kind = "WARNING" if objects_by_note else "ERROR"
-            self.report({kind}, " ".join([*problems[:_MAX_ERRORS], *more]))  # type: ignore[attr-defined]
+            report(self, {kind}, " ".join([*problems[:_MAX_ERRORS], *more]))  # type: ignore[arg-type]
         return {"FINISHED"} if objects_by_note else {"CANCELLED"}

@@ -13,6 +13,7 @@ from gpu_extras.batch import batch_for_shader
 from mathutils import Vector
 
 from ....core import Array, Index
+from ...translations import translate
 
 Color = tuple[float, float, float, float]
 TEXT_COLOR: Color = (1.0, 1.0, 1.0, 1.0)
@@ -74,6 +75,7 @@ def draw_text(
     if screen_position is None:
         return
     blf.size(0, 12.0 * scale)
+    text = translate(text)
     width, _ = blf.dimensions(0, text)
     blf.enable(0, blf.SHADOW)
     blf.shadow(0, 6, 0.0, 0.0, 0.0, 1.0)

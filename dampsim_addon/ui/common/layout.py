@@ -16,6 +16,7 @@ from ....core import PARAMETERS, Parameter, ParameterError, kind_by_name
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...model.registry import reuse_last_scan
+from ...translations import translate
 
 
 class SidebarPanel:
@@ -54,9 +55,8 @@ class SidebarPanel:
 
 def _draw_unknown_choices(layout: UILayout, context: Context, message: str) -> None:
     """Draw the settings whose choice is unknown, because a newer version of DampSim made it."""
-    draw_wrapped(
-        layout, f"{message} It may come from a newer version of DampSim. Choose another value", "ERROR", context
-    )
+    text = f"{message} " + "It may come from a newer version of DampSim. Choose another value"
+    draw_wrapped(layout, text, "ERROR", context)
     group = context.object.dampsim
     for parameter in PARAMETERS.values():
         if parameter.choices and not getattr(group, parameter.name):
@@ -102,6 +102,7 @@ def draw_wrapped(
     """
     if not text:
         return
+    text = translate(text)
     scale = context.preferences.system.ui_scale
     width = context.region.width - scale * (_TEXT_MARGIN + reserved_units * UNIT_X)
     points = scale * context.preferences.ui_styles[0].widget.points
@@ -109,12 +110,20 @@ def draw_wrapped(
     column.scale_y = 0.8
     text_lines = wrap_text(text, width, points)
     text_lines += [""] * (
-        max((len(wrap_text(other, width, points)) for other in alternatives), default=0) - len(text_lines)
+        max((len(wrap_text(translate(other), width, points)) for other in alternatives), default=0) - len(text_lines)
     )
     for number, line in enumerate(text_lines):
         column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
 
 
+# Lines may end between Chinese and Japanese letters, but do not begin with punctuation or a small kana.
+_LETTERS, _NEVER_FIRST = (
+    "\u3001-\u30ff\u3400-\u9fff\uff01-\uff60",
+    "、。，；：？！）」』】…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ",
+)
+_BREAK = re.compile(
+    f"(?<=[{_LETTERS}])(?=[^ {_NEVER_FIRST}])(?<![（「『【])|(?<=[^ （「『【])(?=[{_LETTERS}])(?![{_NEVER_FIRST}])"
+)
 _UNIT_AFTER = re.compile(r"(\d) (s|m|mm|cm|km|µm|kB|MB|GB|N|mN|kPa)(?![\w²])")
 
 
@@ -126,11 +135,12 @@ def wrap_text(text: str, width: float, points: float) -> list[str]:
     wrapped_lines: list[str] = []
     # Keep a number and its unit on one line.
     for word in _UNIT_AFTER.sub("\\1\u00a0\\2", text).split(" "):
-        longer = f"{wrapped_lines[-1]} {word}" if wrapped_lines else word
-        if wrapped_lines and _text_width(longer, points) <= width:
-            wrapped_lines[-1] = longer
-        else:
-            wrapped_lines.append(word)
+        for number, part in enumerate(_BREAK.sub("\u200b", word).split("\u200b")):
+            longer = f"{wrapped_lines[-1]}{'' if number else ' '}{part}" if wrapped_lines else part
+            if wrapped_lines and _text_width(longer, points) <= width:
+                wrapped_lines[-1] = longer
+            else:
+                wrapped_lines.append(part)
     return [line.replace("\u00a0", " ") for line in wrapped_lines]
 
 
@@ -155,6 +165,7 @@ def draw_property(
     width = context.region.width - scale * _PROPERTY_MARGIN
     row = layout.row(align=True)
     row.use_property_split = row.use_property_decorate = False
+    text = translate(text)
     toggle = isinstance(getattr(group, name, None), bool)
     if toggle:
         row.prop(group, name, text=text)

@@ -11,6 +11,7 @@ from bpy.types import Context, Operator
 from ...compare.ghosts import GHOST_LETTERS, MAX_GHOSTS, simulate_ghosts, variant_values
 from ...model.objects import active_simulated
 from ...status.results import remove_ghosts
+from ...translations import report, translate
 from ...work.steps import Step
 from ..common.active_object_job import ActiveObjectJob
 
@@ -26,7 +27,7 @@ class DAMPSIM_OT_ghost_add(Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is not None and len(obj.dampsim.variants) >= MAX_GHOSTS:
-            cls.poll_message_set(f"The limit of {MAX_GHOSTS} ghosts is reached")
+            cls.poll_message_set(translate, f"The limit of {MAX_GHOSTS} ghosts is reached")
             return False
         return obj is not None
 
@@ -71,8 +72,10 @@ class DAMPSIM_OT_ghost_pick(_GhostOperator, Operator):
     def execute(self, context: Context) -> set[str]:
         obj = active_simulated(context)
         if self.number >= len(obj.dampsim.variants):
-            self.report(
-                {"ERROR"}, f"{obj.name}: there is no ghost {GHOST_LETTERS[self.number]}. Choose one from the list."
+            report(
+                self,
+                {"ERROR"},
+                f"{obj.name}: there is no ghost {GHOST_LETTERS[self.number]}. Choose one from the list.",
             )
             return {"CANCELLED"}
         for name, value in variant_values(obj.dampsim.variants[self.number]).items():
@@ -93,7 +96,7 @@ class DAMPSIM_OT_compare(ActiveObjectJob, Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is not None and not obj.dampsim.variants:
-            cls.poll_message_set("Add a ghost first")
+            cls.poll_message_set(translate, "Add a ghost first")
             return False
         return super().poll(context)
 

@@ -90,9 +90,10 @@ def collider_changes_topology(obj: bpy.types.Object, scene: bpy.types.Scene) -> 
     for other in active_colliders(obj, simulation_view_layer(scene)):
         modifier_name = "" if other.dampsim_collider.plane else topology_changing_modifier(other, certain_only=True)
         if modifier_name:
-            text = f"{modifier_name} changes the topology of the collider {other.name} during playback. Apply it, or"
             remove_fix = _remove_collider_fix(other)
-            return _issue_with_fixes(f"{text} remove the collider" if remove_fix else f"{text} disable it", remove_fix)
+            hint = "Apply it, or remove the collider" if remove_fix else "Apply it, or disable it"
+            text = f"{modifier_name} changes the topology of the collider {other.name} during playback. {hint}"
+            return _issue_with_fixes(text, remove_fix)
     return None
 
 

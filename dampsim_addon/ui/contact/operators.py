@@ -22,6 +22,7 @@ from ...model.objects import (
 from ...model.registry import reuse_last_scan
 from ...scene_reader.floors import create_floor, existing_floor, floor_placement
 from ...scene_reader.scene_builder import check_object
+from ...translations import report, translate
 from .overlap_reports import report_with_overlaps
 
 
@@ -63,7 +64,7 @@ class DAMPSIM_OT_floor(Operator):
         if is_job_running(context):
             return False
         if active_simulated(context) is None or context.mode != "OBJECT":
-            cls.poll_message_set("Select a simulated object in Object Mode")
+            cls.poll_message_set(translate, "Select a simulated object in Object Mode")
             return False
         return True
 
@@ -83,12 +84,12 @@ class DAMPSIM_OT_floor(Operator):
                 check_object(one, context.view_layer)
             position = floor_placement(context.scene, context.view_layer, {one: _is_unheld(one) for one in objects})
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         floor = create_floor(context.collection, position, _collider_collections(objects))
         _include_collider(floor, objects)
         _mark_unpinned_on_purpose(objects)
-        self.report({"INFO"}, f"{floor.name}: added at height {format_number(position[2])}")
+        report(self, {"INFO"}, f"{floor.name}: added at height {format_number(position[2])}")
         return {"FINISHED"}
 
 
@@ -116,7 +117,7 @@ class DAMPSIM_OT_collider(Operator):
             active = active_simulated(context)
             if not any(can_be_collider(obj, active) for obj in context.selected_objects):
                 cls.poll_message_set(
-                    "Select a mesh that is not a collider. If it is simulated, bake it separately first"
+                    translate, "Select a mesh that is not a collider. If it is simulated, bake it separately first"
                 )
                 return False
         return True
@@ -148,7 +149,9 @@ class DAMPSIM_OT_no_collider(Operator):
         if is_job_running(context):
             return False
         if not any(obj.type == "MESH" and obj.dampsim_collider.is_collider for obj in context.selected_objects):
-            cls.poll_message_set("Select a collider. To remove Blender's own Collision, use the Physics properties")
+            cls.poll_message_set(
+                translate, "Select a collider. To remove Blender's own Collision, use the Physics properties"
+            )
             return False
         return True
 
@@ -158,13 +161,14 @@ class DAMPSIM_OT_no_collider(Operator):
             obj.dampsim_collider.is_collider = False
         still_colliders = [obj for obj in colliders if has_collision(obj)]
         if still_colliders:
-            self.report(
+            report(
+                self,
                 {"WARNING"},
                 f"{format_names(still_colliders)}: still a collider. "
                 "Remove Blender's own Collision in the Physics properties",
             )
         else:
-            self.report({"INFO"}, f"Colliders removed: {format_names(colliders)}")
+            report(self, {"INFO"}, f"Colliders removed: {format_names(colliders)}")
         return {"FINISHED"}
 
 

@@ -9,6 +9,7 @@ from bpy.types import Context, Operator
 
 from ...live.unkeyed_changes import object_with_unkeyed_change
 from ...status.overlaps import find_overlaps, overlap_message
+from ...translations import report
 
 
 def report_with_overlaps(
@@ -25,6 +26,6 @@ def report_with_overlaps(
     overlaps = find_overlaps(scene, layer, objects) if can_find else {}
     # The status bar shows only the last report.
     if overlaps:
-        operator.report({"WARNING"}, f"{message}. {overlap_message(overlaps, scene)}")
+        report(operator, {"WARNING"}, f"{message}. {overlap_message(overlaps, scene)}")
     else:
-        operator.report({"INFO"}, message)
+        report(operator, {"INFO"}, message)

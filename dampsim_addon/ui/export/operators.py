@@ -14,6 +14,7 @@ from ....core.base.wording import format_percent
 from ...jobs import export
 from ...model.objects import can_start_job, selected_simulated
 from ...model.registry import reuse_last_scan
+from ...translations import report, translate
 from ...work.modal import ModalJob
 from ...work.steps import Step
 from ..common.layout import draw_wrapped
@@ -61,7 +62,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         with reuse_last_scan():
             baked = any(obj.dampsim.baked for obj in selected_simulated(context))
         if not baked:
-            cls.poll_message_set("Select a baked object")
+            cls.poll_message_set(translate, "Select a baked object")
             return False
         return can_start_job(cls, context)
 
@@ -115,7 +116,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
             column.prop(self, "end")
         else:
             first, last = self._frame_range(scene)
-            column.label(text=f"Frames {first} to {last}")
+            column.label(text=translate(f"Frames {first} to {last}"))
         for text in self._known_problems(context):
             draw_wrapped(layout, text, "ERROR", context)
         if "FBX" in self.format:
@@ -141,9 +142,9 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         )
         for one in self._exported:
             if one.problem:
-                self.report({"ERROR"}, one.problem)
+                report(self, {"ERROR"}, one.problem)
             elif one.warning:
-                self.report({"WARNING"}, one.warning)
+                report(self, {"WARNING"}, one.warning)
         for obj in objects:
             results = [one for one in self._exported if one.name == obj.name]
             errors = [one.problem or one.warning or f"{one.label} {format_percent(one.part)}" for one in results]

@@ -10,6 +10,7 @@ from ....core import PARAMETERS, FibreDirection, PinError
 from ...blender.animation import animated_paths
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, chosen_simulated, is_job_running
+from ...translations import translate
 from ..common.chosen_objects import ChosenObjectsOperator
 from ..common.issue import Issue
 from ..common.layout import ChildPanel, draw_property, draw_slider, draw_wrapped, parameter_sections
@@ -79,7 +80,7 @@ class DAMPSIM_OT_fibres(ChosenObjectsOperator, Operator):
         if not supports_fibres(obj) or not super().poll(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 

@@ -23,6 +23,7 @@ from ...scene_reader.rest_shapes import (
     read_rest_shape,
 )
 from ...scene_reader.scene_builder import check_object
+from ...translations import report, translate
 from ..objects.group_operators import simulate_together
 
 # The 3D cursor is used if its distance to both objects is below this fraction of the smaller object's size.
@@ -45,7 +46,7 @@ def _join_and_report(operator: Operator, objects: list[bpy.types.Object], messag
     ]
     if not_in_group:
         message += f"; now simulated together: {simulate_together(filter_simulated(objects)).name}"
-    operator.report({"INFO"}, message)
+    report(operator, {"INFO"}, message)
 
 
 class DAMPSIM_OT_link(Operator):
@@ -63,7 +64,7 @@ class DAMPSIM_OT_link(Operator):
         if obj is None or is_job_running(context):
             return False
         if not any(other != obj for other in context.selected_objects):
-            cls.poll_message_set("Also select the objects to link to")
+            cls.poll_message_set(translate, "Also select the objects to link to")
             return False
         return True
 
@@ -81,7 +82,7 @@ class DAMPSIM_OT_link(Operator):
                 add_link_points(link, other, shape.matrix, target_shape.matrix, position[None])
                 linked.append(anchor_name(other, target_shape.bone))
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         obj.dampsim.active_link = len(obj.dampsim.links) - 1
         _join_and_report(self, [obj, *others], f"{obj.name}: linked to {', '.join(linked)}")
@@ -124,7 +125,7 @@ class DAMPSIM_OT_weld(Operator):
             return False
         meshes = [obj for obj in context.selected_objects if obj.type == "MESH"]
         if len(meshes) < 2 or not filter_simulated(meshes):
-            cls.poll_message_set("Select two or more meshes, at least one of them simulated")
+            cls.poll_message_set(translate, "Select two or more meshes, at least one of them simulated")
             return False
         return True
 
@@ -133,7 +134,7 @@ class DAMPSIM_OT_weld(Operator):
         try:
             shapes = [_checked_rest_shape(context, obj) for obj in meshes]
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         count, welded, gaps = 0, [], []
         for pair in combinations(shapes, 2):
@@ -159,7 +160,7 @@ class DAMPSIM_OT_weld(Operator):
                 if smallest_gap > self.distance
                 else "All vertices within the distance are already welded"
             )
-            self.report({"WARNING"}, message)
+            report(self, {"WARNING"}, message)
             return {"CANCELLED"}
         _join_and_report(self, welded, f"Welded points: {count}")
         return {"FINISHED"}

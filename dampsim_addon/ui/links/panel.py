@@ -11,6 +11,7 @@ from ....core.base.wording import format_count
 from ...model.groups import format_names, group_of
 from ...model.links import anchor_name, is_target_deleted
 from ...model.objects import active_simulated
+from ...translations import translate
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column
 from .operators import DAMPSIM_OT_link, DAMPSIM_OT_unlink, DAMPSIM_OT_weld
 
@@ -20,10 +21,10 @@ class DAMPSIM_UL_links(UIList):
         self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any, active_name: str
     ) -> None:
         if is_target_deleted(item):
-            layout.label(text=f"{item.other.name} is missing" if item.other else "Missing", icon="ERROR")
+            layout.label(text=translate(f"{item.other.name} is missing" if item.other else "Missing"), icon="ERROR")
             return
         layout.label(text=anchor_name(item.other, item.bone), icon="BONE_DATA" if item.bone else "OBJECT_DATA")
-        layout.label(text=f"{len(item.points)} {'rigid' if item.rigid else 'soft'}")
+        layout.label(text=translate(f"{len(item.points)} {'rigid' if item.rigid else 'soft'}"))
 
 
 class DAMPSIM_PT_links(ChildPanel, Panel):
@@ -47,7 +48,7 @@ class DAMPSIM_PT_links(ChildPanel, Panel):
             if not link.rigid:
                 column.prop(link, "stiffness", text="Stiffness (N/m)")
             count = len(link.points)
-            column.label(text=f"Linked at {format_count(count, 'point')}")
+            column.label(text=translate(f"Linked at {format_count(count, 'point')}"))
         linked = [
             member
             for member in group_of(obj).members

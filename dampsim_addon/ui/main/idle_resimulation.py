@@ -18,6 +18,7 @@ from ...live.unkeyed_changes import object_with_unkeyed_change
 from ...model.groups import Group, groups_of
 from ...model.objects import is_job_running, simulated_in_scene
 from ...session import SessionState, Subscriber
+from ...translations import translate
 
 # Delay (s) after an edit, click or key press; delay (s) between two slices.
 _IDLE_DELAY, _TIMER_INTERVAL = 0.6, 0.02
@@ -130,7 +131,7 @@ class DAMPSIM_OT_go_on(Operator):
         if [session.verified for session in sessions] == frames_before:
             # No progress: the error is reported at the next playback.
             activity.is_cancelled = True
-        context.workspace.status_text_set(resimulation_text(sessions, context.scene))
+        context.workspace.status_text_set(translate(resimulation_text(sessions, context.scene)))
         if activity.is_cancelled:
             self._end(context)
             return {"CANCELLED"}

@@ -101,9 +101,8 @@ def draw_draft(layout: UILayout, obj: bpy.types.Object, context: Context) -> Non
         return
     box = layout.box().column(align=True)
     box.label(text="Draft is shown", icon="MOD_DECIM")
-    draw_wrapped(
-        box, f"{_draft_resolution_text(obj)}Bakes and renders use full resolution", "BLANK1", context, BOX_MARGIN
-    )
+    text = _draft_resolution_text(obj) + "Bakes and renders use full resolution"
+    draw_wrapped(box, text, "BLANK1", context, BOX_MARGIN)
 
 
 def _draft_resolution_text(obj: bpy.types.Object) -> str:

@@ -18,6 +18,7 @@ from ...scene_reader.seams import seam_groups
 from ...status import results
 from ...status.measurements import is_measurement_current, required_substeps
 from ...targets.influence import influence_values
+from ...translations import translate
 from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_convert_add, DAMPSIM_OT_local_add, can_add
 from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
 from ..add.fabric_operators import draw_fabrics
@@ -102,7 +103,7 @@ def draw_add(layout: UILayout, context: Context) -> None:
             layout, f"{obj.name} shows the yarns of {woven_source.name}, which is the simulated mesh", "INFO", context
         )
         layout.operator(
-            DAMPSIM_OT_select_woven.bl_idname, text=f"Select {woven_source.name}", icon="RESTRICT_SELECT_OFF"
+            DAMPSIM_OT_select_woven.bl_idname, text=translate(f"Select {woven_source.name}"), icon="RESTRICT_SELECT_OFF"
         )
         return
     if obj is not None and obj.library is not None:
@@ -113,7 +114,7 @@ def draw_add(layout: UILayout, context: Context) -> None:
         simulated = simulated_source(obj)
         if simulated is not None:
             text = f"Select {simulated.name}"
-            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=text, icon="RESTRICT_SELECT_OFF")
+            layout.operator(DAMPSIM_OT_select_woven.bl_idname, text=translate(text), icon="RESTRICT_SELECT_OFF")
             return
         layout.operator(DAMPSIM_OT_convert_add.bl_idname, icon="OUTLINER_OB_MESH")
     elif not any_addable:
@@ -242,7 +243,7 @@ class DAMPSIM_PT_material(ChildPanel, Panel):
         text = DAMPSIM_OT_measure.bl_label
         if group.measured_young > 0.0 and is_measurement_current(obj, context.scene):
             text = f"Sags {format_small(group.measured_sag, 3)}% at {pressure_text(group.measured_young)}"
-        column.operator(DAMPSIM_OT_measure.bl_idname, text=text, icon="DRIVER_DISTANCE")
+        column.operator(DAMPSIM_OT_measure.bl_idname, text=translate(text), icon="DRIVER_DISTANCE")
         for section in parameter_sections(group):
             if section not in ("shape", "plastic", "fibres") and not section.endswith(" papers"):
                 draw_parameters(column, group, context, section)

@@ -13,6 +13,7 @@ from ...blender.edge_attributes import mark_edges, remove_edge_attribute, select
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.muscles import ATTRIBUTE_PREFIX
+from ...translations import report, translate
 
 _LIST_PROPERTY = EnumProperty(
     items=[("MUSCLE", "Muscle", ""), ("SENSOR", "Sensor", "")], options={"HIDDEN", "SKIP_SAVE"}
@@ -45,7 +46,7 @@ class _MuscleOperator:
         if obj is None or not kind_by_name(obj.dampsim.kind).supports_muscles or is_job_running(context):
             return False
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
@@ -130,13 +131,13 @@ class DAMPSIM_OT_muscle_assign(_MuscleOperator, Operator):
         obj = active_simulated(context)
         item = active_item(obj.dampsim, self.what)
         if item is None:
-            self.report({"ERROR"}, f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
+            report(self, {"ERROR"}, f"{obj.name}: there is no {self.what.lower()} yet. Add one first.")
             return {"CANCELLED"}
         if not selected_edges(obj).any():
-            self.report({"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {item.name} in Edit Mode.")
+            report(self, {"ERROR"}, f"{obj.name}: no edge is selected. Select the edges of {item.name} in Edit Mode.")
             return {"CANCELLED"}
         count = _assign_edges(obj, item)
-        self.report({"INFO"}, f"{obj.name}: edges assigned to {item.name}: {count}")
+        report(self, {"INFO"}, f"{obj.name}: edges assigned to {item.name}: {count}")
         return {"FINISHED"}
 
 
@@ -168,7 +169,7 @@ class DAMPSIM_OT_muscle_key(_MuscleOperator, Operator):
         obj = active_simulated(context)
         muscle = active_item(obj.dampsim, "MUSCLE")
         if muscle is None:
-            self.report({"ERROR"}, f"{obj.name}: there is no muscle yet. Add one first.")
+            report(self, {"ERROR"}, f"{obj.name}: there is no muscle yet. Add one first.")
             return {"CANCELLED"}
         muscle.force = self.force
         obj.keyframe_insert(f"dampsim.muscles[{obj.dampsim.active_muscle}].force", frame=context.scene.frame_current)

@@ -11,6 +11,7 @@ from ....core import MuscleOverride, SensorType, kind_by_name
 from ....core.base.wording import format_number
 from ...blender.sampler import frame_rate
 from ...model.objects import active_simulated, is_job_running
+from ...translations import translate
 from ..common.layout import ChildPanel, draw_wrapped, labelled_column
 from ..common.overlay_option import body_view
 from .operators import (
@@ -71,7 +72,7 @@ class DAMPSIM_UL_sensors(UIList):
         shown = "HIDE_OFF" if known and is_sensor_on(item, values[index]) else "HIDE_ON"
         layout.prop(item, "name", text="", emboss=False, icon=shown)
         if known:
-            layout.label(text=sensor_text(item, values[index]))
+            layout.label(text=translate(sensor_text(item, values[index])))
 
 
 class DAMPSIM_PT_muscles(ChildPanel, Panel):
@@ -126,7 +127,7 @@ def _draw_muscle(context: Context, layout: UILayout, obj: bpy.types.Object, musc
     row = layout.row(align=True)
     row.enabled = not is_job_running(context)
     for force in (MuscleOverride.ON, MuscleOverride.OFF, MuscleOverride.AUTO):
-        row.operator(DAMPSIM_OT_muscle_key.bl_idname, text=f"Key {force.title()}").force = force
+        row.operator(DAMPSIM_OT_muscle_key.bl_idname, text=translate(f"Key {force.title()}")).force = force
 
 
 def _draw_list(layout: UILayout, group: bpy.types.PropertyGroup, what: str) -> None:

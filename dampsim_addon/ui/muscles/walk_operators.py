@@ -13,6 +13,7 @@ from ...compare.walks import selected_walks, simulate_walks
 from ...jobs.walk import apply_walk, is_compatible_walk, search_walks
 from ...model.objects import active_simulated, is_job_running
 from ...status.results import ghosts_of, remove_ghosts
+from ...translations import report, translate
 from ...work.steps import Step
 from ..common.active_object_job import ActiveObjectJob
 from ..common.layout import draw_wrapped, labelled_column
@@ -30,7 +31,7 @@ class DAMPSIM_OT_find_walk(ActiveObjectJob, Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is None or not len(obj.dampsim.muscles) or not len(obj.dampsim.sensors):
-            cls.poll_message_set("Add muscles, and sensors that switch them")
+            cls.poll_message_set(translate, "Add muscles, and sensors that switch them")
             return False
         return super().poll(context)
 
@@ -64,7 +65,7 @@ class DAMPSIM_OT_use_walk(Operator):
         obj = active_simulated(context)
         walk = obj.dampsim.walks[obj.dampsim.active_walk]
         if not is_compatible_walk(obj, walk):
-            self.report({"ERROR"}, f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
+            report(self, {"ERROR"}, f"{obj.name}: its muscles or sensors have changed. Press Find a Walk again.")
             return {"CANCELLED"}
         apply_walk(obj, walk)
         remove_ghosts(obj)
@@ -83,7 +84,7 @@ class DAMPSIM_OT_show_walks(ActiveObjectJob, Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is not None and not selected_walks(obj):
-            cls.poll_message_set("Turn on the eye of a walk in the list first")
+            cls.poll_message_set(translate, "Turn on the eye of a walk in the list first")
             return False
         return super().poll(context)
 

@@ -13,6 +13,7 @@ from ...model.cache_status import refresh_status
 from ...model.groups import Group, group_of, join_group, leave_group
 from ...model.objects import active_simulated, chosen_simulated, filter_simulated, is_job_running, selected_simulated
 from ...model.registry import reuse_last_scan
+from ...translations import report, translate
 from ..common.chosen_objects import ChosenObjectsOperator
 
 
@@ -75,16 +76,16 @@ class DAMPSIM_OT_together(Operator):
         with reuse_last_scan():
             objects = selected_simulated(context)
             if len(objects) < 2:
-                cls.poll_message_set("Select two or more simulated objects")
+                cls.poll_message_set(translate, "Select two or more simulated objects")
                 return False
             if not in_different_groups(objects):
-                cls.poll_message_set("The selected objects are already simulated together")
+                cls.poll_message_set(translate, "The selected objects are already simulated together")
                 return False
         return True
 
     def execute(self, context: Context) -> set[str]:
         group = simulate_together(selected_simulated(context), collide=True)
-        self.report({"INFO"}, f"Simulated together: {group.name}")
+        report(self, {"INFO"}, f"Simulated together: {group.name}")
         return {"FINISHED"}
 
 
@@ -100,7 +101,7 @@ class DAMPSIM_OT_alone(ChosenObjectsOperator, Operator):
         if not super().poll(context):
             return False
         if not any(obj.dampsim.together for obj in chosen_simulated(context)):
-            cls.poll_message_set("The object is already simulated separately")
+            cls.poll_message_set(translate, "The object is already simulated separately")
             return False
         return True
 
@@ -128,8 +129,10 @@ class DAMPSIM_OT_select_group(Operator):
         for obj in visible_members:
             obj.select_set(True, view_layer=context.view_layer)
         hidden = len(members) - len(visible_members)
-        self.report(
-            {"INFO"}, f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else "")
+        report(
+            self,
+            {"INFO"},
+            f"Selected objects: {len(visible_members)}" + (f"; hidden objects: {hidden}" if hidden else ""),
         )
         return {"FINISHED"}
 

@@ -19,6 +19,7 @@ from ...model.objects import active_simulated, can_start_job, chosen_simulated, 
 from ...model.properties import read_settings
 from ...status.results import displayed_curve
 from ...targets.keys import remove_joined_keys
+from ...translations import translate
 from ...work.steps import Step
 from ..common.active_object_job import ActiveObjectJob
 from ..common.chosen_objects import ChosenObjectsOperator
@@ -55,7 +56,7 @@ class DAMPSIM_OT_clear(ChosenObjectsOperator, Operator):
         if not super().poll(context):
             return False
         if not any(_can_clear(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set("There is no bake to clear")
+            cls.poll_message_set(translate, "There is no bake to clear")
             return False
         return True
 
@@ -109,7 +110,7 @@ class DAMPSIM_OT_calibrate(ActiveObjectJob, Operator):
     def poll(cls, context: Context) -> bool:
         obj = active_simulated(context)
         if obj is not None and not _is_settle_controlled(obj):
-            cls.poll_message_set("Calibrate corrects Settle. Set Damping Model to Settle and Bounce first")
+            cls.poll_message_set(translate, "Calibrate corrects Settle. Set Damping Model to Settle and Bounce first")
             return False
         return super().poll(context)
 

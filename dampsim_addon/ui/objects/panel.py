@@ -5,6 +5,7 @@ from __future__ import annotations
 from bpy.types import Context, Panel
 
 from ...model.objects import chosen_simulated, is_job_running
+from ...translations import translate
 from ..common.chosen_objects import count_label
 from ..common.layout import ChildPanel
 from .setup_operators import (
@@ -26,4 +27,4 @@ class DAMPSIM_PT_setup(ChildPanel, Panel):
         draw_setup_copy(column, context)
         column.operator(DAMPSIM_OT_setup_save.bl_idname, icon="EXPORT")
         for operator, icon in ((DAMPSIM_OT_setup_load, "IMPORT"), (DAMPSIM_OT_setup_asset, "ASSET_MANAGER")):
-            column.operator(operator.bl_idname, text=count_label(operator.bl_label, chosen), icon=icon)
+            column.operator(operator.bl_idname, text=translate(count_label(operator.bl_label, chosen)), icon=icon)

@@ -11,6 +11,7 @@ from bpy.types import Context, Event, Operator, UILayout
 from ....core import DampSimError, ParameterError
 from ...model.objects import active_simulated, can_start_job, is_simulated
 from ...scene_reader.setups import MAX_BYTES, Setup, apply_setup, parse_setup, read_setup, setup_text
+from ...translations import report, translate
 from ..common.chosen_objects import ChosenObjectsOperator, count_label
 
 
@@ -32,7 +33,7 @@ def setup_targets(context: Context) -> list[bpy.types.Object]:
 def draw_setup_copy(layout: UILayout, context: Context) -> None:
     """Draw the button that copies the setup of the active object."""
     text = count_label(DAMPSIM_OT_setup_copy.bl_label, setup_targets(context))
-    layout.operator(DAMPSIM_OT_setup_copy.bl_idname, text=text, icon="PASTEDOWN")
+    layout.operator(DAMPSIM_OT_setup_copy.bl_idname, text=translate(text), icon="PASTEDOWN")
 
 
 class DAMPSIM_OT_setup_copy(ChosenObjectsOperator, Operator):
@@ -46,7 +47,7 @@ class DAMPSIM_OT_setup_copy(ChosenObjectsOperator, Operator):
     @classmethod
     def poll(cls, context: Context) -> bool:
         if setup_source(context) is None or not setup_targets(context):
-            cls.poll_message_set("Select meshes, then the object whose setup you want last")
+            cls.poll_message_set(translate, "Select meshes, then the object whose setup you want last")
             return False
         return can_start_job(cls, context)
 
@@ -89,9 +90,9 @@ class DAMPSIM_OT_setup_save(_SetupFile, Operator):
             path.write_text(setup_text(read_setup(obj)), encoding="utf-8")
         except OSError as error:
             problem = error.strerror or type(error).__name__
-            self.report({"ERROR"}, f"{obj.name}: {path} cannot be written ({problem}). Choose another folder.")
+            report(self, {"ERROR"}, f"{obj.name}: {path} cannot be written ({problem}). Choose another folder.")
             return {"CANCELLED"}
-        self.report({"INFO"}, f"{obj.name}: setup saved to {path}")
+        report(self, {"INFO"}, f"{obj.name}: setup saved to {path}")
         return {"FINISHED"}
 
 
@@ -108,7 +109,7 @@ class DAMPSIM_OT_setup_load(ChosenObjectsOperator, _SetupFile, Operator):
         try:
             self._setup = read_setup_file(Path(bpy.path.abspath(self.filepath)))
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         return super().execute(context)
 

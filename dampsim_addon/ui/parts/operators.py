@@ -9,6 +9,7 @@ from ....core import DampSimError
 from ...blender.vertex_groups import write_own_weights
 from ...model.objects import active_simulated, is_job_running
 from ...scene_reader.parts import add_part, find_equal_part, selected_bone_weights
+from ...translations import report, translate
 
 
 class _PartOperator:
@@ -50,7 +51,7 @@ class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
             return False
         obj = active_simulated(context)
         if obj.mode not in ("OBJECT", "EDIT") or not obj.data.is_editable:
-            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")
+            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")
             return False
         return True
 
@@ -60,16 +61,16 @@ class DAMPSIM_OT_part_add_bones(_PartOperator, Operator):
         try:
             bone, weights = selected_bone_weights(obj)
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         equal = find_equal_part(obj, weights)
         if equal is not None:
             obj.dampsim.active_part = equal
-            self.report({"WARNING"}, f"{obj.name}: part '{obj.dampsim.parts[equal].name}' has these vertices already")
+            report(self, {"WARNING"}, f"{obj.name}: part '{obj.dampsim.parts[equal].name}' has these vertices already")
             return {"FINISHED"}
         name = add_part(obj, write_own_weights(obj, "", f"{bone} Part", weights).name)
         obj.update_tag()
-        self.report({"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")
+        report(self, {"INFO"}, f"{obj.name}: part '{name}' has {int((weights > 0.5).sum())} vertices")
         return {"FINISHED"}
 
 

@@ -25,6 +25,7 @@ from ...scene_reader.pin_proposals import (
     propose_pins,
     radial_weights,
 )
+from ...translations import translate
 from ..common.chosen_objects import ChosenObjectsOperator
 from .overlay import PinPreviews
 
@@ -52,7 +53,7 @@ class _PinOperator(ChosenObjectsOperator):
         if not super().poll(context):
             return False
         if not any(_is_paintable(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set("Switch to Object or Edit Mode, and make the mesh local")  # type: ignore[attr-defined]
+            cls.poll_message_set(translate, "Switch to Object or Edit Mode, and make the mesh local")  # type: ignore[attr-defined]
             return False
         return True
 
@@ -162,7 +163,9 @@ class DAMPSIM_OT_pin_bones(_PinOperator, Operator):
         if not super().poll(context):
             return False
         if not any(bone_influences(obj) for obj in chosen_simulated(context)):
-            cls.poll_message_set("No bone moves the object. Parent it to a bone, or add an Armature modifier")
+            cls.poll_message_set(
+                translate, "No bone moves the object. Parent it to a bone, or add an Armature modifier"
+            )
             return False
         return True
 

@@ -13,6 +13,7 @@ from ...model.objects import chosen_simulated, is_job_running
 from ...model.registry import reuse_last_scan
 from ...scene_reader.bone_chains import bone_influences
 from ...status.pieces import known_parts
+from ...translations import translate
 from ..common.chosen_objects import count_label
 from ..common.layout import BOX_MARGIN, draw_parameters, draw_property, draw_slider, draw_wrapped
 from ..contact.operators import DAMPSIM_OT_collider, DAMPSIM_OT_floor, can_be_collider
@@ -86,9 +87,9 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         text = count_label(operator.bl_label, targets)
         if operator is DAMPSIM_OT_pin_gradient:
             # The user chooses the direction, since none suits all objects.
-            box.operator_menu_enum(operator.bl_idname, "begin", text=text, icon=icon)
+            box.operator_menu_enum(operator.bl_idname, "begin", text=translate(text), icon=icon)
             continue
-        button = box.operator(operator.bl_idname, text=text, icon=icon)
+        button = box.operator(operator.bl_idname, text=translate(text), icon=icon)
         if operator is DAMPSIM_OT_pin_bones:
             button.preview = True
     draw_preview(layout, context)
@@ -106,7 +107,7 @@ def draw_preview(layout: UILayout, context: Context) -> None:
         draw_wrapped(box, f"Preview: {text}", "HIDE_OFF", context, BOX_MARGIN)
     draw_wrapped(box, "Red is pinned, yellow held softly, green free", "NONE", context, BOX_MARGIN)
     row = box.row(align=True)
-    row.operator(DAMPSIM_OT_pin_apply.bl_idname, text=count_label("Apply", objects), icon="CHECKMARK")
+    row.operator(DAMPSIM_OT_pin_apply.bl_idname, text=translate(count_label("Apply", objects)), icon="CHECKMARK")
     row.operator(DAMPSIM_OT_pin_cancel.bl_idname, icon="X")
 
 
@@ -117,7 +118,7 @@ def draw_rig_pins(layout: UILayout, context: Context) -> None:
         draw_wrapped(layout, "To free bones, select the simulated mesh first, then the rig", "INFO", context)
         return
     column = layout.column(align=True)
-    column.label(text=f"Pins of {format_names(objects)}", icon="BONE_DATA")
+    column.label(text=translate(f"Pins of {format_names(objects)}"), icon="BONE_DATA")
     column.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Free Only Selected Bones").preview = True
     column.operator(DAMPSIM_OT_free_bones.bl_idname)
     draw_preview(layout, context)

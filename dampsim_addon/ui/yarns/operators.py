@@ -22,6 +22,7 @@ from ...model import default_settings
 from ...model.objects import can_start_job, is_simulated
 from ...scene_reader.scene_builder import mesh_edges, mesh_triangles
 from ...status.woven_yarns import YarnStatus, yarn_digest, yarn_status
+from ...translations import report, translate
 from ..add.add_operators import can_add, enable_simulation
 from ..add.curve_operators import rope_of_curve
 from ..common.layout import draw_wrapped
@@ -58,7 +59,7 @@ class DAMPSIM_OT_weave(Operator):
         try:
             cloth, vertices, point_positions = _weave_object(obj, context)
         except DampSimError as error:
-            self.report({"ERROR"}, str(error))
+            report(self, {"ERROR"}, str(error))
             return {"CANCELLED"}
         if not is_simulated(obj):
             enable_simulation(obj, context.scene)
@@ -73,7 +74,7 @@ class DAMPSIM_OT_weave(Operator):
         )
         obj.hide_render, obj.display_type = True, "WIRE"
         text = f"{obj.name}: {format_count(len(cloth.crossings), 'crossing')}; its yarns are displayed by {yarns.name}"
-        self.report({"INFO"}, text if new_swatch is None else f"{text}; it is pinned at its upper yarn ends")
+        report(self, {"INFO"}, text if new_swatch is None else f"{text}; it is pinned at its upper yarn ends")
         return {"FINISHED"}
 
     def draw(self, context: Context) -> None:
@@ -104,8 +105,8 @@ class DAMPSIM_OT_select_woven(Operator):
     def execute(self, context: Context) -> set[str]:
         source = simulated_source(context.object)
         if source is None or source.name not in context.view_layer.objects:
-            self.report(
-                {"ERROR"}, f"{context.object.name}: its simulated mesh is not in this view layer. Add it there."
+            report(
+                self, {"ERROR"}, f"{context.object.name}: its simulated mesh is not in this view layer. Add it there."
             )
             return {"CANCELLED"}
         for other in context.selected_objects:
@@ -132,7 +133,7 @@ class DAMPSIM_OT_drop_yarns(Operator):
         orphans = [obj for obj in context.selected_objects if is_orphaned_yarn(obj, context.scene)]
         for obj in orphans:
             delete_yarn_object(obj)
-        self.report({"INFO"}, f"Deleted yarn objects: {len(orphans)}")
+        report(self, {"INFO"}, f"Deleted yarn objects: {len(orphans)}")
         return {"FINISHED"}
 
 
@@ -206,7 +207,7 @@ def draw_yarn_status(layout: UILayout, obj: bpy.types.Object, context: Context) 
     if status is not YarnStatus.DRAWN:
         draw_wrapped(layout, status.value, "INFO", context)
         text = "Create Yarns" if status is YarnStatus.MISSING else "Rebuild Yarns"
-        layout.operator(DAMPSIM_OT_weave.bl_idname, text=text, icon="MESH_GRID")
+        layout.operator(DAMPSIM_OT_weave.bl_idname, text=translate(text), icon="MESH_GRID")
 
 
 CLASSES = (DAMPSIM_OT_weave, DAMPSIM_OT_select_woven, DAMPSIM_OT_drop_yarns)

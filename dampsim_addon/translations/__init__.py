@@ -1,0 +1,55 @@
+"""Languages of the interface. Texts are English everywhere in the code and in files, and translated for display."""
+
+from __future__ import annotations
+
+import functools
+
+import bpy
+
+from .catalogue import FOLDER, Catalogue, languages, read_catalogue
+
+# Contexts in which Blender looks up a text: buttons of operators, and all others.
+_CONTEXTS = ("*", "Operator")
+
+
+@functools.cache
+def known_languages() -> frozenset[str]:
+    """Return the languages that have a catalogue."""
+    return frozenset(languages())
+
+
+@functools.cache
+def load_catalogue(language: str) -> Catalogue:
+    """Return the catalogue of a language. Its file is read only once."""
+    return Catalogue(language, read_catalogue(FOLDER / f"{language}.po"))
+
+
+def translate(text: str) -> str:
+    """Return a text in the language of the interface. It may be composed of several messages."""
+    locale = bpy.app.translations.locale
+    language = next((one for one in (locale, locale.partition("_")[0]) if one in known_languages()), "")
+    if not text or not language or not bpy.context.preferences.view.use_translate_interface:
+        return text
+    return load_catalogue(language).translate(text)
+
+
+def report(operator: bpy.types.Operator, kind: set[str], message: str) -> None:
+    """Report a message of an operator in the language of the interface. kind: such as {"INFO"}."""
+    is_translated = bpy.context.preferences.view.use_translate_reports
+    operator.report(kind, translate(message) if is_translated else message)
+
+
+def register() -> None:
+    texts = {
+        language: {
+            (context, message): translation
+            for message, translation in load_catalogue(language).texts.items()
+            for context in _CONTEXTS
+        }
+        for language in known_languages()
+    }
+    bpy.app.translations.register(__name__, texts)
+
+
+def unregister() -> None:
+    bpy.app.translations.unregister(__name__)

@@ -1,0 +1,235 @@
+"""Catalogues of translations, and the translation of composed sentences by their templates.
+
+A catalogue is a PO file. Its messages are labels, tooltips and templates such as "{name}: frame {frame} is missing.".
+A composed sentence is compared with the templates, so that code composes messages without knowledge of languages, and
+messages that were stored in files or came from other processes are translated too
+(docs/decisions/0068-translate-sentences-where-they-are-displayed.md).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def _one_form(count: float) -> int:
+    return 0
+
+
+def _singular_of_one(count: float) -> int:
+    return int(count != 1)
+
+
+def _singular_below_two(count: float) -> int:
+    return int(count >= 2)
+
+
+# The form of nouns for a count, by language. The names of the files are those by which Blender finds a language with
+# and without its country.
+PLURAL_FORMS: dict[str, Callable[[float], int]] = {
+    "de": _singular_of_one,
+    "es": _singular_of_one,
+    "fr": _singular_below_two,
+    "ja": _one_form,
+    "ko": _one_form,
+    "zh_HANS": _one_form,
+}
+# Placeholders for names that users chose, for paths and for lists of them. Their values stay as they are.
+_DATA = re.compile(r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place)\d*$")
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+# Punctuation before a clause, and a progress such as ", 3 / 24" and space after it.
+_CLAUSE = re.compile(r"([\s;,.:…]*)(.*?)((?:,? \d+ / \d+)?\s*)", re.DOTALL)
+# Ends of sentences and of clauses.
+_SENTENCE_END, _CLAUSE_END = ". ", "; "
+# How languages write these ends, where they differ, and the full stop at the end of a text.
+_ENDS = {
+    "fr": {"; ": "\u00a0; ", ": ": "\u00a0: "},
+    "ja": {". ": "。", "; ": "。", ".": "。"},
+    "zh_HANS": {". ": "。", "; ": "；", ".": "。", ": ": "：", ", ": "，"},
+}
+# Number of translated texts that a catalogue remembers.
+_MAX_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A message with its translations: one, or one for each form of a counted noun.
+
+    message: English text.  plural: English text for other counts than 1; '' for messages without a count.
+    is_fuzzy: marked as uncertain, or not translated yet.
+    """
+
+    message: str
+    plural: str
+    translations: tuple[str, ...]
+    is_fuzzy: bool = False
+
+
+def languages() -> list[str]:
+    """Return the names of the languages that have a catalogue."""
+    return sorted(path.stem for path in FOLDER.glob("*.po"))
+
+
+def read_catalogue(path: Path) -> list[Entry]:
+    """Return the entries of a PO file without its header. Raises ValueError if it is damaged."""
+    entries = []
+    for block in path.read_text(encoding="utf-8").split("\n\n"):
+        texts = dict(_fields(block))
+        if texts.get("msgid"):
+            translations = tuple(text for field, text in texts.items() if field.startswith("msgstr"))
+            is_fuzzy = any(line.startswith("#,") and "fuzzy" in line for line in block.splitlines())
+            entries.append(Entry(texts["msgid"], texts.get("msgid_plural", ""), translations, is_fuzzy))
+    return entries
+
+
+def _fields(block: str) -> Iterator[tuple[str, str]]:
+    """Yield the fields of an entry, whose texts may continue on further lines."""
+    field, text = "", ""
+    for line in block.splitlines():
+        name, _, quoted = ("", "", line) if line.startswith('"') else line.partition(" ")
+        if line.startswith("#") or not line:
+            continue
+        if name:
+            if field:
+                yield field, text
+            field, text = name, ""
+        text += json.loads(quoted)
+    if field:
+        yield field, text
+
+
+def write_catalogue(path: Path, language: str, entries: Iterable[Entry]) -> None:
+    """Write a PO file, sorted by message."""
+    rule = {_one_form: "nplurals=1; plural=0;", _singular_of_one: "nplurals=2; plural=(n != 1);"}
+    forms = rule.get(PLURAL_FORMS[language], "nplurals=2; plural=(n > 1);")
+    header = (f"Language: {language}\n", "Content-Type: text/plain; charset=UTF-8\n", f"Plural-Forms: {forms}\n")
+    blocks = ['msgid ""\nmsgstr ""\n' + "\n".join(map(_quoted, header))]
+    for entry in sorted(entries, key=lambda entry: (entry.message, entry.plural)):
+        lines = ["#, fuzzy"] if entry.is_fuzzy else []
+        lines.append(f"msgid {_quoted(entry.message)}")
+        if entry.plural:
+            lines.append(f"msgid_plural {_quoted(entry.plural)}")
+            lines += [f"msgstr[{form}] {_quoted(text)}" for form, text in enumerate(entry.translations)]
+        else:
+            lines.append(f"msgstr {_quoted(entry.translations[0])}")
+        blocks.append("\n".join(lines))
+    path.write_text("\n\n".join(blocks) + "\n", encoding="utf-8")
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+class _Template:
+    """A message with placeholders."""
+
+    def __init__(self, message: str, translations: tuple[str, ...]) -> None:
+        self.translations = translations
+        literals = PLACEHOLDER.split(message)[::2]
+        self.names = PLACEHOLDER.findall(message)
+        # Names in quotation marks, and others that users chose.
+        quoted = re.findall(r"'\{(\w+)\}'", message)
+        self.data = {name for name in self.names if name in quoted or _DATA.match(name)}
+        self.anchor = max(literals, key=len)
+        self.weight = sum(map(len, literals))
+        pattern = ""
+        for literal, name in zip(literals, [*self.names, ""], strict=True):
+            # A part that follows a word directly, as in "below {collider}{pinned}", may be missing.
+            part = "([\\d.,]+)" if name == "count" else "(.*?)" if not literal or literal[-1].isalpha() else "(.+?)"
+            pattern += re.escape(literal) + (part if name else "")
+        self.pattern = re.compile(pattern, re.DOTALL)
+
+
+class Catalogue:
+    """The translations of one language."""
+
+    def __init__(self, language: str, entries: Iterable[Entry]) -> None:
+        """Compile the templates. language: one of PLURAL_FORMS."""
+        self._form, self._ends = PLURAL_FORMS[language], _ENDS.get(language, {})
+        self.texts: dict[str, str] = {}
+        self._templates = list[_Template]()
+        self._remembered: dict[str, str] = {}
+        for entry in entries:
+            if not all(entry.translations):
+                continue
+            if PLACEHOLDER.search(entry.message):
+                messages = filter(None, (entry.message, entry.plural))
+                self._templates += [_Template(message, entry.translations) for message in messages]
+            else:
+                self.texts[entry.message] = entry.translations[0]
+
+    def translate(self, text: str) -> str:
+        """Return a label, tooltip or composed sentence in the language. Unknown parts of it stay as they are."""
+        if text not in self._remembered:
+            if len(self._remembered) >= _MAX_REMEMBERED:
+                self._remembered.clear()
+            self._remembered[text] = self._translated(text)[1]
+        return self._remembered[text]
+
+    def _translated(self, text: str) -> tuple[int, str]:
+        """Return a translation, and the number of characters that catalogue entries account for."""
+        if text in self.texts:
+            return len(text), self.texts[text]
+        match = _CLAUSE.fullmatch(text)
+        assert match is not None
+        before, clause, after = match.groups()
+        known, found = self._sentences(clause)
+        return known, before + found + after
+
+    def _sentences(self, text: str) -> tuple[int, str]:
+        if text in self.texts:
+            return len(text), self.texts[text]
+        for end in (_SENTENCE_END, _CLAUSE_END):
+            head, separator, tail = text.partition(end)
+            if separator:
+                (known, head), (also_known, tail) = self._translated(head), self._translated(tail)
+                return known + also_known, head + (self._ends.get(end, end) if known else end) + tail
+        if text.endswith(".") and text not in self.texts:
+            known, found = self._sentences(text[:-1])
+            return known, found + (self._ends.get(".", ".") if known else ".")
+        return max(self._readings(text), key=lambda reading: reading[0])
+
+    def _readings(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield the translations of a clause after the name of an object, as a list, and as a whole."""
+        yield 0, text
+        for separator in (": ", ", "):
+            head, found, tail = text.partition(separator)
+            if found:
+                known, tail = self._translated(tail)
+                # Before a colon is a name.
+                also_known, head = (0, head) if separator == ": " else self._translated(head)
+                joint = self._ends.get(separator, separator) if known or also_known else separator
+                yield known + also_known, head + joint + tail
+        yield self._whole(text)
+        if text[:1].isupper():
+            known, found = self._whole(text[0].lower() + text[1:])
+            yield known, found[:1].upper() + found[1:]
+        elif text.title() in self.texts:
+            yield len(text), self.texts[text.title()]
+
+    def _whole(self, text: str) -> tuple[int, str]:
+        if text in self.texts:
+            return len(text), self.texts[text]
+        matches = (
+            (template, template.pattern.fullmatch(text)) for template in self._templates if template.anchor in text
+        )
+        filled = (self._filled(template, match.groups()) for template, match in matches if match is not None)
+        return max(filled, key=lambda reading: reading[0], default=(0, text))
+
+    def _filled(self, template: _Template, values: tuple[str, ...]) -> tuple[int, str]:
+        """Return the translation of a template with its values, and the number of characters known of both."""
+        known, form, filled = template.weight, 0, dict[str, str]()
+        for name, value in zip(template.names, values, strict=True):
+            if name == "count" and len(template.translations) > 1:
+                form = self._form(float(value.replace(",", "")))
+            if name in template.data or not value.strip(".,0123456789"):
+                filled[name] = value
+            else:
+                also_known, filled[name] = self._translated(value)
+                known += also_known
+        return known, PLACEHOLDER.sub(lambda place: filled.get(place[1], place[0]), template.translations[form])

@@ -1,0 +1,211 @@
+"""Catalogues of all languages against the texts of the add-on, and their display in Blender."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import pytest
+
+pytestmark = pytest.mark.bpy
+Load = Callable[[str], ModuleType]
+ROOT = Path(__file__).parents[2]
+# The names of the languages in Blender's preferences, and their catalogues.
+LANGUAGES = {"de_DE": "de", "es": "es", "fr_FR": "fr", "ja_JP": "ja", "ko_KR": "ko", "zh_HANS": "zh_HANS"}
+CATALOGUES = sorted(path.stem for path in (ROOT / "dampsim_addon" / "translations").glob("*.po"))
+has_languages = pytest.mark.skipif(len(bpy.app.translations.locales) < 2, reason="Blender as a module has no languages")
+
+
+MODULE = "dampsim_addon.translations.catalogue"
+# Messages, plurals and French translations.
+ENTRIES = [
+    ("{count} vertex", "{count} vertices", ("{count} sommet", "{count} sommets")),
+    ("Cloth", "", ("Tissu",)),
+    ("Settle", "", ("Repos",)),
+    ("Apply {name}, or choose Springs", "", ("Appliquer {name} ou choisir Ressorts",)),
+    ("{vertex} at frame {frame}, but {expected} at rest", "", ("{expected} au repos, mais {vertex} à {frame}",)),
+    ("bake again", "", ("précalculer à nouveau",)),
+    ("vertex group '{group}' is missing", "", ("il manque le groupe '{group}'",)),
+    ("Out of date: {changes}", "", ("Périmé : {changes}",)),
+    ("{names} and {number} others", "", ("{names} et {number} autres",)),
+    ("{subject} are inside {collider}{pinned}", "", ("{subject} sont dans {collider}{pinned}",)),
+]
+
+
+def entries_of(load: Load) -> list[Any]:
+    return [load(MODULE).Entry(*row) for row in ENTRIES]
+
+
+def load_tool() -> Any:
+    spec = importlib.util.spec_from_file_location("dampsim_translations", ROOT / "tools" / "translations.py")
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def language() -> Iterator[Callable[[str], None]]:
+    """Return a function that switches the language of the interface, which is English again afterwards."""
+    view = bpy.context.preferences.view
+    before = view.language
+
+    def switch(name: str) -> None:
+        view.language = name
+        view.use_translate_interface = view.use_translate_tooltips = view.use_translate_reports = True
+
+    yield switch
+    view.language = before
+
+
+@pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="the tool reads the checkout")
+def test_catalogues_match_texts(load: Load) -> None:
+    tool = load_tool()
+    messages = tool.all_messages()
+    assert {("Settle", ""), ("{count} vertex", "{count} vertices"), ("bake again", "")} <= messages
+    assert set(tool.catalogue.languages()) <= set(LANGUAGES.values())
+    for name in tool.catalogue.languages():
+        assert tool.faults(name, messages) == []
+    # Both directions, placeholders, forms and full stops.
+    path = tool.catalogue.FOLDER / "de.po"
+    entries = {entry.message: entry for entry in tool.catalogue.read_catalogue(path)}
+    wrong = [
+        tool.catalogue.Entry("No text of the add-on", "", ("x",)),
+        tool.catalogue.Entry("Collides with {name}{note}", "", ("Kollidiert",)),
+        tool.catalogue.Entry("{count} vertex", "{count} vertices", ("{count} Punkt",)),
+        tool.catalogue.Entry("Choose the direction of the fibres", "", ("Die Richtung wählen.",)),
+    ]
+    replaced = {**entries, **{entry.message: entry for entry in wrong}}
+    del replaced["Settle"]
+    tool.catalogue.read_catalogue = lambda _: list(replaced.values())
+    found = sorted(fault.partition(":")[0] for fault in tool.faults("de", messages))
+    assert found == ["a full stop at its end", "incomplete", "no entry", "no text", "other placeholders"]
+    # New texts have no translation at first. A few of them are displayed in English.
+    replaced = {message: entry for message, entry in entries.items() if message != "Settle"}
+    replaced["Settle"] = tool.catalogue.Entry("Settle", "", ("",), is_fuzzy=True)
+    assert tool.faults("de", messages) == []
+    assert "Settle" not in tool.catalogue.Catalogue("de", replaced.values()).texts
+    for message in list(entries)[:99]:
+        replaced[message] = tool.catalogue.Entry(message, entries[message].plural, entries[message].translations, True)
+    assert [fault.partition(" ")[2] for fault in tool.faults("de", messages)][-1].endswith("are marked as fuzzy")
+
+
+@pytest.mark.versions
+@has_languages
+@pytest.mark.parametrize(("locale", "name"), LANGUAGES.items())
+def test_labels_in_the_chosen_language(load: Load, language: Callable[[str], None], locale: str, name: str) -> None:
+    translations = load("dampsim_addon.translations")
+    texts = translations.load_catalogue(name).texts
+    label, tooltip = "Follow-through", "Show the distance walked"
+    translate = bpy.app.translations
+    assert (translate.pgettext_iface(label), translations.translate(label)) == (label, label)
+    language(locale)
+    assert translate.pgettext_iface(label) == translations.translate(label) == texts[label] != label
+    assert translate.pgettext_tip(tooltip) == texts[tooltip]
+    assert translate.pgettext_iface("Find a Walk", "Operator") == texts["Find a Walk"]
+    assert translations.translate("2 vertices").startswith("2 ") != translations.translate("2 vertices").endswith(
+        "vertices"
+    )
+    bpy.context.preferences.view.use_translate_interface = False
+    assert translations.translate(label) == label
+
+
+@pytest.mark.versions
+@has_languages
+def test_unregister_leaves_no_texts(load: Load, language: Callable[[str], None]) -> None:
+    translations = load("dampsim_addon.translations")
+    language("de_DE")
+    translations.unregister()
+    try:
+        assert bpy.app.translations.pgettext_iface("Follow-through") == "Follow-through"
+    finally:
+        translations.register()
+    assert bpy.app.translations.pgettext_iface("Follow-through") != "Follow-through"
+
+
+@pytest.mark.parametrize(
+    "text", ["模拟选中的网格：封闭的作为实体，开放或薄的作为布料", "選択したメッシュをシミュレートします。閉じたもの"]
+)
+def test_wrapped_lines_of_chinese_and_japanese(load: Load, text: str) -> None:
+    layout = load("dampsim_addon.ui.common.layout")
+    lines = layout.wrap_text(text, 100.0, 11.0)
+    assert len(lines) > 1
+    assert "".join(lines) == text
+    assert not any(line[0] in "，。：、" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("Cloth", "Tissu"),
+        # Plural forms: in French, 0 is singular.
+        ("0 vertices", "0 sommet"),
+        ("1 vertex", "1 sommet"),
+        ("2 vertices", "2 sommets"),
+        # Values are translated too, and can change places.
+        ("3 vertices at frame 2, but 1 vertex at rest", "1 sommet au repos, mais 3 sommets à 2"),
+        # Names of users stay, even if they are words of the interface.
+        ("Cloth: vertex group 'Settle' is missing; bake again.", "Cloth\u00a0: il manque le groupe 'Settle'\u00a0; précalculer à nouveau."),  # noqa: E501
+        ("Apply Cloth, or choose Springs", "Appliquer Cloth ou choisir Ressorts"),
+        # Clauses at the begin of a sentence, in lists and after an unknown sentence.
+        ("x is y. Bake again", "x is y. Précalculer à nouveau"),
+        ("Out of date: Settle, Cloth", "Périmé : Repos, Tissu"),
+        ("A, B and 3 others: bake again", "A, B and 3 others\u00a0: précalculer à nouveau"),
+        # Parts that may be missing.
+        ("2 vertices are inside Floor", "2 sommets sont dans Floor"),
+        ("Unknown", "Unknown"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_composed_sentences(load: Load, text: str, translated: str) -> None:
+    module = load(MODULE)
+    assert module.Catalogue("fr", entries_of(load)).translate(text) == translated
+
+
+def test_full_stops_of_chinese(load: Load) -> None:
+    module = load(MODULE)
+    rows = [("bake again", "", ("重新烘焙",)), ("the file is gone", "", ("文件丢失",))]
+    catalogue = module.Catalogue("zh_HANS", [module.Entry(*row) for row in rows])
+    assert catalogue.translate("A: the file is gone; bake again.") == "A：文件丢失；重新烘焙。"
+
+
+def test_catalogue_file_round_trip(load: Load, tmp_path: Path) -> None:
+    module = load(MODULE)
+    entries = [
+        *entries_of(load),
+        module.Entry('Quoted "text"\n    of two lines', "", ("Texte « cité »\n",), is_fuzzy=True),
+    ]
+    path = tmp_path / "fr.po"
+    module.write_catalogue(path, "fr", entries)
+    assert sorted(module.read_catalogue(path), key=repr) == sorted(entries, key=repr)
+    # Editors of such files break long texts into several lines.
+    path.write_text(path.read_text(encoding="utf-8").replace('"Tissu"', '""\n"Tis"\n"su"'), encoding="utf-8")
+    assert module.Entry("Cloth", "", ("Tissu",)) in module.read_catalogue(path)
+
+
+@pytest.mark.parametrize("name", CATALOGUES)
+def test_sentences_of_each_language(load: Load, name: str) -> None:
+    catalogue = load("dampsim_addon.translations").load_catalogue(name)
+    sentences = [
+        "Tail: vertex group 'Pin' is missing. Did you mean 'Pins'?",
+        "3 pieces are not pinned and will fall",
+        "100 of its vertices are inside Floor, up to 3 cm deep; 4 of them cannot move, because pins hold them",
+        "Hit too hard on frames 3 to 5: shape and speed limited. If the result looks wrong there, slow down the motion "
+        "that drives or hits the object, or raise Substeps",
+        "Cube: the cache in X was made by a newer DampSim; update DampSim to use it, or clear it or bake again.",
+        "Shape keys cannot move the vertices that Mirror generates. Bake to a file, or apply Mirror: the other half "
+        "becomes real vertices. The look does not change",
+    ]
+    # Words that stay: names of objects, and words that other languages have too.
+    names = ("Tail", "Pin", "Pins", "Floor", "Cube", "X", "Mirror", "DampSim", "cm")
+    for sentence in sentences:
+        words = {word.strip(".,:;?'") for word in catalogue.translate(sentence).split()}
+        english = {word for word in words if word in sentence.split() and word.isalpha() and word not in names}
+        assert english <= {"die", "in", "a", "no", "de", "frames"}, catalogue.translate(sentence)
