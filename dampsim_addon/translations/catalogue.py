@@ -151,6 +151,7 @@ class Catalogue:
     def __init__(self, language: str, entries: Iterable[Entry]) -> None:
         """Compile the templates. language: one of PLURAL_FORMS."""
         self._form, self._ends = PLURAL_FORMS[language], _ENDS.get(language, {})
+        self._has_capital_nouns = language == "de"
         self.texts: dict[str, str] = {}
         self._templates = list[_Template]()
         self._remembered: dict[str, str] = {}
@@ -208,9 +209,10 @@ class Catalogue:
         yield self._whole(text)
         if text[:1].isupper():
             known, found = self._whole(text[0].lower() + text[1:])
-            yield known, found[:1].upper() + found[1:]
+            yield known, re.sub(r"^\W?\w", lambda first: first[0].upper(), found)
         elif text.title() in self.texts:
-            yield len(text), self.texts[text.title()]
+            label = self.texts[text.title()]
+            yield len(text), label if self._has_capital_nouns else label[:1].lower() + label[1:]
 
     def _whole(self, text: str) -> tuple[int, str]:
         if text in self.texts:

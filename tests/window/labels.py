@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -53,9 +54,10 @@ def check_labels(name: str) -> Iterator[float]:
     yield 1.5
     found = truncated_positions()
     if name.startswith("baked"):
-        # Blender itself ends the label of Export and Check, which opens a dialog, with an ellipsis at this x.
-        found = [place for place in found if place[0] != DIALOG_ELLIPSIS]
-    shot(f"labels_{name}")
+        # The label of Export and Check, which opens a dialog, ends with an ellipsis: in English at this x.
+        at_dialog = [place for place in found if LANGUAGE or place[0] == DIALOG_ELLIPSIS]
+        found = [place for place in found if place not in at_dialog[:1]]
+    shot(f"labels_{LANGUAGE}{name}")
     print(f"window: labels, {name}: {len(found)} cut", flush=True)
     if found:
         TRUNCATED.append(f"{name} at {found}")
@@ -63,6 +65,8 @@ def check_labels(name: str) -> Iterator[float]:
 
 TRUNCATED: list[str] = []
 DIALOG_ELLIPSIS = 181
+# Language of the interface, as Blender's preferences name it; English if empty.
+LANGUAGE = os.environ.get("DAMPSIM_LANGUAGE", "")
 
 
 def truncated_positions() -> list[tuple[int, int]]:
@@ -80,6 +84,8 @@ def select_only(*objects: bpy.types.Object) -> None:
 
 
 def labels() -> Iterator[float]:
+    if LANGUAGE:
+        bpy.context.preferences.view.language = LANGUAGE
     for obj in list(bpy.data.objects):
         bpy.data.objects.remove(obj)
     _, area, region = sidebar()
