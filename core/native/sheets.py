@@ -74,7 +74,7 @@ class CompiledMembrane:
         return float(value), gradient
 
     def add_blocks(self, positions: Array, factor: float, places: Places, blocks: Array) -> None:
-        """Add the projected Hessian times a factor to blocks (b, 3, 3); of two transposed blocks, only to the first one.
+        """Add the projected Hessian times a factor to blocks (b, 3, 3); to the first of two transposed ones.
 
         places: (m, 3, 3), of pairs of corners.
         """
@@ -143,7 +143,7 @@ class CompiledShell:
         return float(value), gradient
 
     def add_blocks(self, positions: Array, factor: float, places: tuple[Places, Places], blocks: Array) -> None:
-        """Add J^T K J times a factor to blocks (b, 3, 3); of two transposed blocks, only to the first one.
+        """Add J^T K J times a factor to blocks (b, 3, 3); to the first of two transposed ones.
 
         places: (q, 4, 4) of pair_nodes, and of the transposed blocks.
         """
@@ -193,7 +193,7 @@ class BlockFactors:
         self._size, self.is_valid = 0.0, False
 
     def factorise(self, blocks: Array) -> bool:
-        """Factorise a matrix with blocks (b, 3, 3), and return is_valid. Only the first of two transposed blocks counts."""
+        """Factorise a matrix (b, 3, 3), read from the first of two transposed blocks, and return is_valid."""
         require_shape(blocks, (self._stored, 3, 3), "blocks")
         values = np.ascontiguousarray(blocks, dtype=float)
         self._size = self._library.block_factorise(

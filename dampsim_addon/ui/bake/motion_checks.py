@@ -110,7 +110,7 @@ def vanishing_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
                 return Issue(f"{what} is scaled to zero at frame {frame}, where no motion can be simulated. Key a "
                              "small scale instead")  # fmt: skip
             scaled = scaled.parent
-    for one in bone_influences(obj) if obj.dampsim.bakes_to_keys else ():
+    for one in bone_influences(obj) if not obj.dampsim.bakes_to_file else ():
         for bone in (one.rig.pose.bones[one.name], *one.rig.pose.bones[one.name].parent_recursive):
             frame = _zero_frame(one.rig, scene, f"{bone.path_from_id()}.scale")
             if frame is not None:
