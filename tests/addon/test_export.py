@@ -196,7 +196,7 @@ def test_four_bones_make_gltf_exact(load: Load, tmp_path: Path, capfd: pytest.Ca
     assert issue.vertices.sum() == count
     assert bpy.ops.dampsim.export(filepath=str(tmp_path / "out"), format={"GLTF"}) == {"FINISHED"}
     assert f"{count} vertices have more than 4 bone weights; press Limit to 4 Bones" in obj.dampsim.exported
-    assert f"Warning: {obj.name}: GLTF is off by" in capfd.readouterr().out
+    assert f"Warning: {obj.name}: glTF is off by" in capfd.readouterr().out
     sums = [sum(g.weight for g in v.groups if g.group) for v in obj.data.vertices]
     assert bpy.ops.dampsim.mend(check="bones") == {"FINISHED"}
     assert find_issues(obj, bpy.context.scene, checks.EXPORT_CHECKS) == {}
