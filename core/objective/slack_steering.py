@@ -23,9 +23,9 @@ from ..settle.waveform import REST_FRACTION
 from ..system.region import Region
 
 # Bounds of the pace.
-_MIN_PACE, _MAX_PACE = 0.5, 4.0
-# A motion is slowed only from this deflection on, over the largest one: before, folds still gather speed.
-_SLOWING_DEFLECTION = 0.5
+_MIN_PACE, _MAX_PACE = 0.35, 4.0
+# A motion is slowed only after this fraction of the phase until rest: before, fast modes hide slow ones.
+_SLOWING_FRACTION = 1.0 / 3.0
 # The pace is computed anew at these intervals of the phase, but not in the last part before rest.
 _PHASE_INTERVAL, _LAST_PHASE = 0.25, 0.25
 # A deflection larger by this factor than all others of the swing begins a new swing after this phase.
@@ -129,7 +129,7 @@ def direct_pace(law: FirstModeLaw, deflection: float, left: float) -> float:
     """
     rest_phase = law.decay * law.release_rest_time
     found = ((rest_phase - law.release_phase(min(max(deflection, REST_FRACTION), 1.0))) / left) ** _DIRECT_GAIN
-    return float(np.clip(found, _MIN_PACE if deflection < _SLOWING_DEFLECTION else 1.0, _MAX_PACE))
+    return _bounded_pace(found, left / rest_phase)
 
 
 def slack_pace(
@@ -160,5 +160,9 @@ def slack_pace(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if is_before(middle) else (low, middle)
     found = pace * (law.decay * law.release_rest_time - high) * law_rate(high) / (rate * left)
-    is_late = float(law.release_response(high / law.decay)) < _SLOWING_DEFLECTION
-    return float(np.clip(found, _MIN_PACE if is_late else 1.0, _MAX_PACE))
+    return _bounded_pace(found, left / (law.decay * law.release_rest_time))
+
+
+def _bounded_pace(pace: float, left: float) -> float:
+    """Return a pace within its bounds. left: fraction of the phase until rest that is left."""
+    return float(np.clip(pace, _MIN_PACE if left < 1.0 - _SLOWING_FRACTION else 1.0, _MAX_PACE))
