@@ -52,7 +52,7 @@ def write_bake(shot: Shot, kind: type[Target]) -> Generator[Step, None, tuple[Co
     for storage in Storage:
         if storage is not kind.storage:
             clear_storage(obj, storage)
-    if other_target:
+    if other_target or not previous:
         write_influence(obj, influence)
         if scale is not None and time_scale(obj) is not None:
             set_time_scale(obj, scale)

@@ -124,8 +124,8 @@ def _read_influence(group: PropertyGroup) -> float:
 
 
 def _write_influence(group: PropertyGroup, value: float) -> None:
-    group.unbaked_influence = value
-    set_influence(group.id_data, value, _current_frame())
+    if not set_influence(group.id_data, value, _current_frame()):
+        group.unbaked_influence = value
 
 
 def _current_frame() -> float:

@@ -15,6 +15,7 @@ from ..blender.mesh_cache import pc2_header, play_file
 from ..blender.operator_calls import call_operator
 from ..work.background_thread import run_in_thread
 from . import cache_file
+from .influence import is_blended
 from .target import Cost, Shot
 
 _POINTS = "alembic.pc2"
@@ -30,6 +31,11 @@ class Alembic(cache_file.FileTarget):
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
         super().check(obj)
+        if is_blended(obj):
+            raise SceneError(
+                f"{obj.name}: an Alembic file cannot be blended, but its bake has an Influence below 1 or a fade; bake "
+                "to PC2 Cache, or set Influence to 1 and remove the fade."
+            )
         if not bpy.app.build_options.alembic:
             raise SceneError(
                 f"{obj.name}: this Blender was built without Alembic; bake to another target, or use an official build."

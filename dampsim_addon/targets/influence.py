@@ -86,7 +86,9 @@ def _channels(obj: bpy.types.Object) -> list[_Channel]:
 
 
 def is_blended(obj: bpy.types.Object) -> bool:
-    """Return whether the bake has an influence below 1 at some frame, or a fade of its strip."""
+    """Return whether the bake, or Live before it, has an influence below 1 at some frame, or a fade of its strip."""
+    if not obj.dampsim.baked and obj.dampsim.unbaked_influence < 1.0:
+        return True
     strips = bake_strips(obj.data.shape_keys.animation_data) if obj.data.shape_keys is not None else []
     if any(strip.blend_in or strip.blend_out or strip.use_auto_blend for strip in strips):
         return True
@@ -120,15 +122,17 @@ def influence_at(obj: bpy.types.Object, frame: float) -> float | None:
     return float(getattr(one.owner, one.name))
 
 
-def set_influence(obj: bpy.types.Object, value: float, frame: float) -> None:
-    """Set the influence: at the frame if it has keyframes, else of the whole bake."""
-    for one in _channels(obj):
+def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
+    """Set the influence: at the frame if it has keyframes, else of the whole bake. Return whether there is one."""
+    channels = _channels(obj)
+    for one in channels:
         _enable(one)
         if one.keyframes:
             _insert(one, frame, value)
         else:
             setattr(one.owner, one.name, value)
     _tag(obj)
+    return bool(channels)
 
 
 def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], interpolation: str = "BEZIER") -> None:
@@ -215,10 +219,13 @@ def keep_user_settings(obj: bpy.types.Object) -> Iterator[None]:
 
 
 def read_influence(obj: bpy.types.Object) -> KeptInfluence | None:
-    """Return the influence of the object's bake, to move it to a bake in another storage; None if there is none."""
+    """Return the influence of the object's bake, or that of Live, to move it to a bake in another storage.
+
+    None if an existing bake has none.
+    """
     source = next(iter(_channels(obj)), None)
     if source is None:
-        return None
+        return None if obj.dampsim.baked else KeptInfluence(float(obj.dampsim.unbaked_influence), [])
     keyframes = source.curve.keyframe_points if source.curve is not None else ()
     return KeptInfluence(
         influence_at(obj, 0.0) or 0.0,

@@ -208,6 +208,23 @@ def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
     assert dump() == before
 
 
+@pytest.mark.parametrize("is_baked", [False, True])
+def test_alembic_refuses_blending(load: Load, tmp_path: Path, is_baked: bool) -> None:
+    """An Alembic file plays in full, so an influence of Live or of a point cache is refused with a fix."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    if is_baked:
+        bake(obj, "POINT_CACHE")
+    obj.dampsim.influence, obj.dampsim.target = 0.5, "ALEMBIC"
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["target"]
+    assert issue.text.startswith("An Alembic file cannot be blended")
+    with pytest.raises(RuntimeError, match="an Alembic file cannot be blended"):
+        bake(obj, "ALEMBIC")
+    issue.fix(obj, bpy.context.scene)
+    bake(obj, obj.dampsim.target)
+    assert (obj.dampsim.baked, obj.dampsim.influence) == ("POINT_CACHE", pytest.approx(0.5))
+
+
 @pytest.mark.parametrize("edit", [edit_influence, "fade", "factor"])
 def test_absolute_keys_refuse_blending(load: Load, tmp_path: Path, edit: Any) -> None:
     """Their one time value cannot be blended, so an influence is refused with a fix, before and after the bake."""
@@ -397,3 +414,33 @@ def test_exported_loop_contains_closing_frame(load: Load, tmp_path: Path) -> Non
     actions = [clip.action] if clip.action else [s.action for t in clip.nla_tracks for s in t.strips]
     spans = [tuple(action.frame_range) for action in actions]
     assert max(end - start for start, end in spans) == pytest.approx(LAST), (spans, [a.name for a in actions])
+
+
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "POINT_CACHE"])
+def test_live_shows_influence(
+    load: Load, live: ModuleType, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Live blends the simulation with the plain animation, and the first bake takes its influence over."""
+    monkeypatch.setattr(load("dampsim_addon.live.frame_simulation"), "TIME_BUDGET", 60.0)
+    new_scene()
+    obj = wobbler(tmp_path)
+    obj.dampsim.live = False
+    plain = shapes(obj)
+    obj.dampsim.live = True
+
+    def play() -> np.ndarray:
+        """Return the displayed shapes at FRAMES, played from the start."""
+        every = [world_vertices(obj, frame) for frame in range(1, LAST + 1)]
+        return np.array([every[frame - 1] for frame in FRAMES])
+
+    full = play()
+    assert worst(full, plain) > 0.05
+    for influence in (0.0, 0.25, 0.5, 1.0, 0.5):
+        obj.dampsim.influence = influence
+        assert worst(play(), plain + influence * (full - plain)) < 2e-6 * size(full[0])
+    bake(obj, target)
+    assert obj.dampsim.influence == pytest.approx(0.5)
+    assert worst(shapes(obj), plain + 0.5 * (full - plain)) < bound(obj)
+    # Clear leaves it for Live.
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert obj.dampsim.influence == pytest.approx(0.5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bpy.types import Context, Panel
 
 from ...model.objects import active_simulated
-from ..common.layout import ChildPanel, draw_wrapped
+from ..common.layout import ChildPanel, draw_property, draw_wrapped
 from .overlay import OVERLAYS
 
 
@@ -19,4 +19,6 @@ class DAMPSIM_PT_show(ChildPanel, Panel):
         for option in OVERLAYS:
             if option.property_name and option.is_available(obj):
                 column.prop(obj.dampsim, option.property_name)
+        if obj.dampsim.live and not obj.dampsim.baked:
+            draw_property(column, obj.dampsim, "influence", "Influence", context)
         draw_wrapped(column, "Overlays are shown on live frames only", "INFO", context)
