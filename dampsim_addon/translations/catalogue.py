@@ -52,6 +52,11 @@ _ENDS = {
     "ja": {". ": "。", "; ": "。", ".": "。"},
     "zh_HANS": {". ": "。", "; ": "；", ".": "。", ": ": "：", ", ": "，"},
 }
+# Korean particles whose form depends on the sound before them, as catalogues write them: after a consonant, and after a
+# vowel. Digits and letters that end in a consonant when they are read out.
+_PARTICLE = re.compile(r"(\S['\"]?)(이\(가\)|은\(는\)|을\(를\)|와\(과\)|\(으\)로)")
+_PARTICLES = {"이(가)": "이가", "은(는)": "은는", "을(를)": "을를", "와(과)": "과와"}
+_CONSONANT_DIGITS, _L_DIGITS = "013678", "178"
 # Number of translated texts that a catalogue remembers.
 _MAX_REMEMBERED = 4096
 
@@ -125,6 +130,26 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _with_particles(text: str) -> str:
+    """Return a Korean text with the particles that fit the words before them. After Latin letters both forms stay."""
+
+    def chosen(match: re.Match[str]) -> str:
+        last, forms = match[1][0], _PARTICLES.get(match[2])
+        if "가" <= last <= "힣":
+            final = (ord(last) - ord("가")) % 28
+            has_consonant, is_l = final != 0, final == 8
+        elif last.isdecimal():
+            has_consonant, is_l = last in _CONSONANT_DIGITS, last in _L_DIGITS
+        elif last == "%":
+            has_consonant = is_l = False
+        else:
+            return match[0]
+        particle = forms[not has_consonant] if forms else "으로" if has_consonant and not is_l else "로"
+        return match[1] + particle
+
+    return _PARTICLE.sub(chosen, text)
+
+
 class _Template:
     """A message with placeholders."""
 
@@ -151,7 +176,7 @@ class Catalogue:
     def __init__(self, language: str, entries: Iterable[Entry]) -> None:
         """Compile the templates. language: one of PLURAL_FORMS."""
         self._form, self._ends = PLURAL_FORMS[language], _ENDS.get(language, {})
-        self._has_capital_nouns = language == "de"
+        self._has_capital_nouns, self._has_particles = language == "de", language == "ko"
         self.texts: dict[str, str] = {}
         self._templates = list[_Template]()
         self._remembered: dict[str, str] = {}
@@ -234,4 +259,5 @@ class Catalogue:
             else:
                 also_known, filled[name] = self._translated(value)
                 known += also_known
-        return known, PLACEHOLDER.sub(lambda place: filled.get(place[1], place[0]), template.translations[form])
+        text = PLACEHOLDER.sub(lambda place: filled.get(place[1], place[0]), template.translations[form])
+        return known, _with_particles(text) if self._has_particles else text

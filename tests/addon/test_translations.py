@@ -176,6 +176,28 @@ def test_full_stops_of_chinese(load: Load) -> None:
     assert catalogue.translate("A: the file is gone; bake again.") == "A：文件丢失；重新烘焙。"
 
 
+@pytest.mark.parametrize(
+    ("text", "translated"),
+    [
+        ("Move 3 pieces", "조각 3개를 옮김"),
+        ("Move 머리", "머리를 옮김"),
+        ("Move 눈", "눈을 옮김"),
+        ("Move Ball", "Ball을(를) 옮김"),
+        ("To frame 12", "12로"),
+        ("To frame 13", "13으로"),
+        ("To frame 17", "17로"),
+    ],
+)
+def test_particles_of_korean(load: Load, text: str, translated: str) -> None:
+    module = load(MODULE)
+    rows = [
+        ("{count} piece", "{count} pieces", ("조각 {count}개",)),
+        ("Move {part}", "", ("{part}을(를) 옮김",)),
+        ("To frame {number}", "", ("{number}(으)로",)),
+    ]
+    assert module.Catalogue("ko", [module.Entry(*row) for row in rows]).translate(text) == translated
+
+
 def test_catalogue_file_round_trip(load: Load, tmp_path: Path) -> None:
     module = load(MODULE)
     entries = [
@@ -208,4 +230,4 @@ def test_sentences_of_each_language(load: Load, name: str) -> None:
     for sentence in sentences:
         words = {word.strip(".,:;?'") for word in catalogue.translate(sentence).split()}
         english = {word for word in words if word in sentence.split() and word.isalpha() and word not in names}
-        assert english <= {"die", "in", "a", "no", "de", "frames"}, catalogue.translate(sentence)
+        assert english <= {"die", "in", "a", "no", "de", "frames", "cache"}, catalogue.translate(sentence)
