@@ -14,11 +14,14 @@ from mathutils import Vector
 from ..blender.bone_bakes import (
     BoneRecord,
     own_bones,
+    pose_mark,
     read_record,
+    record_mark,
     remove_record,
     restore_poses,
     restore_weights,
     rig_of,
+    write_record,
 )
 from ..blender.dampsim_names import PREFIX, bake_mark, mark_bone
 from ..blender.dependencies import is_local
@@ -144,6 +147,33 @@ def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
                 rig.data.edit_bones.remove(rig.data.edit_bones[name])
     for collection in [one for one in rig.data.collections_all if bake_mark(one) == record.mark]:
         rig.data.collections.remove(collection)
+
+
+def orphaned_bones(obj: bpy.types.Object) -> dict[str, list[str]]:
+    """Return the bones of the rig that belong to bakes of objects that were joined or deleted, by mark of the bake.
+
+    They are new bones, or existing ones that such a bake animates. Panels call this at each redraw.
+    """
+    rig, own = rig_of(obj), record_mark(obj.data)
+    if rig is None or rig.type != "ARMATURE":
+        return {}
+    found: dict[str, list[str]] = {}
+    for bone in rig.pose.bones:
+        mark = bake_mark(bone.bone) or pose_mark(bone)
+        if mark and mark != own:
+            found.setdefault(mark, []).append(str(bone.name))
+    known = {record_mark(mesh) for mesh in bpy.data.meshes if mesh.users} if found else set()
+    return {mark: names for mark, names in found.items() if mark not in known}
+
+
+def remove_orphaned_bones(obj: bpy.types.Object) -> None:
+    """Remove the bones and the animation of orphaned_bones(). The weights go to the bones that carry the new ones."""
+    own, rig = read_record(obj.data), rig_of(obj)
+    for mark in orphaned_bones(obj):
+        write_record(obj.data, BoneRecord(mark, own_bones(rig, mark), 0, [], [], []))
+        remove_bones(obj)
+    if own is not None:
+        write_record(obj.data, own)
 
 
 def is_bake_shared(obj: bpy.types.Object, rig: Any, mark: str) -> bool:

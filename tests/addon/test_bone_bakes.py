@@ -480,3 +480,49 @@ def test_panel_shows_bones(load: Load, tmp_path: Path) -> None:
         panel.draw(SimpleNamespace(layout=Layout(texts)), Context())
     assert any(text.startswith("4 bones, ") for text in texts)
     assert "Influence" in texts
+
+
+@pytest.mark.parametrize("target", ["BONES", "EXISTING_BONES"])
+@pytest.mark.parametrize("baked", [False, True], ids=["into unbaked", "into baked"])
+def test_joined_bake_is_removed(load: Load, tmp_path: Path, target: str, baked: bool) -> None:
+    """The panel reports the bones of an object that was joined, and its fix leaves only those of the other one."""
+    new_scene(6)
+    obj, rig = belly(tmp_path / "own")
+    other = obj.copy()
+    other.data, other.name = obj.data.copy(), "Other"
+    bpy.context.scene.collection.objects.link(other)
+    other.dampsim.cache_id, other.dampsim.cache_folder = "", str(tmp_path / "other")
+    if target == "EXISTING_BONES":
+        chain = rig.data.collections.new("Chain")
+        chain.assign(rig.data.bones["chest"])
+        other.dampsim.chain_collection = "Chain"
+    before = rig_dump(rig)
+    other.dampsim.target = target
+    activate(other)
+    if target == "EXISTING_BONES":
+        # The keys of the rig move to the NLA.
+        assert bpy.ops.dampsim.mend(check="target") == {"FINISHED"}
+    bake()
+    if baked:
+        activate(obj)
+        bake()
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "orphaned" not in find_issues(obj, bpy.context.scene)
+    records = load("dampsim_addon.blender.bone_bakes")
+    own_names = set(records.own_bones(rig, records.record_mark(obj.data))) if baked else set()
+    other.select_set(True)
+    bpy.context.view_layer.objects.active = obj
+    obj.select_set(True)
+    assert bpy.ops.object.join() == {"FINISHED"}
+    assert find_issues(obj, bpy.context.scene)["orphaned"].button_label == "Remove Its Bake"
+    assert bpy.ops.dampsim.mend(check="orphaned") == {"FINISHED"}
+    assert "orphaned" not in find_issues(obj, bpy.context.scene)
+    names = {name for name, *_ in before["bones"]}
+    assert {bone.name for bone in rig.data.bones} == names | own_names
+    # The last vertex was one of the other object.
+    (row,) = records.read_memberships(obj, [len(obj.data.vertices) - 1])
+    assert sum(weight for name, weight in row if name in names) == pytest.approx(1.0, abs=1e-5)
+    if baked:
+        activate(obj)
+        assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert rig_dump(rig)["bones"] == before["bones"]

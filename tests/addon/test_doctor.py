@@ -317,6 +317,14 @@ def _joined(obj: bpy.types.Object) -> None:
     assert bpy.ops.object.join() == {"FINISHED"}
 
 
+def _orphaned(obj: bpy.types.Object) -> None:
+    """Give the rig a new bone of a bake that no mesh of the file has."""
+    obj.modifiers.clear()
+    rig = armature(obj)
+    targets = importlib.import_module(f"{PACKAGE}.dampsim_addon.targets.bone_rig")
+    targets.add_bones(obj, rig, [targets.NewBone("low 1", "low", (0.0, 0.0, 0.0), (0.0, 0.0, 0.4), 0.0)], "gone")
+
+
 def _unassigned(obj: bpy.types.Object) -> None:
     obj.dampsim.parts.add().name = "Ear"
 
@@ -391,6 +399,7 @@ CASES = {
     "undirected": ("fibres", _undirected, "no Direction Group is chosen", True),
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
     "joined into": ("leftover", _joined, "shape keys of a baked object that was joined into it no longer play", True),
+    "orphaned": ("orphaned", _orphaned, "1 bone of Rig still plays the bake of an object that was joined", True),
     "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),

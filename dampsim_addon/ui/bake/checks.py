@@ -10,7 +10,7 @@ import numpy as np
 
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
-from ...blender.bone_bakes import animated_bones, own_bones
+from ...blender.bone_bakes import animated_bones, own_bones, rig_of
 from ...blender.dampsim_names import bake_keys, bake_modifier, joined_bake_keys
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
@@ -24,6 +24,7 @@ from ...status.next_bake import BakeAction, next_bake
 from ...status.pieces import accept_size, is_size_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
+from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ..common.issue import Check, Issue
@@ -246,6 +247,20 @@ def _joined_keys(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     return Issue(text, "Remove Keys", lambda o, s: remove_joined_keys(o), tooltip)
 
 
+def _orphaned_bones(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    found = orphaned_bones(obj)
+    if not found:
+        return None
+    count = sum(map(len, found.values()))
+    tooltip = (
+        "Remove the new bones and the animation of that bake. The weights of new bones go to the bones that carry them"
+    )
+    return Issue(
+        f"{format_count(count, 'bone')} of {rig_of(obj).name} still {'plays' if count == 1 else 'play'} the bake of an "
+        "object that was joined or deleted", "Remove Its Bake", lambda o, s: remove_orphaned_bones(o), tooltip,
+    )  # fmt: skip
+
+
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "model": unbuildable_model,
@@ -267,6 +282,7 @@ CHECKS: dict[str, Check] = {
     "file": _missing_bake_file,
     "damaged": _damaged_bake,
     "leftover": _joined_keys,
+    "orphaned": _orphaned_bones,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
     "changes": contact_checks.collider_changes_topology,
