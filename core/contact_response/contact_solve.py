@@ -64,6 +64,9 @@ def warm_start_normal_forces(contacts: ContactSet, new_contacts: ContactSet, x: 
 
 # Contacts are detected again after displacements above this fraction of the contact distance.
 _REDETECTION_FRACTION = 0.02
+# Successive minimisations that must be rejected before the refinement of contacts ends: new contacts may help a first
+# one.
+_MAX_REJECTIONS = 2
 # Speed limit of a region at rest, relative to the speed that gravity adds in one step.
 _REST_SPEED_RATIO = 3.0
 # Friction above this fraction of the Coulomb limit counts as close to sliding.
@@ -181,11 +184,13 @@ class ContactSolve:
         minimise: Callable[[_Problem, Array, Tolerance], Minimum],
         guess: Array | None,
         tolerance: float,
+        is_rejected: Callable[[Array], bool] | None = None,
     ) -> tuple[_Problem, Minimum]:
         """Minimise with contacts until the contact set has converged, and return the problem and its minimum.
 
         make_problem: function that creates the problem for a contact environment.
         guess: initial velocities (f, 3) m/s, or None.
+        is_rejected: returns whether velocities (f, 3) m/s will be rejected, so that refining their contacts is wasted.
         """
         # Detect at the end of a step with the previous velocities. The law's predicted velocity, which ignores contact
         # forces, could tunnel through a support.
@@ -206,7 +211,7 @@ class ContactSolve:
             else problem.best_start(contacts, normal_force, problem.start, problem.previous_velocities)
         )
         refinement = _Refinement(self, contacts, self.detection.model.operator @ x, contacts)
-        iterations = evaluations = 0
+        iterations = evaluations = rejections = 0
         first_error: float | None = None
         while True:
             problem.set_contacts(refinement.contacts, normal_force, v)
@@ -229,6 +234,11 @@ class ContactSolve:
             if verdict is Verdict.BISECT:
                 minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
             if verdict is not Verdict.REFINE_CONTACTS:
+                break
+            rejections = rejections + 1 if is_rejected is not None and is_rejected(v) else 0
+            if rejections == _MAX_REJECTIONS:
+                # Its contacts have not converged, so it is not accepted in any case.
+                minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
                 break
             normal_force = warm_start_normal_forces(before, refinement.contacts, x)
             touched_regions = environment.touched_regions | self._touched_regions(

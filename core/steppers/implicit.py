@@ -237,8 +237,10 @@ class Stepper:
             attempts = self.attempts(step.controls)
             for number, attempt in enumerate(attempts, 1):
                 # A bisected step searches contacts thoroughly: the whole step may have missed some.
-                guards = self.policy.contacts
-                problem, minimum, contact = self._solve_part(state, step, inputs, h, attempt, guards, parts > 1)
+                guards, may_retry = self.policy.contacts, number < len(attempts) and not meter.is_spent
+                problem, minimum, contact = self._solve_part(
+                    state, step, inputs, h, attempt, guards, parts > 1, may_retry=may_retry
+                )
                 iterations += minimum.iterations
                 evaluations += minimum.evaluations
                 if number == len(attempts) or meter.is_spent:
@@ -270,10 +272,13 @@ class Stepper:
         attempt: tuple[bool, Minimiser],
         guards: ContactGuards,
         is_thorough: bool,
+        *,
+        may_retry: bool = False,
     ) -> tuple[ContactProblem, Minimum, ContactSolve | None]:
         """Minimise the objective of a part of h s; return it, its minimum, and the contact solve, if there is one.
 
         attempt: see attempts().  is_thorough: see CollisionDetection.
+        may_retry: whether another attempt follows a runaway step, so that its search may end early.
         """
         use_fallback_coefficients, minimiser = attempt
         free_guess = None if step.guess is None else step.guess[self.free]
@@ -303,7 +308,12 @@ class Stepper:
             meter=step.meter,
             detection=None if is_thorough else step.detection,
         )
-        problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance)
+
+        def is_runaway(v: Array) -> bool:
+            return self._is_runaway_step(state, inputs, h, step.controls, v)
+
+        is_rejected = is_runaway if may_retry and self.policy.runaway_step.is_enabled else None
+        problem, minimum = contact.solve(make_problem, minimise, free_guess, step.controls.tolerance, is_rejected)
         return problem, minimum, contact
 
     def _finish_roughly(self, state: State, step: _Step, done: int, parts: int) -> tuple[State, StepReport]:

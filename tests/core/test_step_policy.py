@@ -15,6 +15,7 @@ from test_step import DOWN, controls, stationary_pins
 from animated import AnimatedCollider
 from builders import scene, static_body
 from dampsim.core.contact.intersections import INVISIBLE_DEPTH
+from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.scene.scene import Scene
 from dampsim.core.settle.step_report import Guard, StepReport, Verdict
@@ -335,6 +336,29 @@ def test_runaway_step_is_retried() -> None:
             state, _ = impact.without(RunawayStep)
             assert np.abs(state.velocities).max() > speed
     assert retried
+
+
+def test_runaway_step_ends_refinement() -> None:
+    """If a second minimisation still runs away, the contacts of this attempt are not refined any further."""
+    impact, numbers = HardStep(soft_block(10.0, 120), 40.0), list[int]()
+    solve = ContactSolve.solve
+
+    def count(contact: ContactSolve, make: Any, minimise: Any, *given: Any) -> Any:
+        numbers.append(0)
+
+        def counted(*problem: Any) -> Minimum:
+            numbers[-1] += 1
+            return minimise(*problem)
+
+        return solve(contact, make, counted, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ContactSolve, "solve", count)
+        patch.setattr(impact.stepper, "_is_runaway_step", lambda *given: True)
+        impact.without()
+        impact.without(RunawayStep)
+    assert numbers[0] == 2, "with the guard"
+    assert numbers[3] > 2, "without it"
 
 
 @pytest.mark.slow
