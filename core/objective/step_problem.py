@@ -14,7 +14,8 @@ from scipy.sparse import csr_matrix, diags
 from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..settle.controls import Controls
-from ..settle.law import Coefficients
+from ..settle.first_mode import FirstModeLaw
+from ..settle.law import Coefficients, DeformationLaw
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank, Solve
@@ -219,13 +220,8 @@ class StepProblem:
         self._has_drag = any(one.drag is not None for one in inputs)
         self._end_positions = system.with_pins(state.positions, inputs)
         self._reference = (self._end_positions - state.positions) / h
-        rebounding, touched = self._environment.rebounding_regions, self._environment.touched_regions
         self._coefficients = [
-            controls.coefficients(
-                place,
-                h,
-                use_fallback_coefficients or place in rebounding or (place in touched and not law.is_waveform),
-            )
+            controls.coefficients(place, h, use_fallback_coefficients or self._uses_fallback(place, law))
             for place, law in enumerate(controls.laws)
         ]
         weights = nodal_theta(stepper_view, self._coefficients)
@@ -268,6 +264,13 @@ class StepProblem:
         self.noise = stepper_view.rounding_error(self._solve, self._rounding_scale(state, weights)) / np.sqrt(
             self._scale
         )
+
+    def _uses_fallback(self, place: int, law: DeformationLaw) -> bool:
+        """Return whether a region gets fallback coefficients, which need no change of the elastic force."""
+        if law.is_waveform or place in self._environment.rebounding_regions:
+            return place in self._environment.rebounding_regions
+        is_free = self._stepper.system.regions[place].rigid_modes > 0
+        return is_free or place in self._environment.touched_regions or not isinstance(law, FirstModeLaw)
 
     def _assemble_inertia(self, context: StepContext, controls: Controls, weights: ThetaWeights) -> None:
         stepper = self._stepper

@@ -15,7 +15,9 @@ from dampsim.core.objective.inertia import retained_parts
 from dampsim.core.objective.slack_steering import UNKNOWN_SWING, SlackSwing, next_slack_swing
 from dampsim.core.settle.first_mode import FirstModeLaw, first_mode_law
 from dampsim.core.settle.law import Coefficients
+from dampsim.core.settle.support_modes import ContactEnvironment
 from dampsim.core.simulation.simulation import Simulation
+from dampsim.core.steppers.sheet import SheetProblem, SheetStepper
 from dampsim.core.system.state import State
 from settle_cases import make_simulation
 
@@ -165,6 +167,24 @@ def test_moving_pins_are_not_steered() -> None:
         swings[frame.number] = SlackSwing.read(numbers[0])
     assert all(swings[k] == UNKNOWN_SWING for k in range(3, 9))
     assert swings[16].path > 0.0
+
+
+@pytest.mark.parametrize("case", ["held", "free", "touched"])
+def test_free_and_touched_keep_no_force(case: str) -> None:
+    """Free pieces, whose momenta are physical, and touched ones keep no change of the elastic force."""
+    body = flag(settle=24.0, bounce=30.0)
+    if case == "free":
+        body = replace(body, pins=np.zeros(len(body.surface.vertices)))
+    simulation = make_simulation(body, 24.0, 2, DOWN)
+    (island,), (controls,) = simulation.islands, simulation.controls()
+    inputs = simulation.pose_evaluator.stationary_inputs(island, simulation.sample_frame(1).samples[-1])
+    environment = ContactEnvironment(touched_regions=frozenset({0} if case == "touched" else ()))
+    state, h = simulation.first_frame().state, 1.0 / 24.0
+    problem = SheetProblem(SheetStepper(island.system), state, inputs, h, controls, environment=environment)
+    law = controls.laws[0]
+    expected = law.coefficients(h) if case == "held" else law.fallback_coefficients(h)
+    assert problem._coefficients == [expected]
+    assert (expected.sigma > 0.0) == (case == "held")
 
 
 def test_resume_is_identical() -> None:
