@@ -34,10 +34,13 @@ def glove(look: bpy.types.Material) -> bpy.types.Object:
     """Return an open hand whose palm lies below the origin."""
     lower = Vector((0.0, 0.0, -RADIUS))
     balls = [(lower + Vector((0.0, 0.0, -0.045)), Vector((0.16, 0.17, 0.055)), Euler())]
-    # Four fingers in front of the balloon's back, each of three parts that curl upwards.
+    # Four fingers in front of the balloon's back, each of five parts that curl upwards.
     for k, x in enumerate((-0.12, -0.042, 0.042, 0.12)):
         reach = 0.02 * (k in (1, 2))
-        for y, z, tilt in ((0.17, 0.0, 0.35), (0.25 + reach, 0.055, 0.8), (0.29 + reach, 0.13, 1.25)):
+        for y, z, tilt in (
+            (0.17, 0.0, 0.35), (0.21 + 0.5 * reach, 0.025, 0.6), (0.25 + reach, 0.055, 0.8),
+            (0.27 + reach, 0.09, 1.0), (0.29 + reach, 0.13, 1.25),
+        ):  # fmt: skip
             balls.append((lower + Vector((x, y, z - 0.03)), Vector((0.034, 0.062, 0.034)), Euler((tilt, 0.0, 0.0))))
     # The thumb, at the side that the camera sees.
     for x, y, z, tilt in ((-0.17, -0.03, -0.01, -0.7), (-0.225, -0.02, 0.06, -1.2)):
@@ -48,6 +51,18 @@ def glove(look: bpy.types.Material) -> bpy.types.Object:
     hand = fuse_ellipsoids("Glove", balls, 0.014)
     hand.data.materials.append(look)
     return hand
+
+
+def sleeve(hand: bpy.types.Object, look: bpy.types.Material) -> None:
+    """Add the sleeve of the arm, which comes from below the camera, so that the hand does not float."""
+    wrist, elbow = Vector((0.0, -0.29, -RADIUS - 0.13)), Vector((0.0, -2.9, -RADIUS - 1.35))
+    arm = primitive(
+        bpy.ops.mesh.primitive_cone_add, "Sleeve", look, vertices=48, radius1=0.2, radius2=0.115,
+        depth=(wrist - elbow).length,
+    )  # fmt: skip
+    arm.rotation_euler = (wrist - elbow).to_track_quat("Z", "X").to_euler()
+    arm.location = 0.5 * (wrist + elbow)
+    arm.parent = hand
 
 
 def hermite(knots: list[tuple[int, Vector, Vector]], frame: int) -> Vector:
@@ -71,6 +86,7 @@ def throw() -> None:
         "Water Balloon", (0.05, 0.32, 0.75), Roughness=0.06, Transmission_Weight=0.45, IOR=1.33, Coat_Weight=0.5
     )
     hand = glove(wool)
+    sleeve(hand, material("Sleeve", (0.09, 0.12, 0.2), Roughness=0.9))
     balloon = primitive(
         bpy.ops.mesh.primitive_uv_sphere_add, "Balloon", water, radius=RADIUS, segments=48, ring_count=32
     )

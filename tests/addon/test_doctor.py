@@ -22,6 +22,12 @@ def _negative(obj: bpy.types.Object) -> None:
     obj.scale.x = -0.5
 
 
+def _slow_catch(obj: bpy.types.Object) -> None:
+    for frame, hold in ((3, 1.0), (4, 0.0), (9, 1.0)):
+        obj.dampsim.hold = hold
+        obj.keyframe_insert("dampsim.hold", frame=frame)
+
+
 def _stretched_time(obj: bpy.types.Object) -> None:
     bpy.context.scene.render.frame_map_new = 200
 
@@ -402,6 +408,7 @@ CASES = {
     "orphaned": ("orphaned", _orphaned, "1 bone of Rig still plays the bake of an object that was joined", True),
     "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
+    "slow catch": ("catch", _slow_catch, "Hold rises slowly from frame 4 to 9", True),
     "pinned": ("pinned", _fully_pinned, "All vertices are pinned", False),
     "boneless": ("boneless", _boneless, "1 vertex has no bone weights", True),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -177,15 +178,21 @@ def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
             strip.action_slot = source.action_slot
         if chance.random() < 0.3:
             tracks(obj)[-1].mute = not tracks(obj)[-1].mute
-        kept = all_settings(obj)
+        use_panel_tools(load, obj, chance)
+        kept, maps = all_settings(obj), maps_of(load, obj)
         obj.dampsim.settle += 1.0
         if chance.random() < 0.5:
             stop_bake(load, obj, chance.choice(RELATIVE))
+            assert all_settings(obj) == kept
+        if chance.random() < 0.4 and obj.dampsim.baked in RELATIVE:
+            obj.dampsim.range_blend = 2
+            assert load("dampsim_addon.api").bake([obj], frames=(4, 9))[0].problem == ""
             assert all_settings(obj) == kept
         bpy.ops.ed.undo_push(message="Edits")
         target = chance.choice(RELATIVE)
         bake(obj, target)
         assert all_settings(obj) == kept
+        assert maps_of(load, obj) == maps
         baked = shapes(obj, (3, 8))
         if chance.random() < 0.6:
             bpy.ops.ed.undo_push(message="Bake")
@@ -202,10 +209,32 @@ def test_rebakes_keep_user_edits(load: Load, tmp_path: Path, seed: int) -> None:
         assert load("dampsim_addon.targets.bake_tracks").has_base_track(obj.data.shape_keys.animation_data)
         assert not load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene)
     obj.dampsim.settle -= 3.0
+    obj.dampsim.property_unset("range_blend")
     bpy.context.scene.frame_set(1)
+    load("dampsim_addon.api").remove_maps([obj])
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     obj.dampsim.target = "SHAPE_KEYS"
     assert dump() == before
+
+
+def use_panel_tools(load: Load, obj: bpy.types.Object, chance: random.Random) -> None:
+    """Retime or blend the bake, or add or remove maps, as the buttons of the panel do, where they are possible."""
+    api = load("dampsim_addon.api")
+    for tool in chance.sample(
+        (
+            lambda: api.retime([obj], chance.choice([0.5, 1.0, 1.5])),
+            lambda: api.blend([obj], chance.choice(["LAND", "FADE_IN", "FADE_OUT"]), chance.randrange(3, LAST), 3),
+            lambda: (api.remove_maps if maps_of(load, obj) else api.add_maps)([obj]),
+        ),
+        2,
+    ):
+        # A strip in the way or another frame rate refuses a scale.
+        with contextlib.suppress(load("core.base.errors").SceneError):
+            tool()
+
+
+def maps_of(load: Load, obj: bpy.types.Object) -> bool:
+    return load("dampsim_addon.blender.maps").maps_modifier(obj) is not None
 
 
 @pytest.mark.parametrize("is_baked", [False, True])

@@ -63,11 +63,13 @@ def influence_keys(obj: bpy.types.Object) -> list[tuple[float, float]]:
     return [(round(key.co.x), round(key.co.y, 3)) for key in curve.keyframe_points] if curve is not None else []
 
 
-def keys_of(obj: bpy.types.Object, name: str) -> list[tuple[float, float]]:
+def curve_of(obj: bpy.types.Object, name: str) -> Any:
     data = obj.animation_data
-    curves = data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves
-    curve = curves.find(f"dampsim.{name}")
-    return [(round(key.co.x), round(key.co.y, 3)) for key in curve.keyframe_points]
+    return data.action.layers[0].strips[0].channelbag(data.action_slot).fcurves.find(f"dampsim.{name}")
+
+
+def keys_of(obj: bpy.types.Object, name: str) -> list[tuple[float, float]]:
+    return [(round(key.co.x), round(key.co.y, 3)) for key in curve_of(obj, name).keyframe_points]
 
 
 def undo() -> Iterator[float]:
@@ -151,7 +153,7 @@ def throws(scene: bpy.types.Scene) -> Iterator[float]:
     scenes.swing(obj, 0, 0.5, (1, 7, 13))
     for vertex in obj.data.vertices:
         vertex.select = vertex.co.z < -0.1
-    yield from prepare(obj, resolution=100)
+    yield from prepare(obj, resolution=60)
     yield from scroll(-20)
     yield from click("pin()", 0.2)
     yield from wait_until(lambda: obj.dampsim.pin_group, 10, "the pins")
@@ -161,6 +163,8 @@ def throws(scene: bpy.types.Scene) -> Iterator[float]:
         yield from paste_value("hold", hold, 0.4, is_keyed=True)
     assert keys_of(obj, "hold") == [(10, 1.0), (11, 0.0), (24, 1.0)], keys_of(obj, "hold")
     shot("65_hold")
+    yield from click('mend(check="catch"')
+    yield from wait_until(lambda: curve_of(obj, "hold").evaluate(20.0) == 0.0, 10, "Make Constant")
     yield from bake(obj)
     scene.frame_set(18)
     layer = bpy.context.view_layer

@@ -294,6 +294,7 @@ CHECKS: dict[str, Check] = {
     "unassigned": _part_without_group,
     "unplaced": fibre_panel.contraction_without_fibres,
     "pinned": pin_checks.fully_pinned,
+    "catch": pin_checks.slow_catch,
     "pieces": pin_checks.unpinned_pieces,
     "boneless": pin_checks.vertices_without_bone_weights,
 }

@@ -1,11 +1,14 @@
-"""Bake checks of parts of a mesh that no pin reaches or no bone moves, and of pins that hold all of it."""
+"""Bake checks of parts of a mesh that no pin reaches or no bone moves, of pins that hold all of it, and of Hold."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import bpy
 
 from ....core import SceneError
 from ....core.base.wording import format_count
+from ...blender.animation import user_fcurves
 from ...scene_reader.mesh_parts import weight_like_neighbours
 from ...status.pieces import accept_part, is_accepted, known_parts, refresh_parts
 from ..common.issue import Issue
@@ -17,6 +20,27 @@ def fully_pinned(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
     if parts is None or not parts.is_fully_pinned:
         return None
     return Issue("All vertices are pinned, so nothing moves. Free some of them under Pins, or press Gradient")
+
+
+def slow_catch(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report keyframes of Hold between which it rises from 0 over several frames, as Blender's default lets it."""
+    for curve in user_fcurves(obj):
+        if curve.data_path != "dampsim.hold":
+            continue
+        for key, following in pairwise(curve.keyframe_points):
+            is_slow = key.interpolation != "CONSTANT" and following.co.x - key.co.x > 1.0
+            if is_slow and key.co.y <= 0.0 < following.co.y:
+                text = f"Hold rises slowly from frame {key.co.x:.0f} to {following.co.x:.0f}, so it does not let go"
+                return Issue(text, "Make Constant", _make_hold_constant, "Let Hold change at its keyframes only")
+    return None
+
+
+def _make_hold_constant(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+    for curve in user_fcurves(obj):
+        if curve.data_path == "dampsim.hold":
+            for key in curve.keyframe_points:
+                key.interpolation = "CONSTANT"
+            curve.update()
 
 
 def unpinned_pieces(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
