@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from bpy.props import BoolProperty, EnumProperty, FloatProperty, IntProperty
 
 from ...core import Parameter
+from ..translations import CONTEXT
 
 
 class HasNumber(Protocol):
@@ -26,6 +27,7 @@ class HasNumber(Protocol):
 def blender_property(parameter: Parameter, can_animate: bool = True) -> Any:
     """Return the Blender property of a parameter. can_animate: whether an animatable parameter can be keyframed."""
     common = {"name": parameter.label, "description": parameter.description, "default": parameter.default}
+    common["translation_context"] = CONTEXT
     if not parameter.animatable or not can_animate:
         common["options"] = set()
     if parameter.choices:

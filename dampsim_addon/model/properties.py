@@ -23,6 +23,7 @@ from ...core import KINDS, PARAMETERS, ParameterError, Settings, StiffnessBy
 from ...core.geometry.mesh.affine import transform_points
 from ..targets import TARGETS, HasTarget
 from ..targets.influence import influence_at, set_influence
+from ..translations import CONTEXT
 from . import default_settings
 from .cache_status import refresh_status
 from .contact_properties import ContactProperties
@@ -234,6 +235,7 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
         description="Make parts with a lower weight in this group softer: at weight 0, they have 1% of the stiffness",
     )
     kind: EnumProperty(
+        translation_context=CONTEXT,
         name="Kind",
         description="Choose how the object is simulated",
         items=enum_items(KINDS),

@@ -6,10 +6,12 @@ import functools
 
 import bpy
 
-from .catalogue import FOLDER, Catalogue, languages, read_catalogue
+from .catalogue import FOLDER, Catalogue, languages, plain_texts, read_catalogue
 
-# Contexts in which Blender looks up a text: buttons of operators, and all others.
-_CONTEXTS = ("*", "Operator")
+# Context of properties whose labels Blender itself uses with other meanings, such as Hold, Solid and Green.
+CONTEXT = "DampSim"
+# Contexts in which Blender looks up a text: buttons of operators, these properties, and all others.
+_CONTEXTS = ("*", "Operator", CONTEXT)
 
 
 @functools.cache
@@ -40,10 +42,11 @@ def report(operator: bpy.types.Operator, kind: set[str], message: str) -> None:
 
 
 def register() -> None:
+    # The templates are compiled when a text of their language is composed first.
     texts = {
         language: {
             (context, message): translation
-            for message, translation in load_catalogue(language).texts.items()
+            for message, translation in plain_texts(read_catalogue(FOLDER / f"{language}.po")).items()
             for context in _CONTEXTS
         }
         for language in known_languages()

@@ -41,6 +41,8 @@ PLURAL_FORMS: dict[str, Callable[[float], int]] = {
 }
 # Placeholders for names that users chose, for paths and for lists of them. Their values stay as they are.
 _DATA = re.compile(r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place)\d*$")
+# A value that may be missing, else begins like a clause after a word.
+_OPTIONAL = r"((?:(?:[,;:]| \(| at ).*?)?)"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 # Punctuation before a clause, and a progress such as ", 3 / 24" and space after it.
 _CLAUSE = re.compile(r"([\s;,.:…]*)(.*?)((?:,? \d+ / \d+)?\s*)", re.DOTALL)
@@ -108,6 +110,15 @@ def _fields(block: str) -> Iterator[tuple[str, str]]:
         yield field, text
 
 
+def plain_texts(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the translations of messages without placeholders, as far as they are translated."""
+    return {
+        entry.message: entry.translations[0]
+        for entry in entries
+        if entry.translations[0] and not PLACEHOLDER.search(entry.message)
+    }
+
+
 def write_catalogue(path: Path, language: str, entries: Iterable[Entry]) -> None:
     """Write a PO file, sorted by message."""
     rule = {_one_form: "nplurals=1; plural=0;", _singular_of_one: "nplurals=2; plural=(n != 1);"}
@@ -164,8 +175,9 @@ class _Template:
         self.weight = sum(map(len, literals))
         pattern = ""
         for literal, name in zip(literals, [*self.names, ""], strict=True):
-            # A part that follows a word directly, as in "below {collider}{pinned}", may be missing.
-            part = "([\\d.,]+)" if name == "count" else "(.*?)" if not literal or literal[-1].isalpha() else "(.+?)"
+            # A clause that follows a word directly, as in "below {collider}{pinned}", may be missing.
+            is_optional = bool(pattern) and (not literal or literal[-1].isalpha())
+            part = "([\\d.,]+)" if name == "count" else _OPTIONAL if is_optional else "(.+?)"
             pattern += re.escape(literal) + (part if name else "")
         self.pattern = re.compile(pattern, re.DOTALL)
 
@@ -177,17 +189,15 @@ class Catalogue:
         """Compile the templates. language: one of PLURAL_FORMS."""
         self._form, self._ends = PLURAL_FORMS[language], _ENDS.get(language, {})
         self._has_capital_nouns, self._has_particles = language == "de", language == "ko"
-        self.texts: dict[str, str] = {}
-        self._templates = list[_Template]()
+        known = list(entries)
+        self.texts = plain_texts(known)
+        self._templates = [
+            _Template(message, entry.translations)
+            for entry in known
+            for message in (entry.message, entry.plural)
+            if all(entry.translations) and PLACEHOLDER.search(message)
+        ]
         self._remembered: dict[str, str] = {}
-        for entry in entries:
-            if not all(entry.translations):
-                continue
-            if PLACEHOLDER.search(entry.message):
-                messages = filter(None, (entry.message, entry.plural))
-                self._templates += [_Template(message, entry.translations) for message in messages]
-            else:
-                self.texts[entry.message] = entry.translations[0]
 
     def translate(self, text: str) -> str:
         """Return a label, tooltip or composed sentence in the language. Unknown parts of it stay as they are."""

@@ -110,9 +110,7 @@ def test_labels_in_the_chosen_language(load: Load, language: Callable[[str], Non
     assert translate.pgettext_iface(label) == translations.translate(label) == texts[label] != label
     assert translate.pgettext_tip(tooltip) == texts[tooltip]
     assert translate.pgettext_iface("Find a Walk", "Operator") == texts["Find a Walk"]
-    assert translations.translate("2 vertices").startswith("2 ") != translations.translate("2 vertices").endswith(
-        "vertices"
-    )
+    assert "2" in translations.translate("2 vertices") != "2 vertices"
     bpy.context.preferences.view.use_translate_interface = False
     assert translations.translate(label) == label
 
@@ -230,4 +228,4 @@ def test_sentences_of_each_language(load: Load, name: str) -> None:
     for sentence in sentences:
         words = {word.strip(".,:;?'") for word in catalogue.translate(sentence).split()}
         english = {word for word in words if word in sentence.split() and word.isalpha() and word not in names}
-        assert english <= {"die", "in", "a", "no", "de", "frames", "cache"}, catalogue.translate(sentence)
+        assert english <= {"die", "in", "a", "no", "de", "frames", "cache", "change"}, catalogue.translate(sentence)
