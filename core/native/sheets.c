@@ -8,6 +8,8 @@
 /* Smallest ratio of a crushed triangle's area to its rest area, and smallest divisor. */
 #define MIN_AREA 1e-12
 #define TINY 1e-30
+/* Number of diagonal shifts that are tried. */
+#define SHIFTS 12
 
 /* ---- Vectors ---- */
 
@@ -385,12 +387,20 @@ WIDE static void load(int64_t n, const double *given, double scale, four *found)
                           (float)(scale * given[3 * i + 2]), 0.0f};
 }
 
+/* Return one of the shifts that are tried: 0, 1e-3 and each four times the last one. */
+static inline float shift_of(int number)
+{
+    float shift = number ? 1e-3f : 0.0f;
+    for (int k = 1; k < number; k++) shift *= 4.0f;
+    return shift;
+}
+
 /* Factorise blocks (b, 3, 3) incompletely for dampsim_block_solve() and dampsim_block_cg().
  *
  * starts: (n + 1,).  columns: (b,), ascending in each row.  diagonal: (n,) index of each row's diagonal block.
  * mirror: (b,) index of the transposed block; of two, the one with the lower index is used.  marks: (n,) workspace.
  * matrix, factors: (b, 3, 4) receive the blocks and their factors in single precision, divided by the returned number.
- * shift: receives the one that sufficed, from 0 on; 0 if none did.
+ * shift: that of the last matrix, or 0; receives the smallest one that suffices, or 0 if none does.
  */
 WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict starts, const int32_t *restrict columns,
                                           const int32_t *restrict diagonal, const int32_t *restrict mirror,
@@ -398,17 +408,28 @@ WIDE SHOWN double dampsim_block_factorise(int64_t n, const int32_t *restrict sta
                                           float *restrict matrix, float *restrict factors, float *restrict shift)
 {
     double size = 0.0;
-    *shift = 0.0f;
     for (int64_t i = 0; i < n; i++)
         for (int k = 0; k < 9; k += 4) size += blocks[9 * (int64_t)diagonal[i] + k];
     size = n ? size / (3.0 * (double)n) : 1.0;
-    if (!(size > 1e-200 && size < 1e200)) return 0.0;
+    if (!(size > 1e-200 && size < 1e200)) {
+        *shift = 0.0f;
+        return 0.0;
+    }
     pack(starts[n], mirror, blocks, 1.0 / size, (four *)matrix);
-    for (int tries = 0; tries < 12; tries++) {
+    /* Begin just below the shift of the last matrix: usually that one fails early, and the same shift suffices again. */
+    int lowest = 0;
+    while (lowest < SHIFTS - 1 && shift_of(lowest) < *shift) lowest++;
+    int number = lowest ? lowest - 1 : 0, has_failed = 0;
+    while (number < SHIFTS) {
         for (int64_t i = 0; i < n; i++) marks[i] = -1;
-        if (factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, marks, (four *)factors))
+        *shift = shift_of(number);
+        if (!factorise(n, starts, columns, diagonal, mirror, (const four *)matrix, *shift, marks, (four *)factors)) {
+            has_failed = 1;
+            number++;
+        } else if (has_failed || !number)
             return size;
-        *shift = *shift > 0.0f ? 4.0f * *shift : 1e-3f;
+        else
+            number--;
     }
     *shift = 0.0f;
     return 0.0;

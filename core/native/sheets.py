@@ -160,7 +160,8 @@ class CompiledShell:
 class BlockFactors:
     """Incomplete factors, in single precision, of symmetric matrices of 3 x 3 blocks with one pattern.
 
-    Memory is kept for the next matrix. Its shift is not: crumpled cloth then hopped, as later searches were less exact.
+    Memory is kept for the next matrix. The diagonal shift of the last one only tells where the search for the smallest
+    one begins: with a larger one, searches were less exact, and crumpled cloth hopped.
     is_valid: False if no positive factors were found.
     """
 

@@ -152,6 +152,7 @@ def test_block_factors_solve_further_matrices(kernel: native.KernelLibrary) -> N
     factors, dense = block_system(9)
     count = len(dense) // 3
     pattern = factors._buffers
+    usual_shift = float(pattern[5][0])
     places = np.arange(count).repeat(np.diff(pattern[0])), pattern[1]
     blocks = dense.reshape(count, 3, count, 3).transpose(0, 2, 1, 3)[places]
     none, plain = np.zeros(count, dtype=np.int64), (np.zeros((count, 3, 0)), np.zeros((1, 0)))
@@ -165,7 +166,13 @@ def test_block_factors_solve_further_matrices(kernel: native.KernelLibrary) -> N
     assert factors._buffers[5][0] > 0.0
     assert not factors.factorise(-blocks)
     assert not factors.is_valid
+    assert factors.factorise(hard)
+    hard_shift = float(pattern[5][0])
+    assert factors.factorise(hard)
+    assert float(pattern[5][0]) == hard_shift > usual_shift
     assert factors.factorise(blocks)
+    # The shift is the smallest one that suffices, whichever the last matrix needed.
+    assert float(pattern[5][0]) == usual_shift
     found, steps, _ = factors.conjugate_gradients(right, (*plain, none), 1e-5, 300)
     assert steps <= 300
     wanted = np.linalg.solve(dense, right.ravel()).reshape(-1, 3)
