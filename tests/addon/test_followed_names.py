@@ -67,7 +67,7 @@ def test_settings_follow_new_names(load: Load, tmp_path: Path, update: bool) -> 
     assert references(obj) == {kind: [names[name] for name in found] for kind, found in before.items()}
 
 
-def test_added_and_deleted_names_are_not_followed(load: Load, tmp_path: Path) -> None:
+def test_other_changes_are_not_followed(load: Load, tmp_path: Path) -> None:
     """A group that takes the place of a deleted one, or exchanges its name with another, is none of its own."""
     new_scene(3)
     obj = complete_object(tmp_path)
