@@ -82,7 +82,7 @@ def test_other_changes_are_not_followed(load: Load, tmp_path: Path) -> None:
     assert references(obj)["groups"] == ["Pin", "Ear", "Ear", "Ear", "Ear", "Foot"]
 
 
-def test_undo_and_reload_keep_names(load: Load, tmp_path: Path) -> None:
+def test_names_are_followed_after_reload(load: Load, tmp_path: Path) -> None:
     new_scene(3)
     obj = complete_object(tmp_path)
     path = str(tmp_path / "named.blend")
@@ -92,3 +92,18 @@ def test_undo_and_reload_keep_names(load: Load, tmp_path: Path) -> None:
     obj.vertex_groups["Ear"].name = "Left Ear"
     bpy.context.view_layer.update()
     assert references(obj)["groups"] == ["Pin", "Left Ear", "Left Ear", "Left Ear", "Left Ear", "Foot"]
+
+
+def test_undo_and_redo_of_new_name(tmp_path: Path) -> None:
+    new_scene(3)
+    wobbler(tmp_path)
+    bpy.context.view_layer.update()
+    bpy.ops.ed.undo_push(message="Before")
+    bpy.data.objects["Wobbler"].vertex_groups["Pin"].name = "Fuß"
+    bpy.context.view_layer.update()
+    bpy.ops.ed.undo_push(message="Renamed")
+    for step, name in ((bpy.ops.ed.undo, "Pin"), (bpy.ops.ed.redo, "Fuß")):
+        step()
+        obj = bpy.data.objects["Wobbler"]
+        bpy.context.view_layer.update()
+        assert (obj.dampsim.pin_group, obj.vertex_groups[0].name) == (name, name)
