@@ -558,9 +558,8 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 
 ## Where it does not hold, and why
 
-- **Sheets** still miss mostly, after stops and releases of any size. Slack folds and the small errors of ended searches hide how far a sheet still
-  has to go, and several folds follow each other.
-- **Shells** whose Bounce is dialled rest early: their stiff modes are faster than a substep.
+- **Sheets, shells and hair** mostly do not rest on time after stops and releases of any size. They follow the first-mode law, in which only the
+  slowest motion has the dialled rest time; others rest earlier. Folds and slack parts rest later. They are not steered.
 - **Solids that a turn crushes or stretches** still miss, and so do a few in which a swing beyond the law's last one stays near the threshold of 1%.
 - **The overshoot** of a far bend differs from Bounce, because the force follows the dials, not the deflection.
 

@@ -35,9 +35,6 @@ _EXACT_RIGID_INERTIA_RATIO = 1e4
 _MIN_PRECONDITIONER_RATIO = 0.25
 # Above this theta q the inertia is at most a third of the Hessian in any mode, and a preconditioner omits it.
 _NEGLIGIBLE_THETA_Q = 2.0
-# The force change is retained in full up to this ratio of the stiffness to the inertia of the motion, q Lambda: stiffer
-# modes are not resolved by the step, and their forces change direction within it.
-_MAX_RETAINED_STIFFNESS = 1.0
 
 
 @dataclass(frozen=True)
@@ -54,8 +51,6 @@ class RegionInertia:
     predicted_positions: (f, 3) m, end positions without further deformation; waveform law only.
     step_rotation: (3, 3) or (f, 3, 3), rotation of the undeformed body in the step.
     rigid_prediction: rigid motion within the freedom left by the pins, if any.
-    deformation_velocity: (f, 3) m/s, at the start of the step; None if the region has rigid motions or the waveform
-        law.
     """
 
     reference_velocity: Array
@@ -69,7 +64,6 @@ class RegionInertia:
     predicted_positions: Array | None = None
     step_rotation: Array | None = None
     rigid_prediction: RigidPrediction | None = None
-    deformation_velocity: Array | None = None
 
 
 def first_mode_inertia(
@@ -122,27 +116,7 @@ def first_mode_inertia(
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
         rotation=fit_rigid_motion(system.rest[free], x)[0],
-        deformation_velocity=None if region.rigid_modes else deformation_velocity,
     )
-
-
-def retained_parts(
-    coefficients: Coefficients, mass: Array, velocity: Array, force_change: Array
-) -> tuple[float, float]:
-    """Return the retained fractions sigma of a change of the elastic force (f, 3) N, and kappa of the velocity.
-
-    mass: (f,) kg.  velocity: (f, 3) m/s, of the deformation that changed the force.
-
-    Where the motion is stiffer than a step resolves, as cloth that snaps taut, less of the force change is retained.
-    """
-    sigma, s = float(np.max(coefficients.sigma)), float(np.max(coefficients.inertia_time))
-    motion = float(mass @ (velocity**2).sum(axis=1)) / s**2
-    stiffness = float((force_change**2).sum(axis=1) @ (1.0 / mass))
-    if stiffness > _MAX_RETAINED_STIFFNESS**2 * motion:
-        sigma *= _MAX_RETAINED_STIFFNESS**2 * motion / stiffness
-    lost = float(np.max(coefficients.sigma)) - sigma
-    kappa = float(np.max(coefficients.kappa)) + lost * float(np.max(coefficients.first_mode_stiffness_ratio))
-    return sigma, min(kappa, 1.0)
 
 
 def waveform_inertia(

@@ -22,7 +22,6 @@ import numpy as np
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..settle.controls import Controls
-from ..settle.first_mode import FirstModeLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
@@ -30,7 +29,6 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.term import StiffnessScaling
 from .reference_motion import RegionSlice, StepContext, reference_velocity
-from .slack_steering import UNKNOWN_SWING, SlackSwing, can_steer_slack, next_slack_swing
 from .step_potential import ThetaWeights, step_start_forces
 from .stepper_view import StepperView
 
@@ -78,11 +76,7 @@ class SwingRecord:
 def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, Controls]:
     """Return the state with the records of its swings, and the controls of a step at the regions' paces."""
     system, laws = stepper.system, controls.laws
-    if controls.is_static or controls.yarns:
-        return state, controls
-    if any(can_steer_slack(region, law) for region, law in zip(system.regions, laws, strict=True)):
-        return _steer_slack(stepper, state, inputs, h, controls)
-    if not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
+    if controls.is_static or not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
         return state, controls
     own = state.history.block(system.name)
     known = None
@@ -119,59 +113,6 @@ def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls
         for law, pace in zip(laws, paces, strict=True)
     )
     return state, replace(controls, laws=steered, velocity_ratios=ratios)
-
-
-def _steer_slack(
-    stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls
-) -> tuple[State, Controls]:
-    """Return the state with the swings of regions that their weight holds, and the controls at their paces."""
-    system, laws = stepper.system, controls.laws
-    own = state.history.block(system.name)
-    known = None
-    if own.steering is not None and len(own.steering) == len(laws):
-        known = [SlackSwing.read(row) for row in own.steering]
-    swings, is_driven = [UNKNOWN_SWING] * len(laws), _uniform_acceleration(stepper, state, inputs) is None
-    if not is_driven:
-        context = StepContext.create(system, state, inputs, h)
-        for place, (region, law) in enumerate(zip(system.regions, laws, strict=True)):
-            if not isinstance(law, FirstModeLaw) or not can_steer_slack(region, law):
-                continue
-            if reference_velocity(context, region, stepper.region_slices[place]).at_undeformed.any():
-                continue
-            speed = _largest(take_rows(state.velocities, region.free))
-            has_stopped = bool(take_rows(state.reference, region.free).any())
-            deflection = _slack_deflection(stepper, context, controls, place)
-            last = None if known is None else known[place]
-            swings[place] = next_slack_swing(law, last, speed, deflection, h, has_stopped)
-    own = replace(own, steering=np.array([one.numbers for one in swings]))
-    state = replace(state, history=state.history.with_block(system.name, own))
-    last_paces = [1.0] * len(laws) if known is None else [one.pace for one in known]
-    paces = [one.pace for one in swings]
-    if all(pace == 1.0 for pace in (*paces, *last_paces)):
-        return state, controls
-    given = controls.velocity_ratios or (1.0,) * len(laws)
-    ratios = tuple(ratio * (pace / last) for ratio, pace, last in zip(given, paces, last_paces, strict=True))
-    steered = tuple(
-        replace(law, decay=law.decay * pace, frequency=law.frequency * pace) if isinstance(law, FirstModeLaw) else law
-        for law, pace in zip(laws, paces, strict=True)
-    )
-    return state, replace(controls, laws=steered, velocity_ratios=ratios)
-
-
-def _slack_deflection(stepper: StepperView, context: StepContext, controls: Controls, place: int) -> float:
-    """Return the largest distance in m of a region's nodes from its hanging shape; infinite if that is unknown."""
-    system, region = context.system, context.system.regions[place]
-    hanging = region.hanging_shape
-    if hanging is None:
-        return math.inf
-    undeformed, rotation = _undeformed_positions(context, region, stepper.region_slices[place])
-    acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
-    turn = float(np.linalg.norm(acceleration @ rotation - hanging.acceleration))
-    if turn > _ROUNDING * float(np.linalg.norm(hanging.acceleration)) or not np.array_equal(
-        hanging.factors, controls.stiffness_per_block(len(system.blocks))
-    ):
-        return math.inf
-    return _largest((take_rows(context.state.positions, region.free) - undeformed) @ rotation - hanging.displacements)
 
 
 def _uniform_acceleration(stepper: StepperView, state: State, inputs: Inputs) -> Array | None:

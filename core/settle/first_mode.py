@@ -18,8 +18,6 @@ from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off
 
 # As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
-# Where weight keeps the shape, all modes decay alike, and the peaks of several of them add up. As in natural_bounce.py.
-_SLACK_CLEARANCE = (0.3, 0.25)
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class FirstModeLaw:
     counts_from_stop: bool = False
     is_waveform: ClassVar[bool] = False
 
-    def fallback_coefficients(self, h: float) -> Coefficients:
+    def coefficients(self, h: float) -> Coefficients:
         """Return the (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
         scaled_time = h if self.settle_scale is None else h / self.settle_scale
         kappa: float | Array
@@ -56,19 +54,7 @@ class FirstModeLaw:
                 kappa = np.minimum(kappa, 1.0)
         return Coefficients(kappa, q / (h * self.eigenvalue))
 
-    def coefficients(self, h: float) -> Coefficients:
-        """Return the coefficients of a substep.
-
-        Where weight keeps the shape and a swing is visible, kappa = sigma = e^{-2ah}: all modes then lose this part
-        per substep, and no motion can grow (docs/decisions/0064). Otherwise they are the fallback coefficients.
-        """
-        if not self.has_slack_modes or not self.has_visible_swing or self.settle_scale is not None:
-            return self.fallback_coefficients(h)
-        z = math.exp(-self.decay * h)
-        # 1 + z^2 - 2 z cos wh without cancellation at short steps.
-        first = math.expm1(-self.decay * h) ** 2 + 4.0 * z * math.sin(0.5 * self.frequency * h) ** 2
-        q = first / (1.0 - first)
-        return Coefficients(z**2, q / (h * self.eigenvalue), sigma=z**2, first_mode_stiffness_ratio=q)
+    fallback_coefficients = coefficients
 
     def release_response(self, times: float | Array) -> float | Array:
         """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""
@@ -77,33 +63,6 @@ class FirstModeLaw:
             return envelope
         phase = self.frequency * times
         return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
-
-    @property
-    def release_rest_time(self) -> float:
-        """Time from a release to rest, s. Only for laws without a visible swing."""
-        if self.frequency == 0.0:
-            return -math.log(REST_FRACTION) / self.decay
-        return last_threshold_crossing(self.release_response, 0, self.frequency)
-
-    @property
-    def has_visible_swing(self) -> bool:
-        """True if a release swings past rest by more than REST_FRACTION."""
-        return self.frequency > 0.0 and math.exp(-math.pi * self.decay / self.frequency) > REST_FRACTION
-
-    def release_phase(self, deflection: float) -> float:
-        """Return the phase a t at which a release from 1 has a deflection in (0, 1]. Only without a visible swing."""
-        if self.frequency == 0.0:
-            return -math.log(deflection)
-        low, high = 0.0, self.release_rest_time
-        for _ in range(50):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if float(self.release_response(middle)) > deflection else (low, middle)
-        return self.decay * high
-
-    def release_speed(self, time: float) -> float:
-        """Return the speed in 1/s at a time in s after a release from 1 at rest."""
-        a, w = self.decay, self.frequency
-        return a * math.exp(-a * time) if w == 0.0 else (a**2 + w**2) / w * math.exp(-a * time) * math.sin(w * time)
 
     @property
     def natural_frequency(self) -> float:
@@ -133,8 +92,7 @@ def first_mode_law(
             has_slack_modes=has_slack_modes,
             counts_from_stop=counts_from_stop,
         )
-    clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
-    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
+    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, _CLEARANCE))
     unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
     rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
     return FirstModeLaw(
