@@ -40,7 +40,9 @@ PLURAL_FORMS: dict[str, Callable[[float], int]] = {
     "zh_HANS": _one_form,
 }
 # Placeholders for names that users chose, for paths and for lists of them. Their values stay as they are.
-_DATA = re.compile(r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place|closest|nearest|which)\d*$")
+_DATA = re.compile(
+    r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place|closest|nearest|which)\d*$"
+)
 # A value that may be missing, else begins like a clause after a word.
 _OPTIONAL = r"((?:(?:[,;:]| \(| at ).*?)?)"
 PLACEHOLDER = re.compile(r"\{(\w+)\}")

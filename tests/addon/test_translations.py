@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -95,6 +97,29 @@ def test_catalogues_match_texts(load: Load) -> None:
     for message in list(entries)[:99]:
         replaced[message] = tool.catalogue.Entry(message, entries[message].plural, entries[message].translations, True)
     assert [fault.partition(" ")[2] for fault in tool.faults("de", messages)][-1].endswith("are marked as fuzzy")
+
+
+def labels_of_names(source: str) -> list[str]:
+    """Return the labels of names that Blender would translate if they were words of its interface."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    found = []
+    for call in calls:
+        keywords = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+        is_name = re.search(r"\.name\b|_name\(", keywords.get("text", "")) and "translate(" not in keywords["text"]
+        if ast.unparse(call.func).endswith(".label") and is_name and keywords.get("translate") != "False":
+            found.append(ast.unparse(call))
+    return found
+
+
+def test_names_are_not_translated() -> None:
+    found = [
+        label
+        for path in sorted((ROOT / "dampsim_addon").rglob("*.py"))
+        for label in labels_of_names(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+    assert labels_of_names("row.label(text=obj.name, icon='NONE')") != []
+    assert labels_of_names("row.label(text=obj.name, translate=False)") == []
 
 
 @pytest.mark.versions

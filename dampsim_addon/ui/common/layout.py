@@ -113,7 +113,9 @@ def draw_wrapped(
         max((len(wrap_text(translate(other), width, points)) for other in alternatives), default=0) - len(text_lines)
     )
     for number, line in enumerate(text_lines):
-        column.label(text=line, icon=icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE"))
+        line_icon = icon if number == 0 else ("BLANK1" if icon != "NONE" else "NONE")
+        # A line can be the name of an object, which Blender would translate if it were a word of the interface.
+        column.label(text=line, icon=line_icon, translate=False)
 
 
 # Lines may end between Chinese and Japanese letters, but do not begin with punctuation or a small kana.
@@ -168,7 +170,7 @@ def draw_property(
     text = translate(text)
     toggle = isinstance(getattr(group, name, None), bool)
     if toggle:
-        row.prop(group, name, text=text)
+        row.prop(group, name, text=text, translate=False)
     elif _text_width(text, points) > _LABEL_FRACTION * width - scale * _LABEL_PADDING:
         column = row.column(align=True)
         column.label(text=text)
@@ -204,7 +206,7 @@ def draw_slider(layout: UILayout, group: bpy.types.PropertyGroup, parameter: Par
     """Draw a parameter as a slider with its name, unit and keyframe decorator."""
     row = layout.row(align=True)
     row.use_property_split = row.use_property_decorate = False
-    row.prop(group, parameter.name, text=parameter.label, slider=True)
+    row.prop(group, parameter.name, text=translate(parameter.label), translate=False, slider=True)
     _draw_unit(row, parameter.unit)
     decorator = row.row()
     decorator.ui_units_x = _DECORATOR_WIDTH

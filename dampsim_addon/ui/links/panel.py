@@ -23,7 +23,8 @@ class DAMPSIM_UL_links(UIList):
         if is_target_deleted(item):
             layout.label(text=translate(f"{item.other.name} is missing" if item.other else "Missing"), icon="ERROR")
             return
-        layout.label(text=anchor_name(item.other, item.bone), icon="BONE_DATA" if item.bone else "OBJECT_DATA")
+        icon = "BONE_DATA" if item.bone else "OBJECT_DATA"
+        layout.label(text=anchor_name(item.other, item.bone), icon=icon, translate=False)
         layout.label(text=translate(f"{len(item.points)} {'rigid' if item.rigid else 'soft'}"))
 
 

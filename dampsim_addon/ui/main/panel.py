@@ -161,7 +161,7 @@ class DAMPSIM_PT_main(SidebarPanel, Panel):
             return
         group = obj.dampsim
         row = layout.row()
-        row.label(text=obj.name, icon="MESH_DATA")
+        row.label(text=obj.name, icon="MESH_DATA", translate=False)
         row.operator(DAMPSIM_OT_remove.bl_idname, text="", icon="X")
         chosen = chosen_simulated(context)
         if len(chosen) > 1:

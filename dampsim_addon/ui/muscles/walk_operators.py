@@ -118,7 +118,7 @@ class DAMPSIM_UL_walks(UIList):
         self, context: Context, layout: UILayout, data: Any, item: Any, icon: int, active_data: Any,
         active_name: str, index: int,
     ) -> None:  # fmt: skip
-        layout.label(text=f"{index + 1}: {item.name}")
+        layout.label(text=f"{index + 1}: {item.name}", translate=False)
         layout.prop(item, "shown", text="", emboss=False, icon="HIDE_OFF" if item.shown else "HIDE_ON")
 
 

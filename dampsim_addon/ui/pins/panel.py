@@ -61,7 +61,7 @@ def draw_pins(layout: UILayout, obj: bpy.types.Object, context: Context) -> None
         row.operator(DAMPSIM_OT_pin.bl_idname, text="Selected", icon="VERTEXSEL")
         row.operator(DAMPSIM_OT_pin_bones.bl_idname, text="Bones", icon="BONE_DATA").preview = True
         # Without an icon, its name fits beside the arrow of the menu.
-        row.operator_menu_enum(DAMPSIM_OT_pin_gradient.bl_idname, "begin", text="Gradient")
+        row.operator_menu_enum(DAMPSIM_OT_pin_gradient.bl_idname, "begin", text=translate("Gradient"))
         row = column.row(align=True)
         row.operator(DAMPSIM_OT_free.bl_idname, text="Free Selected", icon="UNPINNED")
         row.operator(DAMPSIM_OT_free_bones.bl_idname, text="Free Bones", icon="UNPINNED")
