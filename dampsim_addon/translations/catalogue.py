@@ -146,7 +146,7 @@ def _quoted(text: str) -> str:
 def _with_particles(text: str) -> str:
     """Return a Korean text with the particles that fit the words before them. After Latin letters both forms stay."""
 
-    def chosen(match: re.Match[str]) -> str:
+    def fitting_particle(match: re.Match[str]) -> str:
         last, forms = match[1][0], _PARTICLES.get(match[2])
         if "가" <= last <= "힣":
             final = (ord(last) - ord("가")) % 28
@@ -160,7 +160,7 @@ def _with_particles(text: str) -> str:
         particle = forms[not has_consonant] if forms else "으로" if has_consonant and not is_l else "로"
         return match[1] + particle
 
-    return _PARTICLE.sub(chosen, text)
+    return _PARTICLE.sub(fitting_particle, text)
 
 
 class _Template:
