@@ -58,6 +58,8 @@ SHOWN = re.compile(
 NO_MESSAGE = re.compile(
     r"\w+ papers|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$|\{number\} k?mm?$|its (parent|standard) \w+ "
 )
+# Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
+VALUES = ("damaged", "gone", "itself", "release", "stop", "tetrahedra")
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;]? ['\"(]?[A-Za-z\0]|\0[:;,]? \(?[a-z]{2,}")
 # Most variants of a template whose variables have constant values.
 MAX_VARIANTS = 12
@@ -310,7 +312,7 @@ def source_messages(labels: set[str]) -> set[tuple[str, str]]:
 def all_messages() -> set[tuple[str, str]]:
     """Return all messages of the add-on, each with its plural or ''. The add-on must be registered."""
     labels = registered_texts()
-    return {(text, "") for text in labels} | source_messages(labels)
+    return {(text, "") for text in (*labels, *VALUES)} | source_messages(labels)
 
 
 def faults(language: str, messages: set[tuple[str, str]]) -> list[str]:

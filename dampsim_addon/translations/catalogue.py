@@ -178,7 +178,7 @@ class _Template:
         pattern = ""
         for literal, name in zip(literals, [*self.names, ""], strict=True):
             # A clause that follows a word directly, as in "below {collider}{pinned}", may be missing.
-            is_optional = bool(pattern) and (not literal or literal[-1].isalpha())
+            is_optional = bool(pattern or literal) and (not literal or literal[-1].isalpha())
             part = "([\\d.,]+)" if name == "count" else _OPTIONAL if is_optional else "(.+?)"
             pattern += re.escape(literal) + (part if name else "")
         self.pattern = re.compile(pattern, re.DOTALL)
