@@ -6,6 +6,7 @@
     python run.py docs          regenerate the tables and plots of docs/; with --parameters only the page of parameters
     python run.py site          build the documentation site into out/site
     python run.py translations  check the catalogues of the languages; with --update add and remove entries
+    python run.py clips         render the clips of docs/images/clips/ again; `clips NAME …` only some of them
     python run.py compare       run a scene under several dampings; write a table and plots
 
 Options of `test`:
@@ -145,7 +146,7 @@ def run_tests(requirements: str | None, arguments: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["demo", "test", "lint", "docs", "site", "compare", "translations"])
+    parser.add_argument("task", choices=["demo", "test", "lint", "docs", "site", "clips", "compare", "translations"])
     parser.add_argument("--with", dest="requirements", metavar="NAME", help="run all tests in this environment")
     options, rest = parser.parse_known_args()
     if sys.version_info[:2] not in SUPPORTED:
@@ -160,6 +161,8 @@ def main() -> None:
         run_tests(options.requirements, rest)
     elif options.task == "translations":
         run(environment("bpy"), "tools/translations.py", *rest)
+    elif options.task == "clips":
+        run(environment("bpy"), "tools/clips.py", *rest)
     elif options.task == "compare":
         run(environment("core"), "tools/compare.py", *rest)
     elif options.task == "site":
