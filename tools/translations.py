@@ -59,7 +59,7 @@ NO_MESSAGE = re.compile(
     r"\w+ papers|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$|\{number\} k?mm?$|its (parent|standard) \w+ "
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
-VALUES = ("damaged", "gone", "itself", "release", "stop", "tetrahedra")
+VALUES = ("itself", "release", "stop", "tetrahedra")
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;]? ['\"(]?[A-Za-z\0]|\0[:;,]? \(?[a-z]{2,}")
 # Most variants of a template whose variables have constant values.
 MAX_VARIANTS = 12

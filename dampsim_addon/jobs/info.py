@@ -63,7 +63,8 @@ class Info:
         if self.damaged:
             parts.append(f"damaged frames: {', '.join(map(str, self.damaged))}; re-bake from frame {self.damaged[0]}")
         if self.file_fault:
-            parts.append(f"{self.file} is {self.file_fault}; bake again")
+            is_gone = self.file_fault == "gone"
+            parts.append(f"{self.file} is gone; bake again" if is_gone else f"{self.file} is damaged; bake again")
         if self.problem:
             parts.append(self.problem)
         return "; ".join(parts)

@@ -45,6 +45,8 @@ _DATA = re.compile(
 )
 # A value that may be missing, else begins like a clause after a word.
 _OPTIONAL = r"((?:(?:[,;:]| \(| at ).*?)?)"
+# Placeholders for numbers: "A to Z" in a name is no range.
+_NUMBER = re.compile(r"(count|first|last|one|min_scale|max_scale)\d*$")
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 # Punctuation before a clause, and a progress such as ", 3 / 24" and space after it.
 _CLAUSE = re.compile(r"([\s;,.:…]*)(.*?)((?:,? \d+ / \d+)?\s*)", re.DOTALL)
@@ -179,7 +181,7 @@ class _Template:
         for literal, name in zip(literals, [*self.names, ""], strict=True):
             # A clause that follows a word directly, as in "below {collider}{pinned}", may be missing.
             is_optional = bool(pattern or literal) and (not literal or literal[-1].isalpha())
-            part = "([\\d.,]+)" if name == "count" else _OPTIONAL if is_optional else "(.+?)"
+            part = "(-?[\\d.,]+)" if _NUMBER.match(name) else _OPTIONAL if is_optional else "(.+?)"
             pattern += re.escape(literal) + (part if name else "")
         self.pattern = re.compile(pattern, re.DOTALL)
 
