@@ -6,8 +6,9 @@ import runpy
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
+# Blender itself has no Pillow.
+Image = pytest.importorskip("PIL.Image")
 ROOT = Path(__file__).resolve().parents[2]
 CLIPS = ROOT / "docs" / "images" / "clips"
 
