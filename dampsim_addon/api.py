@@ -23,6 +23,7 @@ from .jobs.clear import clear_bake as clear_one
 from .jobs.landing import blend_bake, retime_bake, set_rest_frame
 from .jobs.maps import update_maps
 from .model.objects import is_simulated
+from .scene_reader.setups import TYPE_NAMES
 from .targets import TARGETS
 from .targets.landing import DEFAULT_LENGTH, Blend
 from .ui.add.add_operators import can_add, enable_simulation
@@ -35,10 +36,7 @@ _NOT_SETTABLE = ("rna_type", "name", "enabled")
 _PYTHON_TYPES: dict[str, Any] = {
     "BOOLEAN": (bool, int), "INT": int, "FLOAT": (int, float), "STRING": str, "POINTER": bpy.types.ID, "COLLECTION": (),
 }  # fmt: skip
-_TYPE_NAMES = {
-    "BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "a text",
-    "POINTER": "a data-block", "COLLECTION": "a value: add its entries with add()",
-}  # fmt: skip
+_TYPE_NAMES = {**TYPE_NAMES, "POINTER": "a data-block", "COLLECTION": "a value: add its entries with add()"}
 
 
 def add(obj: bpy.types.Object, **properties: Any) -> str:

@@ -43,11 +43,11 @@ LEFT_OUT = re.compile(
     r"dampsim_addon/(cli|farm|api|translations|compare/(sweep|contact_sheet|picture_strip|checkpoint)|session"
     r"|blender/(hair_tree|node_builder|dampsim_names|input_files|yarns|maps|geometry_nodes))"
     r"|core/(__init__|native|literature/papers|measure/(picture|plot)|frames/(history_arrays|background)"
-    r"|base/untrusted|scene/parameters|settle/step_report|system/term|simulation/stored_frames|bodies/fabrics)"
+    r"|settle/step_report|system/term|bodies/fabrics)"
 )
 # Calls whose texts are names, bugs, or labels that registered classes have.
 NOT_SHOWN = re.compile(
-    r"(^|\.)(ValueError|TypeError|RuntimeError|KeyError|AssertionError|AttributeError|require_\w+|take\w*|get|add_digest"
+    r"(^|\.)(ValueError|TypeError|RuntimeError|KeyError|AssertionError|AttributeError|require_\w+|take\w*|get"
     r"|\w+Property|Parameter|parameter|Choice|print|new|link|math|input|output|endswith|startswith|split|compile|Flag"
     r"|ThreadPoolExecutor|int|_json_digest|PlasticTerm\.create|at_index|compare|FabricPreset)$"
 )
@@ -56,10 +56,19 @@ SHOWN = re.compile(
     r"(^|\.)(label|operator|menu|prop|translate|draw_wrapped|draw_property|Issue|_button|_issue_with_fixes|Step|count_label)$"
 )
 NO_MESSAGE = re.compile(
-    r"\w+ papers|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$|\{number\} k?mm?$|its (parent|standard) \w+ "
+    r"\w+ papers|how (steps|the shot) |nodes, elements|antenna |Not \{|kind: \{|bone \{places|DampSim$|It$|Them$"
+    r"|\{number\} k?mm?$|its (parent|standard) \w+ "
 )
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
-VALUES = ("itself", "release", "stop", "tetrahedra")
+VALUES = (
+    *("itself", "release", "stop", "tetrahedra", "playback"),
+    *("a choice", "a fabric", "from the {begin} side", "a number", "a text", "a whole number", "True or False"),
+    *("it has no values", "it is too large", "it is a link to another file", "it is not a regular file"),
+    *("it is nested too deeply", "it is not UTF-8 text", "one of its keys is repeated"),
+    "one of its numbers is too large or not a number",
+    *("halved {frames}", "retried with calmer motion {frames}", "accepted before they converged {frames}"),
+    "cut short to keep surfaces apart {frames}",
+)
 WORDS = re.compile(r"[A-Za-z]{2,}[,.:;]? ['\"(]?[A-Za-z\0]|\0[:;,]? \(?[a-z]{2,}")
 # Most variants of a template whose variables have constant values.
 MAX_VARIANTS = 12

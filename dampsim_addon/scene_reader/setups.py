@@ -38,6 +38,8 @@ _PROPERTIES = (
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")
 _PART_PROPERTIES = ("name", "vertex_group", *PART_DIALS)
+# Types of properties, as messages call them.
+TYPE_NAMES = {"BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "a text"}
 # Largest number of parts in a file.
 _MAX_PARTS = 100
 
@@ -242,7 +244,8 @@ def _checked_value(
     prop: Any = owner.bl_rna.properties[name]
     types: dict[str, tuple[type, ...]] = {"BOOLEAN": (bool,), "INT": (int,), "FLOAT": (int, float)}
     if not isinstance(value, types.get(prop.type, (str,))) or (isinstance(value, bool) and prop.type != "BOOLEAN"):
-        _refuse(place, f"'{name}' is {shown_text(value)}, which is no {prop.type.lower()}")
+        expected = TYPE_NAMES.get(prop.type, TYPE_NAMES["STRING"])
+        _refuse(place, f"'{name}' is {shown_text(value)}, which is not {expected}")
     # A text that is no valid UTF-8 cannot be looked up in enum_items.
     choices = [one.identifier for one in prop.enum_items] if prop.type == "ENUM" else [value]
     if value not in choices:

@@ -43,6 +43,8 @@ PLURAL_FORMS: dict[str, Callable[[float], int]] = {
 _DATA = re.compile(
     r"(names?|path|folder|files?|blend|groups?|bones?|target|object|collider|owner|place|closest|nearest|which)\d*$"
 )
+# Values of such placeholders that are translated all the same: "4 bones", "the bone tail" and "tail and 3 other bones".
+_NOUN_PHRASE = re.compile(r"(\d+|[Tt]he) [a-z]|.* and \d+ other")
 # A value that may be missing, else begins like a clause after a word.
 _OPTIONAL = r"((?:(?:[,;:]| \(| at ).*?)?)"
 # Placeholders for numbers: "A to Z" in a name is no range.
@@ -145,6 +147,14 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def _partition(text: str, separator: str) -> tuple[str, str, str]:
+    """Return the texts around the first separator that is outside of parentheses, like str.partition()."""
+    place = text.find(separator)
+    while place >= 0 and text.count("(", 0, place) > text.count(")", 0, place) and ")" in text[place:]:
+        place = text.find(separator, place + 1)
+    return (text, "", "") if place < 0 else (text[:place], separator, text[place + len(separator) :])
+
+
 def _with_particles(text: str) -> str:
     """Return a Korean text with the particles that fit the words before them. After Latin letters both forms stay."""
 
@@ -181,7 +191,8 @@ class _Template:
         for literal, name in zip(literals, [*self.names, ""], strict=True):
             # A clause that follows a word directly, as in "below {collider}{pinned}", may be missing.
             is_optional = bool(pattern or literal) and (not literal or literal[-1].isalpha())
-            part = "(-?[\\d.,]+)" if _NUMBER.match(name) else _OPTIONAL if is_optional else "(.+?)"
+            any_text = "(.*?)" if literal.endswith("'") else "(.+?)"
+            part = "(-?[\\d.,]+)" if _NUMBER.match(name) else _OPTIONAL if is_optional else any_text
             pattern += re.escape(literal) + (part if name else "")
         self.pattern = re.compile(pattern, re.DOTALL)
 
@@ -225,7 +236,7 @@ class Catalogue:
         if text in self.texts:
             return len(text), self.texts[text]
         for end in (_SENTENCE_END, _CLAUSE_END):
-            head, separator, tail = text.partition(end)
+            head, separator, tail = _partition(text, end)
             if separator:
                 (known, head), (also_known, tail) = self._translated(head), self._translated(tail)
                 return known + also_known, head + (self._ends.get(end, end) if known else end) + tail
@@ -235,23 +246,30 @@ class Catalogue:
         return max(self._readings(text), key=lambda reading: reading[0])
 
     def _readings(self, text: str) -> Iterator[tuple[int, str]]:
-        """Yield the translations of a clause after the name of an object, as a list, and as a whole."""
+        """Yield the translations of a clause after the name of an object, as a whole, and as a list.
+
+        Of those that account for equally many characters, the first one is taken: commas may be part of a value.
+        """
         yield 0, text
-        for separator in (": ", ", "):
-            head, found, tail = text.partition(separator)
-            if found:
-                known, tail = self._translated(tail)
-                # Before a colon is a name.
-                also_known, head = (0, head) if separator == ": " else self._translated(head)
-                joint = self._ends.get(separator, separator) if known or also_known else separator
-                yield known + also_known, head + joint + tail
+        yield from self._parts(text, ": ")
         yield self._whole(text)
+        yield from self._parts(text, ", ")
         if text[:1].isupper():
             known, found = self._whole(text[0].lower() + text[1:])
             yield known, re.sub(r"^\W?\w", lambda first: first[0].upper(), found)
         elif text.title() in self.texts:
             label = self.texts[text.title()]
             yield len(text), label if self._has_capital_nouns else label[:1].lower() + label[1:]
+
+    def _parts(self, text: str, separator: str) -> Iterator[tuple[int, str]]:
+        """Yield the translation of the texts before and after the first separator."""
+        head, found, tail = _partition(text, separator)
+        if found:
+            known, tail = self._translated(tail)
+            # Before a colon is a name.
+            also_known, head = (0, head) if separator == ": " else self._translated(head)
+            joint = self._ends.get(separator, separator) if known or also_known else separator
+            yield known + also_known, head + joint + tail
 
     def _whole(self, text: str) -> tuple[int, str]:
         if text in self.texts:
@@ -268,7 +286,8 @@ class Catalogue:
         for name, value in zip(template.names, values, strict=True):
             if name == "count" and len(template.translations) > 1:
                 form = self._form(float(value.replace(",", "")))
-            if name in template.data or not value.strip(".,0123456789"):
+            is_name = name in template.data and not _NOUN_PHRASE.match(value)
+            if is_name or not value.strip(".,0123456789"):
                 filled[name] = value
             else:
                 also_known, filled[name] = self._translated(value)

@@ -190,7 +190,7 @@ def test_setup_carries_parts(load: Load, tmp_path: Path) -> None:
     ("change", "words"),
     [
         (lambda parts: 7, "'parts' is no list"),
-        (lambda parts: [{**parts[0], "settle": "3"}], "which is no float"),
+        (lambda parts: [{**parts[0], "settle": "3"}], "which is not a number"),
         (lambda parts: [{**parts[0], "settle": -3.0}], "outside of"),
         (lambda parts: [{"name": "Tip"}], "a part does not have exactly"),
         (lambda parts: [{**parts[0], "name": 3}], "'parts' has a name that is none"),

@@ -37,7 +37,41 @@ ENTRIES = [
     ("Out of date: {changes}", "", ("Périmé : {changes}",)),
     ("{names} and {number} others", "", ("{names} et {number} autres",)),
     ("{subject} are inside {collider}{pinned}", "", ("{subject} sont dans {collider}{pinned}",)),
+    ("choose one of {known}", "", ("choisir parmi {known}",)),
+    ("{count} bone", "{count} bones", ("{count} os", "{count} os")),
+    ("this frees {bones}", "", ("libère {bones}",)),
+    ("the bone {name}", "", ("l’os {name}",)),
+    ("{name} has a driver", "", ("{name} a un contrôleur",)),
 ]
+# Composed messages, whose names are capitalised or in quotation marks.
+SENTENCES = """
+'Tweed' is not a fabric; choose one of Silk, Satin, Cotton.
+Setup: 'settle' is '', which is not a number; choose a file that Save Setup wrote.
+Wobbler: KIND: '' is not a choice; choose one of SOLID, ROPE. It may come from a newer version of DampSim.
+Material 'wild': its file is damaged (BOUNCE: 7 frames is outside of its range, 0 to 3 frames); choose another one.
+Material 'wild': its file is damaged (it has no values); choose another one.
+4 bones with up to 8 influences
+Snake: pins are proposed from 4 bones (this frees A, B, C): check them in Weight Paint Mode
+Snake: pins are proposed from 9 bones (this frees A and 3 other bones; weak pins keep its pose, because of keys on \
+T1): check them in Weight Paint Mode
+Snake: no pins are proposed, because bone B would hold every vertex: select the bones to free in Pose Mode and press \
+Bones under Pins, or press Gradient
+Wobbler: frame 7 cannot be continued, because it has other nodes or vertices. Re-bake all frames instead.
+Wobbler: the cache folder /A is a link to another folder; delete the link, or choose another folder.
+Tail: the bone T1 has a driver, which wins over the bake; remove it, or choose other bones.
+Tail: the bone T1 is connected to its parent and cannot move; disconnect it, or choose Rotation.
+Ball: pinned in group 'Pin', fading from the -Y side
+Box: linked to Rig: Low, Empty
+In use: inertia time τ 0.1 s, velocity kept κ 0.5, removed γ 0.5, 1 substep
+In use: inertia time τ 1.4 s, velocity kept κ 0.679, implicit force θ 4, force memory σ 2.72, 3 substeps
+Steps were halved on frames 10 to 12, cut short to keep surfaces apart on frame 14.
+Out of date: the muscles, keyframed Bounce, weights of 'Pin', drivers of Rig, pose of Hip, the movement of collider Hand
+Out of date: the mesh, modifiers and constraints of Rig, shape keys of Ball, keyframes of Rig, NLA tracks of Rig
+Wobbler: keyframed Follow-through changed since the last bake, so it cannot be resumed.
+Source: playback
+The bake target '' is unknown; choose another target, or update DampSim
+The material file '' is missing. Choose another material.
+"""
 
 
 def entries_of(load: Load) -> list[Any]:
@@ -181,6 +215,12 @@ def test_wrapped_lines_of_chinese_and_japanese(load: Load, text: str) -> None:
         ("x is y. Bake again", "x is y. Précalculer à nouveau"),
         ("Out of date: Settle, Cloth", "Périmé : Repos, Tissu"),
         ("A, B and 3 others: bake again", "A, B and 3 others\u00a0: précalculer à nouveau"),
+        # Lists of names, counted bones, and bones that are described.
+        ("choose one of Cloth, Settle, X", "choisir parmi Tissu, Repos, X"),
+        ("this frees A, B, C", "libère A, B, C"),
+        ("this frees 4 bones", "libère 4 os"),
+        ("Rig: the bone tail has a driver", "Rig\u00a0: l’os tail a un contrôleur"),
+        ("vertex group '' is missing", "il manque le groupe ''"),
         # Parts that may be missing.
         ("2 vertices are inside Floor", "2 sommets sont dans Floor"),
         ("Unknown", "Unknown"),
@@ -190,6 +230,15 @@ def test_wrapped_lines_of_chinese_and_japanese(load: Load, text: str) -> None:
 def test_composed_sentences(load: Load, text: str, translated: str) -> None:
     module = load(MODULE)
     assert module.Catalogue("fr", entries_of(load)).translate(text) == translated
+
+
+@pytest.mark.parametrize("sentence", SENTENCES.strip().splitlines())
+@pytest.mark.parametrize("language", ["ja", "ko", "zh_HANS"])
+def test_no_english_words_remain(load: Load, language: str, sentence: str) -> None:
+    translated = load("dampsim_addon.translations").load_catalogue(language).translate(sentence)
+    words = re.findall(r"[A-Za-z]*[a-z]{2}[A-Za-z]*|[A-Z][a-z]\b", re.sub(r"'\w*'", "", translated))
+    names = ("DampSim", "Wobbler", "Setup", "Snake", "Tail", "Ball", "Box", "Rig", "Low", "Empty", "Hip", "Hand")
+    assert set(words) <= set(names)
 
 
 def test_full_stops_of_chinese(load: Load) -> None:

@@ -80,8 +80,10 @@ def enable_simulation(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
         if pin_names:
             group.pin_group = pin_names[0]
         elif proposal is not None and not proposal.lets_move:
-            note += f"; no pins are proposed, because {bones_text(obj)} would hold every vertex: "
-            note += "select the bones to free in Pose Mode and press Bones under Pins, or press Gradient"
+            note += (
+                f"; no pins are proposed, because {bones_text(obj)} would hold every vertex: select the bones to free "
+                "in Pose Mode and press Bones under Pins, or press Gradient"
+            )
         elif proposal is not None:
             set_pins(obj, proposal.weights)
             reason = f" (this {proposal.text})" if proposal.free_bones else ""

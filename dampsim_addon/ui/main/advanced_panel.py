@@ -78,7 +78,7 @@ def uses_reference_motion(obj: bpy.types.Object) -> bool:
 def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> str:
     """Return the damping coefficients of the slowest region for one substep (τ in s), as text."""
     settings, needed = read_settings(obj), required_substeps(obj, scene)
-    count = f"{format_count(needed.count, 'substep')}"
+    substeps = format_count(needed.count, "substep")
     h = 1.0 / (frame_rate(scene) * needed.count)
     if not settings.is_settle_controlled:
         kappa = settings.kappa if settings.damping_by == DampingBy.TAU_KAPPA else retained_fraction(settings.gamma, h)
@@ -97,12 +97,12 @@ def active_coefficients_text(obj: bpy.types.Object, scene: bpy.types.Scene) -> s
             theta, sigma = format_number(float(coefficients.theta)), format_number(float(coefficients.sigma))
             return (
                 f"In use: inertia time τ {format_number(tau)} s, velocity kept κ {format_number(kappa)}, "
-                f"implicit force θ {theta}, force memory σ {sigma}, {count}"
+                f"implicit force θ {theta}, force memory σ {sigma}, {substeps}"
             )
     else:
         return "The damping coefficients τ, κ and γ are known after a simulation with these settings"
     gamma = format_number(removed_fraction(kappa, h))
     return (
         f"In use: inertia time τ {format_number(tau)} s, velocity kept κ {format_number(kappa)}, removed γ {gamma}, "
-        f"{count}"
+        f"{substeps}"
     )
