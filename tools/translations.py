@@ -93,7 +93,8 @@ def registered_texts() -> set[str]:
                 texts |= {struct.name, struct.description}
             else:
                 struct = cls.bl_rna
-                texts.add(getattr(cls, "bl_label", ""))
+                # Blender changes the label of a preset menu to the last preset that was added.
+                texts.add("" if hasattr(cls, "preset_subdir") else getattr(cls, "bl_label", ""))
             structs.append(struct)
     for struct in structs:
         is_blenders = struct.identifier in ("Object", "Scene", "WindowManager")
