@@ -19,6 +19,7 @@ class Collider:
     is_plane: whether it is an infinite plane. Its three vertices are then a point of the plane, and that point moved
         along the two axes of the plane. The cross product of these axes points to the upper side.
     cache_id: identifier in caches, '' to use the name.
+    roughness_map: (v,) painted factors on the roughness; None if not painted. An infinite plane has none.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Collider:
     triangles: Index
     is_plane: bool = False
     cache_id: str = ""
+    roughness_map: Array | None = None
 
     @property
     def identity(self) -> str:

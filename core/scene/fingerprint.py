@@ -103,7 +103,15 @@ def _collider_identities(scene: Scene, body: Body) -> list[str]:
 
 def _colliders_digest(scene: Scene) -> str:
     return _json_digest(
-        {one.identity: [array_digest(one.triangles.astype(float)), one.is_plane] for one in scene.colliders}
+        {
+            one.identity: [
+                array_digest(one.triangles.astype(float)),
+                one.is_plane,
+                # Without paint, caches of earlier versions stay valid.
+                *([] if one.roughness_map is None else [array_digest(one.roughness_map)]),
+            ]
+            for one in scene.colliders
+        }
     )
 
 

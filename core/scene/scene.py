@@ -133,6 +133,9 @@ def check_scene(scene: Scene) -> None:
     _check_names([obstacle.name for obstacle in scene.colliders])
     for obstacle in scene.colliders:
         check_vertices(Surface(obstacle.name, obstacle.vertices, obstacle.triangles))
+        painted = obstacle.roughness_map
+        if painted is not None and (obstacle.is_plane or painted.shape != (len(obstacle.vertices),)):
+            raise SceneError(f"{obstacle.name}: its painted roughness does not fit the mesh; choose the group again.")
     for link in scene.links:
         _check_link(scene, link)
 

@@ -52,7 +52,12 @@ def build_contact_model(
         one = scene.colliders[k]
         pin_weights = np.ones(len(one.vertices))
         triangles = one.triangles if one.is_plane else weld_coincident(one.vertices, one.triangles)
-        surfaces.append(CollisionSurface(one.name, one.vertices, triangles, None, pin_weights, is_plane=one.is_plane))
+        surfaces.append(
+            CollisionSurface(
+                one.name, one.vertices, triangles, None, pin_weights, is_plane=one.is_plane,
+                friction_scale=one.roughness_map,
+            )
+        )  # fmt: skip
     obstacles = [*(-1 for _ in bodies), *obstacle_indices]
     proxy_index: dict[int, int] = {}
     for place, (_, proxy) in enumerate(body_surfaces):

@@ -12,6 +12,7 @@ from ...core.base.wording import format_count
 from .animation import animated_paths
 from .modifiers import can_change_topology
 from .sampler import check_scale, world_matrix, world_vertices
+from .vertex_groups import read_weights
 
 # Types whose topology always changes over time.
 CHANGING_TOPOLOGY_TYPES = ("BUILD", "EXPLODE", "FLUID")
@@ -45,6 +46,10 @@ class ColliderReader:
         if not len(flat):
             raise MeshError(f"{self.obj.name}: the collider has no faces at frame {frame:.5g}. {_fix_hint(self.obj)}.")
         return vertices, flat.reshape(-1, 3).astype(np.int64)
+
+    def read_roughness(self, view_layer: bpy.types.ViewLayer, group: str) -> Array | None:
+        """Return the weights (v,) of a vertex group at the current frame, after all modifiers. group: '' for None."""
+        return read_weights(self.obj, [group], self._mesh(view_layer))[0] if group else None
 
     def world_positions(self, view_layer: bpy.types.ViewLayer, frame: float) -> Array:
         """Return vertices (v, 3) m in world space at the current frame, which is the given one.

@@ -19,7 +19,7 @@ from ...core.simulation.method_selection import check_same_method
 from ..blender.animation import first_disabled_frame
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import simulated_topology_modifiers
-from ..model.colliders import active_colliders
+from ..model.colliders import active_colliders, check_roughness_group
 from ..model.groups import group_of
 from ..model.links import check_links
 from ..model.properties import read_settings
@@ -145,6 +145,12 @@ def check_collider_modes(obj: bpy.types.Object, scene: bpy.types.Scene, layer: b
             raise SceneError(f"{other.name}: this collider is in Edit Mode. Leave Edit Mode before simulating.")
 
 
+def check_collider_groups(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the vertex group of a collider's painted roughness is missing."""
+    for other in active_colliders(obj, layer):
+        check_roughness_group(other)
+
+
 def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise SceneError if the kind supports neither links nor collisions with bodies, but there are some."""
     check_body_collisions(str(obj.name), obj.dampsim.kind, read_settings(obj), len(obj.dampsim.links) > 0)
@@ -174,6 +180,7 @@ REFUSALS: dict[str, Refusal] = {
     "muscles": check_muscles,
     "visibility": check_visibility,
     "editing": check_collider_modes,
+    "roughness": check_collider_groups,
 }
 """Functions that raise DampSimError if a bake of the object would be refused, by the name of their check."""
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import bpy
 
-from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError
+from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError, SceneError
+from ...core.base.wording import closest_name
 from ..blender.animation import animated_paths
 from ..blender.modifiers import can_change_topology
 from .groups import Group, group_of
@@ -112,10 +113,26 @@ def active_colliders_by_member(
     return [active_by_limit[obj.dampsim.collider_collection] if obj.dampsim.collide else [] for obj in members]
 
 
+def roughness_group(obj: bpy.types.Object) -> str:
+    """Return the vertex group of a collider's painted roughness, or '' for none. An infinite plane has none."""
+    return "" if obj.dampsim_collider.plane else str(obj.dampsim_collider.roughness_group)
+
+
+def check_roughness_group(obj: bpy.types.Object) -> None:
+    """Raise SceneError if the vertex group of a collider's painted roughness is missing."""
+    name = roughness_group(obj)
+    if name and name not in obj.vertex_groups:
+        closest = closest_name(name, obj.vertex_groups.keys())
+        hint = f"Did you mean '{closest}'?" if closest else "Choose another roughness group."
+        raise SceneError(f"{obj.name}: roughness group '{name}' is missing. {hint}")
+
+
 def collider_state(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:
     """Return a comparable summary of the colliders of each member and their settings, without evaluation."""
     by_member = active_colliders_by_member(group.members, view_layer)
-    states = {other: (other.session_uid, _settings(other)) for stops in by_member for other in stops}
+    states = {
+        other: (other.session_uid, _settings(other), roughness_group(other)) for stops in by_member for other in stops
+    }
     return tuple(tuple(states[other] for other in stops) for stops in by_member)
 
 

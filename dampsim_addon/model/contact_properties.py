@@ -49,6 +49,11 @@ class DAMPSIM_PG_collider(PropertyGroup):
         description="Collide with an infinite plane through the origin of this object, on the side of its Z axis",
         options=set(),
     )
+    roughness_group: StringProperty(
+        name="Roughness Group",
+        description="Multiply the roughness by the weight in this vertex group, for patches of ice or mud",
+        options=set(),
+    )
 
 
 for _name, _parameter in COLLIDER_PARAMETERS.items():

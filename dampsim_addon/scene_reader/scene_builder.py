@@ -30,7 +30,12 @@ from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
 from ..blender.sampler import GroupSampler, Sampler, check_scale, frame_rate, gravity
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import active_colliders, active_colliders_by_member
+from ..model.colliders import (
+    active_colliders,
+    active_colliders_by_member,
+    check_roughness_group,
+    roughness_group,
+)
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import read_settings
@@ -170,7 +175,7 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         scene.frame_end,
         links.links,
         tuple(Anchor(name, anchor_points(layer, *place)) for name, place in links.anchors.items()),
-        tuple(Collider(one.name, *one.read_first_frame(layer, first_frame), one.plane) for one in collider_readers),
+        tuple(_build_collider(one, layer, first_frame) for one in collider_readers),
         sample,
     )
     followers = (
@@ -181,6 +186,14 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
         replace(body, follower_mask=mask) for body, mask in zip(core_scene.bodies, followers, strict=True)
     )
     return replace(core_scene, bodies=tuple(with_followers)), reader
+
+
+def _build_collider(reader: ColliderReader, view_layer: bpy.types.ViewLayer, frame: float) -> Collider:
+    """Build a collider at the current frame, which is the first one."""
+    check_roughness_group(reader.obj)
+    vertices, triangles = reader.read_first_frame(view_layer, frame)
+    roughness = reader.read_roughness(view_layer, roughness_group(reader.obj))
+    return Collider(reader.name, vertices, triangles, reader.plane, roughness_map=roughness)
 
 
 def _follower_mask(core_scene: Scene, body: Body) -> Mask | None:

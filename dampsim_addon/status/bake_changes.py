@@ -36,6 +36,7 @@ from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
 from .bake_inputs import (
     COLLIDER_MOTION_PREFIX,
+    COLLIDER_ROUGHNESS_PREFIX,
     COLLIDER_SETUP_PREFIX,
     COLLIDER_SHAPE_PREFIX,
     DIAL_KEYS_PREFIX,
@@ -47,7 +48,8 @@ from .setup_digests import SETUP_PREFIXES
 _KEYFRAMED, _END = "keyframes", "End"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
 _REPORTED_ELSEWHERE = (
-    COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, DIAL_KEYS_PREFIX, *SETUP_PREFIXES,
+    COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX, DIAL_KEYS_PREFIX,
+    *SETUP_PREFIXES,
 )  # fmt: skip
 # Messages list at most this many changes.
 _MAX_LISTED = 4

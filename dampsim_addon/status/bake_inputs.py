@@ -21,7 +21,7 @@ from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_act
 from ..blender.edge_attributes import marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
-from ..model.colliders import active_colliders, simulation_view_layer
+from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..scene_reader.seams import seam_groups
@@ -31,6 +31,7 @@ _BONE = re.compile(r'pose\.bones\["((?:[^"\\]|\\.)*)"\]')
 # Prefixes of the names of a collider's inputs.
 COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX = "the movement of collider ", "the shape of collider "
 COLLIDER_SETUP_PREFIX = "the setup of collider "
+COLLIDER_ROUGHNESS_PREFIX = "the painted roughness of collider "
 # Prefix of the keyframes of a dial.
 DIAL_KEYS_PREFIX = "keyframed "
 # Prefix of the input that every influencing object has. The object itself comes first.
@@ -137,6 +138,8 @@ def _digest_collider(other: bpy.types.Object, add_digest: Any) -> None:
         add_digest(shape_name, (modifier.show_viewport, _settings_and_references(modifier, display_name)))
     add_digest(shape_name, (len(other.data.polygons), _array_bytes(other.data.vertices, "co", 3)))
     add_digest(shape_name, (other.dampsim.baked, other.dampsim.baked_of, other.dampsim.baked_size))
+    painted = [name for name in (roughness_group(other),) if name in other.vertex_groups]
+    add_digest(f"{COLLIDER_ROUGHNESS_PREFIX}{other.name_full}", [one.tobytes() for one in read_weights(other, painted)])
 
 
 def motion_sources(obj: bpy.types.Object) -> list[bpy.types.Object]:

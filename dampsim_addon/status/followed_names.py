@@ -13,6 +13,7 @@ from typing import Any
 
 import bpy
 
+from ..model.colliders import all_colliders
 from ..model.objects import all_simulated
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
@@ -41,6 +42,7 @@ def _named_lists(obj: bpy.types.Object) -> Iterator[_NamedList]:
     group, mesh = obj.dampsim, obj.data
     users = [(group, role) for role in VERTEX_GROUP_ROLES]
     users += [(one, "vertex_group") for one in (*group.parts, *group.sensors)]
+    users.append((obj.dampsim_collider, "roughness_group"))
     yield _NamedList(("groups", obj.session_uid), tuple(obj.vertex_groups.keys()), tuple(users))
     switched = tuple((one, "attribute") for one in (*group.muscles, *group.sensors))
     if switched:
@@ -64,9 +66,10 @@ def _renamed(before: tuple[str, ...], now: tuple[str, ...]) -> dict[str, str]:
 
 
 def follow_names() -> None:
-    """Let the settings of all simulated objects follow names that have changed since the last call."""
+    """Let the settings of all simulated objects and colliders follow names that changed since the last call."""
     seen = _SeenNames.current().names
-    found = [one for obj in all_simulated() if obj.library is None for one in _named_lists(obj)]
+    objects = dict.fromkeys([*all_simulated(), *all_colliders()])
+    found = [one for obj in objects if obj.library is None for one in _named_lists(obj)]
     for one in found:
         renamed = _renamed(seen.get(one.key, ()), one.names)
         for struct, name in one.users if renamed else ():

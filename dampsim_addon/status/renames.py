@@ -14,6 +14,7 @@ from ...core import PARAMETERS
 from ..blender.dampsim_names import bake_mark
 from .bake_inputs import (
     COLLIDER_MOTION_PREFIX,
+    COLLIDER_ROUGHNESS_PREFIX,
     COLLIDER_SETUP_PREFIX,
     COLLIDER_SHAPE_PREFIX,
     PARENT_PREFIX,
@@ -73,8 +74,8 @@ def rename_colliders(bake_inputs: Mapping[str, str], current: Mapping[str, str])
     """Return the input digests of a bake with the current names of its colliders."""
     pairs = _match_names(bake_inputs, current, (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX))
     found = {}
+    prefixes = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX)
     for part, digest in bake_inputs.items():
-        prefixes = (COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX)
         prefix = next((one for one in prefixes if part.startswith(one)), "")
         name = part.removeprefix(prefix)
         found[f"{prefix}{pairs.get(name, name)}" if prefix else part] = digest

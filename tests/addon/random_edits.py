@@ -744,7 +744,10 @@ def _collection_of_all_objects() -> bpy.types.Collection:
 def change_a_collider(chance: Random) -> str:
     if not colliders():
         return ""
-    obj, ways = chance.choice(colliders()), ["dial", "key", "plane", "mark", "pull", "collide", "limit", "build"]
+    obj, ways = (
+        chance.choice(colliders()),
+        ["dial", "key", "paint", "plane", "mark", "pull", "collide", "limit", "build"],
+    )
     how = chance.choice(ways)
     marks = obj.dampsim_collider
     if how == "dial":
@@ -752,6 +755,10 @@ def change_a_collider(chance: Random) -> str:
     elif how == "key":
         marks.roughness = round(chance.random(), 2)
         marks.keyframe_insert("roughness", frame=random_frame(chance))
+    elif how == "paint":
+        group = obj.vertex_groups.get("Ice") or obj.vertex_groups.new(name="Ice")
+        group.add([chance.randrange(len(obj.data.vertices))], round(chance.random(), 2), "REPLACE")
+        marks.roughness_group = chance.choice(["Ice", "Ice", ""])
     elif how == "plane":
         marks.plane = not marks.plane
     elif how == "mark":

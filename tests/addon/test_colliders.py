@@ -581,6 +581,70 @@ def test_collider_edit_keeps_earlier_frames(load: Load, live: ModuleType, tmp_pa
     assert identical_leading_frames(before, play_all_frames(live, obj)) == 8
 
 
+def painted_collider(**weights: float) -> bpy.types.Object:
+    """Return a collider with a roughness group. weights: of vertices, by number, as v3=0.5."""
+    other = collider(roughness_group="Ice")
+    group = other.vertex_groups.new(name="Ice")
+    for vertex, weight in weights.items():
+        group.add([int(vertex[1:])], weight, "REPLACE")
+    return other
+
+
+def test_painted_roughness_is_read_evaluated(load: Load, tmp_path: Path) -> None:
+    """Modifiers interpolate the weights, deformation moves them along, and vertices outside of the group have 0."""
+    new_scene(3)
+    obj, other = wobbler(tmp_path), painted_collider(v4=1.0, v5=1.0, v6=1.0, v7=1.0)
+    other.modifiers.new("Subdivision", "SUBSURF").subdivision_type = "SIMPLE"
+    other.modifiers.new("Turn", "SIMPLE_DEFORM").angle = 0.5
+    key_height(other, f1=-3.0, f3=-2.0)
+    bpy.context.view_layer.update()
+    with core_scene(load, obj) as taken:
+        painted = taken.colliders[0].roughness_map
+        assert len(painted) == len(taken.colliders[0].vertices) == 26
+        # Vertices at -1, 0 and 1 m along x.
+        assert sorted(set(painted.tolist())) == [0.0, 0.5, 1.0]
+    other.modifiers.remove(other.modifiers["Turn"])
+    with core_scene(load, obj) as taken:
+        one = taken.colliders[0]
+        np.testing.assert_allclose(one.roughness_map, 0.5 + 0.5 * one.vertices[:, 0], atol=EXACT)
+    other.dampsim_collider.plane = True
+    with core_scene(load, obj) as taken:
+        assert taken.colliders[0].roughness_map is None
+
+
+def test_live_notices_painted_roughness(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    new_scene(5)
+    obj, other = wobbler(tmp_path), painted_collider(v1=0.5)
+    first = play_all_frames(live, obj)
+    other.vertex_groups["Ice"].add([1], 0.8, "REPLACE")
+    other.data.update()
+    second = play_all_frames(live, obj)
+    assert identical_leading_frames(first, second) == 0
+    other.dampsim_collider.roughness_group = ""
+    third = play_all_frames(live, obj)
+    assert identical_leading_frames(second, third) == 0
+    other.dampsim_collider.roughness_group = "Lost"
+    bpy.context.view_layer.update()
+    bpy.context.scene.frame_set(1)
+    assert "Box: roughness group 'Lost' is missing" in live.find_session(obj).problem
+
+
+def test_renamed_roughness_group_is_no_change(load: Load, tmp_path: Path) -> None:
+    scene = new_scene(3)
+    obj, other = wobbler(tmp_path), painted_collider(v1=0.5)
+    changes = load("dampsim_addon.status.bake_changes")
+    bpy.context.view_layer.update()
+    bake(obj)
+    other.vertex_groups["Ice"].name, other.name = "Mud", "Pond"
+    bpy.context.view_layer.update()
+    assert other.dampsim_collider.roughness_group == "Mud"
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == []
+    other.vertex_groups["Mud"].add([1], 0.8, "REPLACE")
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == ["the painted roughness of collider Pond"]
+
+
 def test_live_recovers_from_faulty_collider(load: Load, live: ModuleType, tmp_path: Path) -> None:
     scene = new_scene(5)
     obj, other = wobbler(tmp_path), collider()
@@ -618,6 +682,11 @@ def _change_roughness(other: bpy.types.Object) -> None:
     other.dampsim_collider.roughness = 0.5
 
 
+def _paint_roughness(other: bpy.types.Object) -> None:
+    other.vertex_groups.new(name="Ice")
+    other.dampsim_collider.roughness_group = "Ice"
+
+
 def _edit_collider_mesh(other: bpy.types.Object) -> None:
     other.data.vertices[0].co.x -= 0.1
 
@@ -651,6 +720,7 @@ def _make_infinite_plane(other: bpy.types.Object) -> None:
         (_deform_collider, ["the shape of collider Box"]),
         (_change_roughness, ["Collider Box roughness 1, distance 0, now roughness 0.5, distance 0"]),
         (_make_infinite_plane, ["Collider Box roughness 1, distance 0, now infinite plane, roughness 1, distance 0"]),
+        (_paint_roughness, ["the painted roughness of collider Box"]),
         (_unmark_collider, ["Colliders of the Scene Box, now none"]),
         (_add_collider, ["Colliders of the Scene Box, now Box, New"]),
     ],

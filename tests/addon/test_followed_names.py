@@ -67,6 +67,22 @@ def test_settings_follow_new_names(load: Load, tmp_path: Path, update: bool) -> 
     assert references(obj) == {kind: [names[name] for name in found] for kind, found in before.items()}
 
 
+def test_colliders_follow_renamed_groups(load: Load, tmp_path: Path) -> None:
+    """One that is simulated too follows both of its settings."""
+    new_scene(3)
+    obj = wobbler(tmp_path)
+    bpy.ops.mesh.primitive_cube_add(location=(9.0, 0.0, 0.0))
+    other = bpy.context.object
+    other.vertex_groups.new(name="Ice")
+    for one, name in ((obj, "Pin"), (other, "Ice")):
+        one.dampsim_collider.is_collider, one.dampsim_collider.roughness_group = True, name
+    bpy.context.view_layer.update()
+    obj.vertex_groups["Pin"].name, other.vertex_groups["Ice"].name = "Fuß", "Snow"
+    bpy.context.view_layer.update()
+    assert (obj.dampsim.pin_group, obj.dampsim_collider.roughness_group) == ("Fuß", "Fuß")
+    assert other.dampsim_collider.roughness_group == "Snow"
+
+
 def test_other_changes_are_not_followed(load: Load, tmp_path: Path) -> None:
     """A group that takes the place of a deleted one, or exchanges its name with another, is none of its own."""
     new_scene(3)

@@ -344,6 +344,25 @@ def edited_collider(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def painted_box(group: str) -> bpy.types.Object:
+    """Return a collider with a roughness group that does not exist."""
+    other = box("Box")
+    other.dampsim_collider.is_collider, other.dampsim_collider.roughness_group = True, group
+    return other
+
+
+def lost_roughness(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    painted_box("Lost")
+    return obj
+
+
+def renamed_roughness(cache: Path) -> bpy.types.Object:
+    obj = wobbler(cache)
+    painted_box("Ices").vertex_groups.new(name="Ice")
+    return obj
+
+
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
@@ -384,6 +403,12 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     link_excluded: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     target_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
     edited_collider: ("editing", "this collider is in Edit Mode", ""),
+    lost_roughness: (
+        "roughness",
+        "Box: roughness group 'Lost' is missing. Choose another roughness group",
+        "Choose None",
+    ),
+    renamed_roughness: ("roughness", "Box: roughness group 'Ices' is missing. Did you mean 'Ice'?", "Use Ice"),
 }
 
 

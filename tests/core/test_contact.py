@@ -10,11 +10,15 @@ import pytest
 
 from animated import AnimatedCollider
 from builders import DOWN, gridded_box, scene, static_body
+from dampsim.core.base.errors import SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import ShotReport
+from dampsim.core.scene.collider import Collider
+from dampsim.core.scene.fingerprint import cache_inputs, describe_changes, model_fingerprint
+from dampsim.core.scene.scene import check_scene
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
 from settle_cases import Outcome
 from supports import block, collider, plane, wave_sheet
@@ -91,6 +95,40 @@ def test_sticking_block_on_slope_without_creep(seconds: float, substeps: int, mo
 )
 def test_sliding_acceleration_matches_coulomb(substeps: int, more: dict[str, float]) -> None:
     assert slide_ratio(substeps, **more) == pytest.approx(1.0, rel=0.01)
+
+
+def test_sliding_follows_painted_roughness() -> None:
+    """A block on a slope of 1 in 2 has Coulomb's acceleration on the rough half, and on the ice after it."""
+    x, y = (one.ravel() for one in np.meshgrid(np.linspace(-0.4, 11.2, 30), [-0.4, 0.4], indexing="ij"))
+    k = np.arange(0, 58, 2)
+    triangles = np.concatenate([np.stack([k, k + 2, k + 1], 1), np.stack([k + 1, k + 2, k + 3], 1)])
+    roughness = np.where(x < 5.0, 1.0, 0.2)
+    ground = Collider("Ground", np.stack([x, y, 0.0 * x], 1), triangles, roughness_map=roughness)
+    angle = np.arctan(0.5)
+    pull = 9.81 * np.array([np.sin(angle), 0.0, -np.cos(angle)])
+    body = block(low=(-0.2, -0.1, 0.95 * R), friction=0.3, settle=6.0)
+    simulation, frames = simulate(scene(body, last=77, gravity=pull, colliders=(ground,)))
+    v, place = drift(simulation, frames)[:, 0], np.array([one.surface[:, 0] for one in frames])
+    rough, ice = place.max(axis=1) < 4.8, (place.min(axis=1) > 5.3) & (place.max(axis=1) < 11.0)
+    # At first, the block leans and settles.
+    rough[:36] = False
+    for patch, factor in ((rough, 1.0), (ice, 0.2)):
+        assert patch.sum() >= 8
+        acceleration = np.diff(v[patch]).mean() * 24.0
+        assert acceleration == pytest.approx(9.81 * (np.sin(angle) - 0.3 * factor * np.cos(angle)), rel=0.01)
+
+
+def test_painted_roughness_is_an_input() -> None:
+    """A changed map makes caches and models stale; without one, both are those of earlier versions."""
+    ground = wave_sheet(3, 1.0, 0.0, 1.0)
+    plain = Collider("Ground", ground.vertices, ground.triangles)
+    shots = [scene(block(), colliders=(replace(plain, roughness_map=one),)) for one in (None, np.ones(9), np.zeros(9))]
+    assert len({model_fingerprint(one) for one in shots}) == 3
+    inputs = [cache_inputs(one) for one in shots]
+    assert [describe_changes(inputs[0], one) for one in inputs] == [[], ["the colliders"], ["the colliders"]]
+    assert describe_changes(inputs[1], inputs[2]) == ["the colliders"]
+    with pytest.raises(SceneError, match="Ground: its painted roughness does not fit the mesh"):
+        check_scene(scene(block(), colliders=(replace(plain, roughness_map=np.ones(8)),)))
 
 
 def rest_shape(friction: float, height: float, frames: int = 300, **more: Any) -> np.ndarray:

@@ -100,6 +100,27 @@ def test_friction_depends_on_sliding_direction(angle: float) -> None:
     np.testing.assert_allclose(rows.friction, wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("stretch", [1.0, 1.6], ids=["moved", "deformed"])
+def test_painted_roughness_at_contact_point(stretch: float) -> None:
+    """Weights are interpolated in the touched triangle, also where the collider has turned and stretched."""
+    ground, turn = sheet(5), Rotation.from_rotvec([0.3, 0.5, 0.1])
+    painted = 0.2 + 0.5 * ground.vertices[:, 0] + 0.3 * ground.vertices[:, 1]
+    places = np.random.default_rng(3).uniform(0.1, 0.9, (40, 2))
+    scale = np.array([stretch, 1.0, 1.0])
+    body = point_cloud(turn.apply(np.column_stack([places, np.full(40, 0.5 * R)]) * scale))
+    shape = turn.apply(ground.vertices * scale)
+    floor = collider_surface(
+        Surface("Ground", shape, ground.triangles), friction=2.0, backward=2.0, rest=ground.vertices,
+        surface_options={"friction_scale": painted},
+    )  # fmt: skip
+    rows = DetectionStep([DetectionSurface(body, friction=0.4, backward=0.4), floor]).detect()
+    rows = rows.select(np.flatnonzero((rows.key[:, 0] == 0) & (rows.key[:, 1] == POINT)))
+    # Each place has three points, a ten-millionth of a metre apart.
+    touched = rows.key[:, 2] // 3
+    assert set(touched.tolist()) == set(range(40))
+    np.testing.assert_allclose(rows.friction, 0.8 * (0.2 + places[touched] @ [0.5, 0.3]), atol=1e-7)
+
+
 def test_collision_state_positions_and_settings() -> None:
     body, ground = gridded_box("Body", (0, 0, 0), (0.2, 0.2, 0.2), 0.1), sheet(3)
     step = DetectionStep([DetectionSurface(body), collider_surface(ground)])

@@ -21,6 +21,7 @@ from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary, ShotReport, WalkerPose
 from dampsim.core.scene.body import Body
+from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.muscles import (
     MUSCLE_OVERRIDES,
@@ -374,6 +375,29 @@ def test_turned_walker_follows_its_front() -> None:
     poses = [WalkerPose((np.sin(t), 1.0 - np.cos(t), 0.0), (np.cos(t), np.sin(t), 0.0)) for t in turns]
     report = ShotReport.from_frames((k, BodyContactSummary(walker=one)) for k, one in enumerate(poses))
     assert report.walked == pytest.approx(0.5 * np.pi, rel=1e-3)
+
+
+@pytest.mark.slow
+def test_looper_grips_where_rough() -> None:
+    """It walks on the rough half of a ground, and treads on the spot on the half that is painted as ice."""
+    x = np.repeat(np.linspace(-9.0, 9.0, 10), 2)
+    k = np.arange(0, 18, 2)
+    triangles = np.concatenate([np.stack([k, k + 2, k + 1], 1), np.stack([k + 1, k + 2, k + 3], 1)])
+    corners = np.stack([x, np.tile([-2.0, 2.0], 10), np.zeros(20)], 1)
+    rough, ice = (
+        distance_walked(
+            frames(
+                walk_scene(
+                    looper(2), 3.0,
+                    floor=Collider("Ground", corners + shift, triangles, roughness_map=np.where(x < 0.0, 1.0, 0.0)),
+                )
+            )
+        )
+        for shift in ([7.0, 0.0, 0.0], [-4.0, 0.0, 0.0])
+    )  # fmt: skip
+    assert rough > 1.0
+    # Ice gives no push at all: the centre of mass stays, and the mean of the vertices nearly so.
+    assert abs(ice) < 0.01
 
 
 @pytest.mark.slow

@@ -16,7 +16,7 @@ from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
-from ...model.colliders import simulation_view_layer
+from ...model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.parts import find_wrong_part
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
@@ -300,6 +300,14 @@ def _keep_enabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
             one.hide_viewport = False
 
 
+def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    others = active_colliders(obj, simulation_view_layer(bpy.context.scene))
+    other = next(one for one in others if roughness_group(one) not in ("", *one.vertex_groups.keys()))
+    group = other.dampsim_collider
+    none = _button("Choose None", lambda o, s: setattr(group, "roughness_group", ""), "Use no roughness group")
+    return _closest_fix(group, "roughness_group", other.vertex_groups.keys(), none)
+
+
 _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "object": _object_fix,
     "stretching": _stretching_fix,
@@ -312,6 +320,7 @@ _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "fibres": _fibre_fix,
     "muscles": _muscle_fix,
     "visibility": _visibility_fix,
+    "roughness": _roughness_fix,
 }
 """Fixes of refusals by the name of their check; the others only the user can fix."""
 

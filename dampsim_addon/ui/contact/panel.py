@@ -106,6 +106,12 @@ class DAMPSIM_PT_collider(SidebarPanel, Panel):
         draw_property(column, group, "plane", "Infinite Plane", context)
         for parameter in COLLIDER_PARAMETERS.values():
             draw_property(column, group, parameter.name, parameter.label, context, parameter.unit)
+            if parameter.name == "roughness" and not group.plane:
+                search = (obj, "vertex_groups")
+                draw_property(column, group, "roughness_group", "Roughness Group", context, search=search)
+                if group.roughness_group and group.roughness_group not in obj.vertex_groups:
+                    text = f"Vertex group '{group.roughness_group}' is missing. Choose another, or none"
+                    draw_wrapped(column, text, "ERROR", context)
         if _is_open_surface(obj):
             draw_wrapped(
                 column, "Its surface is open: objects collide with whichever side they come from", "INFO", context
