@@ -1,4 +1,4 @@
-"""Muscles among the springs of a net or the segments of a rope."""
+"""Muscles and individual dampers among the springs of a net or the segments of a rope."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ..base.errors import MeshError
 from ..geometry.mesh.surface import weld_vertices
 from ..materials.springs import spring_energy
 from ..scene.body import Body
+from ..system.spring_dampers import SpringDampers
 from ..system.switched_springs import SwitchedSprings
 
 
@@ -37,6 +38,26 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
             )
         found[is_of_muscle] = place
     return found
+
+
+def damper_terms(body: Body, vertices: Index, edges: Index) -> tuple[SpringDampers, ...]:
+    """Return the force term of a body's dampers; empty without dampers.
+
+    vertices: (n,) vertex of each node.  edges: (e, 2) nodes of each spring.
+    """
+    if body.dampers is None or not body.dampers.any():
+        return ()
+    count = len(body.surface.vertices)
+    keys = _edge_keys(_first_coincident_vertex(body)[body.edges], count)
+    order = np.lexsort((body.dampers, keys))
+    # Coincident edges are one spring, with the strongest of their dampers.
+    is_last = np.append(keys[order][1:] != keys[order][:-1], True)
+    known, damping = keys[order][is_last], body.dampers[order][is_last]
+    own = _edge_keys(vertices[edges], count)
+    place = np.minimum(np.searchsorted(known, own), len(known) - 1)
+    found = np.where(known[place] == own, damping[place], 0.0)
+    has_damper = found > 0.0
+    return (SpringDampers(edges[has_damper], found[has_damper]),) if has_damper.any() else ()
 
 
 def _first_coincident_vertex(body: Body) -> Index:

@@ -21,7 +21,7 @@ from ..system.discretization import BodyDiscretization
 from ..system.term import Potential
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscle_springs import muscle_indices, muscle_terms
+from .muscle_springs import damper_terms, muscle_indices, muscle_terms
 from .solid import stiffness_scale
 from .vertex_nodes import PinConstraints, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
 
@@ -119,7 +119,8 @@ class RopeKind(BodyKind):
         groups = (edges, triples) if settings.bending > 0.0 else (edges,)
         block = BodyDiscretization(
             body.name, rest, settings.density * section * shares, groups,
-            (*pull, *muscle_terms(body, muscle, edges, lengths, stretches), Potential(bending), *pins.spring_terms),
+            (*pull, *muscle_terms(body, muscle, edges, lengths, stretches),
+             *damper_terms(body, threads.vertices, edges), Potential(bending), *pins.spring_terms),
             pins.nodes, pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
             ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from ..system.plastic import PlasticTerm
 from ..system.term import pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscle_springs import muscle_indices, muscle_terms
+from .muscle_springs import damper_terms, muscle_indices, muscle_terms
 from .solid import LatticeBody, stiffness_scale
 from .vertex_nodes import PinConstraints, VertexSkin, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
 
@@ -129,7 +129,8 @@ def _net_model(body: Body) -> Model:
     # Muscles have no plasticity.
     energy = spring_energy(net.edges[is_passive], lengths_at_rest[is_passive], stiffness[is_passive])
     flowing = (PlasticTerm.create(SpringFlow(energy)),) if is_passive.any() else ()
-    terms = (*flowing, *muscle_terms(body, muscle, net.edges, lengths_at_rest, stiffness))
+    muscles = muscle_terms(body, muscle, net.edges, lengths_at_rest, stiffness)
+    terms = (*flowing, *muscles, *damper_terms(body, net.vertices, net.edges))
     pins = PinConstraints.of(body, net.vertices, net.duplicates, net.area)
     block = BodyDiscretization(
         body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,

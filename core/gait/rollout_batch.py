@@ -23,6 +23,7 @@ from ..scene.muscles import Controller, SensorType
 from ..simulation.contact_setup import front_axis
 from ..simulation.muscle_control import step_muscle_switches
 from ..simulation.simulation import Simulation
+from ..system.spring_dampers import SpringDampers
 from ..system.switched_springs import SwitchedSprings
 from ..system.term import ForceTerm, Potential
 
@@ -41,6 +42,7 @@ class RolloutBatch:
     spring_nodes: (e, 2).
     rest_length: (e,) m.
     stiffness, damper: (e,) N/m and N s/m.
+    own_damper: (e,) N s/m of the individual dampers, which muscles do not switch.
     muscle: (e,) index, -1 for none.
     on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
         damper in N s/m is divided by the stiffness in N/m while off.
@@ -58,6 +60,7 @@ class RolloutBatch:
     rest_length: Array
     stiffness: Array
     damper: Array
+    own_damper: Array
     muscle: Index
     on_factors: Array
     front: Array
@@ -94,7 +97,8 @@ class RolloutBatch:
         on_factors = np.array([(m.length, m.stiffness_on / m.stiffness, m.damping_on * m.stiffness_on / m.stiffness)
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
-            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper, muscle, on_factors,
+            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper,
+            _own_dampers(block.terms, spring_nodes), muscle, on_factors,
             front, (body.settings.friction, body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
             float(start[:, 2].min()), simulation.scene.fps, sensor_nodes,
@@ -107,6 +111,7 @@ class RolloutBatch:
         is_muscle = self.muscle >= 0
         k = self.stiffness * np.where(is_muscle, np.maximum(1.0, self.on_factors[muscle_index, 1]), 1.0)
         c = np.maximum(self.damper, np.where(is_muscle, self.stiffness * self.on_factors[muscle_index, 2], 0.0))
+        c = c + self.own_damper
         inverse_mass = 1.0 / self.mass[self.spring_nodes]
         # Gershgorin bound: twice the sum of a node's springs.
         eigenvalue_bounds = [
@@ -161,7 +166,7 @@ class RolloutBatch:
         return (
             np.where(is_on, self.rest_length * factors[:, 0], self.rest_length),
             np.where(is_on, self.stiffness * factors[:, 1], self.stiffness),
-            np.where(is_on, self.stiffness * factors[:, 2], self.damper),
+            np.where(is_on, self.stiffness * factors[:, 2], self.damper) + self.own_damper,
         )
 
     def _front_directions(self, x: Array) -> Array:
@@ -219,3 +224,13 @@ def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Ind
         found.append((strain.elements, strain.lengths, k, damper, muscle))
     ends, length, stiffness, damper, muscle = (np.concatenate(one) for one in zip(*found, strict=True))
     return ends, length, stiffness, damper, muscle
+
+
+def _own_dampers(terms: Sequence[ForceTerm], spring_nodes: Index) -> Array:
+    """Return the individual damper (e,) N s/m of each spring. spring_nodes: (e, 2)."""
+    found, count = np.zeros(len(spring_nodes)), int(spring_nodes.max()) + 1
+    for term in terms:
+        if isinstance(term, SpringDampers):
+            keys, own = (np.sort(one, axis=1) @ [count, 1] for one in (spring_nodes, term.ends))
+            found += (keys[:, None] == own) @ term.damping
+    return found

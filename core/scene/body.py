@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from ..base.errors import PinError
+from ..base.errors import PinError, SceneError
 from ..geometry.mesh.surface import Surface
 from .muscles import Controller, check_controller
 from .parameters import ReferenceChoice, Settings
@@ -37,6 +37,7 @@ class Body:
     settle_map: (v,) factors on the settle time.
     stiffness_map: (v,) 0 to 1, see bodies.solid.
     length_map: (v,) 0 to 1, see bodies.vertex_nodes.
+    dampers: (e,) N s/m, damper of each edge, beside the damping of the body; None without such dampers.
     centre_map: (v,) 0 to 1, weights that define the centre of damping forces along rays.
     has_animated_settings: whether the settings of its samples are used; if not, they are constant.
     has_animated_pressure: whether their pressure is used too; otherwise that of `settings` is constant.
@@ -79,6 +80,7 @@ class Body:
     fibre_direction: Array | None = None
     follower_mask: Mask | None = None
     parts: tuple[Part, ...] = ()
+    dampers: Array | None = None
 
     @property
     def identity(self) -> str:
@@ -144,10 +146,12 @@ def unpinned_size(vertices: Array, pins: Array, *parts: Index) -> float:
 
 
 def check_body(body: Body) -> None:
-    """Raise PinError if painted weights do not fit the mesh, SceneError if the muscle controller is invalid."""
+    """Raise PinError if painted weights do not fit the mesh, SceneError if muscles or dampers are invalid."""
     for weights in (body.pins, body.follower_mask, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
+    if body.dampers is not None and not (body.dampers.shape == body.edges.shape[:1] and (body.dampers >= 0.0).all()):
+        raise SceneError(f"{body.name}: a damper of its edges is negative or missing; set values of at least 0 N s/m.")
     check_parts(body.name, body.parts)
     if body.controller is not None:
         check_controller(body.name, body.controller)

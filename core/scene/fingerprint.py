@@ -224,6 +224,7 @@ def _array_digests(body: Body) -> dict[str, object]:
         "the pins": array_digest(body.pins),
         **{name: None if painted is None else array_digest(painted) for name, painted in body.maps.items()},
         **({"the muscles": array_digest(*body.controller.numbers())} if body.controller is not None else {}),
+        **({"the dampers": array_digest(body.dampers)} if body.dampers is not None else {}),
         **({"the keyed pressure": True} if body.has_animated_pressure else {}),
         **({"the keyed pins": True} if body.has_changing_pins else {}),
         **({"the seams": array_digest(body.seams.astype(float))} if len(body.seams) else {}),

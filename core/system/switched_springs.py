@@ -9,12 +9,12 @@ from scipy.sparse import csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..materials import Energy
-from ..materials.assembly import assemble_matrix
 from ..materials.springs import spring_energy
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from .history import BlockHistory
 from .inputs import BlockInputs
+from .spring_dampers import axial_damping_matrix
 from .term import Potential
 
 
@@ -84,7 +84,4 @@ class SwitchedSprings(Potential):
         )
         if not damping.any():
             return None
-        difference = positions[ends[:, 0]] - positions[ends[:, 1]]
-        unit = difference / np.maximum(np.linalg.norm(difference, axis=1), 1e-30)[:, None]
-        axes = np.concatenate([unit, -unit], axis=1)
-        return assemble_matrix(damping[:, None, None] * axes[:, :, None] * axes[:, None, :], ends, len(positions))
+        return axial_damping_matrix(ends, damping, positions)

@@ -173,7 +173,8 @@ class System:
             for term in block.terms:
                 damping = term.damping_matrix(block_history, positions[part])
                 if damping is not None:
-                    scale = float(factors[place]) if term.scaling is StiffnessScaling.SCALED else 1.0
+                    scaling = term.damping_scaling or term.scaling
+                    scale = float(factors[place]) if scaling is StiffnessScaling.SCALED else 1.0
                     parts[place], found = parts[place] + scale * damping, True
         return block_diag(parts, format="csr") if found else None
 

@@ -27,9 +27,11 @@ class ForceTerm:
     """Energy of a block that depends on the inputs and history of a step. Node numbers are the block's own.
 
     scaling: factor on the energy.
+    damping_scaling: factor on the damping; None for that on the energy.
     """
 
     scaling: StiffnessScaling = StiffnessScaling.SCALED
+    damping_scaling: ClassVar[StiffnessScaling | None] = None
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         """Return the energy for a step that ends with these inputs."""

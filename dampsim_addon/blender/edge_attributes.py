@@ -1,4 +1,4 @@
-"""Sets of edges stored as boolean attributes, which survive edits and modifiers of the mesh."""
+"""Sets of edges and numbers of edges stored as attributes, which survive edits and modifiers of the mesh."""
 
 from __future__ import annotations
 
@@ -6,20 +6,44 @@ import bmesh
 import bpy
 import numpy as np
 
-from ...core import Index
+from ...core import Array, Index
 from ...core.base.arrays import Mask
 
 
 def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:
     """Return the vertices (k, 2) of the edges that a boolean attribute marks; none where the attribute is missing."""
-    layer = mesh.attributes.get(name) if name else None
-    if layer is None or layer.domain != "EDGE" or layer.data_type != "BOOLEAN":
+    if not _has_edge_attribute(mesh, name, "BOOLEAN"):
         return np.zeros((0, 2), dtype=np.int64)
+    if mesh.is_editmode:
+        content = bmesh.from_edit_mesh(mesh)
+        layer = content.edges.layers.bool[name]
+        marked = [[vertex.index for vertex in edge.verts] for edge in content.edges if edge[layer]]
+        return np.array(marked, dtype=np.int64).reshape(-1, 2)
     ends = np.empty(2 * len(mesh.edges), dtype=np.int32)
     mesh.edges.foreach_get("vertices", ends)
     flags = np.empty(len(mesh.edges), dtype=np.bool_)
-    layer.data.foreach_get("value", flags)
+    mesh.attributes[name].data.foreach_get("value", flags)
     return np.asarray(ends.reshape(-1, 2)[flags], dtype=np.int64)
+
+
+def edge_numbers(mesh: bpy.types.Mesh, name: str) -> Array | None:
+    """Return the values (e,) of a float edge attribute; None where the mesh has none with this name."""
+    if not _has_edge_attribute(mesh, name, "FLOAT"):
+        return None
+    if mesh.is_editmode:
+        content = bmesh.from_edit_mesh(mesh)
+        layer = content.edges.layers.float[name]
+        values = np.array([edge[layer] for edge in content.edges], dtype=np.float32)
+    else:
+        values = np.empty(len(mesh.edges), dtype=np.float32)
+        mesh.attributes[name].data.foreach_get("value", values)
+    # Rounding turns single precision back into the number that the user typed.
+    return np.array([float(f"{value:.6g}") for value in values.tolist()])
+
+
+def _has_edge_attribute(mesh: bpy.types.Mesh, name: str, data_type: str) -> bool:
+    layer = mesh.attributes.get(name) if name else None
+    return layer is not None and layer.domain == "EDGE" and layer.data_type == data_type
 
 
 def selected_edges(obj: bpy.types.Object) -> Mask:

@@ -104,6 +104,7 @@ def _static_object_inputs(obj: bpy.types.Object) -> tuple[object, ...]:
         group.unpinned_pieces,
         group.sew_loose_edges,
         group.field_collection,
+        group.damper_attribute,
         maker_names,
         *dials,
         *painted,

@@ -249,6 +249,10 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
         name="Length Group",
         description="Shorten springs at rest where the weight in this group is lower: at 0, to half the length",
     )
+    damper_attribute: StringProperty(
+        name="Damper Attribute",
+        description="Add a damper to each spring: its coefficient in N s/m is this attribute of the edge",
+    )
     centre_group: StringProperty(
         name="Centre Group", description="Set the centre for Along Rays: the centre of this group"
     )

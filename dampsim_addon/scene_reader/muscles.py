@@ -8,6 +8,7 @@ import bpy
 import numpy as np
 
 from ...core import (
+    Array,
     Controller,
     Index,
     Muscle,
@@ -16,11 +17,14 @@ from ...core import (
     Sensor,
     SensorInputs,
     SensorType,
+    Struts,
     kind_by_name,
 )
+from ...core.base.wording import closest_name
+from ...core.bodies.springs import SpringsKind
 from ...core.scene.muscles import MUSCLE_OVERRIDES
 from ..blender.animation import animated_paths
-from ..blender.edge_attributes import marked_edges
+from ..blender.edge_attributes import edge_numbers, marked_edges
 from ..blender.sampler import frame_rate
 from ..blender.vertex_groups import read_weights
 
@@ -32,6 +36,41 @@ def has_muscles(obj: bpy.types.Object) -> bool:
     """Return whether an object has muscles and its kind supports them."""
     group = obj.dampsim
     return kind_by_name(group.kind).supports_muscles and len(group.muscles) > 0
+
+
+def has_edge_springs(obj: bpy.types.Object) -> bool:
+    """Return whether the springs of an object, or the segments of its rope, are edges of its mesh."""
+    group = obj.dampsim
+    in_volume = group.kind == SpringsKind.name and group.struts == Struts.VOLUME
+    return kind_by_name(group.kind).supports_muscles and not in_volume
+
+
+def damper_attribute(obj: bpy.types.Object) -> str:
+    """Return the edge attribute of an object's dampers; '' for none, or where its springs are no edges of its mesh."""
+    return str(obj.dampsim.damper_attribute) if has_edge_springs(obj) else ""
+
+
+def damper_attributes(obj: bpy.types.Object) -> list[str]:
+    """Return the names of the mesh's attributes that can hold dampers."""
+    return [one.name for one in obj.data.attributes if one.domain == "EDGE" and one.data_type == "FLOAT"]
+
+
+def read_dampers(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> Array | None:
+    """Return the dampers (e,) of an object's edges, N s/m; None without dampers. mesh: the simulated mesh at rest.
+
+    Raises SceneError where the attribute is missing or has a negative value.
+    """
+    name = damper_attribute(obj)
+    if not name:
+        return None
+    found = edge_numbers(mesh, name)
+    if found is None:
+        closest = closest_name(name, damper_attributes(obj))
+        hint = f"Did you mean '{closest}'?" if closest else "Choose another Damper Attribute."
+        raise SceneError(f"{obj.name}: float attribute '{name}' of the edges is missing. {hint}")
+    if not (found >= 0.0).all():
+        raise SceneError(f"{obj.name}: attribute '{name}' has a negative damper. Set values of at least 0 N s/m.")
+    return found
 
 
 def sensor_targets(obj: bpy.types.Object) -> list[bpy.types.Object]:

@@ -39,7 +39,7 @@ from ..model.colliders import (
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import read_settings
-from .muscles import build_controller
+from .muscles import build_controller, read_dampers
 from .parts import part_problem, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
 from .seams import seam_pairs
@@ -88,6 +88,7 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
             role_label, closest = role.replace("_", " "), closest_name(group, obj.vertex_groups.keys())
             hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
             raise PinError(f"{obj.name}: {role_label} '{group}' is missing. {hint}")
+    read_dampers(obj, obj.data)
     problem = part_problem(obj)
     if problem:
         raise PinError(f"{obj.name}: {problem}")
@@ -213,7 +214,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         controller = build_controller(obj, mesh, member.scene, member.view_layer)
         # The scene is at the first frame, so keyframed dials have their initial values.
         settings = read_settings(obj)
-        weight_maps, parts = group_weights(obj, mesh), read_parts(obj, mesh)
+        weight_maps, parts, dampers = group_weights(obj, mesh), read_parts(obj, mesh), read_dampers(obj, mesh)
         columns = member.matrix()[:3, :3]
         axes = (columns / np.linalg.norm(columns, axis=0)).T
 
@@ -241,6 +242,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
         fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
         parts=parts,
+        dampers=dampers,
     )
     body_kind.check(body)
     return body

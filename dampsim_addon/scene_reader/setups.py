@@ -34,7 +34,7 @@ _MAX_NAME_BYTES = 256
 _PROPERTIES = (
     "kind", "target", "bound_by", "bound_percent", "bound_length", "max_keys", "max_bones", "bone_bound_percent",
     "bone_influences", "keeps_rig_posable", "chain_collection", "chain_channels", "live", "draft", "draft_part",
-    "let_fall", "unpinned_pieces", "sew_loose_edges",
+    "let_fall", "unpinned_pieces", "sew_loose_edges", "damper_attribute",
 )  # fmt: skip
 _COLLECTIONS = ("collider_collection", "field_collection")
 _PART_PROPERTIES = ("name", "vertex_group", *PART_DIALS)

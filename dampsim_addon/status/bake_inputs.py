@@ -18,11 +18,11 @@ from ...core import PARAMETERS
 from ..blender.animation import user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
-from ..blender.edge_attributes import marked_edges
+from ..blender.edge_attributes import edge_numbers, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
-from ..scene_reader.muscles import controller_settings, has_muscles, sensor_targets
+from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..scene_reader.seams import seam_groups
 from .setup_digests import bone_places, digest_setup, digest_source_setups, replace_bone_names
@@ -78,6 +78,9 @@ def input_digests(
     add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
     if has_muscles(obj):
         _digest_muscles(obj, add_digest, display_name)
+    dampers = edge_numbers(obj.data, damper_attribute(obj))
+    if dampers is not None:
+        add_digest("the dampers", dampers.tobytes())
     painted = [name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
     painted += [one.vertex_group for one in obj.dampsim.parts if one.vertex_group in obj.vertex_groups]
     painted = list(dict.fromkeys(painted))

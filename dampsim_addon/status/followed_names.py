@@ -44,9 +44,10 @@ def _named_lists(obj: bpy.types.Object) -> Iterator[_NamedList]:
     users += [(one, "vertex_group") for one in (*group.parts, *group.sensors)]
     users.append((obj.dampsim_collider, "roughness_group"))
     yield _NamedList(("groups", obj.session_uid), tuple(obj.vertex_groups.keys()), tuple(users))
-    switched = tuple((one, "attribute") for one in (*group.muscles, *group.sensors))
-    if switched:
-        yield _NamedList(("edges", mesh.session_uid), tuple(mesh.attributes.keys()), switched)
+    on_edges = [(one, "attribute") for one in (*group.muscles, *group.sensors)]
+    on_edges += [(group, "damper_attribute")] if group.damper_attribute else []
+    if on_edges:
+        yield _NamedList(("edges", mesh.session_uid), tuple(mesh.attributes.keys()), tuple(on_edges))
     for link in group.links:
         if link.other is not None and link.other.type == "ARMATURE":
             rig = link.other.data

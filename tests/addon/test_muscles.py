@@ -305,6 +305,59 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     assert body.controller.delays(48.0).tolist() == [4.0, 6.0]
 
 
+@pytest.fixture
+def damped_looper(tmp_path: Path) -> bpy.types.Object:
+    """Return a looper with dampers of 1, 2, 3, … N s/m in its edge attribute Damper."""
+    new_scene(4)
+    obj = looper(tmp_path)
+    layer = obj.data.attributes.new("Damper", "FLOAT", "EDGE")
+    layer.data.foreach_set("value", np.arange(1.0, len(obj.data.edges) + 1.0, dtype=np.float32))
+    obj.dampsim.damper_attribute = "Damper"
+    bpy.context.view_layer.update()
+    return obj
+
+
+def read_body(load: Load, obj: bpy.types.Object) -> Any:
+    builder = load("dampsim_addon.scene_reader.scene_builder")
+    with builder.GroupSampler(bpy.context.scene, bpy.context.view_layer, [obj]) as sampler:
+        return builder.build_scene(sampler).bodies[0]
+
+
+def test_dampers_are_read_by_edge(load: Load, damped_looper: bpy.types.Object) -> None:
+    """Springs and ropes have them; springs through the volume, which are no edges, do not."""
+    obj = damped_looper
+    body = read_body(load, obj)
+    assert body.dampers.tolist() == [k + 1.0 for k in range(len(obj.data.edges))]
+    assert body.edges.tolist() == [list(edge.vertices) for edge in obj.data.edges]
+    obj.dampsim.muscles.clear()
+    obj.dampsim.kind = "ROPE"
+    assert len(read_body(load, obj).dampers) == len(obj.data.edges)
+    obj.dampsim.kind, obj.dampsim.struts = "SPRINGS", "VOLUME"
+    assert load("dampsim_addon.scene_reader.muscles").read_dampers(obj, obj.data) is None
+
+
+def test_damper_edits_outdate_frames(load: Load, damped_looper: bpy.types.Object) -> None:
+    """A new name alone changes nothing; a new value does, also one that is set in Edit Mode."""
+    obj, scene = damped_looper, bpy.context.scene
+    changes = load("dampsim_addon.status.bake_changes")
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    obj.data.attributes["Damper"].name = "Shock"
+    load("dampsim_addon.status.followed_names").follow_names()
+    assert obj.dampsim.damper_attribute == "Shock"
+    for mode in ("OBJECT", "EDIT"):
+        bpy.ops.object.mode_set(mode=mode)
+        changes.refresh_digests(obj)
+        assert changes.changes_since_bake(obj, scene) == []
+    content = bmesh.from_edit_mesh(obj.data)
+    content.edges.ensure_lookup_table()
+    content.edges[2][content.edges.layers.float["Shock"]] = 9.0
+    bmesh.update_edit_mesh(obj.data)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == ["the dampers"]
+    assert read_body(load, obj).dampers[2] == 9.0
+
+
 def test_muscle_without_edges_is_reported(load: Load, tmp_path: Path) -> None:
     new_scene(8)
     obj = looper(tmp_path)

@@ -344,6 +344,26 @@ def edited_collider(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def springs_with_dampers(cache: Path, name: str, value: float = 1.0) -> bpy.types.Object:
+    """Return springs with a damper attribute Damper, and another one chosen."""
+    obj = plain(cache)
+    obj.dampsim.kind, obj.dampsim.damper_attribute = "SPRINGS", name
+    obj.data.attributes.new("Damper", "FLOAT", "EDGE").data[0].value = value
+    return obj
+
+
+def lost_dampers(cache: Path) -> bpy.types.Object:
+    return springs_with_dampers(cache, "Lost")
+
+
+def renamed_dampers(cache: Path) -> bpy.types.Object:
+    return springs_with_dampers(cache, "Dampers")
+
+
+def negative_damper(cache: Path) -> bpy.types.Object:
+    return springs_with_dampers(cache, "Damper", -1.0)
+
+
 def painted_box(group: str) -> bpy.types.Object:
     """Return a collider with a roughness group that does not exist."""
     other = box("Box")
@@ -373,6 +393,13 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     flat: ("object", "Its scale is zero along an axis", ""),
     renamed_group: ("object", "Pin group 'Pins' is missing. Did you mean 'Pin'?", "Use Pin"),
     missing_group: ("object", "Settle group 'Lost' is missing", "Choose None"),
+    lost_dampers: ("object", "Float attribute 'Lost' of the edges is missing. Choose another Damper", "Choose None"),
+    renamed_dampers: (
+        "object",
+        "Float attribute 'Dampers' of the edges is missing. Did you mean 'Damper'?",
+        "Use Damper",
+    ),
+    negative_damper: ("object", "Attribute 'Damper' has a negative damper", ""),
     stretched_time: ("stretching", "Time Stretching is on", "Turn Off Time Stretching"),
     unsaved_folder: ("unsaved", "Its cache folder is relative to the .blend file", "Use Default Folder"),
     shared_mesh: ("target", "Its mesh is shared by 2 objects", "Make Single User"),

@@ -11,7 +11,7 @@ import pytest
 from creatures import distance_walked, frames, looper, walk_scene
 from killed_bakes import frame_bytes_of_bake, kill_bake
 
-from builders import scene, static_body, wire
+from builders import scene, static_body, wire, wire_cube
 from dampsim.core.base.errors import DampSimError
 from dampsim.core.contact.contact_history import CORNER_KINDS, POINT, ContactHistory
 from dampsim.core.contact.contact_history import EDGE as EDGE_CONTACT
@@ -37,8 +37,9 @@ from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.muscle_control import MuscleControllers, next_switch_state, sensor_value
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import BlockHistory, History, MuscleHistory
+from dampsim.core.system.spring_dampers import SpringDampers
 from dampsim.core.system.switched_springs import SwitchedSprings
-from references.muscles import ReferenceController, damped_spring
+from references.muscles import ReferenceController, damped_chain, damped_spring
 
 ZERO_GRAVITY = np.zeros(3)
 
@@ -138,6 +139,23 @@ def test_muscle_matches_damped_spring(kind: str, damper: float, integrator: str)
     assert np.ptp(want) > 0.2
 
 
+@pytest.mark.parametrize("integrator", ["BACKWARD_EULER", "LINEAR_BACKWARD_EULER"])
+@pytest.mark.parametrize("kind", ["SPRINGS", "ROPE"])
+@pytest.mark.parametrize("dampers", [(0.0, 0.0), (3.0, 0.0), (0.0, 5.0), (1.0, 8.0)])
+def test_spring_dampers_match_two_masses(dampers: tuple[float, float], kind: str, integrator: str) -> None:
+    """Each of two hanging springs has a damper of its own, whatever the order of the edges and the stiffness."""
+    dials = {"stiffness": 10.0, "thickness": 30.0, "density": 1000.0, "bending": 0.0, "start_settled": False}
+    dials |= {"damping_by": "POINT", "gamma": 0.0, "integrator": integrator, "accuracy": "TIGHT"}
+    body = wire("Wire", np.array([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 0.0, -2.0]]), (0,), **dials)
+    body = replace(body, kind=kind, edges=body.edges[::-1, ::-1], dampers=np.array(dampers[::-1]))
+    found = np.array([-one.surface[1:, 2] - [1.0, 2.0] for one in frames(scene(body, last=60))])
+    k, m = stiffness(body), mass(body)
+    wanted = np.array(damped_chain((2.0 * m, m), (k, k), dampers, 9.81, 1.0 / 24.0, 59))
+    # Frames are in single precision; steps stop at an error of about 1e-6 of the displacement.
+    assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max() + 1e-6
+    assert np.ptp(wanted[:, 1]) > 0.2
+
+
 def test_rope_shortens_and_recovers() -> None:
     """A rope becomes shorter with its muscles, and recovers its length when they are off."""
     z = -np.linspace(0.0, 1.0, 11)
@@ -185,6 +203,26 @@ def test_muscle_damper_ignores_rigid_motion() -> None:
             c = 0.3 * 0.1 * 1e5 * np.pi * 0.015**2 / length
             power += c * float(unit @ (speed[a] - speed[b])) ** 2
     assert float(np.vdot(force, speed)) == pytest.approx(power, rel=1e-10)
+
+
+def test_spring_dampers_conserve_momenta() -> None:
+    """Their forces act along the edges, and have neither a sum nor a torque. The strongest of two on one edge acts."""
+    rng = np.random.default_rng(5)
+    body = replace(wire_cube(pins=np.zeros(8)), dampers=rng.uniform(0.0, 4.0, 12))
+    coincident = replace(
+        body, edges=np.concatenate([body.edges, body.edges[:3]]), dampers=np.append(body.dampers, [9.0, 0.0, 9.0])
+    )
+    x, v = body.surface.vertices + 0.1 * rng.standard_normal((8, 3)), rng.standard_normal((8, 3))
+    unit = x[body.edges[:, 0]] - x[body.edges[:, 1]]
+    unit /= np.linalg.norm(unit, axis=1)[:, None]
+    rate = np.einsum("ei,ei->e", unit, v[body.edges[:, 0]] - v[body.edges[:, 1]])
+    for one, damping in ((body, body.dampers), (coincident, [9.0, body.dampers[1], 9.0, *body.dampers[3:]])):
+        block = Simulation(scene(one)).islands[0].system.blocks[0]
+        (term,) = (each for each in block.terms if isinstance(each, SpringDampers))
+        force = -(term.damping_matrix(BlockHistory(), x) @ v.ravel()).reshape(-1, 3)
+        assert np.abs(force.sum(axis=0)).max() < 1e-12
+        assert np.abs(np.cross(x, force).sum(axis=0)).max() < 1e-12
+        assert float(np.vdot(force, v)) == pytest.approx(-float(np.asarray(damping) @ rate**2), rel=1e-10)
 
 
 def test_muscle_stiffness_at_rest() -> None:

@@ -13,11 +13,13 @@ from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.animation import VISIBILITY_PATH, first_disabled_frame, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
+from ...blender.edge_attributes import edge_numbers
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
 from ...model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
+from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part
 from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
 from ...scene_reader.seams import seam_groups
@@ -61,6 +63,10 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         role = missing[0]
         none = _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
         return _closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
+    attribute = damper_attribute(obj)
+    if attribute and edge_numbers(obj.data, attribute) is None:
+        none = _button("Choose None", lambda o, s: setattr(o.dampsim, "damper_attribute", ""), "Use no dampers")
+        return _closest_fix(obj.dampsim, "damper_attribute", damper_attributes(obj), none)
     wrong_part = find_wrong_part(obj)
     if isinstance(error, PinError) and wrong_part is not None:
         return _button(

@@ -22,6 +22,7 @@ from ...blender.sampler import frame_rate
 from ...model.links import is_linked
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
+from ...scene_reader.muscles import has_edge_springs
 from ...scene_reader.scene_builder import is_deformed
 from ...status.measurements import is_measurement_current, required_substeps
 from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, parameter_sections
@@ -46,6 +47,9 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
             draw_property(
                 column, group, name, group.bl_rna.properties[name].name, context, search=(obj, "vertex_groups")
             )
+        if has_edge_springs(obj):
+            search = (obj.data, "attributes")
+            draw_property(column, group, "damper_attribute", "Damper Attribute", context, search=search)
         draw_property(column, group, "cache_folder", "Cache", context)
         column.separator()
         # Parameters that only some kinds have are drawn along with the others.

@@ -57,3 +57,28 @@ def damped_spring(
         x += h * v
         found.append(x)
     return found
+
+
+def damped_chain(
+    m: tuple[float, float], k: tuple[float, float], c: tuple[float, float], g: float, h: float, steps: int
+) -> list[tuple[float, float]]:
+    """Return the sinking of two masses in m that hang below each other on damped springs, per step of backward Euler.
+
+    m: kg, the upper one first.  k, c: N/m and N s/m of the springs above them.  g: m/s^2.  The springs start unloaded.
+
+    With s_i = h^2 k_i + h c_i, the velocities after a step solve, by Cramer's rule,
+        (m_1 + s_1 + s_2) v_1' - s_2 v_2' = m_1 (v_1 + h g) - h k_1 x_1 + h k_2 (x_2 - x_1)
+        -s_2 v_1' + (m_2 + s_2) v_2' = m_2 (v_2 + h g) - h k_2 (x_2 - x_1).
+    """
+    x1 = x2 = v1 = v2 = 0.0
+    s1, s2 = (h * h * stiff + h * damp for stiff, damp in zip(k, c, strict=True))
+    found = [(x1, x2)]
+    for _ in range(steps):
+        first = m[0] * (v1 + h * g) - h * k[0] * x1 + h * k[1] * (x2 - x1)
+        second = m[1] * (v2 + h * g) - h * k[1] * (x2 - x1)
+        a, b, d = m[0] + s1 + s2, -s2, m[1] + s2
+        size = a * d - b * b
+        v1, v2 = (first * d - b * second) / size, (a * second - b * first) / size
+        x1, x2 = x1 + h * v1, x2 + h * v2
+        found.append((x1, x2))
+    return found
