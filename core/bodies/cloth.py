@@ -243,6 +243,7 @@ class ClothKind(BodyKind):
             body.name, rest, settings.density * thickness * shares, groups, terms, pins.nodes, pins.stiffness,
             pins.settle_scale, not settings.damp_swing, is_net=True,
             ray_origin_weights=weights_at_nodes(body.centre_map, sheet.vertices), part_shares=pins.part_shares,
+            damping_scale=weights_at_nodes(body.damping_map, sheet.vertices),
         )  # fmt: skip
         model = vertex_model(body, block, sheet.vertices, sheet.duplicates, BASE_YOUNG * thickness)
         return model if coarse is None else replace(model, skin=coarse[1], faces=sheet.vertices[triangles])

@@ -123,6 +123,7 @@ class RopeKind(BodyKind):
              *damper_terms(body, threads.vertices, edges), Potential(bending), *pins.spring_terms),
             pins.nodes, pins.stiffness, pins.settle_scale, not settings.damp_swing, is_net=True,
             ray_origin_weights=weights_at_nodes(body.centre_map, threads.vertices), part_shares=pins.part_shares,
+            damping_scale=weights_at_nodes(body.damping_map, threads.vertices),
         )  # fmt: skip
         surface_stiffness = BASE_YOUNG * section / block.size
         return vertex_model(body, block, threads.vertices, threads.duplicates, surface_stiffness)

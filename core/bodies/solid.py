@@ -199,5 +199,6 @@ class SolidKind(BodyKind):
             lattice.settle_scale,
             ray_origin_weights=centre,
             part_shares=lattice.part_shares,
+            damping_scale=lattice.at_nodes(body.damping_map),
         )
         return lattice.build_model(block)

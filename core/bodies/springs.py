@@ -109,6 +109,7 @@ def _volume_model(body: Body) -> Model:
     block = BodyDiscretization(
         body.name, nodes, covered.mass, (tets,), terms, pinned, pin_stiffness, settle_scale, keeps_pendulum_free,
         ray_origin_weights=covered.at_nodes(body.centre_map), part_shares=covered.part_shares,
+        damping_scale=covered.at_nodes(body.damping_map),
     )  # fmt: skip
     return covered.build_model(block)
 
@@ -136,7 +137,7 @@ def _net_model(body: Body) -> Model:
         body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,
         pins.stiffness,
         pins.settle_scale, not body.settings.damp_swing, is_net=True, ray_origin_weights=at_nodes(body.centre_map),
-        part_shares=pins.part_shares,
+        part_shares=pins.part_shares, damping_scale=at_nodes(body.damping_map),
     )  # fmt: skip
     surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
     return vertex_model(body, block, net.vertices, net.duplicates, surface_stiffness)

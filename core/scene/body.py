@@ -44,6 +44,7 @@ class Body:
     has_animated_pins: whether Hold or the pin weights of its samples change.
     is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
     cache_id: identifier of the object in caches, independent of its name; '' to use the name.
+    damping_map: (v,) factors on the strain-rate damping.
     friction_map: (v,) factors on the friction.
     front_map: (v,) weights that increase towards the front, see the parameter of that name.
     fibre_map: (v,) 0 to 1, strength of the fibres; None without fibres.
@@ -81,6 +82,7 @@ class Body:
     follower_mask: Mask | None = None
     parts: tuple[Part, ...] = ()
     dampers: Array | None = None
+    damping_map: Array | None = None
 
     @property
     def identity(self) -> str:
@@ -121,6 +123,7 @@ class Body:
             "the painted Length": self.length_map,
             "the painted Centre": self.centre_map,
             "the painted Friction": self.friction_map,
+            **({} if self.damping_map is None else {"the painted Damping": self.damping_map}),
             "the painted Front": self.front_map,
             "the painted Fibres": self.fibre_map,
             "the painted Direction": self.fibre_direction,

@@ -30,6 +30,7 @@ class BodyDiscretization:
     is_net: whether its weight alone may hold its shape, as in a net without diagonals.
     ray_origin_weights: (n,) 0 to 1, painted weights of the nodes whose centre the rays of a damping start from; None if
         not painted.
+    damping_scale: (n,) painted factors on the strain-rate damping; None if not painted.
     """
 
     name: str
@@ -44,6 +45,7 @@ class BodyDiscretization:
     is_net: bool = False
     ray_origin_weights: Array | None = None
     part_shares: Array | None = None
+    damping_scale: Array | None = None
 
     @property
     def is_fixed(self) -> Mask:

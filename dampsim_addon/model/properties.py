@@ -256,6 +256,10 @@ class DAMPSIM_PG_object(HasTarget, ContactProperties, MuscleProperties, FibrePro
     centre_group: StringProperty(
         name="Centre Group", description="Set the centre for Along Rays: the centre of this group"
     )
+    damping_group: StringProperty(
+        name="Damping Group",
+        description="Multiply the strain-rate damping by the weight in this group: parts with weight 0 have none",
+    )
     field_collection: PointerProperty(
         type=Collection,
         name="Effector Collection",

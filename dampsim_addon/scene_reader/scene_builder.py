@@ -64,7 +64,7 @@ def collider_names(
 # Properties of DAMPSIM_PG_object that name a vertex group.
 VERTEX_GROUP_ROLES = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
-    "fibre_group", "direction_group",
+    "fibre_group", "direction_group", "damping_group",
 )  # fmt: skip
 
 
@@ -243,6 +243,7 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
         parts=parts,
         dampers=dampers,
+        damping_map=weight_maps.get("damping_group"),
     )
     body_kind.check(body)
     return body

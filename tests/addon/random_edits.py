@@ -26,7 +26,7 @@ MAX_BODIES, MAX_OBJECTS = 3, 9
 _EXCLUDED_PARAMETERS = ("loop", "resolution", "preroll", "substeps", "sweeps")
 _GROUP_PROPERTIES = (
     "pin_group", "settle_group", "stiffness_group", "length_group", "centre_group", "friction_group", "front_group",
-    "fibre_group", "direction_group",
+    "fibre_group", "direction_group", "damping_group",
 )  # fmt: skip
 _TRANSFORM_PROPERTIES = ("location", "rotation_euler", "scale")
 

@@ -122,6 +122,28 @@ def test_spring_net_painted_centre(load: Load, tmp_path: Path) -> None:
     assert np.abs(bake_last_surface(load, obj) - before).max() > 1e-6
 
 
+def test_painted_strain_rate_damping(load: Load, tmp_path: Path) -> None:
+    """Weights of 1 change nothing, weights of 0 remove the damping, and the panel shows the group with this model."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    group.damping_by, group.damping_ratio = "STRAIN_RATE", 0.8
+    painted = obj.vertex_groups.new(name="Calm")
+    seen = []
+    for name, weight, ratio in (("", 0.0, 0.8), ("Calm", 1.0, 0.8), ("Calm", 0.0, 0.8), ("", 0.0, 0.0)):
+        painted.add(range(len(obj.data.vertices)), weight, "REPLACE")
+        group.damping_group, group.damping_ratio = name, ratio
+        seen.append(bake_last_surface(load, obj))
+    np.testing.assert_array_equal(seen[1], seen[0])
+    np.testing.assert_allclose(seen[2], seen[3], atol=1e-6)
+    assert np.abs(seen[2] - seen[0]).max() > 1e-5
+    assert "damping_group" in draw_advanced_panel(load)[0]
+    group.damping_by = "POINT"
+    assert "damping_group" not in draw_advanced_panel(load)[0]
+    group.damping_group = "Lost"
+    assert "damping_group" in draw_advanced_panel(load)[0]
+
+
 class RecordingLayout(Layout):
     """Layout that records the names of properties in addition to the texts."""
 

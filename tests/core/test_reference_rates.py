@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from test_body_types import body
 
 from damping_cases import (
     DENSITY,
@@ -17,7 +20,9 @@ from damping_cases import (
     solid,
     spring_chain,
 )
-from dampsim.core.literature.damping.damping import DampedBody
+from dampsim.core.bodies.kind import BodyKind
+from dampsim.core.bodies.registry import KINDS
+from dampsim.core.literature.damping.damping import DampedBody, Damping
 from dampsim.core.literature.damping.dissipation import Dissipation
 from dampsim.core.literature.damping.rayleigh import RayleighDamping
 from dampsim.core.literature.damping.registry import DAMPINGS
@@ -29,7 +34,7 @@ from dampsim.core.materials.springs import spring_energy
 from dampsim.core.materials.strain_energy import isotropic_moduli as components_of
 from dampsim.core.materials.strain_energy import tensile_stress
 from dampsim.core.materials.strains import GreenStrain, SpringStrain, components_from_tensors, tensors_from_components
-from dampsim.core.system.system import build_system
+from dampsim.core.system.system import System, build_system
 from references import elastic, rates
 
 MATRICES = {"STRAIN_RATE", "RAYLEIGH", "TRADITIONAL"}
@@ -114,6 +119,55 @@ def test_spring_damping_scales_with_stiffness() -> None:
         make_damping("RAYLEIGH", system, 2.5, damping_ratio=0.3).matrix(x),
         factor * elastic.spring_hessian(x, edges, lengths, W, True),
     )
+
+
+def test_painted_damping_scales_elements() -> None:
+    """Each spring, triangle and tetrahedron has the mean of the painted factors at its nodes."""
+    rng, beta = np.random.default_rng(8), 2 * 0.3 / np.sqrt(90.0)
+    x, edges, lengths, W = spring_chain()
+    energy = spring_energy(edges, lengths, W / lengths)
+    springs = build_system(
+        x, edges, np.ones(5), (energy,), np.zeros(3), np.zeros(0, dtype=np.int64), np.zeros(0), has_eigenvalues=False
+    )  # fmt: skip
+    painted = rng.uniform(0.0, 1.0, 5)
+    factors = [beta * w * painted[[i, j]].sum() / 2.0 for w, (i, j) in zip(W, edges, strict=True)]
+    wanted = rates.dissipation(
+        lambda m, y, v: rates.length_rate(lengths[m], y, v), [one * np.eye(1) for one in factors], edges, x
+    )
+    assert_close(painted_damping(springs, painted).matrix(x), wanted)
+    system = cloth(3, np.zeros(0, dtype=np.int64))
+    flat, (faces,), painted = system.rest[:, :2], system.blocks[0].groups, rng.uniform(0.0, 1.0, len(system.rest))
+    x = system.rest + 0.1 * rng.standard_normal(system.rest.shape)
+    V = [beta * 0.125 * sum(painted[face]) / 3.0 * rates.isotropic(100.0, 50.0, 2) for face in faces]
+    wanted = rates.dissipation(lambda m, y, v: rates.green_rate(flat[faces[m]], y, v), V, faces, x)
+    assert_close(painted_damping(system, painted).matrix(x), wanted)
+    system = solid("StableNeoHookean")
+    tets, x = system.blocks[0].groups[0], deformed_positions(system, 1, 0.04)[0]
+    painted = rng.uniform(0.0, 1.0, len(x))
+    wanted = sum(
+        painted[tet].sum() / 4.0 * rates.strain_rate(system.rest, tet[None], x, 1e5, POISSON, beta, "GREEN", "X", 1.0)
+        for tet in tets
+    )
+    half = painted_damping(system, painted).matrix(x)
+    assert_close(half, wanted)
+    # Momenta are conserved, whatever is painted.
+    spin = np.cross(rng.standard_normal(3), x) + rng.standard_normal(3)
+    assert np.abs(half @ spin.ravel()).max() < 1e-10 * np.abs(half).max()
+
+
+def painted_damping(system: System, painted: np.ndarray) -> Damping:
+    """Return the strain-rate damping of a system of one block with painted factors (n,)."""
+    block = replace(system.blocks[0], damping_scale=painted)
+    return make_damping("STRAIN_RATE", replace(system, blocks=(block,)), damping_ratio=0.3)
+
+
+@pytest.mark.parametrize("what", [one for one in KINDS if one.name != "WEAVE"], ids=lambda one: one.name)
+def test_painted_damping_reaches_nodes(what: type[BodyKind]) -> None:
+    for more in ({}, {"struts": "VOLUME"}) if what.name == "SPRINGS" else ({},):
+        still = body(what, **more)
+        assert what.build(still).block.damping_scale is None
+        found = what.build(replace(still, damping_map=np.full(len(still.surface.vertices), 0.3))).block
+        np.testing.assert_allclose(found.damping_scale, np.full(len(found.rest), 0.3), rtol=1e-12)
 
 
 def test_triangle_damping_scales_with_moduli() -> None:

@@ -2,6 +2,8 @@
 
 Both are dialled by factors on these values, or directly, as the two independent viscosities of (15).
 
+Painted factors make the potential heterogeneous (section 7): each element has the mean of those at its nodes.
+
 It damps deformation only: a rigid motion of the deformed body has no strain rate.
 """
 
@@ -64,7 +66,9 @@ class StrainRateDamping(Damping):
 
     def __init__(self, body: DampedBody) -> None:
         super().__init__(body)
-        self._potentials = [self._potential_of(energy) for energy in body.block.energies]
+        painted = body.block.damping_scale
+        energies = [one if painted is None else one.with_nodal_scale(painted) for one in body.block.energies]
+        self._potentials = [self._potential_of(energy) for energy in energies]
 
     def _potential_of(self, energy: Energy) -> DissipationPotential:
         body, dials = self.body, self.body.dials

@@ -10,6 +10,7 @@ from bpy.types import Context, Panel
 from ....core import DampingBy, ReferenceChoice
 from ....core.base.wording import format_count, format_number
 from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
+from ....core.literature.damping.strain_rate import StrainRateDamping
 from ....core.simulation.dials import law_for_settings
 from ....core.simulation.method_selection import (
     has_reference_effect,
@@ -57,6 +58,9 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
             column, group, context, "papers", *(one for one in parameter_sections(group) if one.endswith(" papers"))
         )
         settings = read_settings(obj)
+        is_missing = group.damping_group not in ("", *obj.vertex_groups.keys())
+        if settings.damping_by == StrainRateDamping.name or is_missing:
+            draw_property(column, group, "damping_group", "Damping Group", context, search=(obj, "vertex_groups"))
         if "RAYS" in torque_schemes(settings) or group.centre_group not in ("", *obj.vertex_groups.keys()):
             draw_property(column, group, "centre_group", "Centre Group", context, search=(obj, "vertex_groups"))
             if not group.centre_group:
