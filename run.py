@@ -7,6 +7,8 @@
     python run.py site          build the documentation site into out/site
     python run.py translations  check the catalogues of the languages; with --update add and remove entries
     python run.py clips         render the clips of docs/images/clips/ again; `clips NAME …` only some of them
+    python run.py publish       make a release: zips, clips, site, check of the catalogues; with --slice only one zip
+                                and a trial of one clip, chosen by the commit
     python run.py compare       run a scene under several dampings; write a table and plots
 
 Options of `test`:
@@ -95,10 +97,15 @@ def as_test_path(argument: str) -> str:
     return path.relative_to(ROOT).as_posix() + colons + node if is_path else ""
 
 
+def commit_number() -> int:
+    """Return a number from the name of the current commit, which chooses the parts that a submission runs."""
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return int(commit.stdout[:8], 16)
+
+
 def slice_of_commit() -> str:
     """Return the part of the slow tests that belongs to the current commit, as K/N."""
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-    return f"{int(commit.stdout[:8], 16) % SLICES}/{SLICES}"
+    return f"{commit_number() % SLICES}/{SLICES}"
 
 
 def select_tests(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -146,7 +153,9 @@ def run_tests(requirements: str | None, arguments: list[str]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("task", choices=["demo", "test", "lint", "docs", "site", "clips", "compare", "translations"])
+    parser.add_argument(
+        "task", choices=["demo", "test", "lint", "docs", "site", "clips", "compare", "translations", "publish"]
+    )
     parser.add_argument("--with", dest="requirements", metavar="NAME", help="run all tests in this environment")
     options, rest = parser.parse_known_args()
     if sys.version_info[:2] not in SUPPORTED:
@@ -163,6 +172,8 @@ def main() -> None:
         run(environment("bpy"), "tools/translations.py", *rest)
     elif options.task == "clips":
         run(environment("bpy"), "tools/clips.py", *rest)
+    elif options.task == "publish":
+        run(sys.executable, "tools/publish.py", *rest)
     elif options.task == "compare":
         run(environment("core"), "tools/compare.py", *rest)
     elif options.task == "site":

@@ -43,14 +43,24 @@ class Clip:
     """A rendered sequence of frames.
 
     scene: a sample in sample_blends/ by its name, or a function that builds the scene.
+    frames: first and last frame; None for the range of the scene.
     step: interval of the rendered frames.
-    width, height: size in pixels.
+    width, height: size of the whole view in pixels.
+    crop: left, bottom, right and top edge of the displayed part, as fractions of the view.
     """
 
     scene: str | Callable[[], None]
     step: int = 3
     width: int = 400
     height: int = 225
+    frames: tuple[int, int] | None = None
+    crop: tuple[float, float, float, float] = (0.0, 0.0, 1.0, 1.0)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Return width and height of the pictures (pixels)."""
+        left, bottom, right, top = self.crop
+        return round(self.width * (right - left)), round(self.height * (top - bottom))
 
 
 def tails(dial: str, label: str, values: tuple[float, float, float], **others: object) -> Callable[[], None]:
@@ -149,6 +159,8 @@ def bake(clip: Clip, folder: Path) -> None:
         bpy.ops.wm.open_mainfile(filepath=str(ROOT / "sample_blends" / f"{clip.scene}.blend"))
     else:
         clip.scene()
+    if clip.frames:
+        bpy.context.scene.frame_end = clip.frames[1]
     # The command line saves the file after a bake, which must not change the samples.
     bpy.ops.wm.save_as_mainfile(filepath=str(folder / "scene.blend"))
     code = cli.main(["bake", "--restart", "--cache", str(folder / "cache")])
@@ -164,8 +176,13 @@ def render(clip: Clip, folder: Path) -> list[Image.Image]:
     scene.render.resolution_x, scene.render.resolution_y = clip.width, clip.height
     scene.render.resolution_percentage = 100
     scene.render.use_persistent_data = True
+    scene.render.use_border = scene.render.use_crop_to_border = True
+    scene.render.border_min_x, scene.render.border_min_y, scene.render.border_max_x, scene.render.border_max_y = (
+        clip.crop
+    )
+    first, last = clip.frames or (scene.frame_start, scene.frame_end)
     pictures = []
-    for frame in range(scene.frame_start, scene.frame_end + 1, clip.step):
+    for frame in range(first, last + 1, clip.step):
         scene.frame_set(frame)
         scene.render.filepath = str(folder / f"{frame:04d}.png")
         bpy.ops.render.render(write_still=True)
@@ -189,15 +206,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help="clips to render (default: all)")
     parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--number", type=int, help="render one of the clips, chosen by a number")
     parser.add_argument("--step", type=int, help="render every STEP-th frame only, as a trial")
+    parser.add_argument("--frames", type=int, help="end after FRAMES frames, as a trial")
     options = parser.parse_args()
     if unknown := set(options.names) - set(CLIPS):
         parser.error(f"unknown clips: {', '.join(sorted(unknown))}; there are {', '.join(CLIPS)}")
     options.out.mkdir(parents=True, exist_ok=True)
     dampsim.register()
-    for name in options.names or CLIPS:
+    names = options.names or list(CLIPS)
+    if options.number is not None:
+        names = [names[options.number % len(names)]]
+    for name in names:
         began, clip = time.monotonic(), CLIPS[name]
         clip = replace(clip, step=options.step or clip.step)
+        if options.frames:
+            clip = replace(clip, frames=(1, options.frames + 1))
         with tempfile.TemporaryDirectory() as folder:
             bake(clip, Path(folder))
             pictures = render(clip, Path(folder))

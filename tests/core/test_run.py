@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -130,6 +131,33 @@ def test_slice_depends_on_commit(runner: ModuleType, monkeypatch: pytest.MonkeyP
         options, paths = runner.select_tests(["--slice", "-q"])
         assert options == ["-q", f"--slice={part}/8"]
         assert paths == ["tests/core", "tests/addon"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "number", "platforms", "clips"),
+    [
+        ([], 7, ["linux-x64", "windows-x64", "windows-arm64", "macos-arm64", "macos-x64"], "bpy tools/clips.py"),
+        (["--slice"], 7, ["windows-arm64"], "bpy tools/clips.py --number 7 --frames 24 --step 12 --out OUT"),
+        (["--slice"], 10, ["linux-x64"], "bpy tools/clips.py --number 10 --frames 24 --step 12 --out OUT"),
+    ],
+)
+def test_publish_runs_every_part(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], number: int, platforms: list[str], clips: str
+) -> None:
+    """A release has all zips and clips; a slice of it has one of each, chosen by the commit."""
+    tool, found = runpy.run_path(str(ROOT / "tools" / "publish.py"), run_name="publish"), []
+    record = {
+        "run": lambda *command: found.append(" ".join(map(str, command))),
+        "environment": lambda name: name,
+        "commit_number": lambda: number,
+    }
+    for name, function in record.items():
+        monkeypatch.setitem(tool["RUNNER"], name, function)
+    monkeypatch.setitem(tool["main"].__globals__, "build_zips", lambda chosen: found.append(chosen) or [])
+    monkeypatch.setattr(sys, "argv", ["publish.py", *arguments])
+    assert tool["main"]() == 0
+    clips = clips.replace("OUT", str(ROOT / "out" / "publish" / "clips"))
+    assert found == ["bpy tools/translations.py", platforms, clips, f"{sys.executable} run.py site"]
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: p.stem)
