@@ -21,7 +21,7 @@ from .scene_reader import isolation
 from .session import Dispatcher
 from .status import bake_changes, followed_names, model_errors, pieces
 from .ui import panels
-from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators
+from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators, sample_operators
 from .ui.bake import influence_operators, issue_list, map_operators
 from .ui.bake import operators as bake_operators
 from .ui.compare import operators as ghost_operators
@@ -52,10 +52,10 @@ DISPATCHER = Dispatcher(*(module.SUBSCRIBER for module in SUBSCRIBERS))
 MODULES = (
     DISPATCHER, translations, contact_properties, muscle_properties, part_properties, properties, live,
     object_operators, setup_operators, add_operators, curve_operators, hair_operators, fabric_operators,
-    weave_operators, pin_operators, part_operators, part_panel, plastic_panel, fibre_panel, muscle_operators,
-    walk_operators, muscle_panel, bake_operators, export_operators, ghost_operators, group_operators, link_operators,
-    link_panel, contact_operators, influence_operators, issue_list, map_operators, presets, idle_resimulation, panels,
-    overlay, cli,
+    sample_operators, weave_operators, pin_operators, part_operators, part_panel, plastic_panel, fibre_panel,
+    muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators, ghost_operators, group_operators,
+    link_operators, link_panel, contact_operators, influence_operators, issue_list, map_operators, presets,
+    idle_resimulation, panels, overlay, cli,
 )  # fmt: skip
 
 

@@ -51,6 +51,10 @@ EXPERIMENTS = (
 LEFT_OUT = ("__pycache__", *(f"{name}.py" for name in EXPERIMENTS))
 
 
+# Names of the samples in a zip.
+SAMPLES = tuple(runpy.run_path(str(ROOT / "dampsim_addon" / "blender" / "samples.py"))["SAMPLES"])
+
+
 def scipy_version() -> str:
     found = re.search(r"^scipy==(\S+)", (ROOT / "requirements" / "core.txt").read_text(encoding="utf-8"), re.M)
     assert found is not None
@@ -98,6 +102,9 @@ def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) ->
         else:
             shutil.copy(source, folder / name)
     shutil.copy(root / README, folder / "README.md")
+    (folder / "sample_blends").mkdir()
+    for name in SAMPLES:
+        shutil.copy(root / "sample_blends" / f"{name}.blend", folder / "sample_blends")
     wheels = [path for path in sorted((root / "wheels").glob("scipy-*.whl")) if belongs(path.name, platforms, pythons)]
     wheels += [path for path in kernels(root, platforms) if path.is_file()]
     (folder / "wheels").mkdir()

@@ -18,10 +18,14 @@ from typing import Any
 # Limits of the platform: bytes of a zip, and characters of a tagline and of the reason for a permission.
 MAX_SIZE, MAX_TEXT = 200_000_000, 64
 BINARIES = (".so", ".dll", ".dylib", ".pyd", ".exe", ".a", ".lib", ".o", ".pyc")
-# Files that have no use for an artist.
+# Files that have no use for an artist: a sample is one only if the add-on offers it.
 REDUNDANT = re.compile(
-    r"(^|/)(tests?|docs|sample_blends|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|/papers/(?!__init__|compare)"
+    r"(^|/)(tests?|docs|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|^sample_blends/|/papers/(?!__init__|compare)"
+    r"|(dask|flamenco|openjd)[^/]*$"
 )
+SAMPLE_LIST = "dampsim_addon/blender/samples.py"
+# Modules that start processes or call the system, which the README must name.
+DISCLOSED = {"subprocess": "processes", "multiprocessing": "processes", "ctypes.windll": "ctypes"}
 # Modules that open connections, for which a permission would be needed.
 NETWORK = {
     "aiohttp",
@@ -38,6 +42,9 @@ NETWORK = {
 DYNAMIC = {"eval", "exec", "__import__", "compile"}
 # Paths of one machine in a text.
 MACHINE_PATH = re.compile(r"(?<![\w.])(/(home|root|Users|tmp|work)/\w|[A-Z]:\\\\?Users)|\.tools/")
+# Names of the platforms in the file names of wheels; the last part of Windows' and macOS' names may be the processor.
+WHEEL_SYSTEMS = {"linux": "manylinux", "windows": "win", "macos": "macosx"}
+WHEEL_PROCESSORS = {"x64": "(x86_64|amd64)", "arm64": "(arm64|aarch64)"}
 REQUIRED = ("website", "copyright", "tagline", "maintainer", "license", "blender_version_min", "platforms", "wheels")
 OWN_NAME = re.compile(r"DAMPSIM_(OT|PT|MT|UL|HT|PG|FH|GT|GGT)_\w+$")
 REGISTERED = {"Operator", "Panel", "Menu", "UIList", "PropertyGroup", "FileHandler", "Gizmo", "GizmoGroup", "Header"}
@@ -51,8 +58,18 @@ class Zip:
         self.path = path
         with zipfile.ZipFile(path) as archive:
             self.files = {entry.filename: archive.read(entry) for entry in archive.infolist() if not entry.is_dir()}
-        self.manifest: dict[str, Any] = tomllib.loads(self.files["blender_manifest.toml"].decode())
+        table: dict[str, Any] = tomllib.loads(self.files["blender_manifest.toml"].decode())
+        # A zip for one platform keeps the lists of all, which Blender replaces by these.
+        self.manifest = table | table.get("build", {}).get("generated", {})
         self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
+
+    def samples(self) -> set[str]:
+        """Return the paths of the samples that the add-on offers."""
+        body = self.trees[SAMPLE_LIST].body if SAMPLE_LIST in self.trees else []
+        found = [
+            node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SAMPLES"
+        ]
+        return {f"sample_blends/{name}.blend" for value in found for name in ast.literal_eval(value)}
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield path and text of each text file."""
@@ -90,6 +107,12 @@ def wheels(content: Zip) -> Iterator[str]:
             yield f"{name}: the version {version} does not grow with each release"
         if name.startswith("wheels/dampsim_kernel-") and version != content.manifest["version"]:
             yield f"{name}: its version is not that of the add-on"
+    for platform in content.manifest.get("platforms", ()):
+        system, _, processor = platform.partition("-")
+        tag = re.compile(f"(?i)-{WHEEL_SYSTEMS[system]}_[^-]*{WHEEL_PROCESSORS[processor]}")
+        for module in ("scipy", "dampsim_kernel"):
+            if not any(Path(name).name.startswith(f"{module}-") and tag.search(name) for name in listed & found):
+                yield f"wheels: no {module} for {platform}"
 
 
 def sizes(content: Zip) -> Iterator[str]:
@@ -118,10 +141,13 @@ def imports(content: Zip) -> Iterator[str]:
 
 
 def redundant_files(content: Zip) -> Iterator[str]:
-    """A zip has only what the add-on uses."""
+    """A zip has all that the add-on uses, and nothing else."""
+    samples = content.samples()
     for name in content.files:
-        if REDUNDANT.search(name):
+        if REDUNDANT.search(name) and name not in samples:
             yield f"{name}: a redundant file"
+    for name in sorted(samples - content.files.keys()):
+        yield f"{name}: a sample that the add-on offers is missing"
 
 
 def manifest(content: Zip) -> Iterator[str]:
@@ -211,11 +237,36 @@ def names(content: Zip) -> Iterator[str]:
                 yield f"{place}: the identifier {node.value.value!r} does not begin with dampsim"
 
 
+def disclosures(content: Zip) -> Iterator[str]:
+    """The README names the processes that are started and the calls of the system."""
+    readme = content.files.get("README.md", b"").decode()
+    for place, node in content.nodes(ast.Import, ast.ImportFrom, ast.Attribute):
+        if isinstance(node, ast.Attribute):
+            used = {ast.unparse(node)}
+        else:
+            used = {alias.name for alias in node.names} | {getattr(node, "module", "")}
+        for name in sorted(used & DISCLOSED.keys()):
+            if DISCLOSED[name] not in readme:
+                yield f"{place}: uses {name}, but the README does not mention {DISCLOSED[name]}"
+
+
+def tooltips(content: Zip) -> Iterator[str]:
+    """Tooltips do not end with a full stop."""
+    for place, node in content.nodes(ast.ClassDef, ast.Call):
+        if isinstance(node, ast.ClassDef):
+            texts = [ast.get_docstring(node) if node.name.startswith("DAMPSIM_OT_") else None]
+        else:
+            is_property = ast.unparse(node.func).endswith("Property")
+            texts = [ast.unparse(one.value)[1:-1] for one in node.keywords if is_property and one.arg == "description"]
+        if any(text and text.endswith(".") for text in texts):
+            yield f"{place}: the tooltip ends with a full stop"
+
+
 RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
         binaries, wheels, sizes, imports, redundant_files, manifest, links, module_table, network, dynamic_code, paths,
-        names,
+        names, disclosures, tooltips,
     )
 }  # fmt: skip
 

@@ -42,7 +42,7 @@ def build(folder: Path, seed: int) -> dict[str, str]:
     copy, out = folder / "checkout", folder / "out"
     names = [
         p.relative_to(ROOT)
-        for name in (*tool.CONTENTS, tool.README)
+        for name in (*tool.CONTENTS, tool.README, "sample_blends")
         for p in [ROOT / name, *sorted((ROOT / name).rglob("*"))]
     ]
     files = [name for name in names if (ROOT / name).is_file() and "__pycache__" not in name.parts]

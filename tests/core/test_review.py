@@ -23,6 +23,11 @@ VIOLATIONS = [
     ("wheels", "wheels/other-1.0-py3-none-any.whl", ""),
     ("redundant_files", "tests/test_all.py", "pass"),
     ("redundant_files", "core/literature/papers/per_step.py", "pass"),
+    ("redundant_files", "farm/flamenco.js", ""),
+    ("redundant_files", "farm/dask_engine.py", ""),
+    ("redundant_files", "sample_blends/build.py", ""),
+    ("redundant_files", "sample_blends/unlisted.blend", ""),
+    ("redundant_files", "dampsim_addon/blender/samples.py", "SAMPLES = {'missing': 'Missing'}"),
     ("imports", "core/literature/papers/compare.py", "from .per_step import step"),
     ("imports", "core/literature/papers/compare.py", "from ...core import literature"),
     ("links", "README.md", "+[more](docs/index.md)"),
@@ -39,6 +44,10 @@ VIOLATIONS = [
     ("names", "core/__init__.py", "+\nclass DampSimThing(PropertyGroup): pass\n"),
     ("names", "core/__init__.py", "+\nbl_info = {}\n"),
     ("names", "core/__init__.py", "+\nclass DAMPSIM_OT_x:\n    bl_idname = 'object.x'\n"),
+    ("names", "core/__init__.py", "+\nclass DampSimGroup(bpy.types.PropertyGroup): pass\n"),
+    ("disclosures", "README.md", "Nothing else."),
+    ("tooltips", "core/__init__.py", "+\nclass DAMPSIM_OT_x(Operator):\n    'Bake it.'\n"),
+    ("tooltips", "core/__init__.py", "+\nx = FloatProperty(description='Mass of it.')\n"),
 ]
 
 
@@ -46,7 +55,7 @@ VIOLATIONS = [
 def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the files of a zip for one platform, with empty wheels."""
     root = tmp_path_factory.mktemp("checkout")
-    for name in (*PACKAGE.CONTENTS, "tools"):
+    for name in (*PACKAGE.CONTENTS, "tools", "sample_blends"):
         (root / name).symlink_to(ROOT / name)
     (root / "wheels").mkdir()
     (root / "wheels" / "scipy-1.17.1-cp311-cp311-win_amd64.whl").touch()
@@ -61,7 +70,10 @@ def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 def few(contents: dict[str, bytes]) -> dict[str, bytes]:
     """Return the files of a zip with hardly any code and without violations."""
     found = {name: content for name, content in contents.items() if not name.endswith(".py")}
-    return found | dict.fromkeys(("__init__.py", "core/__init__.py", "dampsim_addon/api.py"), b"")
+    found |= dict.fromkeys(("__init__.py", "core/__init__.py", "dampsim_addon/api.py"), b"")
+    # The list of the samples, and the modules that start processes.
+    kept = ("dampsim_addon/blender/samples.py", "dampsim_addon/farm/child.py")
+    return found | {name: contents[name].replace(b"from .", b"# from .") for name in kept}
 
 
 def rules_violated(contents: dict[str, bytes], path: Path) -> set[str]:
@@ -73,6 +85,17 @@ def rules_violated(contents: dict[str, bytes], path: Path) -> set[str]:
 
 def test_zip_passes_review(contents: dict[str, bytes], tmp_path: Path) -> None:
     assert rules_violated(contents, tmp_path / "out.zip") == set()
+
+
+def test_review_reads_generated_lists(few: dict[str, bytes], tmp_path: Path) -> None:
+    """Blender's builder appends the platform and the wheels of one zip to the manifest of all."""
+    name, other = "blender_manifest.toml", b'"./wheels/scipy-1.17.1-cp311-cp311-manylinux_2_28_x86_64.whl"'
+    wheels = ", ".join(f'"./{wheel}"' for wheel in few if wheel.endswith(".whl"))
+    lists = few[name].replace(b'["windows-x64"]', b'["windows-x64", "linux-x64"]')
+    lists = lists.replace(b"wheels = [", b"wheels = [\n  " + other + b",")
+    generated = f'\n[build.generated]\nplatforms = ["windows-x64"]\nwheels = [{wheels}]\n'
+    assert rules_violated({**few, name: lists + generated.encode()}, tmp_path / "out.zip") == set()
+    assert rules_violated({**few, name: lists}, tmp_path / "out.zip") == {"wheels"}
 
 
 @pytest.mark.parametrize(("rule", "name", "text"), VIOLATIONS)
@@ -96,6 +119,17 @@ def test_review_reads_manifest(few: dict[str, bytes], before: str, after: str, t
     changed = few[name].decode().replace(before, after, 1).encode()
     assert changed != few[name]
     assert "manifest" in rules_violated({**few, name: changed}, tmp_path / "out.zip")
+
+
+@pytest.mark.parametrize("module", ["scipy", "dampsim_kernel"])
+def test_review_finds_missing_wheel(few: dict[str, bytes], module: str, tmp_path: Path) -> None:
+    """A wheel that neither the zip nor its manifest has."""
+    name = next(name for name in few if f"/{module}-" in name)
+    changed = {other: content for other, content in few.items() if other != name}
+    line = f'  "./{name}",\n'.encode()
+    assert line in changed["blender_manifest.toml"]
+    changed["blender_manifest.toml"] = changed["blender_manifest.toml"].replace(line, b"")
+    assert rules_violated(changed, tmp_path / "out.zip") == {"wheels"}
 
 
 @pytest.mark.parametrize("version", ["1.1234567890", "9.9.9"])

@@ -23,6 +23,7 @@ from ..add.add_operators import CONVERTIBLE_TYPES, DAMPSIM_OT_add, DAMPSIM_OT_co
 from ..add.curve_operators import DAMPSIM_OT_curve_rope, rope_of_curve
 from ..add.fabric_operators import draw_fabrics
 from ..add.hair_operators import DAMPSIM_OT_hair, has_guides
+from ..add.sample_operators import DAMPSIM_OT_open_sample
 from ..common.layout import (
     UNIT_X,
     ChildPanel,
@@ -124,6 +125,7 @@ def draw_add(layout: UILayout, context: Context) -> None:
         row.scale_y = 1.4
         row.operator(DAMPSIM_OT_add.bl_idname, icon="ADD")
         layout.operator(DAMPSIM_OT_weave.bl_idname, icon="MESH_GRID")
+    layout.operator_menu_enum(DAMPSIM_OT_open_sample.bl_idname, "sample", icon="FILE_BLEND")
 
 
 def _draw_non_mesh(layout: UILayout, obj: bpy.types.Object, context: Context) -> None:
