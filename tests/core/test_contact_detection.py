@@ -289,6 +289,21 @@ def test_thread_across_sharp_edge(turned: bool) -> None:
     np.testing.assert_allclose(step.heights(rows), 0.5 * R, atol=1e-9)
 
 
+def test_edge_stiffness_by_smaller_area() -> None:
+    """The stiffness of touching edges is that of the smaller area: doubled with it, and the same on any collider."""
+    high = 0.5 * R / np.sqrt(2.0)
+    ends = [(-0.1 - high, 0.47, 0.9 + high), (0.1 - high, 0.5, 1.1 + high)]
+    stiffness = []
+    for share, wide in ((1e-4, 1.0), (2e-4, 1.0), (1e-4, 3.0)):
+        thread = thread_body(*ends)
+        thread.surface_options["area_shares"] = np.full(2, share)
+        rows = DetectionStep([thread, collider_surface(box((wide, 1.0, 1.0)))]).detect()
+        rows = rows.select(rows.key[:, 1] == EDGE)
+        assert len(rows) == 1
+        stiffness.append(float(rows.stiffness[0]))
+    assert stiffness == pytest.approx([stiffness[0], 2.0 * stiffness[0], stiffness[0]], rel=1e-9)
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_thread_across_smooth_edge(turned: bool) -> None:
     """The diagonal of a box's face, shared by two coplanar triangles, stops a thread too."""

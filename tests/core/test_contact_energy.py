@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from scipy.sparse import csr_matrix, diags
 from builders import gridded_box, scene, static_body
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.contact.penalty_scaling import PenaltyScaling
+from dampsim.core.contact_response import impacts
 from dampsim.core.contact_response.impacts import is_translating_support
 from dampsim.core.settle.support_modes import (
     Support,
@@ -273,3 +275,18 @@ def test_contact_energy_cache_depends_on_positions(seed: int) -> None:
             np.testing.assert_array_equal(
                 kept.with_normal_forces_at(place).value_gradient(asked)[1], after.value_gradient(asked)[1]
             )
+
+
+@pytest.mark.parametrize(
+    ("speed", "gravity_speed", "is_impact"),
+    [(0.19, 0.0, False), (0.21, 0.0, True), (0.29, 0.1, False), (0.31, 0.1, True)],
+)
+def test_impact_needs_both_speeds(
+    speed: float, gravity_speed: float, is_impact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An impact is faster than 0.2 m/s and than three times the speed that gravity adds in a step."""
+    resultant = SimpleNamespace(normal=np.array([0.0, 0.0, 1.0]))
+    monkeypatch.setattr(impacts, "_relative_velocity_at_contact", lambda *_: np.array([5.0, 0.0, -speed]))
+    places = (np.zeros((1, 3)), np.zeros((1, 3)))
+    found = impacts.impact_speed(None, resultant, places, places[0], gravity_speed)  # type: ignore[arg-type]
+    assert found == (speed if is_impact else 0.0)

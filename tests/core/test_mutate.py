@@ -53,6 +53,16 @@ def test_files_of_assigned_tests_exist() -> None:
             assert (ROOT / test).exists(), test
 
 
+@pytest.mark.slow
+def test_fault_in_copy_is_detected(tmp_path: Path) -> None:
+    """The copy runs tests, with the kernel, and they fail for a planted fault only."""
+    root, tests = MUTATE.copied(tmp_path), ["tests/core/test_stress_form.py"]
+    assert not MUTATE.run(root, tests, None)[0]
+    path = root / "core" / "literature" / "papers" / "stress_form.py"
+    path.write_text("raise RuntimeError\n" + path.read_text(encoding="utf-8"), encoding="utf-8")
+    assert MUTATE.run(root, tests, None)[0]
+
+
 def test_missing_fault_line_is_reported() -> None:
     with pytest.raises(ValueError, match="0 times"):
         MUTATE.Fault("core/base/memo.py", "a missing line", "").planted("another text")

@@ -16,6 +16,7 @@ import plastic_cases
 from builders import scene, static_body
 from dampsim.core.frames.cache import FrameCache
 from dampsim.core.frames.frame import Frame
+from dampsim.core.materials.plastic_flow import YieldSurface
 from dampsim.core.measure.flow import plastic_strain
 from dampsim.core.objective import plastic_update
 from dampsim.core.scene.body import Body
@@ -209,6 +210,41 @@ def test_stiffness_update_at_strain_threshold() -> None:
         else:
             assert now is None or np.array_equal(now, last)
     assert changed == 1
+
+
+@pytest.fixture(scope="module")
+def flowed_ball() -> Callable[[float], tuple[Any, Any]]:
+    """Return a function of a plastic strain that returns a ball's system, and a state with this strain everywhere."""
+    simulation = Simulation(PressedBall(vertices=60).scene())
+    system, state = simulation.system_of("Ball"), simulation.first_frame().state
+    (term,) = (one for one in system.blocks[0].terms if isinstance(one, PlasticTerm))
+
+    def flowed(strain: float) -> tuple[Any, Any]:
+        # Its deviatoric logarithm has a norm of the strain.
+        along = np.exp(strain * np.sqrt(2.0 / 3.0))
+        flow = term.flow.zero_flow() @ np.diag([along, along**-0.5, along**-0.5])
+        assert term.flow.equivalent_strain(flow) == pytest.approx(strain, rel=1e-9)
+        own = state.history.block("Ball")
+        return system, replace(state, history=state.history.with_block("Ball", replace(own, terms={"flow": flow})))
+
+    return flowed
+
+
+@pytest.mark.parametrize(("strain", "is_updated"), [(0.19, False), (0.21, True)])
+def test_strain_that_updates_stiffness(flowed_ball: Callable[[float], Any], strain: float, is_updated: bool) -> None:
+    system, state = flowed_ball(strain)
+    own = plastic_update.commit_plastic_rest_shape(system, state).history.block("Ball")
+    assert (own.reference_flows.get("flow") is own.terms["flow"]) == is_updated
+    assert bool(own.reference_flows) == is_updated
+
+
+def test_kept_flow_keeps_state(flowed_ball: Callable[[float], Any]) -> None:
+    """Elements that do not yield keep their flow and the stored elastic force; a reset removes the flow."""
+    system, state = flowed_ball(0.1)
+    rigid = plastic_update.PlasticUpdate(YieldSurface(9.0, 1.0, 9.0))
+    assert plastic_update.apply_plastic_flow(system, state, [rigid]) is state
+    reset = plastic_update.apply_plastic_flow(system, state, [plastic_update.PlasticUpdate(reset=True)])
+    assert (reset.history.block("Ball").terms["flow"] == np.eye(3)).all()
 
 
 @pytest.mark.slow

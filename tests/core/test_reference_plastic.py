@@ -124,6 +124,28 @@ def test_fold_flow_matches_formula(yielding: YieldSurface, curved: bool) -> None
     assert not np.array_equal(after, before)
 
 
+def test_equivalent_strain_between_flows() -> None:
+    """The plastic strain between two flows vanishes for equal ones; by default the other one is the modelled shape."""
+    surface, rng = sheet(5), np.random.default_rng(6)
+    (tets,) = solid("StableNeoHookean").blocks[0].energies
+    assert isinstance(tets, TetElasticity)
+    membrane = Corotational(surface.vertices, surface.triangles, Fabric(500.0, 0.3))
+    bending = ShellBending(surface.vertices, surface.triangles, 1e-3)
+    springs = spring_energy(np.array([[0, 1], [1, 2]]), np.ones(2), np.full(2, 50.0))
+    cases = (
+        (TensorFlow(tets), random_flow(len(tets.tets), 3)),
+        (TensorFlow(membrane), random_flow(len(surface.triangles), 2)),
+        (SpringFlow(springs), rng.standard_normal(2)),
+        (BendingFlow(bending, surface.vertices, 0.01), 0.1 * rng.standard_normal(len(bending.hinges.nodes))),
+    )
+    for rule, flow in cases:
+        size = rule.equivalent_strain(flow)
+        assert size.min() > 0.0
+        assert rule.equivalent_strain(flow, flow).max() < 1e-12
+        assert_close(rule.equivalent_strain(flow, rule.zero_flow()), size)
+        assert_close(rule.equivalent_strain(rule.zero_flow(), flow), size)
+
+
 def fold_angle(corners: np.ndarray) -> float:
     """Return the signed angle between two triangles at their edge, from the angle of their normals."""
     a, b, c, d = corners

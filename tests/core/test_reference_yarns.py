@@ -9,6 +9,7 @@ from woven_scenes import SwatchStepper, woven_body
 from dampsim.core.objective.weave_problem import WeaveProblem
 from dampsim.core.settle.controls import Controls, YarnDials
 from dampsim.core.settle.law import BackwardEulerLaw
+from dampsim.core.system.weave_term import FrozenSliding
 from dampsim.core.yarns import elements
 from dampsim.core.yarns.energy import SlidingFriction, YarnElasticity, gravity_energy
 from dampsim.core.yarns.woven_cloth import WovenCloth
@@ -268,3 +269,12 @@ def test_largest_step_keeps_crossings_apart() -> None:
     left = cloth.lengths(cloth.rest_arc_lengths + h * part * du) - cloth.min_lengths
     nearest = int(left.argmin())
     assert left[nearest] == pytest.approx(0.1 * (D - cloth.min_lengths)[nearest], rel=1e-9)
+
+
+def test_rounding_of_frozen_yarns() -> None:
+    """The rounding error is a few units of the stiffness times the length of all yarns, and follows the scale."""
+    one = thick_swatch()
+    energy = FrozenSliding(YarnElasticity(one.cloth), one.cloth.rest_arc_lengths)
+    size = np.finfo(float).eps * one.cloth.material.stretch * float(one.cloth.rest_lengths.sum())
+    assert size < energy.rounding < 100.0 * size
+    assert energy.with_nodal_scale(np.full(len(one.system.rest), 3.0)).rounding == pytest.approx(3.0 * energy.rounding)
