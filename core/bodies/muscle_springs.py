@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index
 from ..base.errors import MeshError
 from ..geometry.mesh.surface import weld_vertices
+from ..materials.assembly import element_edges
 from ..materials.springs import spring_energy
 from ..scene.body import Body
 from ..system.spring_dampers import SpringDampers
 from ..system.switched_springs import SwitchedSprings
+
+# Cosine of the largest angle between a spring in the volume and the muscle edge that it runs along: 45 degrees.
+_MIN_COSINE = 0.7071
 
 
 def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
@@ -38,6 +43,44 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
             )
         found[is_of_muscle] = place
     return found
+
+
+def volume_muscle_indices(body: Body, nodes: Array, edges: Index) -> Index:
+    """Return the muscle index (e,) of each spring in the volume of a body, -1 for none.
+
+    A spring belongs to the nearest muscle whose edges run within a spring's length of its middle, at most 45 degrees
+    from its direction. Raises MeshError if a muscle has no spring, or two muscles share an edge.
+
+    nodes: (n, 3) m at rest.  edges: (e, 2) nodes of each spring.
+    """
+    if body.controller is None:
+        return np.full(len(edges), -1)
+    mesh_edges = body.edges if len(body.edges) else element_edges(body.surface.triangles)
+    muscle_indices(body, _first_coincident_vertex(body), mesh_edges)
+    ways = nodes[edges[:, 1]] - nodes[edges[:, 0]]
+    lengths = np.linalg.norm(ways, axis=1)
+    reach = float(np.median(lengths))
+    points, directions, owners = [], [], []
+    for place, muscle in enumerate(body.controller.muscles):
+        start, end = (body.surface.vertices[muscle.edges[:, k]] for k in (0, 1))
+        size = np.linalg.norm(end - start, axis=1)
+        # Points along each edge, four or more within the reach.
+        counts = 2 + np.ceil(4.0 * size / reach).astype(int)
+        for a, b, count in zip(start, end, counts.tolist(), strict=True):
+            points.append(a + np.linspace(0.0, 1.0, count)[:, None] * (b - a))
+        directions.append(np.repeat((end - start) / np.maximum(size, 1e-300)[:, None], counts, axis=0))
+        owners.append(np.full(int(counts.sum()), place))
+    distance, nearest = cKDTree(np.concatenate(points)).query(0.5 * (nodes[edges[:, 0]] + nodes[edges[:, 1]]))
+    cosine = np.abs(np.einsum("ei,ei->e", ways, np.concatenate(directions)[nearest])) / lengths
+    is_along = (distance <= reach) & (cosine >= _MIN_COSINE)
+    found = np.where(is_along, np.concatenate(owners)[nearest], -1)
+    for place, muscle in enumerate(body.controller.muscles):
+        if not (found == place).any():
+            raise MeshError(
+                f"{body.name}: no spring of the volume runs along muscle {muscle.name}; raise Resolution, or assign "
+                "longer edges to it."
+            )
+    return np.asarray(found)
 
 
 def damper_terms(body: Body, vertices: Index, edges: Index) -> tuple[SpringDampers, ...]:

@@ -16,10 +16,10 @@ from ..scene.body import Body
 from ..scene.parameters import Settings, Struts
 from ..system.discretization import BodyDiscretization
 from ..system.plastic import PlasticTerm
-from ..system.term import pin_springs
+from ..system.term import Potential, pin_springs
 from .kind import BASE_YOUNG, BodyKind
 from .model import Model
-from .muscle_springs import damper_terms, muscle_indices, muscle_terms
+from .muscle_springs import damper_terms, muscle_indices, muscle_terms, volume_muscle_indices
 from .solid import LatticeBody, stiffness_scale
 from .vertex_nodes import PinConstraints, VertexSkin, duplicate_vertices, length_factors, vertex_model, weights_at_nodes
 
@@ -75,18 +75,10 @@ class SpringsKind(BodyKind):
         check_vertices(body.surface)
         if not len(body.edges) and not len(body.surface.triangles):
             raise MeshError(f"{body.name}: the mesh has no edges; choose an object with edges.")
-        if body.controller is not None:
-            check_muscle_struts(body.name, body.settings)
 
     @staticmethod
     def build(body: Body) -> Model:
         return _volume_model(body) if body.settings.struts == Struts.VOLUME else _net_model(body)
-
-
-def check_muscle_struts(name: str, settings: Settings) -> None:
-    """Raise MeshError if the springs of a body with muscles are not edges of its mesh. name: of the body."""
-    if settings.struts == Struts.VOLUME:
-        raise MeshError(f"{name}: its springs are not edges of the mesh; choose other Struts for muscles.")
 
 
 def _volume_model(body: Body) -> Model:
@@ -100,10 +92,12 @@ def _volume_model(body: Body) -> Model:
     lengths = np.linalg.norm(nodes[edges[:, 0]] - nodes[edges[:, 1]], axis=1)
     volumes = _sum_over_elements(tets, covered.effective_volumes, edges, len(nodes))
     # springs() takes k L in N, the force at twice the rest length, with k in N/m.
-    energy = spring_energy(
-        edges, lengths * length_factors(covered.at_nodes(body.length_map), edges), BASE_YOUNG * volumes / lengths
+    lengths_at_rest = lengths * length_factors(covered.at_nodes(body.length_map), edges)
+    muscle = volume_muscle_indices(body, nodes, edges)
+    terms = (
+        *_spring_terms(body, muscle, edges, lengths_at_rest, BASE_YOUNG * volumes / lengths),
+        *pin_springs(pinned, pin_stiffness),
     )
-    terms = (PlasticTerm.create(SpringFlow(energy)), *pin_springs(pinned, pin_stiffness))
     settle_scale = covered.settle_scale
     keeps_pendulum_free = not body.settings.damp_swing
     block = BodyDiscretization(
@@ -126,12 +120,8 @@ def _net_model(body: Body) -> Model:
     stiffness = net.stiffness if painted is None else net.stiffness * stiffness_scale(painted[net.edges].mean(axis=1))
     lengths_at_rest = lengths * length_factors(at_nodes(body.length_map), net.edges)
     muscle = muscle_indices(body, net.vertices, net.edges)
-    is_passive = muscle < 0
-    # Muscles have no plasticity.
-    energy = spring_energy(net.edges[is_passive], lengths_at_rest[is_passive], stiffness[is_passive])
-    flowing = (PlasticTerm.create(SpringFlow(energy)),) if is_passive.any() else ()
-    muscles = muscle_terms(body, muscle, net.edges, lengths_at_rest, stiffness)
-    terms = (*flowing, *muscles, *damper_terms(body, net.vertices, net.edges))
+    springs = _spring_terms(body, muscle, net.edges, lengths_at_rest, stiffness)
+    terms = (*springs, *damper_terms(body, net.vertices, net.edges))
     pins = PinConstraints.of(body, net.vertices, net.duplicates, net.area)
     block = BodyDiscretization(
         body.name, rest, net.mass, (net.edges,), (*terms, *pins.spring_terms), pins.nodes,
@@ -141,6 +131,17 @@ def _net_model(body: Body) -> Model:
     )  # fmt: skip
     surface_stiffness = 0.0 if len(body.surface.triangles) else float(np.median(net.stiffness / lengths))
     return vertex_model(body, block, net.vertices, net.duplicates, surface_stiffness)
+
+
+def _spring_terms(body: Body, muscle: Index, edges: Index, lengths: Array, stiffness: Array) -> tuple[Potential, ...]:
+    """Return the force terms of the passive springs, which flow plastically, and of the muscles, which do not.
+
+    muscle: (e,) index, -1 for none.  edges: (e, 2).  lengths: (e,) m at rest.  stiffness: (e,) N at twice the length.
+    """
+    is_passive = muscle < 0
+    energy = spring_energy(edges[is_passive], lengths[is_passive], stiffness[is_passive])
+    flowing = (PlasticTerm.create(SpringFlow(energy)),) if is_passive.any() else ()
+    return (*flowing, *muscle_terms(body, muscle, edges, lengths, stiffness))
 
 
 def _build_net(body: Body) -> SpringNet:

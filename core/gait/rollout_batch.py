@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.spatial import cKDTree
+from scipy.sparse import coo_matrix, csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..base.errors import SceneError
@@ -29,6 +30,10 @@ from ..system.term import ForceTerm, Potential
 
 # Fraction of the longest stable step.
 _STEP_SAFETY = 0.4
+# Nodes in a volume weigh at least this part of the median: light ones at its border would need very short steps.
+_MIN_MASS = 0.5
+# A node carries the vertices of which it has more than this weight.
+_MIN_CARRIED_WEIGHT = 0.25
 # Damping ratio of springs that are not muscles.
 _DAMPING_RATIO = 0.2
 
@@ -49,8 +54,9 @@ class RolloutBatch:
     front: (3,) unit vector, zero for none.
     friction: forwards and backwards.
     gravity: (3,) m/s^2.
-    floor: height in m.
-    sensor_nodes: for each sensor the nodes (k, 2) of its edges, or (k,) of its vertices.
+    floors: (n,) m, height at which each node stands on the ground; -inf for nodes without a part of the surface.
+    sensor_nodes: for each sensor the nodes (k,) that carry its vertices; none for edges.
+    sensor_edges: for each sensor the matrix (k, n) from nodes to the vectors along its edges; none for vertices.
     """
 
     controller: Controller
@@ -66,9 +72,10 @@ class RolloutBatch:
     front: Array
     friction: tuple[float, float]
     gravity: Array
-    floor: float
+    floors: Array
     fps: float
     sensor_nodes: tuple[Index, ...]
+    sensor_edges: tuple[csr_matrix, ...]
 
     @staticmethod
     def from_simulation(simulation: Simulation, name: str) -> RolloutBatch:
@@ -88,21 +95,27 @@ class RolloutBatch:
         young = float(simulation.stiffness_factors(island)[place])
         state = simulation.first_frame().state
         start = simulation.node_positions(state, name)
-        spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, block.mass, young)
-        nearest = cKDTree(block.rest)
-        corners = np.asarray(nearest.query(body.surface.vertices)[1])
-        sensor_nodes = tuple(
-            corners[one.edges if one.sense == SensorType.LENGTH else one.vertices] for one in controller.sensors
-        )
+        mass = np.maximum(block.mass, _MIN_MASS * float(np.median(block.mass))) if block.is_solid else block.mass
+        spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, mass, young)
+        skin = simulation.model_of(name).skin.node_operator()[0].tocsr()
+        sensor_nodes = tuple(np.unique(skin[one.vertices].indices) for one in controller.sensors)
+        sensor_edges = tuple(skin[one.edges[:, 0]] - skin[one.edges[:, 1]] for one in controller.sensors)
         on_factors = np.array([(m.length, m.stiffness_on / m.stiffness, m.damping_on * m.stiffness_on / m.stiffness)
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
-            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper,
+            controller, start, mass, spring_nodes, rest_length, stiffness, damper,
             _own_dampers(block.terms, spring_nodes), muscle, on_factors,
             front, (body.settings.friction, body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
-            float(start[:, 2].min()), simulation.scene.fps, sensor_nodes,
+            _standing_heights(skin, start), simulation.scene.fps, sensor_nodes, sensor_edges,
         )  # fmt: skip
+
+    @cached_property
+    def _incidence(self) -> csr_matrix:
+        """Matrix (n, e) from the tensions of the springs to the forces on the nodes."""
+        count = np.arange(len(self.spring_nodes))
+        ends, signs = self.spring_nodes.T.ravel(), np.repeat([-1.0, 1.0], len(count))
+        return coo_matrix((signs, (ends, np.tile(count, 2))), shape=(len(self.mass), len(count))).tocsr()
 
     @property
     def time_step(self) -> float:
@@ -150,12 +163,14 @@ class RolloutBatch:
     def _read_sensors(self, x: Array, contact_impulses: Array) -> Array:
         """Return the sensor readings (b, s). Distances are not simulated here and read 0."""
         readings = np.zeros((len(x), len(self.sensor_nodes)))
-        for k, (one, nodes) in enumerate(zip(self.controller.sensors, self.sensor_nodes, strict=True)):
+        for k, one in enumerate(self.controller.sensors):
             if one.sense == SensorType.CONTACT:
-                readings[:, k] = (contact_impulses[:, nodes] > 0.0).any(axis=1)
+                readings[:, k] = (contact_impulses[:, self.sensor_nodes[k]] > 0.0).any(axis=1)
             elif one.sense == SensorType.LENGTH:
-                now, rest = (np.linalg.norm(y[:, nodes[:, 0]] - y[:, nodes[:, 1]], axis=2).sum(axis=1)
-                             for y in (x, self.start[None]))  # fmt: skip
+                now, rest = (
+                    np.linalg.norm(_multiply(self.sensor_edges[k], y), axis=2).sum(axis=1)
+                    for y in (x, self.start[None])
+                )
                 readings[:, k] = (now / rest >= one.low) & (now / rest <= one.high)
         return readings
 
@@ -189,13 +204,11 @@ class RolloutBatch:
         unit = offsets / lengths[:, :, None]
         tension = k * (lengths - length) + c * (rate * unit).sum(axis=2)
         force = tension[:, :, None] * unit
-        change = np.zeros_like(v)
-        for node in range(x.shape[1]):
-            change[:, node] = force[:, j == node].sum(axis=1) - force[:, i == node].sum(axis=1)
+        change = _multiply(self._incidence, force)
         v = v + h * (change / self.mass[:, None] + self.gravity)
         # Nodes that would go below the ground stop there, and slide by Coulomb's law and (7.7).
-        hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.floor
-        normal_change = np.where(hits_ground, (self.floor - x[:, :, 2]) / h - v[:, :, 2], 0.0)
+        hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.floors
+        normal_change = np.where(hits_ground, (self.floors - x[:, :, 2]) / h - v[:, :, 2], 0.0)
         tangential_velocity = v[:, :, :2]
         speed = np.maximum(np.linalg.norm(tangential_velocity, axis=2), 1e-12)
         cos = (tangential_velocity * front[:, None, :2]).sum(axis=2) / speed
@@ -205,6 +218,28 @@ class RolloutBatch:
             [tangential_velocity * remaining_fraction[:, :, None], (v[:, :, 2] + normal_change)[:, :, None]], axis=2
         )
         return x + h * v, v, self.mass * normal_change
+
+
+def _multiply(matrix: csr_matrix, values: Array) -> Array:
+    """Return the products (b, k, 3) of a matrix (k, n) with each of b arrays (n, 3)."""
+    b, n, _ = values.shape
+    product = matrix @ values.transpose(1, 0, 2).reshape(n, 3 * b)
+    return np.asarray(product.reshape(-1, b, 3).transpose(1, 0, 2))
+
+
+def _standing_heights(skin: csr_matrix, start: Array) -> Array:
+    """Return the height (n,) m at which each node stands on the ground, see RolloutBatch.floors.
+
+    A node in the volume lies beside the surface that it carries, and stands where the lowest such vertex touches.
+
+    skin: (v, n) from nodes to vertices.  start: (n, 3) m.
+    """
+    carried = skin.tocoo()
+    is_carrier = carried.data > _MIN_CARRIED_WEIGHT
+    heights = np.asarray(skin @ start[:, 2])
+    lowest = np.full(len(start), np.inf)
+    np.minimum.at(lowest, carried.col[is_carrier], heights[carried.row[is_carrier]])
+    return np.asarray(start[:, 2] - (lowest - heights.min()))
 
 
 def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Index, Array, Array, Array, Index]:

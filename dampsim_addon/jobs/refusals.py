@@ -12,7 +12,6 @@ import bpy
 
 from ...core import SceneError, kind_by_name
 from ...core.bodies.fibres import check_direction_group
-from ...core.bodies.springs import SpringsKind, check_muscle_struts
 from ...core.scene.muscles import check_controller
 from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
@@ -104,8 +103,6 @@ def check_muscles(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
     controller = build_controller(obj, obj.data, scene, layer)
     if controller is not None:
         check_controller(str(obj.name), controller)
-        if obj.dampsim.kind == SpringsKind.name:
-            check_muscle_struts(str(obj.name), read_settings(obj))
 
 
 def motion_inputs(obj: bpy.types.Object, layer: bpy.types.ViewLayer) -> list[bpy.types.Object]:

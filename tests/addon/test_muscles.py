@@ -305,6 +305,30 @@ def test_delay_is_independent_of_fps(load: Load, tmp_path: Path) -> None:
     assert body.controller.delays(48.0).tolist() == [4.0, 6.0]
 
 
+def test_muscles_through_volume(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """A closed mesh filled with springs shortens while a muscle along it is forced on, in Live as in a bake."""
+    scene = new_scene(8)
+    bpy.ops.mesh.primitive_cylinder_add(vertices=12, radius=0.15, depth=1.2, location=(0.0, 0.0, 2.0))
+    obj = bpy.context.object
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    group = obj.dampsim
+    group.kind, group.struts, group.resolution, group.settle = "SPRINGS", "VOLUME", 120, 4.0
+    group.gravity_weight, group.cache_folder, group.target = 0.0, str(tmp_path), "POINT_CACHE"
+    muscle = group.muscles.add()
+    muscle.name, muscle.length, muscle.stiffness_on, muscle.force = "Pull", 60.0, 2000.0, "ON"
+    muscle.attribute = "Along"
+    flags = [abs(obj.data.vertices[a].co.z - obj.data.vertices[b].co.z) > 1.0 for a, b in obj.data.edge_keys]
+    obj.data.attributes.new("Along", "BOOLEAN", "EDGE").data.foreach_set("value", flags)
+    bpy.context.view_layer.update()
+    assert not {"muscles", "mesh", "model"} & set(load("dampsim_addon.ui.bake.checks").find_issues(obj, scene))
+    play(8)
+    shown = [frame.frame.surface for frame in live.find_session(obj).frames]
+    assert np.ptp(shown[-1][:, 2]) < 0.8 < 1.1 < np.ptp(shown[0][:, 2])
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    cache = load("dampsim_addon.model.caches").frame_cache(obj)
+    np.testing.assert_array_equal([cache.read(k).surface for k in range(1, 9)], shown)
+
+
 @pytest.fixture
 def damped_looper(tmp_path: Path) -> bpy.types.Object:
     """Return a looper with dampers of 1, 2, 3, … N s/m in its edge attribute Damper."""

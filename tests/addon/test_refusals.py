@@ -269,16 +269,6 @@ def empty_muscle(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def muscles_with_struts(cache: Path) -> bpy.types.Object:
-    """Return springs through the volume, one of whose muscles has edges of the mesh."""
-    obj = plain(cache)
-    obj.dampsim.kind, obj.dampsim.struts = "SPRINGS", "VOLUME"
-    muscle = obj.dampsim.muscles.add()
-    muscle.name = muscle.attribute = "Calf"
-    obj.data.attributes.new("Calf", "BOOLEAN", "EDGE").data[0].value = True
-    return obj
-
-
 def key_disabled(obj: bpy.types.Object) -> None:
     """Disable an object in viewports by a keyframe at the last frame."""
     for frame, disabled in ((1, False), (3, True)):
@@ -422,7 +412,6 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     empty_pins: ("mesh", "No vertex has a weight in pin group 'Pin'", "Choose None"),
     undirected_fibres: ("fibres", "no Direction Group is chosen", "Use Longest Axis"),
     empty_muscle: ("muscles", "Muscle Calf has no edges", ""),
-    muscles_with_struts: ("muscles", "Its springs are not edges of the mesh", "Use Mesh Edges"),
     disabled_later: ("visibility", "It is disabled in viewports at frame 3", "Remove Keyframes"),
     collider_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),
     link_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import bpy
 
-from ....core import PARAMETERS, DampSimError, FibreDirection, PinError, Struts, kind_by_name
+from ....core import PARAMETERS, DampSimError, FibreDirection, PinError, kind_by_name
 from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKindError
 from ....core.base.wording import closest_name
 from ....core.bodies.cloth import OpenSheetError
@@ -273,16 +273,6 @@ def _fibre_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     return _button("Use Longest Axis", use_longest_axis, "Align the fibres with the longest axis of their group")
 
 
-def _muscle_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    if obj.dampsim.kind != "SPRINGS" or obj.dampsim.struts != Struts.VOLUME:
-        return None
-    return _button("Use Mesh Edges", _remove_struts, "Set Struts to None, so that the springs are edges of the mesh")
-
-
-def _remove_struts(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
-    obj.dampsim.struts = Struts.NONE
-
-
 def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     scene = bpy.context.scene
     inputs = motion_inputs(obj, simulation_view_layer(scene))
@@ -324,7 +314,6 @@ _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "mesh": _mesh_fix,
     "model": _mesh_fix,
     "fibres": _fibre_fix,
-    "muscles": _muscle_fix,
     "visibility": _visibility_fix,
     "roughness": _roughness_fix,
 }
