@@ -274,12 +274,12 @@ DRAWN: dict[str, tuple[int, str]] = {
     "core/yarns/woven_cloth.py": (3, "reference_yarns weave"),
     "core/yarns/yarns.py": (2, "weave"),
     "core/system/weave_term.py": (1, "reference_yarns weave"),
-    "core/contact/contact_model.py": (2, "contact_energy contact_detection contact_invariance contact"),
+    "core/contact/contact_model.py": (2, "edge_pairs contact_detection contact_energy contact_invariance contact"),
     "core/contact/contact_history.py": (2, "contact_detection contact_coefficients contact_hysteresis"),
     "core/contact/edge_contacts.py": (2, "contact_detection contact_folds edge_pairs"),
     "core/contact_response/impacts.py": (2, "contact_energy contact_invariance contact"),
     "core/objective/plastic_update.py": (2, "plastic"),
-    "core/simulation/plastic_rest_shapes.py": (2, "plastic"),
+    "core/simulation/plastic_rest_shapes.py": (2, "reference_plastic plastic"),
     "core/gait/rollout_batch.py": (3, "gait_search"),
     "core/gait/gait_search.py": (1, "gait_search"),
     "core/bodies/muscle_springs.py": (1, "muscles"),
@@ -445,7 +445,7 @@ def copied(folder: Path) -> Path:
     """Return a copy of all files that the core's tests need."""
     root = folder / "dampsim"
     # Tests that read other files (project rules) do not run here.
-    for name in ("core", "tests", "docs", "tools"):
+    for name in ("core", "tests", "docs", "tools", "dampsim_addon"):
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", "images", "addon"))
     for name in ("__init__.py", "pyproject.toml"):
         shutil.copy(ROOT / name, root / name)

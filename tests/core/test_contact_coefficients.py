@@ -144,3 +144,12 @@ def test_collision_state_positions_and_settings() -> None:
     assert list(found.friction) == [0.4, 0.7]
     assert list(found.backward_friction) == [0.9, 0.7]
     assert list(found.young) == [3.0 * E, 0.0]
+
+
+def test_depths_of_last_step() -> None:
+    """A contact keeps its depth behind the surface; in front, and for new contacts, it is 0."""
+    keys = np.array([[0, 0, 1, 1], [0, 0, 2, 1], [0, 0, 4, 1]])
+    history = ContactHistory(keys, np.zeros((3, 3)), np.ones(3), np.array([0.02, -0.01, 0.03]))
+    asked = np.array([[0, 0, 4, 1], [0, 0, 3, 1], [0, 0, 2, 1], [0, 0, 1, 1]])
+    assert history.depths_of(asked).tolist() == [0.03, 0.0, 0.0, 0.02]
+    assert ContactHistory().depths_of(asked).tolist() == [0.0] * 4

@@ -235,6 +235,17 @@ def test_implicit_damping_step_every_jacobian(newmark: bool) -> None:
     assert all(one.converged for one in made.values())
     for one in made.values():
         np.testing.assert_allclose(one.velocities, made[PositionJacobian.WHOLE].velocities, atol=1e-8)
+    # The step's own equation: forces at its end, or their mean over the step.
+    end = made[PositionJacobian.WHOLE]
+    mean_velocity = end.velocities
+    after = -energy.value_gradient(end.positions)[1] + damping.force(end.positions, end.velocities)
+    if newmark:
+        after = 0.5 * (after - energy.value_gradient(x)[1] + damping.force(x, v))
+        mean_velocity = 0.5 * (v + end.velocities)
+    free = ~system.is_fixed
+    change = 0.005 * (after / system.mass[:, None] + system.gravity)
+    np.testing.assert_allclose((end.velocities - v)[free], change[free], atol=1e-9)
+    np.testing.assert_allclose(end.positions, x + 0.005 * mean_velocity, atol=1e-12)
     # Newton's method with the exact Jacobian converges quadratically; other matrices take longer.
     assert made[PositionJacobian.WHOLE].iterations <= 7
     assert all(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dampsim.core.contact.contact_model import front_operator
+from dampsim.core.contact.edge_contacts import _met_on_the_way
 from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs, sharp_edges
 from dampsim.core.geometry.mesh.box import outcodes
 from dampsim.core.geometry.mesh.triangles import Topology
@@ -114,3 +116,45 @@ def test_outcodes_match_box_separation() -> None:
     apart = (triangles.min(axis=1) > high) | (triangles.max(axis=1) < low)
     assert np.array_equal(bits[:, 0] & bits[:, 1] & bits[:, 2] != 0, apart.any(axis=1))
     assert 40 < apart.any(axis=1).sum() < 360
+
+
+def test_edges_that_meet_on_the_way() -> None:
+    """Edges that pass through each other meet only within both of them, at the time at which their gap closes."""
+    rng = np.random.default_rng(5)
+    # Within the edges, or beyond either end by more than the tolerance.
+    s, t = rng.choice([-0.4, -0.1, 0.05, 0.3, 0.7, 0.95, 1.1, 1.4], (2, 400))
+    way = np.stack([rng.uniform(0.5, 1.0, 400)[:, None] * np.eye(3)[rng.permutation(np.arange(400) % 3)]] * 2, axis=1)
+    way += 0.3 * rng.standard_normal((400, 2, 3))
+    way[:, 1] = np.roll(way[:, 1], 1, axis=1)
+    middle = rng.standard_normal((400, 3))
+    ends = np.stack(
+        [middle - s[:, None] * way[:, 0], middle + (1 - s)[:, None] * way[:, 0],
+         middle - t[:, None] * way[:, 1], middle + (1 - t)[:, None] * way[:, 1]], axis=1,
+    )  # fmt: skip
+    normal = np.cross(way[:, 0], way[:, 1])
+    normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+    gaps = rng.uniform(0.1, 0.5, (2, 400))
+    lift = np.zeros_like(ends)
+    lift[:, :2] = normal[:, None]
+    start, end = ends + gaps[0][:, None, None] * lift, ends - gaps[1][:, None, None] * lift
+    other = np.full((400, 4), 7.0)
+    is_met, weights = _met_on_the_way(start, end, (gaps[0], -gaps[1]), other)
+    wanted = (s > 0.0) & (s < 1.0) & (t > 0.0) & (t < 1.0)
+    assert np.array_equal(is_met, wanted)
+    assert 50 < wanted.sum() < 200
+    np.testing.assert_allclose(weights[is_met], np.stack([1.0 - s, s, t - 1.0, -t], axis=1)[is_met], atol=1e-9)
+    assert (weights[~is_met] == 7.0).all()
+
+
+def test_front_follows_edges_of_vertex() -> None:
+    """A vertex takes its front from its own edges only, and its front turns with them."""
+    shape = sphere(80)
+    edges = Topology.from_triangles(shape.triangles).edges
+    normals = shape.vertices / np.linalg.norm(shape.vertices, axis=1, keepdims=True)
+    front = np.cross(normals, [0.0, 0.0, 1.0])
+    operator = front_operator(edges, shape.vertices, front)
+    rows, columns = operator.nonzero()
+    neighbours = {(int(a), int(b)) for a, b in edges} | {(int(b), int(a)) for a, b in edges}
+    assert {(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if i != j} <= neighbours
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
+    np.testing.assert_allclose(operator @ (shape.vertices @ turn.T), (operator @ shape.vertices) @ turn.T, atol=1e-12)

@@ -10,10 +10,11 @@ import creatures
 import numpy as np
 import pytest
 from creatures import distance_walked, frames, looper, walk_scene
+from scipy.spatial.transform import Rotation
 
 from dampsim.core.base.errors import SceneError
 from dampsim.core.gait.gait_search import WalkSearch, find_walks, select_distinct
-from dampsim.core.gait.rollout_batch import RolloutBatch
+from dampsim.core.gait.rollout_batch import _STEP_SAFETY, RolloutBatch
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sensor, SensorType
 from dampsim.core.simulation.simulation import Simulation
@@ -156,3 +157,34 @@ def test_no_gait_with_isotropic_friction() -> None:
     words = r"none of 64 controllers walks farther than half of its length\. .*m in \S+ s\. Its feet have little grip"
     with pytest.raises(SceneError, match=words):
         run_to_end(find_walks(scene, "Looper", SMALL))
+
+
+def test_rollout_turn_about_vertical() -> None:
+    """A creature whose front points sideways keeps that front at any turn."""
+    crowd = replace(make_batch(looper()), front=np.array([0.6, 0.8, 0.0]))
+    angles = np.radians([0.0, 50.0, 170.0])
+    turned = [crowd.start @ Rotation.from_rotvec([0.0, 0.0, one]).as_matrix().T for one in angles]
+    wanted = [Rotation.from_rotvec([0.0, 0.0, one]).apply(crowd.front) for one in angles]
+    assert crowd._front_directions(np.array(turned)) == pytest.approx(np.array(wanted), abs=1e-12)
+
+
+@pytest.mark.parametrize("damping_on", [0.0, 3.0])
+def test_rollout_step_is_stable(damping_on: float) -> None:
+    """The step bounds the fastest motion of all springs with all muscles on, and is not far below."""
+    crowd = make_batch(looper())
+    factors = crowd.on_factors.copy()
+    factors[:, 2] = damping_on
+    crowd = replace(crowd, on_factors=factors)
+    fastest = 0.0
+    muscle = np.maximum(crowd.muscle, 0)
+    is_muscle = crowd.muscle >= 0
+    stiff = crowd.stiffness * np.where(is_muscle, np.maximum(1.0, factors[muscle, 1]), 1.0)
+    damping = np.where(is_muscle, np.maximum(crowd.damper, crowd.stiffness * damping_on), crowd.damper)
+    for values, power in ((stiff, 0.5), (damping, 1.0)):
+        # All springs along one line: a bound of their motion in space.
+        matrix = np.zeros((len(crowd.mass), len(crowd.mass)))
+        for (i, j), value in zip(crowd.spring_nodes, values, strict=True):
+            matrix[[i, j, i, j], [i, j, j, i]] += value * np.array([1.0, 1.0, -1.0, -1.0])
+        fastest = max(fastest, float(np.linalg.eigvals(matrix / crowd.mass[:, None]).real.max()) ** power)
+    # Gershgorin's bound is at most twice the largest eigenvalue of a chain, and a little more for a net.
+    assert 0.3 < crowd.time_step / (_STEP_SAFETY / fastest) <= 1.0

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.collision.intersections import (
+    _candidate_pairs,
     depth_inside,
     intersecting_edges,
     penetration_depth,
@@ -168,3 +169,20 @@ def test_penetration_depth_open_or_empty() -> None:
     assert penetration_depth(open_one.vertices + 5.0, open_one.triangles, shape.vertices, shape.triangles) == 0.0
     assert len(intersecting_edges(none, no_triangle, none, no_triangle)[0]) == 0
     assert depth_inside(none, Triangles(shape.vertices, shape.triangles)).shape == (0,)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("has_tree", [True, False])
+def test_candidate_pairs_at_any_scale(has_tree: bool, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pairs of segments and triangles whose boxes overlap are those of a comparison of all."""
+    if not has_tree:
+        monkeypatch.setattr(Triangles, "box_tree", None)
+    rng = np.random.default_rng(8)
+    corners = scale * (rng.standard_normal((60, 1, 3)) + 0.3 * rng.standard_normal((60, 3, 3)))
+    starts = scale * rng.standard_normal((80, 3))
+    ends = starts + 0.5 * scale * rng.standard_normal((80, 3))
+    found = _candidate_pairs(starts, ends, Triangles(corners.reshape(-1, 3), np.arange(180).reshape(-1, 3)))
+    low, high = np.minimum(starts, ends)[:, None], np.maximum(starts, ends)[:, None]
+    meets = ((low <= corners.max(axis=1)) & (high >= corners.min(axis=1))).all(axis=2)
+    assert meets.sum() > 40
+    assert set(zip(*(one.tolist() for one in found), strict=True)) == set(zip(*np.nonzero(meets), strict=True))

@@ -97,6 +97,21 @@ def test_paper_scenes_balance_and_run_stably(make: object) -> None:
     assert connected_clusters(Mesh.from_elements(scene.block.mass, scene.block.groups)).cluster_count == objects
 
 
+def test_ball_force_grows_with_depth() -> None:
+    """A node in the ball is pushed out along the radius by 10 kN/m times its depth; the ball takes the reaction."""
+    scene = ball_on_membrane()
+    ball, radius = scene.ball_marker
+    x = scene.start.copy()
+    x[ball] += [0.03, -0.02, -0.05]
+    force = scene.external_force(x, 0.0)
+    offsets = x[:ball] - x[ball]
+    far = np.linalg.norm(offsets, axis=1)
+    assert 0 < (far < radius).sum() < ball
+    depth = np.maximum(radius - far, 0.0)
+    np.testing.assert_allclose(force[:ball], 1e4 * depth[:, None] * offsets / far[:, None], atol=1e-9)
+    np.testing.assert_allclose(force[ball], -force[:ball].sum(axis=0), atol=1e-9)
+
+
 def test_ball_rebounds_without_damping() -> None:
     """Without damping, the membrane throws the ball back, no higher than its energy allows."""
     scene = ball_on_membrane()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,6 +12,9 @@ from damping_cases import POISSON, assert_close, solid
 from dampsim.core.materials import Corotational, Fabric, ShellBending, StVKMembrane, TetElasticity
 from dampsim.core.materials.plastic_flow import BendingFlow, SpringFlow, TensorFlow, YieldSurface
 from dampsim.core.materials.springs import spring_energy
+from dampsim.core.objective.plastic_update import PlasticUpdate
+from dampsim.core.scene.parameters import Settings
+from dampsim.core.simulation.plastic_rest_shapes import plasticity_per_block
 from references import elastic, plastic
 from shapes import sheet
 
@@ -227,3 +231,18 @@ def test_inverted_or_degenerate_elements_keep_flow() -> None:
     assert np.array_equal(sheets.updated_flow(sheets.zero_flow(), flat, CASES[0]), sheets.zero_flow())
     wire = SpringFlow(spring_energy(np.array([[0, 1]]), np.array([1.0]), np.array([1.0])))
     assert np.array_equal(wire.updated_flow(wire.zero_flow(), np.zeros((2, 3)), CASES[0]), wire.zero_flow())
+
+
+@pytest.mark.parametrize("h", [0.01, 0.1])
+def test_plastic_dials_have_units(h: float) -> None:
+    """Yield and limit are in percent, and creep is a rate per second."""
+    dials = Settings(plastic_yield=5.0, plastic_creep=3.0, plastic_most=40.0)
+    flows, none, reset = plasticity_per_block(
+        [dials, replace(dials, plastic_yield=0.0), replace(dials, plastic_reset=True)], h
+    )
+    assert flows.yield_surface is not None
+    assert flows.yield_surface.limit == pytest.approx(0.05)
+    assert flows.yield_surface.flow_fraction == pytest.approx(1.0 - np.exp(-3.0 * h))
+    assert flows.yield_surface.max_strain == pytest.approx(0.4)
+    assert none == PlasticUpdate()
+    assert reset == PlasticUpdate(reset=True)

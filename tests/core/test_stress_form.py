@@ -248,3 +248,39 @@ def test_stress_form_equality_with_other_masses() -> None:
     heavy = replace(system, blocks=(replace(system.blocks[0], mass=7.0 * system.mass),))
     x, v = moving_state(heavy)
     assert np.abs(dampsim_step(heavy, x, v, H) - stress_form_step(heavy, x, v, H)).max() < 1e-6
+
+
+def test_traditional_step_matches_equations() -> None:
+    """One step of [You] (4.3) to (4.9): damping by the strain rate of the predicted motion."""
+    system = flat_body(True)
+    x, v = moving_state(system)
+    (energy,) = system.blocks[0].energies
+    assert isinstance(energy, StrainEnergy)
+    phi, psi, h = 0.3, 0.7, 0.05
+    mass = system.mass[:, None]
+    elastic = -energy.value_gradient(x)[1]
+    ahead = np.where(system.is_fixed[:, None], v, v + h * elastic / mass)
+    # The damping force is the slope of half the dissipated power, W with moduli phi and psi and the rate as its strain.
+    slope = np.zeros_like(x)
+    for place in np.ndindex(x.shape):
+        step = np.zeros_like(x)
+        step[place] = 1e-4
+        powers = [_half_power(energy, x + h * ahead, ahead + sign * step, phi, psi) for sign in (1.0, -1.0)]
+        slope[place] = (powers[0] - powers[1]) / 2e-4
+    wanted = np.where(system.is_fixed[:, None], v, ahead - h * slope / mass)
+    after_x, after_v = TraditionalStep(system, phi, psi).step(x, v, h)
+    # Central differences of a quadratic function are exact up to rounding.
+    np.testing.assert_allclose(after_v, wanted, atol=1e-8)
+    np.testing.assert_allclose(after_x, x + h * wanted, atol=1e-8)
+
+
+def _half_power(energy: StrainEnergy, x: np.ndarray, v: np.ndarray, phi: float, psi: float) -> float:
+    """Return the integral of phi/2 tr(E')^2 + psi E':E' over triangles, with the rate E' of Green's strain, in W."""
+    total, rest = 0.0, trapezoid().rest[:, :2]
+    for a, b, c in energy.strain.elements:
+        sides = np.stack([rest[b] - rest[a], rest[c] - rest[a]], axis=1)
+        F, rate = (np.stack([one[b] - one[a], one[c] - one[a]], axis=1) @ np.linalg.inv(sides) for one in (x, v))
+        strain_rate = 0.5 * (F.T @ rate + rate.T @ F)
+        density = 0.5 * phi * np.trace(strain_rate) ** 2 + psi * (strain_rate**2).sum()
+        total += 0.5 * abs(float(np.linalg.det(sides))) * float(density)
+    return total
