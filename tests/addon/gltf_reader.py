@@ -1,4 +1,4 @@
-"""Reader of the morph targets of glTF files, written from the specification alone, without Blender."""
+"""Reader of the morph targets and skins of glTF files, written from the specification alone, without Blender."""
 
 from __future__ import annotations
 
@@ -30,15 +30,130 @@ class GltfMorphs:
         return np.asarray(self.vertices + np.einsum("k,kvj->vj", weights, self.offsets))
 
 
-def read_morphs(path: Path) -> GltfMorphs:
-    """Read the only mesh of a binary glTF file, whose animation plays morph targets."""
+@dataclass(frozen=True)
+class GltfSkin:
+    """Vertices (v, 3), their joints (v, w) and weights (v, w), and the animated nodes of a skinned mesh.
+
+    joints: nodes of the joints.  inverse: (j, 4, 4) inverse bind matrices.  nodes: of the document.
+    parents: of the nodes, -1 for none.  channels: times (t,) and values (t, n) by node and path.
+    """
+
+    vertices: np.ndarray
+    joints_of: np.ndarray
+    weights: np.ndarray
+    joints: list[int]
+    inverse: np.ndarray
+    nodes: list[dict[str, Any]]
+    parents: list[int]
+    channels: dict[tuple[int, str], tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def first_key(self) -> float:
+        """Time of the first keyframe, s."""
+        return min(float(times[0]) for times, _ in self.channels.values())
+
+    def _matrix(self, node: int, seconds: float) -> np.ndarray:
+        """Return the matrix (4, 4) of a node to the scene at a time."""
+        one, found = self.nodes[node], np.eye(4)
+        if "matrix" in one:
+            found = np.array(one["matrix"], dtype=float).reshape(4, 4).T
+        else:
+            values = [
+                self._value(node, path, one.get(path, default), seconds)
+                for path, default in (("translation", (0, 0, 0)), ("rotation", (0, 0, 0, 1)), ("scale", (1, 1, 1)))
+            ]
+            found[:3, :3] = _rotation(values[1]) * values[2]
+            found[:3, 3] = values[0]
+        return found if self.parents[node] < 0 else self._matrix(self.parents[node], seconds) @ found
+
+    def _value(self, node: int, path: str, still: Any, seconds: float) -> np.ndarray:
+        if (node, path) not in self.channels:
+            return np.array(still, dtype=float)
+        times, values = self.channels[node, path]
+        upper = int(np.clip(np.searchsorted(times, seconds), 1, len(times) - 1)) if len(times) > 1 else 0
+        lower = max(upper - 1, 0)
+        span = times[upper] - times[lower]
+        part = min(max((seconds - times[lower]) / span, 0.0), 1.0) if span > 0.0 else 0.0
+        first, last = values[lower], values[upper]
+        if path != "rotation":
+            return np.asarray(first + part * (last - first))
+        # Spherical interpolation along the shorter arc, as the specification requires.
+        last = -last if first @ last < 0.0 else last
+        angle = np.arccos(min(float(first @ last), 1.0))
+        if angle < 1e-6:
+            return np.asarray(first + part * (last - first))
+        return np.asarray((np.sin((1.0 - part) * angle) * first + np.sin(part * angle) * last) / np.sin(angle))
+
+    def shape_at(self, seconds: float, limit: int | None = None) -> np.ndarray:
+        """Return the vertices (v, 3) at a time. limit: largest number of weights of a vertex that the reader keeps."""
+        matrices = np.array([self._matrix(joint, seconds) for joint in self.joints]) @ self.inverse
+        weights = self.weights.copy()
+        if limit is not None:
+            weights[np.argsort(np.argsort(-weights, axis=1, kind="stable"), axis=1) >= limit] = 0.0
+        weights /= weights.sum(axis=1, keepdims=True)
+        blend = np.einsum("vw,vwij->vij", weights, matrices[self.joints_of])
+        return np.asarray(np.einsum("vij,vj->vi", blend[:, :3, :3], self.vertices) + blend[:, :3, 3])
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """Return the matrix (3, 3) of a quaternion x, y, z, w."""
+    x, y, z, w = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+            [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+            [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def read_skin(path: Path) -> GltfSkin:
+    """Read the only skinned mesh of a binary glTF file."""
+    document, binary = _parts(path)
+    ((node, skin),) = [(one, document["skins"][one["skin"]]) for one in document["nodes"] if "skin" in one]
+    (primitive,) = document["meshes"][node["mesh"]]["primitives"]
+    attributes = primitive["attributes"]
+    sets = sorted(name for name in attributes if name.startswith("JOINTS_"))
+    joints = [_accessor(document, binary, attributes[name]).astype(int) for name in sets]
+    weights = [_accessor(document, binary, attributes[name.replace("JOINTS", "WEIGHTS")]) for name in sets]
+    inverse = _accessor(document, binary, skin["inverseBindMatrices"]).reshape(-1, 4, 4).transpose(0, 2, 1)
+    parents = [-1] * len(document["nodes"])
+    for number, one in enumerate(document["nodes"]):
+        for child in one.get("children", []):
+            parents[child] = number
+    channels = {}
+    for animation in document["animations"]:
+        for channel in animation["channels"]:
+            sampler = animation["samplers"][channel["sampler"]]
+            assert sampler.get("interpolation", "LINEAR") in ("LINEAR", "STEP")
+            times = _accessor(document, binary, sampler["input"])[:, 0]
+            values = _accessor(document, binary, sampler["output"])
+            channels[channel["target"]["node"], channel["target"]["path"]] = (times, values)
+    return GltfSkin(
+        _accessor(document, binary, attributes["POSITION"]),
+        np.concatenate(joints, axis=1),
+        np.concatenate(weights, axis=1),
+        skin["joints"],
+        inverse,
+        document["nodes"],
+        parents,
+        channels,
+    )
+
+
+def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON document and the binary part of a file."""
     data = path.read_bytes()
     magic, version, length = struct.unpack_from("<4sII", data)
     assert (magic, version, length) == (b"glTF", 2, len(data))
     size, kind = struct.unpack_from("<I4s", data, 12)
     assert kind == b"JSON"
-    document = json.loads(data[20 : 20 + size])
-    binary = data[28 + size :]
+    return json.loads(data[20 : 20 + size]), data[28 + size :]
+
+
+def read_morphs(path: Path) -> GltfMorphs:
+    """Read the only mesh of a binary glTF file, whose animation plays morph targets."""
+    document, binary = _parts(path)
     (mesh,) = document["meshes"]
     (primitive,) = mesh["primitives"]
     vertices = _accessor(document, binary, primitive["attributes"]["POSITION"])
