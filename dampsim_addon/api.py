@@ -162,19 +162,26 @@ def export(
     progress: Progress | None = None,
     *,
     frames: tuple[int, int] | None = None,
+    engine: str = "",
 ) -> list[exporting.ExportResult]:
     """Export baked objects to path.glb and path.fbx, or other formats, import the files again and compare.
 
     formats: identifiers of the formats to write: 'GLTF', 'FBX', 'ALEMBIC', 'USD'.  progress: called after each step.
     frames: first and last frame; None for those of the scene.
+    engine: identifier of the engine whose limits the results note: 'GLTF', 'THREE', 'UNITY', 'BABYLON', 'GODOT',
+    'UNREAL'; '' for none.
     Returns a result for each object and file.
-    Raises SceneError if the objects cannot be exported, and ParameterError for an unknown format.
+    Raises SceneError if the objects cannot be exported, and ParameterError for an unknown format or engine.
     """
+    if engine:
+        engine = _matching_name("an engine", engine, [one.name for one in exporting.ENGINES])
     names = {_matching_name("an export format", name, [form.name for form in exporting.FORMATS]) for name in formats}
     selected = [form for form in exporting.FORMATS if form.name in names]
     objects = _simulated(objects)
     scene, layer = bpy.context.scene, bpy.context.view_layer
-    steps = exporting.export_objects(scene, layer, objects, Path(path).resolve(), selected, frames)
+    steps = exporting.export_objects(
+        scene, layer, objects, Path(path).resolve(), selected, frames, exporting.find_engine(engine)
+    )
     return run_steps(steps, _step_callback(progress))
 
 

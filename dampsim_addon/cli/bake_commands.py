@@ -77,6 +77,10 @@ def add_to(commands: Any) -> None:
         "--format", action="append", default=[], help="this format instead of glTF and FBX; may be repeated",
         type=one_of("an export format", [form.name.lower() for form in export.FORMATS]),
     )  # fmt: skip
+    exported.add_argument(
+        "--engine", type=one_of("an engine", [one.name.lower() for one in export.ENGINES]),
+        help="check the limits of this engine: bone weights, morph targets and bones",
+    )  # fmt: skip
     exported.add_argument("--output", metavar="FILE", required=True, help="path of the files without their suffix")
 
 
@@ -185,7 +189,8 @@ def run_export(options: argparse.Namespace) -> Report:
     for obj in chosen:
         for said in dict.fromkeys(text for form in formats for text in export.lost_parts(obj, form.name)):
             print(f"dampsim: {obj.name}: {said}")
-    steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats)
+    engine = export.find_engine((options.engine or "").upper())
+    steps = export.export_objects(bpy.context.scene, bpy.context.view_layer, chosen, base, formats, engine=engine)
     results = run_steps(steps, progress_printer(", ".join(obj.name for obj in chosen), options))
     for one in results:
         said = one.problem or one.warning or f"{one.name} is off by {format_percent(one.part)} of its size"

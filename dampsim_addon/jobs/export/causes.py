@@ -20,6 +20,7 @@ from ...blender.vertex_groups import MAX_EXPORTED_BONES
 from ...scene_reader.mesh_parts import limit_bone_weights
 from ...status.bake_changes import baked_number
 from ...status.pieces import is_accepted, known_parts, known_piece_messages, refresh_parts
+from .engines import Engine, exceeded_limits
 from .form import ExportResult, Format
 from .rig_causes import lost_motion, lost_skinning
 
@@ -66,14 +67,18 @@ def lost_parts(obj: bpy.types.Object, form: str) -> Iterator[str]:
         yield "It has constraints, which files hold only as sampled motion; use Object › Animation › Bake Action."
 
 
-def export_notes(obj: bpy.types.Object, frames: tuple[int, int]) -> list[str]:
-    """Return remarks on an export that do not depend on its format: unpinned pieces, and frames outside the bake.
+def export_notes(
+    obj: bpy.types.Object, form: Format, frames: tuple[int, int], engine: Engine | None = None
+) -> list[str]:
+    """Return remarks on an export: unpinned pieces, exceeded limits of an engine, and frames outside the bake.
 
     frames: first and last exported frame.
     """
     first, last = (round(baked_number(obj, label)) for label in ("Frame Start", "End"))
     notes = known_piece_messages(obj)
-    record = read_record(obj.data)
+    record = read_record(obj.data) if engine is None else None
+    if engine is not None and not form.holds_vertices:
+        notes += [text.removesuffix(".") for text in exceeded_limits(obj, engine)]
     if record is not None and max((len(row) for row in record.new), default=0) > MAX_EXPORTED_BONES:
         notes.append(
             f"some vertices have more than {MAX_EXPORTED_BONES} bone weights, and many readers of glTF keep "

@@ -14,6 +14,7 @@ from ....core.frames.matching import VertexMatch, match_vertices
 from ...blender.sampler import world_vertices
 from ...work.steps import Step
 from .causes import export_notes, export_warning, omitted_vertices
+from .engines import Engine
 from .form import ExportResult, Format
 from .staging import scratch_scene, show_in_window
 
@@ -28,10 +29,12 @@ def compare_export(
     objects: Sequence[bpy.types.Object],
     sources: list[Array],
     numbers: list[int],
+    engine: Engine | None = None,
 ) -> Generator[Step, None, list[ExportResult]]:
     """Import an exported file into a scratch scene and compare it with the original motions.
 
     sources: (f, v, 3) vertices of each object at the frames in numbers, in world space, Blender units.
+    engine: whose limits the notes state.
     """
     with scratch_scene(scene) as scratch:
         with show_in_window(scratch):
@@ -44,7 +47,7 @@ def compare_export(
     results, motion = [], "animated mesh" if form.holds_vertices else "morph targets and no skinned mesh"
     for obj, source in zip(objects, sources, strict=True):
         size = float(np.linalg.norm(np.ptp(source[0], axis=0)))
-        notes = tuple(export_notes(obj, (numbers[0], numbers[-1])))
+        notes = tuple(export_notes(obj, form, (numbers[0], numbers[-1]), engine))
         plain = ExportResult(obj.name, form.name, form.label, str(path), notes=notes)
         compared = source[:, ~omitted_vertices(obj, form.name)]
         # Formats may change names, so the copy with the most similar motion is taken.

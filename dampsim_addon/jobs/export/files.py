@@ -14,6 +14,7 @@ from ...targets.bake_tracks import cycle_end
 from ...work.steps import Step
 from .causes import exporter_failure
 from .check import compare_export, object_motions
+from .engines import Engine
 from .fbx import FBX
 from .form import ExportResult, Format
 from .geometry_caches import ALEMBIC, USD
@@ -51,10 +52,12 @@ def export_objects(
     base: Path,
     formats: Sequence[Format] = DEFAULT_FORMATS,
     frames: tuple[int, int] | None = None,
+    engine: Engine | None = None,
 ) -> Generator[Step, None, list[ExportResult]]:
     """Export the objects with their rigs and parents, import the files into a scratch scene, and compare.
 
     base: path of the files without their suffix.  frames: first and last frame; None for those of the scene.
+    engine: whose limits the results note.
     The scene is restored afterwards. If a format cannot be written, its results state the problem. Raises SceneError.
     """
     if not objects:
@@ -99,5 +102,5 @@ def export_objects(
                 ]
                 continue
             yield Step(0, 1, f"Reading {form.label}")
-            results += yield from compare_export(scene, form, path, objects, sources, numbers)
+            results += yield from compare_export(scene, form, path, objects, sources, numbers, engine)
     return results

@@ -51,6 +51,17 @@ class DAMPSIM_OT_export(ModalJob, Operator):
             ("CUSTOM", "Custom", "Export the frames from Start to End", 2),
         ],
     )
+    engine: EnumProperty(
+        name="Engine",
+        description="Choose the engine whose limits of bone weights, morph targets and bones are checked",
+        items=[
+            ("NONE", "Not Chosen", "Check no limits of an engine", 0),
+            *(
+                (one.name, one.label, f"Check the limits of {one.label}", number)
+                for number, one in enumerate(export.ENGINES, 1)
+            ),
+        ],
+    )
     start: IntProperty(name="Start", description="Set the first exported frame", default=1, min=0)
     end: IntProperty(name="End", description="Set the last exported frame", default=250, min=0)
 
@@ -100,7 +111,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         if not self._has_dialog:
             return super().execute(context)
         # Run with progress and ESC, as other jobs do.
-        options = {name: getattr(self, name) for name in ("filepath", "format", "frames", "start", "end")}
+        options = {name: getattr(self, name) for name in ("filepath", "format", "frames", "engine", "start", "end")}
         bpy.ops.dampsim.export("INVOKE_DEFAULT", **options)
         # Blender stores the chosen options for the next export.
         return {"FINISHED"}
@@ -109,6 +120,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         layout, scene = self.layout, context.scene
         layout.use_property_split, layout.use_property_decorate = True, False
         layout.column().prop(self, "format")
+        layout.prop(self, "engine")
         column = layout.column(align=True)
         column.prop(self, "frames")
         if self.frames == "CUSTOM":
@@ -131,6 +143,11 @@ class DAMPSIM_OT_export(ModalJob, Operator):
             if form.name in self.format
             for text in export.lost_parts(obj, form.name)
         ]
+        engine = export.find_engine(self.engine)
+        if engine is not None and {form.name for form in export.DEFAULT_FORMATS} & set(self.format):
+            found += [
+                f"{o.name}: {said}" for o in self._baked_objects(context) for said in export.exceeded_limits(o, engine)
+            ]
         return list(dict.fromkeys(found))
 
     def work(self, context: Context) -> Generator[Step]:
@@ -138,7 +155,7 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         formats = [form for form in export.FORMATS if form.name in self.format]
         scene, layer = context.scene, context.view_layer
         self._exported = yield from export.export_objects(
-            scene, layer, objects, self._base_path(), formats, self._frame_range(scene)
+            scene, layer, objects, self._base_path(), formats, self._frame_range(scene), export.find_engine(self.engine)
         )
         for one in self._exported:
             if one.problem:
