@@ -16,7 +16,7 @@ import bpy
 import numpy as np
 
 from .animation import all_strips
-from .dampsim_names import bake_mark, is_base_action
+from .dampsim_names import bake_mark, is_base_action, is_rig_modifier
 
 # Custom property of the mesh.
 _RECORD = "dampsim_bones"
@@ -131,9 +131,19 @@ def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequ
 
 
 def rig_of(obj: bpy.types.Object) -> Any:
-    """Return the rig of the first enabled Armature modifier, or else of the first one; None without one."""
+    """Return the rig that a bake made for an object, or else that of its first enabled Armature modifier.
+
+    If none is enabled, it is that of the first modifier; None without one.
+    """
     armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None]
-    return next((m.object for m in sorted(armatures, key=lambda m: not m.show_viewport)), None)
+    order = sorted(armatures, key=lambda m: (not is_rig_modifier(m), not m.show_viewport))
+    return next((m.object for m in order), None)
+
+
+def needs_rig(obj: bpy.types.Object) -> bool:
+    """Return whether no rig of the user deforms an object, so that a bake to new bones makes one."""
+    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
+    return obj.parent_type != "ARMATURE" and all(is_rig_modifier(m) for m in armatures)
 
 
 def own_bones(rig: Any, mark: str) -> dict[str, str]:

@@ -164,9 +164,14 @@ def is_maps_modifier(modifier: Any) -> bool:
     return bool(modifier.type == "NODES" and modifier.node_group is not None and modifier.node_group.get(MAPS_TAG))
 
 
+def is_rig_modifier(modifier: Any) -> bool:
+    """Return whether a modifier follows a rig that a bake made, because the mesh had none."""
+    return bool(modifier.type == "ARMATURE" and modifier.object is not None and bake_mark(modifier.object))
+
+
 def is_output_modifier(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier plays a bake or a live frame, or makes maps, so that no simulation may feel it."""
-    if is_maps_modifier(modifier):
+    if is_maps_modifier(modifier) or is_rig_modifier(modifier):
         return True
     path = _played_file(modifier)
     if not path:
@@ -201,7 +206,7 @@ def tag_action(action: bpy.types.Action, is_base: bool = False, mark: str = "") 
 
 
 def bake_mark(block: Any) -> str:
-    """Return the mark of the bake that made an action or a bone; '' for shape keys, and for the user's own.
+    """Return the mark of the bake that made an action, bone or rig; '' for shape keys, and for the user's own.
 
     Several objects may bake to bones of the same rig.
     """
@@ -209,8 +214,8 @@ def bake_mark(block: Any) -> str:
     return mark if isinstance(mark, str) else ""
 
 
-def mark_bone(bone: bpy.types.Bone, mark: str) -> None:
-    """Mark a bone as made by a bake."""
+def mark_bone(bone: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.Object, mark: str) -> None:
+    """Mark a bone, bone collection or rig as made by a bake."""
     bone[_MARK_TAG] = mark
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from ...core import Array
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.animation import channelbags
+from ..blender.dampsim_names import is_rig_modifier
 
 # Words in the names of bones that usually follow the others, in lower case.
 _SECONDARY_WORDS = frozenset(
@@ -51,7 +52,8 @@ def bone_influences(obj: bpy.types.Object) -> list[BoneInfluence]:
 
 
 def _skin_influences(obj: bpy.types.Object) -> Iterator[BoneInfluence]:
-    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.use_vertex_groups]
+    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.use_vertex_groups]
+    rigs = [m.object for m in armatures if not is_rig_modifier(m)]
     if obj.parent_type == "ARMATURE":
         rigs.append(obj.parent)
     for rig in dict.fromkeys(rig for rig in rigs if rig is not None and rig.type == "ARMATURE"):

@@ -190,7 +190,8 @@ def _used_weights(obj: bpy.types.Object) -> str:
         for prop in modifier.bl_rna.properties
         if prop.type == "STRING" and prop.identifier.startswith("vertex_group")
     }
-    rigs = [m.object for m in obj.modifiers if m.type == "ARMATURE" and m.object is not None]
+    armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and not is_output_modifier(m)]
+    rigs = [m.object for m in armatures if m.object is not None]
     rigs += [obj.parent] if obj.parent is not None and obj.parent_type == "ARMATURE" else []
     # Blender renames the groups of bones together with these.
     labels = {name: name for name in names}

@@ -23,13 +23,16 @@ from ..blender.bone_bakes import (
     rig_of,
     write_record,
 )
-from ..blender.dampsim_names import PREFIX, bake_mark, mark_bone
+from ..blender.dampsim_names import PREFIX, bake_mark, is_rig_modifier, mark_bone
 from ..blender.dependencies import is_local
+from ..blender.mesh_cache import add_cache_modifier, remove_modifier
 from .bake_tracks import remove_bake_animation
 
 _SIDE = re.compile(r"(?P<stem>.+?)(?P<side>[._-][lrLR])$")
 # Blender cuts off longer names, in bytes; and the part of a name that remains beside the number and the side.
 _MAX_STEM = 40
+# Length of the only bone of a new rig, as a fraction of the size. Type of the constraint by which it follows.
+_ROOT_LENGTH, _COPY = 0.1, ("COPY_TRANSFORMS",)
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,84 @@ def add_bones(obj: bpy.types.Object, rig: Any, bones: Sequence[NewBone], mark: s
     rig.data.collections.active = active
 
 
+def name_root(obj: bpy.types.Object) -> str:
+    """Return the name of the root of a bake's own rig, which is also that of its vertex group: of the object, if free.
+
+    The root of a previous bake keeps its name.
+    """
+    rig = _followed_rig(obj)
+    root = _root_of(rig) if rig is not None else None
+    if root is not None:
+        return str(root.name)
+    name, number = obj.name.encode()[:_MAX_STEM].decode(errors="ignore"), 0
+    while (found := f"{name}_{number}" if number else name) in obj.vertex_groups:
+        number += 1
+    return found
+
+
+def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any:
+    """Return the rig of a bake of an object without a rig of the user, with a single bone; make it if there is none.
+
+    It copies the motion of the object, as exported files place a skinned mesh by its bones alone.
+    root: name of the bone and its vertex group.  size: of the object, in its own space.
+    """
+    rig = _followed_rig(obj)
+    if rig is None or _root_of(rig) is None:
+        remove_rig(obj)
+        data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
+        rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
+        mark_bone(rig, mark)
+        collections = obj.users_collection or (bpy.context.scene.collection,)
+        collections[0].objects.link(rig)
+        rig.constraints.new("COPY_TRANSFORMS").target = obj
+        with _edit_mode(rig):
+            bone = data.edit_bones.new(root)
+            bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, 0.0, _ROOT_LENGTH * size)
+        # Bones would hide the flesh.
+        data.display_type = "WIRE"
+        add_cache_modifier(obj, f"{PREFIX}Rig", "ARMATURE", is_first=True).object = rig
+    modifier = _rig_modifier(obj)
+    modifier.show_viewport = modifier.show_render = True
+    if root not in obj.vertex_groups:
+        index = obj.vertex_groups.active_index
+        obj.vertex_groups.new(name=root)
+        obj.vertex_groups.active_index = index
+    return rig
+
+
+def remove_rig(obj: bpy.types.Object) -> None:
+    """Remove the rig that a bake made for an object, unless another object, such as a duplicate, follows it."""
+    modifier = _rig_modifier(obj)
+    if modifier is None:
+        return
+    rig, root = modifier.object, _root_of(modifier.object)
+    remove_modifier(obj, modifier)
+    if root is not None and root.name in obj.vertex_groups:
+        obj.vertex_groups.remove(obj.vertex_groups[root.name])
+    followers = (m for other in bpy.data.objects for m in other.modifiers if m.type == "ARMATURE")
+    if all(m.object != rig for m in followers) and is_local(rig, rig.data):
+        data = rig.data
+        remove_bake_animation(rig, bake_mark(rig))
+        bpy.data.objects.remove(rig)
+        if not data.users:
+            bpy.data.armatures.remove(data)
+
+
+def _rig_modifier(obj: bpy.types.Object) -> Any:
+    return next((modifier for modifier in obj.modifiers if is_rig_modifier(modifier)), None)
+
+
+def _followed_rig(obj: bpy.types.Object) -> Any:
+    """Return the rig that a bake made for an object, and not for another one of which this is a duplicate."""
+    modifier = _rig_modifier(obj)
+    rig = modifier.object if modifier is not None else None
+    return rig if rig is not None and any(one.target == obj for one in rig.constraints if one.type in _COPY) else None
+
+
+def _root_of(rig: Any) -> Any:
+    return next((bone for bone in rig.data.bones if bone.parent is None and not bake_mark(bone)), None)
+
+
 def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:
     """Return the bones of a bake in a rig, in the order of their creation."""
     found, places = [], {name: place for place, name in enumerate(record.parents)}
@@ -119,11 +200,16 @@ def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:
 def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
     """Remove the bones of an object's bake, and restore its weights and poses. Does nothing without such a bake.
 
-    keeps_tracks: whether the tracks stay, for a new bake to rewrite.
+    keeps_tracks: whether the tracks stay, and a rig that the bake made, for a new bake to rewrite.
     """
     record = read_record(obj.data) if obj.type == "MESH" else None
-    if record is None:
-        return
+    if record is not None:
+        _remove_new_bones(obj, record, keeps_tracks)
+    if not keeps_tracks:
+        remove_rig(obj)
+
+
+def _remove_new_bones(obj: bpy.types.Object, record: BoneRecord, keeps_tracks: bool) -> None:
     rig = rig_of(obj)
     parents = own_bones(rig, record.mark)
     restore_weights(obj, record)

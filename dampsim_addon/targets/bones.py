@@ -13,8 +13,10 @@ import numpy as np
 from mathutils import Matrix
 
 from ...core import Array, SceneError
+from ...core.base.arrays import Index
 from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
+from ...core.frames.key_reduction import bone_centres, continuous_quaternions, key_frames
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.bone_bakes import (
     BoneRecord,
@@ -22,6 +24,7 @@ from ..blender.bone_bakes import (
     animated_bones,
     keep_pose,
     kept_pose,
+    needs_rig,
     read_memberships,
     read_record,
     record_mark,
@@ -35,7 +38,16 @@ from ..blender.modifiers import is_deforming, sampled_modifiers
 from ..blender.vertex_groups import MAX_EXPORTED_BONES
 from ..work.background_thread import run_in_thread
 from .bake_tracks import remove_bake_animation, write_tracks
-from .bone_rig import NewBone, add_bones, describe_bones, free_bone_name, is_bake_shared, remove_bones
+from .bone_rig import (
+    NewBone,
+    add_bones,
+    describe_bones,
+    free_bone_name,
+    is_bake_shared,
+    name_root,
+    provide_rig,
+    remove_bones,
+)
 from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
 from .pre_modifier_shapes import pre_modifier_offsets
@@ -56,22 +68,24 @@ _MAX_INFLUENCES = 8
 
 @dataclass(frozen=True)
 class RecordedMotion:
-    """Motion of an object in the space of its rig. bones: names.  to_rig: (4, 4), from the object's space.
+    """Motion of an object in the space of its rig. bones: names.  scale: from the rig's space to world space.
 
-    scale: from the rig's space to world space.
+    is_rigless: whether the rig is to be made, with a single bone, in the object's space.
     """
 
     motion: SkinnedMotion
     bones: list[str]
     scale: float
+    is_rigless: bool = False
 
 
 @dataclass(frozen=True)
 class FittedBones:
-    """Fitted bones. error: m, in world space."""
+    """Fitted bones. keyed: indices of the frames at which each has keyframes.  error: m, in world space."""
 
     recorded: RecordedMotion
     fit: BoneFit
+    keyed: list[Index]
 
     @property
     def error(self) -> float:
@@ -92,6 +106,11 @@ class Bones(Target):
 
     @classmethod
     def check(cls, obj: bpy.types.Object) -> None:
+        if needs_rig(obj):
+            check_shape_keys(obj)
+            if rig_of(obj) is not None:
+                _check_rig(obj, rig_of(obj))
+            return
         check_skin(obj)
         _check_new_bones(obj, rig_of(obj))
 
@@ -102,6 +121,8 @@ class Bones(Target):
     @classmethod
     def collect(cls, shot: Shot) -> Generator[int, None, RecordedMotion]:
         obj = shot.sampler.obj
+        if needs_rig(obj):
+            return (yield from _collect_without_rig(shot))
         rig, names = rig_of(obj), carrying_bones(obj)
         carrying = _carrying_weights(obj, names)
         is_used = (carrying > 0.0).any(axis=0)
@@ -135,27 +156,28 @@ class Bones(Target):
 
     @classmethod
     def compress(cls, shot: Shot, collected: RecordedMotion) -> Generator[None, None, FittedBones]:
-        stop, motion = threading.Event(), collected.motion
+        stop, motion, bound = threading.Event(), collected.motion, shot.bound / collected.scale
         _check_loose_vertices(shot, collected)
 
         def report(stage: str, fraction: float) -> None:
             if stop.is_set():
                 raise InterruptedError
 
-        try:
-            fit = yield from run_in_thread(
-                lambda: fit_bones(
-                    motion,
-                    shot.max_bones,
-                    bound=shot.bound / collected.scale,
-                    influences=shot.influences,
-                    keeps_shares=shot.keeps_shares,
-                    progress=report,
-                )
+        def fit_and_reduce() -> FittedBones:
+            fit = fit_bones(
+                motion,
+                shot.max_bones,
+                bound=bound,
+                influences=shot.influences,
+                keeps_shares=shot.keeps_shares,
+                progress=report,
             )
+            return FittedBones(collected, fit, key_frames(motion, fit, bound))
+
+        try:
+            return (yield from run_in_thread(fit_and_reduce))
         finally:
             stop.set()
-        return FittedBones(collected, fit)
 
     @classmethod
     def allowed_error(cls, shot: Shot, compressed: FittedBones) -> float:
@@ -175,25 +197,33 @@ class Bones(Target):
         obj, fit, names = shot.sampler.obj, compressed.fit, compressed.recorded.bones
         rig, previous = rig_of(obj), read_record(obj.data)
         mark = own_mark(obj, rig, previous)
-        remove_bones(obj, keeps_tracks=True)
+        is_rigless = compressed.recorded.is_rigless
+        remove_bones(obj, keeps_tracks=not is_rigless or len(fit.parents) > 0)
+        if is_rigless:
+            if not len(fit.parents):
+                return Cost(0, 0)
+            rig = provide_rig(obj, names[0], _size(compressed.recorded.motion), mark)
         bones = _new_bones(obj, rig, compressed)
         add_bones(obj, rig, bones, mark)
-        _write_weights(obj, bones, names, fit, mark)
-        numbers = shot.key_numbers
+        _write_weights(obj, bones, compressed, mark)
+        numbers, keyframes = shot.key_numbers, 0
         curves: dict[tuple[str, int], list[tuple[float, float]]] = {}
         for k, bone in enumerate(bones):
             rest = np.array(rig.data.bones[bone.name].matrix_local, dtype=float)
             channels = _channels(np.linalg.inv(rest) @ fit.transforms[:, k] @ rest)
             path = f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"]'
+            # The closing key of a loop repeats the first one.
+            keyed = [*compressed.keyed[k].tolist(), *range(len(shot.numbers), len(numbers))]
+            keyframes += len(keyed)
             for place, values in enumerate(channels.T):
                 curve = (f"{path}.location", place) if place < 3 else (f"{path}.rotation_quaternion", place - 3)
-                curves[curve] = [(n, values[i % len(shot.numbers)]) for i, n in enumerate(numbers)]
+                curves[curve] = [(numbers[i], values[i % len(values)]) for i in keyed]
         if curves:
             write_tracks(rig, obj.name, curves, shot.cycle_end is not None, mark)
         else:
             remove_bake_animation(rig, mark)
         weights = int((fit.weights[:, len(names) :] > 0.0).sum())
-        size = BONE_KEYFRAME_BYTES * _CHANNELS * len(bones) * len(numbers) + _WEIGHT_BYTES * weights
+        size = BONE_KEYFRAME_BYTES * _CHANNELS * keyframes + _WEIGHT_BYTES * weights
         is_over, worst = compressed.error > shot.bound, shot.numbers[fit.worst_frame]
         return Cost(0, size, bones=len(bones), is_over=is_over, worst=worst)
 
@@ -270,6 +300,24 @@ def carrying_bones(obj: bpy.types.Object) -> list[str]:
     return [bone.name for bone in bones if not bake_mark(bone)]
 
 
+def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
+    """Read the motion of an object in its own space, for a rig with a still bone that carries all vertices."""
+    obj = shot.sampler.obj
+    shot.sampler.set_frame(shot.numbers[0])
+    rest, scale = shot.sampler.undeformed_positions(), float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
+    goal = np.empty((len(shot.numbers), len(rest), 3))
+    for done, offset in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
+        goal[done] = rest + offset
+        yield done + 1
+    still = np.tile(np.eye(4), (len(goal), 1, 1, 1))
+    return RecordedMotion(SkinnedMotion(rest, goal, still, np.ones((len(rest), 1))), [name_root(obj)], scale, True)
+
+
+def _size(motion: SkinnedMotion) -> float:
+    """Return the diagonal of the bounding box of bound positions, m."""
+    return float(np.linalg.norm(np.ptp(motion.rest, axis=0)))
+
+
 def _carrying_weights(obj: bpy.types.Object, names: list[str]) -> Array:
     """Return the normalised weights (v, p) of the bones, as the Armature modifier uses them."""
     places = {obj.vertex_groups[name].index: place for place, name in enumerate(names)}
@@ -285,12 +333,11 @@ def _carrying_weights(obj: bpy.types.Object, names: list[str]) -> Array:
 def _new_bones(obj: bpy.types.Object, rig: Any, compressed: FittedBones) -> list[NewBone]:
     """Return the bones of a fit: each at the centre of its vertices, along its parent."""
     rest, fit, names = compressed.recorded.motion.rest, compressed.fit, compressed.recorded.bones
-    size = float(np.linalg.norm(np.ptp(rest, axis=0)))
+    size, centres = _size(compressed.recorded.motion), bone_centres(compressed.recorded.motion, fit)
     taken = {*rig.data.bones.keys(), *obj.vertex_groups.keys()}
     found = []
     for k, parent in enumerate(fit.parents):
-        weights = fit.weights[:, len(names) + k]
-        centre = weights @ rest / weights.sum()
+        weights, centre = fit.weights[:, len(names) + k], centres[k]
         spread = float(np.sqrt(weights @ ((rest - centre) ** 2).sum(axis=1) / weights.sum()))
         bone = rig.data.bones[names[parent]]
         axis = np.array(bone.matrix_local, dtype=float)[:3, 1]
@@ -300,16 +347,18 @@ def _new_bones(obj: bpy.types.Object, rig: Any, compressed: FittedBones) -> list
     return found
 
 
-def _write_weights(obj: bpy.types.Object, bones: list[NewBone], names: list[str], fit: BoneFit, mark: str) -> None:
+def _write_weights(obj: bpy.types.Object, bones: list[NewBone], compressed: FittedBones, mark: str) -> None:
     """Write the weights of the vertices that the new bones move, and record the previous ones."""
-    changed = np.flatnonzero((fit.weights[:, len(names) :] > 0.0).any(axis=1)).tolist()
+    fit, names, is_rigless = compressed.fit, compressed.recorded.bones, compressed.recorded.is_rigless
+    # In a new rig, the root carries the other vertices.
+    changed = np.flatnonzero((fit.weights[:, len(names) :] > 0.0).any(axis=1) | is_rigless).tolist()
     old = read_memberships(obj, changed)
     _add_groups(obj, bones)
     all_names = [*names, *(bone.name for bone in bones)]
     new: list[Memberships] = []
     for vertex, row in zip(changed, old, strict=True):
         # Blender limits each weight to 1, and the modifier normalises the sum.
-        total = min(sum(weight for name, weight in row if name in names), 1.0)
+        total = 1.0 if is_rigless else min(sum(weight for name, weight in row if name in names), 1.0)
         kept = [one for one in row if one[0] not in names]
         used = np.flatnonzero(fit.weights[vertex]).tolist()
         new.append([*kept, *((all_names[k], total * float(fit.weights[vertex, k])) for k in used)])
@@ -330,10 +379,7 @@ def _add_groups(obj: bpy.types.Object, bones: list[NewBone]) -> None:
 def _channels(matrices: Array) -> Array:
     """Return location and quaternion (f, 7) of rigid matrices (f, 4, 4), with continuous signs."""
     turns = np.array([Matrix(one[:3, :3].tolist()).to_quaternion()[:] for one in matrices])
-    for place in range(1, len(turns)):
-        if turns[place - 1] @ turns[place] < 0.0:
-            turns[place] *= -1.0
-    return np.concatenate([matrices[:, :3, 3], turns], axis=1)
+    return np.concatenate([matrices[:, :3, 3], continuous_quaternions(turns)], axis=1)
 
 
 def _check_loose_vertices(shot: Shot, collected: RecordedMotion) -> None:
@@ -358,11 +404,9 @@ def check_skin(obj: bpy.types.Object) -> None:
 
 def _check_modifiers(obj: bpy.types.Object) -> None:
     """Raise SceneError unless one Armature modifier by vertex groups comes first."""
+    if needs_rig(obj):
+        raise SceneError(f"{obj.name}: it has no Armature modifier, and so no bones to key; add one, or bake to Bones.")
     armatures = [m for m in obj.modifiers if m.type == "ARMATURE" and m.show_viewport and m.object is not None]
-    if not armatures and obj.parent_type != "ARMATURE":
-        raise SceneError(
-            f"{obj.name}: it has no Armature modifier whose bones could carry new ones; add one, or {_KEYS}."
-        )
     modifier = armatures[0] if armatures else None
     is_plain = modifier is not None and modifier.use_vertex_groups and not modifier.use_bone_envelopes
     if modifier is None or len(armatures) > 1 or obj.parent_type == "ARMATURE" or not is_plain or modifier.vertex_group:

@@ -17,7 +17,7 @@ KINDS = {
     target.name: target
     for target in importlib.import_module(f"{PACKAGE}.dampsim_addon.targets").TARGETS
     if (target.name != "ALEMBIC" or bpy.app.build_options.alembic)
-    # Bones need a rig; see test_bone_bakes.py.
+    # Bones have files of their own; see test_bone_bakes.py.
     and target.storage.name != "BONES"
 }
 TARGETS = list(KINDS)

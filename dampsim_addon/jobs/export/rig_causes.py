@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import bpy
 
 from ...blender.animation import user_fcurves
+from ...blender.dampsim_names import is_rig_modifier
 
 _TRANSFORM_PATHS = ("location", "rotation", "scale", "delta_")
 _AGAIN = "and bake again"
@@ -38,7 +39,8 @@ def lost_skinning(obj: bpy.types.Object, form: str) -> Iterator[str]:
 def lost_motion(obj: bpy.types.Object, form: str) -> Iterator[str]:
     """Yield a sentence with a fix for each motion of the object or its parents that a format cannot hold."""
     chain = _with_parents(obj)
-    for rig in dict.fromkeys(modifier.object for modifier in _armature_modifiers(obj)):
+    # A rig that a bake made copies the motion of its object.
+    for rig in dict.fromkeys(m.object for m in _armature_modifiers(obj) if not is_rig_modifier(m)):
         # Motion of only one of the two; an object without motion of its own may be a parent of either.
         separate = set(chain) ^ set(_with_parents(rig))
         moved = next((one for one in [*chain, *_with_parents(rig)] if one in separate and _moves(one)), None)

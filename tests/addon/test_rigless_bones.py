@@ -1,0 +1,187 @@
+"""Bakes to bones of meshes without a rig: the bake makes one, and Clear removes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import bpy
+import numpy as np
+import pytest
+from scenes import armature, dump, new_scene, wobbler, world_vertices
+from test_bone_bakes import activate, bake, played_error, rig_dump
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+
+
+def ball(cache: Path) -> bpy.types.Object:
+    """Return a ball without a rig that bakes to bones, with a parent that shears it, and a user's modifier."""
+    obj = wobbler(cache)
+    parent = bpy.data.objects.new("Parent", None)
+    bpy.context.scene.collection.objects.link(parent)
+    parent.scale, parent.rotation_euler.y = (1.0, 1.3, 0.8), 0.5
+    obj.parent = parent
+    obj.modifiers.active = obj.modifiers["Subdivision"]
+    obj.dampsim.target, obj.dampsim.max_bones, obj.dampsim.bone_bound_percent = "BONES", 6, 0.01
+    return obj
+
+
+def made_rig(obj: bpy.types.Object) -> Any:
+    return obj.modifiers["DampSim Rig"].object
+
+
+def test_new_rig_plays_with_stated_error(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    bake()
+    assert (obj.dampsim.baked, obj.dampsim.baked_keys) == ("BONES", 6)
+    rig = made_rig(obj)
+    parents = [bone.parent and bone.parent.name for bone in rig.data.bones]
+    assert parents == [None, *["Wobbler"] * 6]
+    played = played_error(load, obj)
+    assert played == pytest.approx(0.01 * obj.dampsim.baked_part, rel=1e-3)
+    obj.dampsim.influence = 0.0
+    assert played_error(load, obj) > 3.0 * played
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_clear_removes_the_new_rig(again: bool, tmp_path: Path) -> None:
+    scene = new_scene()
+    obj = ball(tmp_path)
+    scene.frame_set(3)
+    before = dump()
+    bake()
+    if again:
+        obj.dampsim.settle += 2.0
+        bake()
+    assert len(bpy.data.armatures) == 1
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert dump() == before
+
+
+def test_new_rig_is_no_input(load: Load, tmp_path: Path) -> None:
+    """A bake again begins from the same input, to the bit, and nothing counts as changed."""
+    new_scene()
+    obj = ball(tmp_path)
+    bake()
+    frame_cache = load("dampsim_addon.model.caches").frame_cache
+    first, rig = frame_cache(obj).read(10).surface, made_rig(obj)
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
+    bones = [bone.name for bone in rig.data.bones]
+    bake()
+    np.testing.assert_array_equal(frame_cache(obj).read(10).surface, first)
+    assert made_rig(obj) == rig
+    assert [bone.name for bone in rig.data.bones] == bones
+
+
+def test_failed_bake_leaves_no_rig(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    before = dump()
+
+    def fail(shot: Any) -> Any:
+        raise load("core").SceneError("Wobbler: stopped.")
+        yield
+
+    monkeypatch.setattr(load("dampsim_addon.jobs.write"), "max_error", fail)
+    with pytest.raises(RuntimeError, match="stopped"):
+        bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
+    assert {name: one for name, one in dump().items() if name != "scene"} == {
+        name: one for name, one in before.items() if name != "scene"
+    }
+    monkeypatch.undo()
+    bake()
+    kept, place = rig_dump(made_rig(obj)), world_vertices(obj, 7)
+    monkeypatch.setattr(load("dampsim_addon.jobs.write"), "max_error", fail)
+    obj.dampsim.max_bones = 2
+    with pytest.raises(RuntimeError, match="stopped"):
+        bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
+    assert rig_dump(made_rig(obj)) == kept
+    np.testing.assert_allclose(world_vertices(obj, 7), place, atol=1e-6)
+
+
+def test_other_target_removes_the_new_rig(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    bake()
+    obj.dampsim.target = "SHAPE_KEYS"
+    bake()
+    assert len(bpy.data.armatures) == 0
+    assert [modifier.name for modifier in obj.modifiers] == ["Subdivision"]
+    assert played_error(load, obj) < 1.1e-3
+
+
+def test_duplicate_gets_its_own_rig(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path / "own")
+    bake()
+    copy = obj.copy()
+    copy.data, copy.name = obj.data.copy(), "Other"
+    copy.animation_data_clear()
+    copy.location.y, copy.dampsim.cache_folder = 3.0, str(tmp_path / "other")
+    bpy.context.scene.collection.objects.link(copy)
+    activate(copy)
+    bake()
+    assert made_rig(copy) != made_rig(obj)
+    for one in (obj, copy):
+        assert played_error(load, one) == pytest.approx(0.01 * one.dampsim.baked_part, rel=1e-3)
+        activate(one)
+        assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert len(bpy.data.armatures) == 0
+
+
+def test_new_rig_survives_saving(load: Load, tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path / "cache")
+    names = sorted(bpy.data.objects.keys())
+    bake()
+    place = world_vertices(obj, 7)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "scene.blend"))
+    bpy.ops.wm.open_mainfile(filepath=str(tmp_path / "scene.blend"))
+    obj = bpy.data.objects["Wobbler"]
+    np.testing.assert_array_equal(world_vertices(obj, 7), place)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert sorted(bpy.data.objects.keys()) == names
+
+
+def test_armature_beside_rig_is_refused(tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    bake()
+    armature(obj)
+    with pytest.raises(RuntimeError, match="only one Armature modifier"):
+        bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert [modifier.name for modifier in obj.modifiers] == ["Armature", "Subdivision"]
+
+
+def test_existing_bones_need_a_rig(tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    obj.dampsim.target = "EXISTING_BONES"
+    with pytest.raises(RuntimeError, match="no Armature modifier, and so no bones to key; add one, or bake to Bones"):
+        bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
+
+
+def test_still_mesh_gets_no_rig(tmp_path: Path) -> None:
+    new_scene()
+    obj = ball(tmp_path)
+    obj.vertex_groups["Pin"].add(list(range(len(obj.data.vertices))), 1.0, "REPLACE")
+    bake()
+    assert (obj.dampsim.baked, len(bpy.data.armatures)) == ("BONES", 0)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+
+
+@pytest.mark.parametrize("form", ["GLTF", "FBX"])
+def test_new_rig_is_exported(load: Load, form: str, tmp_path: Path) -> None:
+    new_scene()
+    obj = wobbler(tmp_path / "cache")
+    obj.dampsim.target = "BONES"
+    bake()
+    assert list(load("dampsim_addon.jobs.export").lost_parts(obj, form)) == []
+    (result,) = load("dampsim_addon.api").export([obj], tmp_path / "out", [form])
+    assert (result.problem, result.warning) == ("", "")
+    assert result.part < 1e-6
