@@ -89,6 +89,16 @@ def build_kernel() -> None:
         print("The kernel could not be compiled. numpy replaces it and takes about 1.5 times as long.", flush=True)
 
 
+def install_readers() -> None:
+    """Install the readers of exported files. Their tests are skipped where they cannot be installed."""
+    try:
+        environment("readers")
+    except SystemExit:
+        if os.environ.get("DAMPSIM_CI"):
+            raise
+        print("The readers of exported files could not be installed; their tests are skipped.", flush=True)
+
+
 def as_test_path(argument: str) -> str:
     """Return a pytest argument as a path relative to the root, `tests/…`, or '' if it is not a test path."""
     name, colons, node = argument.partition("::")
@@ -137,6 +147,8 @@ def run_tests(requirements: str | None, arguments: list[str]) -> None:
         paths = [f"tests/{side}" for side in SIDES]
     core = [path for path in paths if f"{path}/".startswith("tests/core/")]
     addon = [path for path in paths if path not in core]
+    if addon:
+        install_readers()
     codes = [
         # Each module stays in one process: its tests share what is expensive to prepare.
         exit_code(

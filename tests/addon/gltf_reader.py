@@ -1,4 +1,4 @@
-"""Reader of the morph targets and skins of glTF files, written from the specification alone, without Blender."""
+"""Reader of a mesh in a glTF file with its morph targets, joints and animation, from the specification alone."""
 
 from __future__ import annotations
 
@@ -16,31 +16,18 @@ _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 
 
 @dataclass(frozen=True)
-class GltfMorphs:
-    """Vertices (v, 3), offsets (k, v, 3) of the morph targets, and their weights (t, k) at times (t,) s."""
+class GltfMesh:
+    """Vertices (v, 3), offsets (k, v, 3) of their morph targets, and their joints (v, w) and weights (v, w).
 
-    vertices: np.ndarray
-    offsets: np.ndarray
-    times: np.ndarray
-    weights: np.ndarray
-
-    def shape_at(self, seconds: float) -> np.ndarray:
-        """Return the vertices (v, 3) at a time, with linear interpolation."""
-        weights = [np.interp(seconds, self.times, column) for column in self.weights.T]
-        return np.asarray(self.vertices + np.einsum("k,kvj->vj", weights, self.offsets))
-
-
-@dataclass(frozen=True)
-class GltfSkin:
-    """Vertices (v, 3), their joints (v, w) and weights (v, w), and the animated nodes of a skinned mesh.
-
-    joints: nodes of the joints.  inverse: (j, 4, 4) inverse bind matrices.  nodes: of the document.
+    node: of the mesh.  joints: nodes of the joints; none for a mesh without a skin.  inverse: (j, 4, 4) inverse bind matrices.  nodes: of the document.
     parents: of the nodes, -1 for none.  channels: times (t,) and values (t, n) by node and path.
     """
 
     vertices: np.ndarray
+    offsets: np.ndarray
     joints_of: np.ndarray
     weights: np.ndarray
+    node: int
     joints: list[int]
     inverse: np.ndarray
     nodes: list[dict[str, Any]]
@@ -85,14 +72,19 @@ class GltfSkin:
         return np.asarray((np.sin((1.0 - part) * angle) * first + np.sin(part * angle) * last) / np.sin(angle))
 
     def shape_at(self, seconds: float, limit: int | None = None) -> np.ndarray:
-        """Return the vertices (v, 3) at a time. limit: largest number of weights of a vertex that the reader keeps."""
+        """Return the vertices (v, 3) at a time, Y up. limit: largest number of weights of a vertex that are kept."""
+        morphs = self._value(self.node, "weights", np.zeros(len(self.offsets)), seconds)
+        points = self.vertices + np.einsum("k,kvj->vj", morphs, self.offsets)
+        if not self.joints:
+            matrix = self._matrix(self.node, seconds)
+            return np.asarray(points @ matrix[:3, :3].T + matrix[:3, 3])
         matrices = np.array([self._matrix(joint, seconds) for joint in self.joints]) @ self.inverse
         weights = self.weights.copy()
         if limit is not None:
             weights[np.argsort(np.argsort(-weights, axis=1, kind="stable"), axis=1) >= limit] = 0.0
         weights /= weights.sum(axis=1, keepdims=True)
         blend = np.einsum("vw,vwij->vij", weights, matrices[self.joints_of])
-        return np.asarray(np.einsum("vij,vj->vi", blend[:, :3, :3], self.vertices) + blend[:, :3, 3])
+        return np.asarray(np.einsum("vij,vj->vi", blend[:, :3, :3], points) + blend[:, :3, 3])
 
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:
@@ -107,16 +99,19 @@ def _rotation(quaternion: np.ndarray) -> np.ndarray:
     )
 
 
-def read_skin(path: Path) -> GltfSkin:
-    """Read the only skinned mesh of a binary glTF file."""
+def read_mesh(path: Path) -> GltfMesh:
+    """Read the only mesh of a binary glTF file."""
     document, binary = _parts(path)
-    ((node, skin),) = [(one, document["skins"][one["skin"]]) for one in document["nodes"] if "skin" in one]
-    (primitive,) = document["meshes"][node["mesh"]]["primitives"]
+    ((node, mesh),) = [(k, one["mesh"]) for k, one in enumerate(document["nodes"]) if "mesh" in one]
+    (primitive,) = document["meshes"][mesh]["primitives"]
     attributes = primitive["attributes"]
+    vertices = _accessor(document, binary, attributes["POSITION"])
+    targets = [_accessor(document, binary, one["POSITION"]) for one in primitive.get("targets", ())]
     sets = sorted(name for name in attributes if name.startswith("JOINTS_"))
     joints = [_accessor(document, binary, attributes[name]).astype(int) for name in sets]
     weights = [_accessor(document, binary, attributes[name.replace("JOINTS", "WEIGHTS")]) for name in sets]
-    inverse = _accessor(document, binary, skin["inverseBindMatrices"]).reshape(-1, 4, 4).transpose(0, 2, 1)
+    skin = document["skins"][document["nodes"][node]["skin"]] if sets else {"joints": []}
+    inverse = _accessor(document, binary, skin["inverseBindMatrices"]) if sets else np.zeros((0, 16))
     parents = [-1] * len(document["nodes"])
     for number, one in enumerate(document["nodes"]):
         for child in one.get("children", []):
@@ -127,14 +122,16 @@ def read_skin(path: Path) -> GltfSkin:
             sampler = animation["samplers"][channel["sampler"]]
             assert sampler.get("interpolation", "LINEAR") in ("LINEAR", "STEP")
             times = _accessor(document, binary, sampler["input"])[:, 0]
-            values = _accessor(document, binary, sampler["output"])
+            values = _accessor(document, binary, sampler["output"]).reshape(len(times), -1)
             channels[channel["target"]["node"], channel["target"]["path"]] = (times, values)
-    return GltfSkin(
-        _accessor(document, binary, attributes["POSITION"]),
-        np.concatenate(joints, axis=1),
-        np.concatenate(weights, axis=1),
+    return GltfMesh(
+        vertices,
+        np.array(targets).reshape(-1, *vertices.shape),
+        np.concatenate([np.zeros((len(vertices), 0), dtype=int), *joints], axis=1),
+        np.concatenate([np.zeros((len(vertices), 0)), *weights], axis=1),
+        node,
         skin["joints"],
-        inverse,
+        inverse.reshape(-1, 4, 4).transpose(0, 2, 1),
         document["nodes"],
         parents,
         channels,
@@ -149,22 +146,6 @@ def _parts(path: Path) -> tuple[dict[str, Any], bytes]:
     size, kind = struct.unpack_from("<I4s", data, 12)
     assert kind == b"JSON"
     return json.loads(data[20 : 20 + size]), data[28 + size :]
-
-
-def read_morphs(path: Path) -> GltfMorphs:
-    """Read the only mesh of a binary glTF file, whose animation plays morph targets."""
-    document, binary = _parts(path)
-    (mesh,) = document["meshes"]
-    (primitive,) = mesh["primitives"]
-    vertices = _accessor(document, binary, primitive["attributes"]["POSITION"])
-    offsets = np.array([_accessor(document, binary, one["POSITION"]) for one in primitive["targets"]])
-    animations = [(one, channel) for one in document["animations"] for channel in one["channels"]]
-    (found,) = [(one, channel) for one, channel in animations if channel["target"]["path"] == "weights"]
-    sampler = found[0]["samplers"][found[1]["sampler"]]
-    assert sampler.get("interpolation", "LINEAR") == "LINEAR"
-    times = _accessor(document, binary, sampler["input"])[:, 0]
-    weights = _accessor(document, binary, sampler["output"]).reshape(len(times), len(offsets))
-    return GltfMorphs(vertices, offsets, times, weights)
 
 
 def _accessor(document: dict[str, Any], binary: bytes, number: int) -> np.ndarray:

@@ -20,7 +20,7 @@ from test_bone_bakes import bake, belly
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
-READERS = {"GLTF": (gltf_reader, ".glb"), "FBX": (fbx_reader, ".fbx")}
+READERS = {"GLTF": (gltf_reader.read_mesh, ".glb"), "FBX": (fbx_reader.read_skin, ".fbx")}
 # Y up, as in both formats.
 AXES = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 
@@ -49,8 +49,8 @@ def exported(load: Load, obj: bpy.types.Object, form: str, folder: Path) -> Any:
     bake()
     (result,) = load("dampsim_addon.api").export([obj], folder / "out", [form])
     assert (result.problem, result.warning) == ("", "")
-    reader, suffix = READERS[form]
-    return reader.read_skin(folder / f"out{suffix}")
+    read, suffix = READERS[form]
+    return read(folder / f"out{suffix}")
 
 
 def distance(skin: Any, points: np.ndarray, seconds: float, **options: int) -> float:
