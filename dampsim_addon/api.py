@@ -186,7 +186,7 @@ def export(
 
 
 def blend(objects: Iterable[bpy.types.Object], kind: str, frame: int, length: int = DEFAULT_LENGTH) -> list[str]:
-    """Key the influence of bakes smoothly. Return a warning for each that shortens edges by over 2%, or ''.
+    """Key the influence of bakes smoothly. Return a warning for each that pops or shortens edges by over 2%, or ''.
 
     kind: "LAND" on the animated pose at the frame, "FADE_IN" or "FADE_OUT" from the frame on.  length: frames.
     Raises SceneError for a bake that cannot be blended, and ParameterError for an unknown kind.

@@ -7,61 +7,84 @@ from collections.abc import Iterable
 import bpy
 import numpy as np
 
-from ...core import PARAMETERS, FrameCache, SceneError
+from ...core import PARAMETERS, Array, FrameCache, SceneError
 from ...core.base.wording import format_number, format_percent
-from ...core.simulation.range_blend import largest_shortening as shortening
+from ...core.simulation.blend_curve import (
+    MAX_JUMP,
+    MAX_SHORTENING,
+    CurveEffect,
+    Handles,
+    bezier_values,
+    choose_handles,
+    measure_blend,
+)
 from ..blender.animation import animated_paths
 from ..blender.sampler import frame_rate, world_vertices
 from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
-from ..targets.influence import influence_at
-from ..targets.landing import Blend, blend_span, key_blend
+from ..targets.influence import constant_influence, influence_at
+from ..targets.landing import Blend, blend_span, key_blend, set_handles
 from ..targets.retiming import is_time_scale, set_time_scale
 
-# Part of its length by which a blend may shorten an edge without a message.
-MAX_SHORTENING = 0.02
-# Influences between which the plain shape follows from the displayed and the simulated one.
-_CHECKED_INFLUENCE = (0.05, 0.95)
+# Frames beside a blend on which its second differences depend.
+_MARGIN = 3
 
 
 def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame: int, length: int) -> str:
-    """Key a blend of a bake, and return a warning if it shortens an edge by too much; '' otherwise.
+    """Key a blend of a bake by the smoothest curve for its motion.
 
-    Raises SceneError if the bake cannot be blended.
+    Return a warning if it still pops or shortens an edge by too much; '' otherwise. Raises SceneError if the bake
+    cannot be blended.
     """
     key_blend(obj, kind, float(frame), float(length))
     first, last = blend_span(kind, frame, length)
-    part = largest_shortening(scene, obj, range(int(first) + 1, int(last)))
-    if part <= MAX_SHORTENING:
+    numbers = np.arange(int(first) - _MARGIN, int(last) + _MARGIN + 1)
+    with constant_influence(obj, 0.0):
+        plain = _shapes(scene, obj, numbers)
+    with constant_influence(obj, 1.0):
+        simulated = _shapes(scene, obj, numbers)
+    if plain.shape != simulated.shape:
+        # Modifiers change the number of vertices.
         return ""
-    return (
-        f"{obj.name}: the blend shortens edges by up to {format_percent(part)}, because the simulation turns far from "
-        "the pose. Blend where it swings less, or use Rest by Frame"
-    )
+    pairs = mesh_edges(obj.data) if plain.shape[1] == len(obj.data.vertices) else np.zeros((0, 2), dtype=np.int64)
+    keyed = np.array([influence_at(obj, number) or 0.0 for number in numbers])
+    values = influence_at(obj, first) or 0.0, influence_at(obj, last) or 0.0
+
+    def weights(handles: Handles) -> Array:
+        blended = values[0] + (values[1] - values[0]) * bezier_values((numbers - first) / (last - first), handles)
+        return np.where((numbers > first) & (numbers < last), blended, keyed)
+
+    handles, effect = choose_handles(plain, simulated, pairs, weights)
+    set_handles(obj, first, last, handles)
+    if effect.excess > 1.0:
+        # Bones turn between both shapes, where this choice assumes straight paths.
+        effect = measure_blend(plain, simulated, _shapes(scene, obj, numbers), pairs)
+    return _warning(obj, effect)
 
 
-def largest_shortening(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Iterable[int]) -> float:
-    """Return the largest part by which a blended edge is shorter than both without and with the simulation."""
-    cache, edges = frame_cache(obj), mesh_edges(obj.data)
-    cached, worst = set(cache.frame_numbers()), 0.0
+def _shapes(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Iterable[int]) -> Array:
+    """Return the displayed vertices (f, v, 3) in world space. The current frame stays."""
     place = scene.frame_current, scene.frame_subframe
     try:
-        for number in (number for number in numbers if number in cached and len(edges)):
-            share = influence_at(obj, number) or 0.0
-            if not _CHECKED_INFLUENCE[0] < share < _CHECKED_INFLUENCE[1]:
-                continue
-            scene.frame_set(number)
-            shown = world_vertices(obj, bpy.context.view_layer)
-            simulated = np.asarray(cache.read_shape(number, obj.name), dtype=float)
-            if len(shown) != len(simulated) or len(shown) != len(obj.data.vertices):
-                # Modifiers have changed the vertices.
-                return 0.0
-            plain = (shown - share * simulated) / (1.0 - share)
-            worst = max(worst, shortening(edges, shown, plain, simulated))
+        shapes = []
+        for number in numbers:
+            scene.frame_set(int(number))
+            shapes.append(world_vertices(obj, bpy.context.view_layer))
+        return np.array(shapes) if len({len(one) for one in shapes}) == 1 else np.zeros((0, 0, 3))
     finally:
         scene.frame_set(place[0], subframe=place[1])
-    return worst
+
+
+def _warning(obj: bpy.types.Object, effect: CurveEffect) -> str:
+    if effect.shortening > MAX_SHORTENING:
+        return (
+            f"{obj.name}: the blend shortens edges by up to {format_percent(effect.shortening)}, because the "
+            "simulation turns far from the pose. Blend where it swings less, or use Rest by Frame"
+        )
+    if effect.jump > MAX_JUMP:
+        return f"{obj.name}: the blend is too short for its motion, so it pops. Blend over more frames"
+    return ""
 
 
 def last_motion_index(cache: FrameCache, numbers: list[int], body: str) -> int:

@@ -135,6 +135,26 @@ def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
     return bool(channels)
 
 
+@contextmanager
+def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
+    """Context in which the bake plays with one influence, without its keyframes."""
+    channels = _channels(obj)
+    kept = [(getattr(one.owner, one.name), one.curve.mute if one.curve is not None else False) for one in channels]
+    try:
+        for one in channels:
+            if one.curve is not None:
+                one.curve.mute = True
+            setattr(one.owner, one.name, value)
+        _tag(obj)
+        yield
+    finally:
+        for one, (before, is_muted) in zip(channels, kept, strict=True):
+            setattr(one.owner, one.name, before)
+            if one.curve is not None:
+                one.curve.mute = is_muted
+        _tag(obj)
+
+
 def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], interpolation: str = "BEZIER") -> None:
     """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them."""
     found = sorted(points)

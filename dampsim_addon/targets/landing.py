@@ -7,13 +7,13 @@ import enum
 import bpy
 
 from ...core import SceneError
+from ...core.simulation.blend_curve import Handles
 from .influence import has_influence, influence_at, key_influence, keyed_curves
 
-# Handle length of a Bezier segment, as a fraction of it, at which the segment has the slope of a minimum-jerk curve in
-# the middle: 1 / (1 - 7/15) = 15/8.
-_HANDLE = 7.0 / 15.0
 # Number of frames of a blend unless the user chooses another.
 DEFAULT_LENGTH = 12
+# Fewer frames have no level start and end.
+MIN_LENGTH = 3
 
 
 class Blend(enum.Enum):
@@ -42,12 +42,17 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
     else:
         points = [(first, influence_at(obj, first) or 1.0), (last, 0.0)]
     key_influence(obj, points)
+    set_handles(obj, first, last, Handles())
+
+
+def set_handles(obj: bpy.types.Object, first: float, last: float, handles: Handles) -> None:
+    """Set the level handles of the keyframes at the ends of a blend."""
     for curve in keyed_curves(obj):
         for key in curve.keyframe_points:
             if min(abs(key.co.x - first), abs(key.co.x - last)) < 0.5:
+                reach = (last - first) * (handles.start if abs(key.co.x - first) < 0.5 else handles.end)
                 key.handle_left_type = key.handle_right_type = "FREE"
-                key.handle_left = (key.co.x - _HANDLE * length, key.co.y)
-                key.handle_right = (key.co.x + _HANDLE * length, key.co.y)
+                key.handle_left, key.handle_right = (key.co.x - reach, key.co.y), (key.co.x + reach, key.co.y)
         curve.update()
 
 
@@ -57,5 +62,5 @@ def check_blend(obj: bpy.types.Object, length: float) -> None:
         raise SceneError(f"{obj.name}: it has no bake to blend; bake it first.")
     if not has_influence(obj):
         raise SceneError(f"{obj.name}: this bake cannot be blended; bake it to Compressed Keys or PC2 Cache.")
-    if length < 2.0:
-        raise SceneError(f"{obj.name}: a blend over fewer than 2 frames would jump; choose more frames.")
+    if length < MIN_LENGTH:
+        raise SceneError(f"{obj.name}: a blend over fewer than {MIN_LENGTH} frames would jump; choose more frames.")

@@ -16,7 +16,7 @@ from ...jobs.landing import blend_bake, kept_seconds_scale, retime_bake, set_res
 from ...model.groups import format_names, groups_of
 from ...model.objects import active_simulated, can_start_job, chosen_simulated, selected_simulated
 from ...targets.influence import has_influence, key_influence
-from ...targets.landing import DEFAULT_LENGTH, Blend
+from ...targets.landing import DEFAULT_LENGTH, MIN_LENGTH, Blend
 from ...targets.retiming import MAX_SCALE, MIN_SCALE, is_time_scale, time_scale
 from ...translations import report, translate
 from ...work.modal import ModalJob
@@ -60,7 +60,7 @@ class DAMPSIM_OT_blend(Operator):
         name="Frame", description="Set the frame at which a landing ends, or at which a fade begins",
         options={"SKIP_SAVE"},
     )  # fmt: skip
-    length: IntProperty(name="Length", description="Set the number of frames", default=DEFAULT_LENGTH, min=2)
+    length: IntProperty(name="Length", description="Set the number of frames", default=DEFAULT_LENGTH, min=MIN_LENGTH)
 
     @classmethod
     def description(cls, context: Context, properties: Any) -> str:

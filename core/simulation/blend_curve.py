@@ -1,0 +1,163 @@
+"""Curve of the influence of a bake that lands or fades: the smoothest of some Bezier segments, by the blended motion.
+
+A curve that suits a still shape can pop where the shape swings, and over few frames. The choice therefore measures each
+segment on the frames that it blends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..base.arrays import Array, Index
+
+# A blend pops where its largest acceleration exceeds the neighbouring ones by this factor: its own, and those of the
+# simulation at the frame and beside it.
+MAX_JUMP = 1.5
+# Part of its length by which a blend may shorten an edge.
+MAX_SHORTENING = 0.02
+# Accelerations below this part of the object's size per squared frame are rounding of single precision.
+_MIN_ACCELERATION = 2e-6
+# Handle length of a Bezier segment, as a part of it, at which the segment has the slope of a minimum-jerk curve in the
+# middle: 1 / (1 - 7/15) = 15/8.
+_USUAL = 7.0 / 15.0
+_LENGTHS = (0.15, 0.25, 0.35, 0.4, 0.44, _USUAL, 0.5, 0.55, 0.65, 0.8)
+# Rows of vertices or edges that are measured at once.
+_ROWS = 50_000
+# Bisections that invert the time of a segment to single precision.
+_BISECTIONS = 40
+
+
+@dataclass(frozen=True)
+class Handles:
+    """Lengths of the level handles of a Bezier segment at its start and end, as parts of its length."""
+
+    start: float = _USUAL
+    end: float = _USUAL
+
+
+# Those of the usual segment come first. Blender shortens handles that are together longer than the segment.
+CANDIDATES = tuple(
+    sorted(
+        (Handles(start, end) for start in _LENGTHS for end in _LENGTHS if start + end <= 1.0),
+        key=lambda one: (one.start - _USUAL) ** 2 + (one.end - _USUAL) ** 2,
+    )
+)
+
+
+@dataclass(frozen=True)
+class CurveEffect:
+    """Effect of a blend. jump: largest ratio of an acceleration to those beside it.
+
+    shortening: largest part by which an edge is shorter than both without and with the simulation.
+    """
+
+    jump: float
+    shortening: float
+
+    @property
+    def excess(self) -> float:
+        """Return the larger ratio of both to what is allowed."""
+        return max(self.jump / MAX_JUMP, self.shortening / MAX_SHORTENING)
+
+
+def bezier_values(times: Array, handles: Handles) -> Array:
+    """Return the values (n,), from 0 to 1, of a segment with level handles at times (n,) as parts of its length."""
+    times = np.clip(times, 0.0, 1.0)
+    low, high = np.zeros_like(times), np.ones_like(times)
+    for _ in range(_BISECTIONS):
+        s = 0.5 * (low + high)
+        reached = 3.0 * s * (1.0 - s) ** 2 * handles.start + 3.0 * s**2 * (1.0 - s) * (1.0 - handles.end) + s**3
+        low, high = np.where(reached < times, s, low), np.where(reached < times, high, s)
+    s = 0.5 * (low + high)
+    return np.asarray(s**2 * (3.0 - 2.0 * s))
+
+
+def choose_handles(
+    plain: Array, simulated: Array, pairs: Index, weights: Callable[[Handles], Array]
+) -> tuple[Handles, CurveEffect]:
+    """Return the handles of the first candidate without a pop or a short edge, else of the best one, and its effect.
+
+    plain, simulated: vertices (f, v, 3), m, of consecutive frames.  pairs: vertices (p, 2) of edges.  weights: weight
+    (f,) of the simulation at each frame.
+    """
+    table = np.array([weights(handles) for handles in CANDIDATES])
+    effects = _effects(plain, simulated, pairs, table)
+    # A pop is seen more easily than a short edge.
+    fallback = min(effects, key=lambda one: (max(one.jump, MAX_JUMP), one.shortening))
+    best = next((one for one in effects if one.excess <= 1.0), fallback)
+    return CANDIDATES[effects.index(best)], best
+
+
+def measure_blend(plain: Array, simulated: Array, displayed: Array, pairs: Index) -> CurveEffect:
+    """Return the effect of a blend as displayed (f, v, 3), m. See choose_handles()."""
+    moved = displayed - plain
+    own = _accelerations(simulated - plain, np.ones((1, len(plain))))[0]
+    found = _accelerations(moved, np.ones((1, len(plain))))
+    full = np.ones(1)
+    shortening = max(
+        float(_shortenings(p, s, m, pairs, full)[0]) for p, s, m in zip(plain, simulated, moved, strict=True)
+    )
+    return CurveEffect(float(_jumps(found, own, _floor(plain))[0]), shortening)
+
+
+def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> list[CurveEffect]:
+    """Return the effect of each row of weights (c, f)."""
+    moved = simulated - plain
+    own = _accelerations(moved, np.ones((1, len(plain))))[0]
+    jumps = _jumps(_accelerations(moved, table), own, _floor(plain))
+    shortenings = np.max(
+        [
+            _shortenings(p, s, s - p, pairs, weights)
+            for p, s, weights in zip(plain, simulated, table.T, strict=True)
+            if ((weights > 0.0) & (weights < 1.0)).any()
+        ]
+        or [np.zeros(len(table))],
+        axis=0,
+    )
+    return [CurveEffect(float(a), float(b)) for a, b in zip(jumps, shortenings, strict=True)]
+
+
+def _floor(plain: Array) -> float:
+    return _MIN_ACCELERATION * max(float(np.ptp(plain[0], axis=0).max()), 1e-12)
+
+
+def _accelerations(moved: Array, weights: Array) -> Array:
+    """Return the largest second difference (c, f - 2) of the weighted shapes, for each row of weights (c, f).
+
+    moved: (f, v, 3).
+    """
+    found = np.zeros((len(weights), len(moved) - 2))
+    for place in range(len(moved) - 2):
+        factors = weights[:, place : place + 3] * [1.0, -2.0, 1.0]
+        factors = (factors[:, :, None] * factors[:, None]).reshape(-1, 9)
+        for start in range(0, moved.shape[1], _ROWS):
+            near = moved[place : place + 3, start : start + _ROWS]
+            squares = factors @ np.einsum("avk,bvk->abv", near, near).reshape(9, -1)
+            found[:, place] = np.maximum(found[:, place], squares.max(axis=1))
+    return np.sqrt(found)
+
+
+def _jumps(found: Array, own: Array, floor: float) -> Array:
+    """Return the largest ratio (c,) of accelerations (c, n) to those beside them. own: of the simulation, (n,)."""
+    beside = np.maximum(found[:, :-2], found[:, 2:])
+    natural = np.maximum(np.maximum(own[:-2], own[1:-1]), own[2:])
+    return np.asarray((found[:, 1:-1] / np.maximum(np.maximum(beside, natural), floor)).max(axis=1))
+
+
+def _shortenings(plain: Array, simulated: Array, moved: Array, pairs: Index, weights: Array) -> Array:
+    """Return the largest part (c,) by which plain + weight * moved brings pairs closer than both shapes, at a frame.
+
+    plain, simulated, moved: (v, 3).  weights: (c,).
+    """
+    found = np.zeros(len(weights))
+    for part in (pairs[start : start + _ROWS] for start in range(0, len(pairs), _ROWS)):
+        before, step, after = (one[part[:, 0]] - one[part[:, 1]] for one in (plain, moved, simulated))
+        terms = [np.einsum("pk,pk->p", a, b) for a, b in ((before, before), (before, step), (step, step))]
+        shown = terms[0] + 2.0 * weights[:, None] * terms[1] + weights[:, None] ** 2 * terms[2]
+        natural = np.minimum(terms[0], np.einsum("pk,pk->p", after, after))
+        ratio = np.sqrt(np.maximum(shown, 0.0) / np.maximum(natural, 1e-24))
+        found = np.maximum(found, 1.0 - ratio.min(axis=1))
+    return found
