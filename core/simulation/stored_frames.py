@@ -18,8 +18,8 @@ from ..system.history import SystemContacts
 from .simulation import Simulation
 
 # Parts of a history that may be missing after a frame that has them, because the next step recomputes them or because
-# they belong to a motion that has ended.
-_TEMPORARY_PARTS = {"elastic force", "elastic force rate", "yarn speeds", "still", "pull from outside"}
+# they belong to a motion that has ended. A body that a keyed Hold lets go is no longer steered.
+_TEMPORARY_PARTS = {"elastic force", "elastic force rate", "yarn speeds", "still", "pull from outside", "steering"}
 # Parts whose number of rows changes from frame to frame.
 _VARYING_PARTS = {"contacts", "impacts", "still", "pull from outside", "steering"}
 # Largest difference of a frame's time from its number, in frames; times are sums of many substeps.

@@ -18,7 +18,7 @@ import bpy
 import farm_helpers
 import pytest
 from scenes import new_scene, wobbler
-from test_keyed_pins import key_hold
+from test_keyed_pins import balloon, key_hold
 
 pytestmark = pytest.mark.bpy
 Load = Callable[[str], ModuleType]
@@ -448,17 +448,36 @@ def test_farm_waits_for_locked_unit(load: Load, tmp_path: Path) -> None:
     assert time.monotonic() - began > 0.5
 
 
-def test_farm_equals_bake_with_keyed_pins(load: Load, tmp_path: Path) -> None:
-    """Units with a keyed Hold write the same bytes as a bake and a resumed one, also as wedges of Catch In."""
+def held_ball(load: Load) -> bpy.types.Object:
+    """Return a ball that a keyed Hold lets go and catches."""
+    obj = wobbler("")
+    key_hold(load, obj, (1, 1.0), (5, 0.0), (8, 1.0))
+    return obj
+
+
+def thrown_balloon(_: Load) -> bpy.types.Object:
+    """Return a balloon without pins that is thrown, spins, and is inflated by keyframes."""
+    obj = balloon(Path())
+    obj.dampsim.pin_group, obj.dampsim.velocity_x = "", 1.0
+    return obj
+
+
+@pytest.mark.parametrize(
+    ("make", "dial", "values"), [(held_ball, "catch_frames", (2, 6)), (thrown_balloon, "spin_z", (0.5, 1.0))]
+)
+def test_farm_equals_bake_with_keyed_pins(
+    load: Load, tmp_path: Path, make: Callable[[Load], bpy.types.Object], dial: str, values: tuple[float, float]
+) -> None:
+    """Units with keyed Hold or Pressure and a throw write the same bytes as a bake and a resumed one, as wedges."""
     new_scene(12)
-    held = wobbler("")
-    held.dampsim.resolution, held.dampsim.target = 60, "POINT_CACHE"
-    key_hold(load, held, (1, 1.0), (5, 0.0), (8, 1.0))
+    made = make(load)
+    made.dampsim.resolution, made.dampsim.target, made.dampsim.cache_folder = 60, "POINT_CACHE", ""
+    name = made.name
     file = tmp_path / "shots" / "throw.blend"
     file.parent.mkdir()
     bpy.ops.wm.save_as_mainfile(filepath=str(file))
     shots = tmp_path / "night.toml"
-    shots.write_text('wedges = { catch_frames = [2, 6] }\n[[shots]]\nfile = "shots/throw.blend"\n')
+    shots.write_text(f'wedges = {{ {dial} = {list(values)} }}\n[[shots]]\nfile = "shots/throw.blend"\n')
     cli, output = load("dampsim_addon.cli"), tmp_path / "out"
     assert cli.main(["farm", str(shots), "--output", str(output), "--only", "1-2"]) == cli.DONE
 
@@ -469,10 +488,11 @@ def test_farm_equals_bake_with_keyed_pins(load: Load, tmp_path: Path) -> None:
     units = [found for folder in (output / "throw").iterdir() if (found := written(folder))]
     assert [sorted(one) for one in units] == 2 * [["bake.pc2", *(f"frame_{n:06d}.frame" for n in range(1, 13))]]
     assert units[0] != units[1]
-    for frames in (2, 6):
+    for value in values:
         bpy.ops.wm.open_mainfile(filepath=str(file))
-        obj, folder = bpy.data.objects["Wobbler"], tmp_path / f"catch {frames}"
-        obj.dampsim.catch_frames, obj.dampsim.cache_folder = frames, str(folder)
+        obj, folder = bpy.data.objects[name], tmp_path / f"wedge {value}"
+        setattr(obj.dampsim, dial, value)
+        obj.dampsim.cache_folder = str(folder)
         assert load("dampsim_addon.api").bake([obj])[0].problem == ""
         once = written(folder)
         assert once in units
