@@ -136,8 +136,9 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
         data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
         rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
         mark_bone(rig, mark)
-        collections = obj.users_collection or (bpy.context.scene.collection,)
-        collections[0].objects.link(rig)
+        # Those from a library take no new objects.
+        collections = [one for one in obj.users_collection if is_local(one)]
+        (collections or [bpy.context.scene.collection])[0].objects.link(rig)
         rig.constraints.new("COPY_TRANSFORMS").target = obj
         with _edit_mode(rig):
             bone = data.edit_bones.new(root)

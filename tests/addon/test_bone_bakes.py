@@ -427,10 +427,12 @@ def test_damaged_record_is_ignored(load: Load, tmp_path: Path) -> None:
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
 
 
-def test_half_frames_within_twice_the_error(load: Load, tmp_path: Path) -> None:
-    """Between frames, bones differ from shape keys for each frame by at most twice the error."""
+@pytest.mark.parametrize("bound", [0.01, 2.0])
+def test_half_frames_within_twice_the_error(load: Load, bound: float, tmp_path: Path) -> None:
+    """Between frames, bones differ from shape keys for each frame by at most twice the error, with fewer keys too."""
     scene = new_scene()
     obj, _ = belly(tmp_path)
+    obj.dampsim.bone_bound_percent = bound
     obj.dampsim.target = "FRAME_KEYS"
     bake()
     halves = [number + 0.5 for number in range(scene.frame_start, scene.frame_end)]

@@ -147,6 +147,32 @@ def test_new_rig_survives_saving(load: Load, tmp_path: Path) -> None:
     assert sorted(bpy.data.objects.keys()) == names
 
 
+def test_overridden_collection_gets_no_rig(tmp_path: Path) -> None:
+    """The rig of an object in a collection from a library goes to the scene."""
+    new_scene()
+    obj = ball(tmp_path / "cache")
+    collection = bpy.data.collections.new("Props")
+    bpy.context.scene.collection.children.link(collection)
+    for one in (obj, obj.parent):
+        collection.objects.link(one)
+        bpy.context.scene.collection.objects.unlink(one)
+    bpy.ops.wm.save_as_mainfile(filepath=str(tmp_path / "props.blend"))
+    scene = new_scene()
+    with bpy.data.libraries.load(str(tmp_path / "props.blend"), link=True) as (_, wanted):
+        wanted.collections = ["Props"]
+    (linked,) = wanted.collections
+    scene.collection.children.link(linked)
+    linked.override_hierarchy_create(scene, bpy.context.view_layer)
+    obj = next(one for one in scene.objects if one.name.startswith("Wobbler") and one.override_library is not None)
+    obj.data = obj.data.copy()
+    obj.dampsim.cache_folder = str(tmp_path / "cache")
+    activate(obj)
+    bake()
+    assert made_rig(obj).users_collection == (scene.collection,)
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert len(bpy.data.armatures) == 0
+
+
 def test_armature_beside_rig_is_refused(tmp_path: Path) -> None:
     new_scene()
     obj = ball(tmp_path)
