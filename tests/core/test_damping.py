@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, whole_body_cluster
-from dampsim.core.literature.damping.direct import ray_origin_weights
+from dampsim.core.literature.damping.clusters import CLUSTERS, Mesh, nearest_clusters, whole_body_cluster
+from dampsim.core.literature.damping.direct import damp_relative_velocities, ray_origin_weights
 from dampsim.core.literature.damping.frame_rate import retained_fraction
 from dampsim.core.literature.damping.registry import DAMPINGS, DampedBody, Damping
 from dampsim.core.literature.damping.spring import edge_incidence, largest_edge_eigenvalue
@@ -363,3 +363,33 @@ def test_forces_shared_between_overlapping_clusters(clusters: str) -> None:
         m, own = mass[nodes] / often[nodes], f[nodes] / often[nodes, None]
         wanted[nodes] += own - np.outer(m / m.sum(), own.sum(axis=0))
     np.testing.assert_allclose(remove_torque(f, x, parts, "NONE"), wanted, atol=1e-13)
+
+
+@pytest.mark.parametrize("torque", ["RADII", "RIGID"])
+@pytest.mark.parametrize("kind", ["whole", "nearest"])
+def test_point_cloud_is_damped_without_edges(kind: str, torque: str) -> None:
+    """Particles without a mesh keep both momenta, and their relative motion decays."""
+    rng = np.random.default_rng(3)
+    x, mass = rng.standard_normal((40, 3)), rng.uniform(0.5, 2.0, 40)
+    clusters = nearest_clusters(mass, x, 8)
+    if kind == "whole":
+        clusters = whole_body_cluster(clusters.mesh)
+
+    def momenta(v: np.ndarray) -> np.ndarray:
+        return np.concatenate([mass @ v, (mass[:, None] * np.cross(x, v)).sum(axis=0)])
+
+    def energy(v: np.ndarray) -> float:
+        return 0.5 * float(mass @ (v**2).sum(axis=1))
+
+    start = v = rng.standard_normal((40, 3))
+    energies = [energy(v)]
+    for _ in range(30):
+        v = damp_relative_velocities(clusters, x, v, 0.5, 0.01, torque)
+        energies.append(energy(v))
+        assert energies[-1] <= energies[-2] * (1.0 + 1e-12)
+    np.testing.assert_allclose(momenta(v), momenta(start), atol=1e-9)
+    # Along the radii of the whole cloud, motion around the centre remains.
+    assert energies[-1] < 0.8 * energies[0]
+    if torque == "RIGID":
+        spin = np.cross([0.3, -0.2, 0.5], x) + np.array([1.0, 0.0, 2.0])
+        np.testing.assert_allclose(damp_relative_velocities(clusters, x, spin, 1.0, 0.01, torque), spin, atol=1e-9)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix, eye
 from scipy.sparse.csgraph import connected_components
+from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index
 from ...materials.assembly import element_edges
@@ -133,6 +134,16 @@ def ring_clusters(mesh: Mesh, ring_count: int = 1) -> Clusters:
         reached = reached @ adjacency
     found = reached.tocoo()
     return Clusters.build(found.row.astype(np.int64), found.col.astype(np.int64), mesh)
+
+
+def nearest_clusters(mass: Array, positions: Array, count: int) -> Clusters:
+    """Return a cluster for each particle of a cloud without edges: the particle and its nearest ones.
+
+    mass: (n,) kg.  positions: (n, 3) m.  count: particles per cluster.
+    """
+    nearest = cKDTree(positions).query(positions, count)[1]
+    mesh = Mesh(mass, np.zeros((0, 2), dtype=np.int64), ())
+    return Clusters.build(np.arange(len(mass)).repeat(count), nearest.ravel().astype(np.int64), mesh)
 
 
 CLUSTERS: dict[str, Callable[[Mesh], Clusters]] = {

@@ -38,13 +38,33 @@ class DirectDamping(Damping):
         gamma = 1.0 - retained_fraction(self.body.dials["gamma"], h)
         velocities = predicted
         for clusters, torque, shares in self._stages:
-            member = velocities[clusters.node_index]
-            relative = member - clusters.mean_per_cluster(member)[clusters.cluster_index]
-            forces = -(gamma / h) * clusters.mass[:, None] * relative
-            damping_forces = DampingForces(clusters, forces, positions[clusters.node_index], relative, h, shares)
-            torque_free = TORQUE_SCHEMES[torque](damping_forces)
-            velocities = velocities + h * clusters.sum_per_node(torque_free) / self._mesh.mass[:, None]
+            velocities = damp_relative_velocities(clusters, positions, velocities, gamma, h, torque, shares)
         return velocities
+
+
+def damp_relative_velocities(
+    clusters: Clusters,
+    positions: Array,
+    velocities: Array,
+    gamma: float,
+    h: float,
+    torque: str,
+    shares: Array | None = None,
+) -> Array:
+    """Return the velocities (n, 3) m/s after damping in clusters, [Sch] (7) and (8).
+
+    Needs no mesh: clusters of nearest points damp a cloud of particles, see nearest_clusters(). Only the schemes along
+    edges need edges.
+
+    gamma: damped part of the relative velocities, 0 to 1.  h: step in s.  torque: a name of TORQUE_SCHEMES.
+    shares: (p,) weights of the memberships in the origin of the rays, None for the centre of mass.
+    """
+    member = velocities[clusters.node_index]
+    relative = member - clusters.mean_per_cluster(member)[clusters.cluster_index]
+    forces = -(gamma / h) * clusters.mass[:, None] * relative
+    damping_forces = DampingForces(clusters, forces, positions[clusters.node_index], relative, h, shares)
+    torque_free = TORQUE_SCHEMES[torque](damping_forces)
+    return np.asarray(velocities + h * clusters.sum_per_node(torque_free) / clusters.mesh.mass[:, None])
 
 
 def ray_origin_weights(clusters: Clusters, painted: Array) -> Array:
