@@ -19,8 +19,9 @@ _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 class GltfMesh:
     """Vertices (v, 3), offsets (k, v, 3) of their morph targets, and their joints (v, w) and weights (v, w).
 
-    node: of the mesh.  joints: nodes of the joints; none for a mesh without a skin.  inverse: (j, 4, 4) inverse bind matrices.  nodes: of the document.
-    parents: of the nodes, -1 for none.  channels: times (t,) and values (t, n) by node and path.
+    node: of the mesh.  joints: nodes of the joints; none for a mesh without a skin.  inverse: (j, 4, 4) inverse bind
+        matrices.  nodes: of the document.  parents: of the nodes, -1 for none.  channels: times (t,) and values (t, n)
+        by node and path.
     """
 
     vertices: np.ndarray
