@@ -27,7 +27,7 @@ def test_weights_beyond_the_engine(load: Load, influences: str, tmp_path: Path) 
     (godot,) = export([obj], tmp_path / "out", ["GLTF"], engine="GODOT")
     heavy = sum(len([g for g in v.groups if obj.vertex_groups[g.group].name != "Pin"]) > 4 for v in obj.data.vertices)
     assert (heavy > 0) == (influences == "8")
-    said = f"Unity: {heavy} vertices have more than 4 bone weights; set Influences to 4 and bake again"
+    said = f"Unity: {heavy} vertices have more than 4 bone weights; set Influences to 4. Bake again"
     assert unity.notes == ((said,) if heavy else ())
     assert godot.notes == ()
 
@@ -41,7 +41,7 @@ def test_morph_targets_beyond_the_engine(load: Load, tmp_path: Path) -> None:
     limits = {engine.name: list(export.exceeded_limits(obj, engine)) for engine in export.ENGINES}
     count = len(obj.data.shape_keys.key_blocks) - 1
     assert limits.pop("GLTF") == [
-        f"Any Reader of glTF: {count} morph targets are more than 8; set Max Keys to 8 and bake again."
+        f"Any Reader of glTF: {count} morph targets are more than 8; set Max Keys to 8. Bake again."
     ]
     assert set(map(len, limits.values())) == {0}
 

@@ -57,12 +57,12 @@ def exceeded_limits(obj: bpy.types.Object, engine: Engine) -> Iterator[str]:
         is_baked = record_mark(obj.data) != ""
         fix = f"set Influences to {least}" if is_baked else f"press Limit to {MAX_EXPORTED_BONES} Bones"
         text = f"{format_count(heavy, 'vertex')} {have} more than {least} bone weights"
-        yield f"{engine.label}: {text}; {fix} and bake again."
+        yield f"{engine.label}: {text}; {fix}. Bake again."
     keys = obj.data.shape_keys
-    morphs = len(keys.key_blocks) - 1 if keys is not None else 0
-    if 0 < engine.morphs < morphs:
+    count = len(keys.key_blocks) - 1 if keys is not None else 0
+    if 0 < engine.morphs < count:
         fix = f"set Max Keys to {engine.morphs}" if bake_keys(keys) else "remove shape keys"
-        yield f"{engine.label}: {morphs} morph targets are more than {engine.morphs}; {fix} and bake again."
+        yield f"{engine.label}: {count} morph targets are more than {engine.morphs}; {fix}. Bake again."
     if len(bones) > engine.bones:
         text = f"{rig.name} has {len(bones)} deforming bones, more than {engine.bones}"
         yield f"{engine.label}: {text}; bake to fewer bones."
