@@ -80,15 +80,17 @@ def choose_handles(
 ) -> tuple[Handles, CurveEffect]:
     """Return the handles of the first candidate without a pop or a short edge, else of the best one, and its effect.
 
+    Candidates that keep to MAX_JUMP even without regard to the accelerations of the simulation come first.
     plain, simulated: vertices (f, v, 3), m, of consecutive frames.  pairs: vertices (p, 2) of edges.  weights: weight
     (f,) of the simulation at each frame.
     """
     table = np.array([weights(handles) for handles in CANDIDATES])
-    effects = _effects(plain, simulated, pairs, table)
+    effects, smoothness = _effects(plain, simulated, pairs, table)
     # A pop is seen more easily than a short edge.
     fallback = min(effects, key=lambda one: (max(one.jump, MAX_JUMP), one.shortening))
-    best = next((one for one in effects if one.excess <= 1.0), fallback)
-    return CANDIDATES[effects.index(best)], best
+    suitable = [(jump > MAX_JUMP, place) for place, jump in enumerate(smoothness) if effects[place].excess <= 1.0]
+    place = min(suitable)[1] if suitable else effects.index(fallback)
+    return CANDIDATES[place], effects[place]
 
 
 def measure_blend(plain: Array, simulated: Array, displayed: Array, pairs: Index) -> CurveEffect:
@@ -103,11 +105,12 @@ def measure_blend(plain: Array, simulated: Array, displayed: Array, pairs: Index
     return CurveEffect(float(_jumps(found, own, _floor(plain))[0]), shortening)
 
 
-def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> list[CurveEffect]:
-    """Return the effect of each row of weights (c, f)."""
+def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> tuple[list[CurveEffect], Array]:
+    """Return the effect of each row of weights (c, f), and its jump (c,) beside its own accelerations alone."""
     moved = simulated - plain
     own = _accelerations(moved, np.ones((1, len(plain))))[0]
-    jumps = _jumps(_accelerations(moved, table), own, _floor(plain))
+    found, floor = _accelerations(moved, table), _floor(plain)
+    jumps = _jumps(found, own, floor)
     shortenings = np.max(
         [
             _shortenings(p, s, s - p, pairs, weights)
@@ -117,7 +120,8 @@ def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> list
         or [np.zeros(len(table))],
         axis=0,
     )
-    return [CurveEffect(float(a), float(b)) for a, b in zip(jumps, shortenings, strict=True)]
+    effects = [CurveEffect(float(a), float(b)) for a, b in zip(jumps, shortenings, strict=True)]
+    return effects, _jumps(found, np.zeros_like(own), floor)
 
 
 def _floor(plain: Array) -> float:

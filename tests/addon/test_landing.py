@@ -99,7 +99,10 @@ def test_landing_moves_vertices_smoothly(load: Load, tmp_path: Path) -> None:
     edges = np.array([edge.vertices for edge in obj.data.edges])
     lengths = [np.linalg.norm(one[:, edges[:, 0]] - one[:, edges[:, 1]], axis=2) for one in (shown, plain, simulated)]
     shortening = float((1.0 - lengths[0] / np.minimum(*lengths[1:])).max())
-    print(f"landing: {(found[14:30] / np.maximum(found[13:29], found[15:31])).max():.2f}, edges {shortening:.4f}")
+    # Here the simulation is smooth enough that the blend need not be compared with it.
+    jump = (found[14:31] / np.maximum(found[13:30], found[15:32])).max()
+    print(f"landing: {jump:.2f}, edges {shortening:.4f}")
+    assert jump <= 1.5
     assert shortening < 0.02
 
 
