@@ -25,8 +25,7 @@ class SpringDampers(ForceTerm):
 
     ends: Index
     damping: Array
-    scaling: ClassVar[StiffnessScaling] = StiffnessScaling.SCALED  # type: ignore[misc]
-    damping_scaling: ClassVar[StiffnessScaling] = StiffnessScaling.FIXED  # type: ignore[misc]
+    damping_scaling: ClassVar[StiffnessScaling | None] = StiffnessScaling.FIXED
 
     def energy_for(self, inputs: BlockInputs, history: BlockHistory) -> Energy:
         return SoftPins(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros((0, 3)))
