@@ -612,6 +612,7 @@ if __name__ == "__main__":
     import fibre_scenes
     import muscle_scenes
     import plastic_scenes
+    import schmedding_scenes
     import shirt_scene
     import throw_scene
     import weave_scenes
@@ -622,6 +623,7 @@ if __name__ == "__main__":
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
     SAMPLES.update(air_scenes.SCENES | blush_scene.SCENES | throw_scene.SCENES)
     SAMPLES.update(fibre_scenes.SCENES | muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
+    SAMPLES.update(schmedding_scenes.SCENES)
     given = sys.argv[1:]
     chosen = [name for name in given if name in SAMPLES]
     folders = [Path(name) for name in given if name not in SAMPLES]

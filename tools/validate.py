@@ -1,4 +1,4 @@
-"""Generate docs/validation/ and docs/reference/parameters.md: python run.py docs
+"""Generate docs/validation/, docs/reference/parameters.md and the tables about woven cloth: python run.py docs
 
 tools/parameters_page.py generates only the latter: python run.py docs --parameters
 """
@@ -19,6 +19,7 @@ import numpy as np  # noqa: E402
 import papers  # noqa: E402
 import parameters_page  # noqa: E402
 import settle_runs  # noqa: E402
+import weave_table  # noqa: E402
 
 import conftest  # noqa: E402, F401  (loads the checkout as the package dampsim)
 import contact_table  # noqa: E402
@@ -79,6 +80,7 @@ def main() -> None:
     plot()
     settle_runs.write_page()
     papers.main()
+    weave_table.main()
 
 
 if __name__ == "__main__":

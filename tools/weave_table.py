@@ -160,16 +160,34 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
 }  # fmt: skip
 
 
+def damping_verdict(rows: Sequence[Row]) -> str:
+    """Return the verdict on the paper's claims from the table of dampings, in parts of the undamped kinetic energy."""
+    by_motion = {row[0]: row[1:] for row in rows}
+    hanging, flapping, swinging = (by_motion[MOTIONS[name]] for name in ("hanging", "flapping", "swinging"))
+    return (
+        f"Strain rate damping leaves {swinging[0]} of swinging, where Rayleigh damping leaves {swinging[1]}. It damps\n"
+        f"hanging as Rayleigh damping does ({hanging[0]} and {hanging[1]}), as the paper states. The paper also\n"
+        "states that the stretch damping determines hanging and the bend damping flapping. The first holds\n"
+        f"({hanging[4]} to {hanging[2]} by β_s, {hanging[4]} to {hanging[5]} by β_b). For flapping, β_b has more\n"
+        f"effect ({flapping[4]} to {flapping[5]}), but β_s has some too ({flapping[4]} to {flapping[2]})."
+    )
+
+
+# Texts that follow from the numbers of a table, after it.
+VERDICTS: dict[str, Callable[[Sequence[Row]], str]] = {"damping": damping_verdict}
+
+
 def table(rows: Sequence[Row]) -> str:
     """Return the rows as a Markdown table. The first row is the heading."""
     lines = [f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows]
     return "\n".join([lines[0], "|" + "---|" * len(rows[0]), *lines[1:]])
 
 
-def main() -> None:
-    names = sys.argv[1:] or list(TABLES)
-    for name in names:
-        made = table(list(TABLES[name]()))
+def main(names: Sequence[str] = ()) -> None:
+    """Update the named tables, or all."""
+    for name in names or list(TABLES):
+        rows = list(TABLES[name]())
+        made = "\n\n".join([table(rows), *([VERDICTS[name](rows)] if name in VERDICTS else [])])
         text = PAGE.read_text(encoding="utf-8")
         place = re.compile(f"(<!-- tools/weave_table.py: {name} -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
         text, count = place.subn(lambda found, made=made: found[1] + made + found[2], text)  # type: ignore[misc]
@@ -180,4 +198,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

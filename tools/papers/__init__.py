@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
 from . import integrators, schmedding, springs, srd, young, young_background
-from .page import OUT
+from .page import OUT, Claim, differences, table
 
 PAGES = {
     "schmedding": schmedding.schmedding,
@@ -15,6 +17,16 @@ PAGES = {
     "springs": springs.springs_page,
     "integrators": integrators.integrators,
 }
+# Parts of the pages that can be measured alone.
+SECTIONS = {"srd": srd.SECTIONS, "young": young.SECTIONS, "springs": springs.SECTIONS}
+
+
+def section_differences(page: str, section: Callable[[list[Claim]], str]) -> list[str]:
+    """Measure a section of a page again. Return the lines that the page states otherwise."""
+    claims: list[Claim] = []
+    made = section(claims)
+    rows = table((), [(one.text, f"**{one.verdict}**", one.number) for one in claims]).splitlines()[2:]
+    return differences("\n".join([made, *rows]), (OUT / f"{page}.md").read_text(encoding="utf-8"))
 
 
 def main() -> None:

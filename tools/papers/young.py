@@ -428,6 +428,9 @@ def _oscillation(claims: list[Claim]) -> str:
     )
 
 
+SECTIONS = (_equality, _example_1, _example_2, _table_4_2, _oscillation)
+
+
 def young() -> str:
     claims = [
         Claim(
@@ -456,7 +459,7 @@ def young() -> str:
             0.0,
         ),
     ]
-    body = _equality(claims) + _example_1(claims) + _example_2(claims) + _table_4_2(claims) + _oscillation(claims)
+    body = "".join(section(claims) for section in SECTIONS)
     return claimed(
         "Young's non-oscillatory damping [You]",
         "Herbert David Young, *Controllable, Non-Oscillatory Damping for Deformable Objects*, thesis, UBC 2007.",

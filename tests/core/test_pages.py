@@ -1,0 +1,78 @@
+"""Pages of docs/validation about the papers: their numbers and verdicts are those of measurements made again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+sys.path.append(str(Path(__file__).parents[2] / "tools"))
+import papers
+import weave_table
+from papers import page
+
+# The other sections take seconds to minutes each.
+QUICK = {
+    "springs": {"_lost", "_block", "_quarters"},
+    "young": {"_table_4_2"},
+    "srd": {"_stiffness"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "section"),
+    [
+        pytest.param(
+            name, section, id=f"{name}{section.__name__}",
+            marks=() if section.__name__ in QUICK[name] else pytest.mark.slow,
+        )
+        for name, sections in papers.SECTIONS.items()
+        for section in sections
+    ],
+)  # fmt: skip
+def test_page_matches_new_measurement(
+    name: str, section: Callable[[list[page.Claim]], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Plots are not compared.
+    monkeypatch.setattr(page, "OUT", tmp_path)
+    assert papers.section_differences(name, section) == []
+
+
+def woven_text(name: str) -> str:
+    """Return the table of a name on the page of woven cloth, with the text that follows from it."""
+    return weave_table.PAGE.read_text(encoding="utf-8").split(f": {name} -->\n\n")[1].split("\n\n<!-- end -->")[0]
+
+
+def test_verdict_on_woven_damping_follows_table() -> None:
+    text, _, verdict = woven_text("damping").partition("\n\n")
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()]
+    assert verdict == weave_table.damping_verdict(rows)
+
+
+@pytest.mark.slow
+def test_woven_pulls_match_page() -> None:
+    made = weave_table.table(list(weave_table.pulls()))
+    assert page.differences(made, woven_text("pulls")) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "is_found"),
+    [
+        ("| 2.0 s | 13.9% |", True),
+        ("| 2.0 s | 14.1% |", True),
+        # One unit of the last digit, and five percent.
+        ("| 2.1 s | 14.6% |", True),
+        ("| 2.2 s | 14.0% |", False),
+        ("| 2.0 s | 14.8% |", False),
+        ("| 2.0 s | -14.0% |", False),
+        ("| 2.0 m | 14.0% |", False),
+        ("| 2.0 s |", False),
+        ("| small | < 1e-10, 3.1e-05 |", True),
+        ("| small | < 1e-10, 3.1e-04 |", False),
+    ],
+)
+def test_page_number_tolerance(made: str, is_found: bool) -> None:
+    text = "| 2.0 s | 14.0% |\n| small | < 1e-10, 3.0e-05 |\n"
+    assert page.differences(made, text) == ([] if is_found else [made])
