@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,6 +77,31 @@ def test_windows_kernel_gives_known_answers(folder: Path, tmp_path: Path, monkey
         monkeypatch.setattr(loaded, attribute, record)
     assert native.is_right(loaded)
     assert called | {"dampsim_runs"} == exported_names()
+
+
+@pytest.mark.skipif(shutil.which("wine") is None, reason="wine is not installed; CI has it in some runs")
+def test_wine_loads_windows_kernel(folder: Path, tmp_path: Path) -> None:
+    """The loader of Windows, as far as wine has it, accepts the library and finds its functions."""
+    source, program = tmp_path / "load.c", tmp_path / "load.exe"
+    found = "".join(f'if (!GetProcAddress(kernel, "{name}")) ExitProcess(3);\n' for name in sorted(exported_names()))
+    # Without the C library, whose compilation would take minutes.
+    source.write_text(
+        "__declspec(dllimport) void *LoadLibraryA(const char *);\n"
+        "__declspec(dllimport) void *GetProcAddress(void *, const char *);\n"
+        "__declspec(dllimport) void ExitProcess(unsigned);\n"
+        'void start(void) {\nvoid *kernel = LoadLibraryA("kernel.dll");\nif (!kernel) ExitProcess(2);\n'
+        f'{found}ExitProcess(((int (*)(void))GetProcAddress(kernel, "dampsim_runs"))() == 1 ? 42 : 4);\n}}\n',
+        encoding="utf-8",
+    )
+    command = [COMPILER, "-m", "ziglang", "cc", "-target", "x86_64-windows-gnu", "-nostdlib", "-Wl,-e,start"]
+    subprocess.run([*map(str, command), "-o", str(program), str(source), "-lkernel32"], check=True)
+    shutil.copy(folder / "windows-x64", tmp_path / "kernel.dll")
+    # Neither .NET nor a browser nor menus are installed into the new folder of wine.
+    variables = {"WINEPREFIX": str(tmp_path / "wine"), "WINEDEBUG": "-all"}
+    variables["WINEDLLOVERRIDES"] = "mscoree,mshtml,winemenubuilder.exe="
+    environment = {**os.environ, **variables}
+    done = subprocess.run(["wine", str(program)], cwd=tmp_path, env=environment, check=False, timeout=300)
+    assert done.returncode == 42
 
 
 @pytest.mark.parametrize("processor", ["x64", "arm64"])
