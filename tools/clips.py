@@ -141,6 +141,10 @@ def strip(dial: str, label: str, values: tuple[float, float, float], **others: o
     return Clip(tails(dial, label, values, **others), step=2, width=640, height=264)
 
 
+def close_up(sample: str, last: int, step: int, crop: tuple[float, float, float, float], width: int = 560) -> Clip:
+    return Clip(sample, step, width, width * 9 // 16, (1, last), crop)
+
+
 CLIPS = {
     "settle": strip("settle", "Settle", (12.0, 24.0, 48.0), bounce=30.0),
     "bounce": strip("bounce", "Bounce", (0.0, 30.0, 60.0), settle=36.0),
@@ -148,6 +152,10 @@ CLIPS = {
     "sag": strip("sag", "Sag", (2.0, 15.0, 40.0), settle=24.0, bounce=20.0, stiffness_by="SAG"),
     "solid": Clip("jelly"),
     "bones": Clip("creature"),
+    "cloth": close_up("skirt", 90, 2, (0.28, 0.03, 0.72, 0.97)),
+    "hair": close_up("shag", 70, 3, (0.30, 0.08, 0.70, 0.86)),
+    "collide": close_up("runner", 66, 3, (0.34, 0.08, 0.66, 0.94)),
+    "weave": close_up("sackcloth", 66, 3, (0.12, 0.08, 0.88, 0.97), 480),
 }
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 # Blender itself has no Pillow.
@@ -14,18 +18,20 @@ CLIPS = ROOT / "docs" / "images" / "clips"
 
 
 @pytest.fixture(scope="module")
-def tool() -> dict[str, object]:
+def tool() -> dict[str, Any]:
     return runpy.run_path(str(ROOT / "tools" / "clips.py"), run_name="clips")
 
 
-def test_every_clip_is_rendered(tool: dict[str, object]) -> None:
+def test_every_clip_is_rendered(tool: dict[str, Any]) -> None:
     assert {path.stem for path in CLIPS.glob("*.webp")} == set(tool["CLIPS"])
     for name, clip in tool["CLIPS"].items():
         path = CLIPS / f"{name}.webp"
         assert path.stat().st_size <= tool["LARGEST"], name
         with Image.open(path) as picture:
-            assert picture.size == (clip.width, clip.height), name
-            assert picture.n_frames > 20, name
+            # Blender may round the edges of a part of the view outwards.
+            assert np.abs(np.subtract(picture.size, clip.size)).max() <= 1, name
+            # Equal pictures in a row are stored once.
+            assert picture.n_frames > 15, name
             assert picture.info["loop"] == 0, name
 
 
@@ -34,5 +40,20 @@ def test_every_clip_is_shown() -> None:
     assert [path.name for path in sorted(CLIPS.glob("*.webp")) if f"images/clips/{path.name}" not in pages] == []
 
 
-def test_every_dial_has_a_clip(tool: dict[str, object]) -> None:
+def test_every_dial_has_a_clip(tool: dict[str, Any]) -> None:
     assert {"settle", "bounce", "follow_through", "sag"} <= set(tool["CLIPS"])
+
+
+def test_number_chooses_one_clip(tool: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A CI run renders a few frames of the clip that belongs to its commit."""
+    rendered = []
+    module = tool["main"].__globals__
+    monkeypatch.setitem(module, "dampsim", SimpleNamespace(register=lambda: None))
+    monkeypatch.setitem(module, "bake", lambda clip, _: rendered.append(clip))
+    monkeypatch.setitem(module, "render", lambda clip, _: [Image.new("RGB", clip.size)])
+    clips = list(tool["CLIPS"].values())
+    for number in (3, 3 + len(clips)):
+        arguments = ["--number", str(number), "--step", "12", "--frames", "24", "--out", str(tmp_path)]
+        monkeypatch.setattr(sys, "argv", ["clips.py", *arguments])
+        assert tool["main"]() == 0
+    assert [(one.scene, one.frames, one.step) for one in rendered] == 2 * [(clips[3].scene, (1, 25), 12)]
