@@ -13,6 +13,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import PACKAGE, armature, new_scene, wobbler, world_vertices
+from test_existing_bones import choose
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -191,6 +192,30 @@ def _vanishing(obj: bpy.types.Object) -> None:
 def _vanishing_bone(obj: bpy.types.Object) -> None:
     obj.modifiers.clear()
     _key_scale(armature(obj).pose.bones[0])
+
+
+def _separate_rig(obj: bpy.types.Object) -> None:
+    """Bake an object with keyframes of its own to a rig that is not its parent."""
+    obj.modifiers.clear()
+    armature(obj)
+    obj.dampsim.target = "BONES"
+
+
+def _uneven_bone(obj: bpy.types.Object) -> None:
+    """Stretch the bone above a chain of existing bones."""
+    obj.modifiers.clear()
+    rig = armature(obj)
+    for block in (obj, rig):
+        block.animation_data_clear()
+    for bone in rig.pose.bones:
+        bone.rotation_euler = (0.0, 0.0, 0.0)
+    obj.parent = rig
+    choose(obj, rig, ["high"])
+    bone = rig.pose.bones["low"]
+    for frame, height in ((1, 1.0), (6, 1.0), (8, 1.3)):
+        bone.scale.y = height
+        bone.keyframe_insert("scale", frame=frame)
+    bpy.context.scene.frame_set(1)
 
 
 def _switched(obj: bpy.types.Object) -> None:
@@ -387,6 +412,8 @@ CASES = {
     "not cyclic": ("cycle", _not_cyclic, "the keyframes of Wobbler do not return to it", True),
     "vanishing": ("vanishing", _vanishing, "Handle is scaled to zero at frame 6", False),
     "vanishing bone": ("vanishing", _vanishing_bone, "is scaled to zero at frame 6, where shape keys", True),
+    "separate": ("separate", _separate_rig, "The keyframes of Wobbler move it relative to its rig Rig", True),
+    "uneven bone": ("sheared", _uneven_bone, "The bone low is scaled unevenly at frame 7", True),
     "switched": ("switched", _switched, "Animation switches Subdivision in viewports", True),
     "coarse": ("coarse", _coarse, "20%", True),
     "apart": ("links", _separate_link, "Neighbour, which is simulated separately", True),
@@ -470,6 +497,48 @@ def test_check_finds_and_fixes_case(load: Load, tmp_path: Path, case: str, way: 
     assert len(now) == len(points)
     away = np.linalg.norm(points[:, None] - now[None], axis=2)
     assert max(away.min(axis=0).max(), away.min(axis=1).max()) <= 1e-6 * np.linalg.norm(np.ptp(points, axis=0))
+
+
+def test_background_check_of_models(load: Load, tmp_path: Path) -> None:
+    """The timer builds a model that stays the same for two calls, and reports its error until the inputs change."""
+    errors, doctor = load("dampsim_addon.status.model_errors"), load("dampsim_addon.ui.bake.checks")
+    obj, scene = object_without_findings(tmp_path), bpy.context.scene
+    obj.modifiers.clear()
+
+    def call_timer() -> None:
+        errors.SUBSCRIBER.timer()
+        build = errors._KnownErrors.current().build
+        if build is not None:
+            build.future.exception(timeout=60.0)
+
+    def findings(calls: int) -> list[str]:
+        for _ in range(calls):
+            call_timer()
+        return list(doctor.find_issues(obj, scene))
+
+    # Seen, built, and read.
+    assert findings(3) == []
+    assert errors._KnownErrors.current().errors.keys() == {obj.session_uid}
+    obj.dampsim.fibre_group = obj.vertex_groups.new(name="Fibres").name
+    obj.vertex_groups["Fibres"].add(range(len(obj.data.vertices)), 1.0, "REPLACE")
+    bpy.context.view_layer.update()
+    assert findings(1) == []
+    assert errors._KnownErrors.current().build is None
+    assert findings(1) == []
+    assert findings(1) == ["model"]
+    assert "its longest axis is ambiguous" in doctor.find_issues(obj, scene)["model"].text
+    # Further calls do nothing.
+    known = dict(errors._KnownErrors.current().errors)
+    assert findings(3) == ["model"]
+    assert errors._KnownErrors.current().errors == known
+    obj.dampsim.fibre_group = ""
+    assert findings(0) == []
+    bpy.ops.object.mode_set(mode="EDIT")
+    obj.dampsim.fibre_group = "Fibres"
+    obj.dampsim.resolution += 1
+    assert "model" not in findings(3)
+    bpy.ops.object.mode_set(mode="OBJECT")
+    assert findings(3) == ["model"]
 
 
 def test_shared_mesh_scale_fix(load: Load, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ from ..common.issue import Check, Issue
 from ..contact import checks as contact_checks
 from ..fibres import panel as fibre_panel
 from ..pins import checks as pin_checks
-from . import modifier_checks, motion_checks
+from . import modifier_checks, motion_checks, rig_checks
 from .refusal_checks import REFUSAL_CHECKS, unbuildable_model
 
 # Sizes (m) outside this range are rarely intended: under gravity, the object looks far too stiff or too soft.
@@ -267,6 +267,8 @@ CHECKS: dict[str, Check] = {
     "cycle": motion_checks.unrepeated_animation,
     "vanishing": motion_checks.vanishing_scale,
     "switched": motion_checks.switched_modifiers,
+    "separate": rig_checks.separate_motion,
+    "sheared": rig_checks.uneven_bones,
     "scale": _unapplied_scale,
     "keys": modifier_checks.keys_cannot_bake_generated,
     "shown": modifier_checks.live_cannot_show,
