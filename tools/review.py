@@ -18,7 +18,7 @@ from typing import Any
 # Limits of the platform: bytes of a zip, and characters of a tagline and of the reason for a permission.
 MAX_SIZE, MAX_TEXT = 200_000_000, 64
 BINARIES = (".so", ".dll", ".dylib", ".pyd", ".exe", ".a", ".lib", ".o", ".pyc")
-# Files that have no use for an artist: a sample is one only if the add-on offers it.
+# Files that users do not need. Samples are allowed if the add-on offers them.
 REDUNDANT = re.compile(
     r"(^|/)(tests?|docs|requirements|tools|\.[^/]+)(/|$)|\.blend1?$|^sample_blends/|/papers/(?!__init__|compare)"
     r"|(dask|flamenco|openjd)[^/]*$"
