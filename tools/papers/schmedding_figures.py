@@ -166,6 +166,8 @@ def _shoe() -> tuple[str, dict[str, Any]]:
         + "\nFall of its centre of mass with steps of 1 ms and γ = 1, relative to the undamped fall:\n\n" + table(["damping", "fall"], rows)
         + "\nAs in the paper, the undamped run fails, point damping is stable but leaves the boot hanging in the air, and with springs it falls. Springs\n"
         f"allow a step {steps['springs'][1] / steps['undamped'][1]:.2f} times as long as the undamped one.\n"
+        "\nThe sample `sample_blends/shoe.blend` has a sneaker with *Settle* and *Bounce*, which a spring drags over the floor and raises onto its heel:\n\n"
+        "![The sneaker at frames 1, 40, 52, 62, 84 and 110](../images/sch_shoe.jpg)\n"
     )  # fmt: skip
     return text, {**steps, "falls": falls}
 
