@@ -76,6 +76,7 @@ Errors are the largest and the root mean square over all vertices and all frames
 
 - **Four influences** leave two for each of two carrying bones. There is the largest error of the belly. Eight
   influences cure it.
+- **Cloth folds between bones.** The cape is the worst scene, and shape keys of the same size are more exact there.
 - **Small meshes take few bytes per shape key.** Shape keys of the same size are then often more exact than bones, as
   for belly and rope. On the creature, bones are more exact by far, and engines limit morph targets.
 - **Reposing the tail** with 32 bones is worse than with 16. The cause is not known.
