@@ -172,8 +172,8 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     """Return whether overlaps, a distance and a pair of edges are right in a tree of eight boxes in a row."""
     x, count, rules = np.arange(8.0), 8, np.zeros(21)
     boxes = np.column_stack([x, 0.0 * x, 0.0 * x, x + 0.5, 0.0 * x + 0.5, 0.0 * x])
-    asked, keys = np.array([[2.75, -1.0, -1.0, 5.25, 1.0, 1.0]]), np.empty(2 * count + SORT_ROOM, dtype=np.uint64)
-    order, nodes = np.empty(count, dtype=np.int32), np.empty((3, 6))
+    asked, keys = np.array([[2.75, -1.0, -1.0, 5.25, 1.0, 1.0]]), np.full(2 * count + SORT_ROOM, 0, dtype=np.uint64)
+    order, nodes = np.full(count, -1, dtype=np.int32), np.full((3, 6), np.nan)
     loaded.tree_build(count, 2, *(one.ctypes.data for one in (boxes, keys, order, nodes)))
     found, distance = np.full((2, count), -1, dtype=np.int32), np.zeros(count)
     room = found[0].ctypes.data, found[1].ctypes.data
@@ -200,7 +200,7 @@ def _check_trees(loaded: KernelLibrary) -> bool:
 
 def _check_noise(loaded: KernelLibrary) -> bool:
     """Return whether the noise of one octave at a point and at an integer point is right."""
-    points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.empty((2, 3))
+    points, found = np.array([[0.25, -1.5, 2.75], [3.0, -4.0, 5.0]]), np.full((2, 3), np.nan)
     loaded.noise(2, 1, 7, 1.0, points.ctypes.data, found.ctypes.data)
     return _is_close(found[0], np.array(_KNOWN_NOISE)) and _is_close(found[1], np.zeros(3))
 
@@ -229,7 +229,7 @@ def _check_shell(loaded: KernelLibrary) -> bool:
     x = np.array([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]])
     values, forces, blocks, places = np.array([3.0]), np.zeros((4, 3)), np.zeros((16, 3, 3)), np.arange(16)
     whole = [one.astype(np.int32) for one in (nodes, starts, columns, places)]
-    slopes, excess, coupled = np.empty(12), np.empty(1), np.empty(1)
+    slopes, excess, coupled = np.full(12, np.nan), np.full(1, np.nan), np.full(1, np.nan)
     at = {"nodes": whole[0], "starts": whole[1], "columns": whole[2], "places": whole[3]}
     pointers = {name: one.ctypes.data for name, one in at.items()}
     stiffness = pointers["starts"], pointers["columns"], values.ctypes.data
@@ -285,15 +285,18 @@ def _check_blocks(loaded: KernelLibrary) -> bool:
     dense = np.diag([4.0, 4.0, 4.0, 2.0, 2.0, 2.0]) + 0.5
     blocks = np.ascontiguousarray(dense.reshape(2, 3, 2, 3).transpose(0, 2, 1, 3)).reshape(4, 3, 3)
     pattern = [np.array(one, dtype=np.int32) for one in ([0, 2, 4], [0, 1, 0, 1], [0, 3], [0, 2, 1, 3])]
-    marks, matrix, factors = np.empty(2, dtype=np.int32), *(np.empty((4, 3, 4), dtype=np.float32) for _ in range(2))
+    marks, matrix, factors = (
+        np.full(2, -1, dtype=np.int32),
+        *(np.full((4, 3, 4), np.nan, dtype=np.float32) for _ in range(2)),
+    )
     shift = np.zeros(1, dtype=np.float32)
     starts, columns, diagonal, mirror = (one.ctypes.data for one in pattern)
     stored = matrix.ctypes.data, factors.ctypes.data
     rows = starts, columns, diagonal
     work = marks.ctypes.data, *stored, shift.ctypes.data
     size = loaded.block_factorise(2, *rows, mirror, blocks.ctypes.data, *work)
-    right, found, again, norm = np.arange(1.0, 7.0), np.empty(6), np.empty(6), np.empty(1)
-    vectors, none = np.empty((8, 4), dtype=np.float32), np.zeros(2, dtype=np.int32)
+    right, found, again, norm = np.arange(1.0, 7.0), np.full(6, np.nan), np.full(6, np.nan), np.full(1, np.nan)
+    vectors, none = np.full((8, 4), np.nan, dtype=np.float32), np.zeros(2, dtype=np.int32)
     loaded.block_solve(2, *rows, stored[1], size, right.ctypes.data, vectors.ctypes.data, found.ctypes.data)
     low = (none.ctypes.data, none.ctypes.data, none.ctypes.data)
     loaded.block_cg(
@@ -310,8 +313,8 @@ def _check_contacts(loaded: KernelLibrary) -> bool:
     one, none, up = np.ones(1), np.zeros(3), np.array([0.0, 0.0, 1.0])
     stiffness, limit, x = np.array([8.0]), np.array([2.0]), np.array([0.5, 0.0, -0.25])
     distance, target = np.array([4.0]), np.zeros(1)
-    gap, force, slip, offset = np.empty(1), np.empty(1), np.empty(3), np.empty(3)
-    states, gradient, blocks = np.empty(1, dtype=np.int64), np.zeros(3), np.zeros((1, 3, 3))
+    gap, force, slip, offset = np.full(1, np.nan), np.full(1, np.nan), np.full(3, np.nan), np.full(3, np.nan)
+    states, gradient, blocks = np.full(1, -1, dtype=np.int64), np.zeros(3), np.zeros((1, 3, 3))
     rows = starts.ctypes.data, nodes.ctypes.data, one.ctypes.data
     given = [array.ctypes.data for array in (none, up, distance, target, stiffness, none, limit, x)]
     found = [array.ctypes.data for array in (gap, force, slip, offset, states, gradient)]
