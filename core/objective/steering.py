@@ -22,6 +22,7 @@ import numpy as np
 from ..base.arrays import Array, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motion
 from ..settle.controls import Controls
+from ..settle.first_mode import FirstModeLaw
 from ..settle.waveform import SECOND_ROOT_RATIO, WaveformLaw
 from ..system.history import DeformationHistory
 from ..system.inputs import Inputs
@@ -29,6 +30,7 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.term import StiffnessScaling
 from .reference_motion import RegionSlice, StepContext, reference_velocity
+from .slack_steering import UNKNOWN_SWING, can_steer_slack, known_swings, next_slack_swing, search_law
 from .step_potential import ThetaWeights, step_start_forces
 from .stepper_view import StepperView
 
@@ -76,11 +78,15 @@ class SwingRecord:
 def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, Controls]:
     """Return the state with the records of its swings, and the controls of a step at the regions' paces."""
     system, laws = stepper.system, controls.laws
-    if controls.is_static or not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
+    if controls.is_static or controls.yarns:
+        return state, controls
+    if any(can_steer_slack(region, law) for region, law in zip(system.regions, laws, strict=True)):
+        return _steer_slack(stepper, state, inputs, h, controls)
+    if not stepper.is_pinned_solid or not any(isinstance(law, WaveformLaw) for law in laws):
         return state, controls
     own = state.history.block(system.name)
     known = None
-    if own.steering is not None and len(own.steering) == len(laws):
+    if own.steering is not None and own.steering.shape == (len(laws), 6):
         known = [SwingRecord.read(row) for row in own.steering]
     acceleration = _uniform_acceleration(stepper, state, inputs)
     if acceleration is None and own.steering is None:
@@ -115,14 +121,64 @@ def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls
     return state, replace(controls, laws=steered, velocity_ratios=ratios)
 
 
-def _uniform_acceleration(stepper: StepperView, state: State, inputs: Inputs) -> Array | None:
-    """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests."""
+def _steer_slack(
+    stepper: StepperView, state: State, inputs: Inputs, h: float, controls: Controls
+) -> tuple[State, Controls]:
+    """Return the state with the swings of regions that their weight holds, and the controls of the step."""
+    system, laws = stepper.system, controls.laws
+    own = state.history.block(system.name)
+    known, swings, steered = known_swings(own.steering, len(laws)), [UNKNOWN_SWING] * len(laws), list(laws)
+    acceleration = _uniform_acceleration(stepper, state, inputs, allows_drag=True)
+    if acceleration is not None:
+        context = StepContext.create(system, state, inputs, h)
+        for place, (region, law) in enumerate(zip(system.regions, laws, strict=True)):
+            if not isinstance(law, FirstModeLaw) or not can_steer_slack(region, law):
+                continue
+            if reference_velocity(context, region, stepper.region_slices[place]).at_undeformed.any():
+                continue
+            speed = _largest(take_rows(state.velocities, region.free))
+            has_stopped = bool(take_rows(state.reference, region.free).any())
+            away = _slack_deflection(stepper, context, controls, place)
+            deflection = math.inf if away is None else _largest(away)
+            is_outward = away is not None and float((away * take_rows(state.velocities, region.free)).sum()) > 0.0
+            last = None if known is None else known[place]
+            swings[place] = next_slack_swing(law, last, speed, deflection, acceleration, h, has_stopped, is_outward)
+            steered[place] = search_law(law, swings[place], h)
+    own = replace(own, steering=np.array([one.numbers for one in swings]))
+    state = replace(state, history=state.history.with_block(system.name, own))
+    return state, replace(controls, laws=tuple(steered))
+
+
+def _slack_deflection(stepper: StepperView, context: StepContext, controls: Controls, place: int) -> Array | None:
+    """Return the deflections (f, 3) m of a region's nodes from its hanging shape; None if that is unknown."""
+    system, region = context.system, context.system.regions[place]
+    hanging = region.hanging_shape
+    if hanging is None:
+        return None
+    undeformed, rotation = _undeformed_positions(context, region, stepper.region_slices[place])
+    acceleration = np.atleast_2d(system.acceleration(context.inputs, region.free))[0]
+    turn = float(np.linalg.norm(acceleration @ rotation - hanging.acceleration))
+    if turn > _ROUNDING * float(np.linalg.norm(hanging.acceleration)) or not np.array_equal(
+        hanging.factors, controls.stiffness_per_block(len(system.blocks))
+    ):
+        return None
+    return take_rows(context.state.positions, region.free) - undeformed - hanging.displacements @ rotation.T
+
+
+def _uniform_acceleration(
+    stepper: StepperView, state: State, inputs: Inputs, allows_drag: bool = False
+) -> Array | None:
+    """Return the external acceleration (3,) m/s^2 of a system; None if other forces say where it rests.
+
+    allows_drag: whether the drag of still air counts as no other force.
+    """
     system = stepper.system
     contacts = system.last_contacts(state)
     has_other_terms = any(term.scaling is StiffnessScaling.FIXED for block in system.blocks for term in block.terms)
     has_flow = any(state.history.block(block.name).terms for block in system.blocks)
-    is_pulled = any(one.drag is not None or any(one.contraction) or any(one.pressure_change) for one in inputs)
-    if has_other_terms or has_flow or is_pulled or (contacts is not None and len(contacts.contacts.keys)):
+    is_pulled = any(any(one.contraction) or any(one.pressure_change) for one in inputs)
+    is_dragged = not allows_drag and any(one.drag is not None for one in inputs)
+    if has_other_terms or has_flow or is_pulled or is_dragged or (contacts is not None and len(contacts.contacts.keys)):
         return None
     accelerations = np.atleast_2d(system.acceleration(inputs, stepper.free))
     return accelerations[0] if (accelerations == accelerations[0]).all() else None

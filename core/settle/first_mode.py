@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -65,6 +66,19 @@ class FirstModeLaw:
         return envelope * (np.cos(phase) + self.decay / self.frequency * np.sin(phase))  # type: ignore[no-any-return]
 
     @property
+    def last_swing_phase(self) -> float:
+        """Phase a t from a release to the largest deflection of the last visible swing; 0 if there is none."""
+        if self.frequency == 0.0:
+            return 0.0
+        ratio = math.pi * self.decay / self.frequency
+        return visible_swings(math.exp(-ratio)) * ratio
+
+    @property
+    def rest_phase(self) -> float:
+        """Phase a t from a release to rest."""
+        return _rest_phase(self.frequency / self.decay)
+
+    @property
     def natural_frequency(self) -> float:
         return math.hypot(self.decay, self.frequency)
 
@@ -74,6 +88,15 @@ class FirstModeLaw:
         return (
             math.atan2(self.frequency, self.decay) / self.frequency if self.counts_from_stop and self.frequency else 0.0
         )
+
+
+@lru_cache(maxsize=256)
+def _rest_phase(ratio: float) -> float:
+    """Return the phase a t from a release to rest of a law with w/a = ratio."""
+    if ratio == 0.0:
+        return -math.log(REST_FRACTION)
+    law = FirstModeLaw(1.0, ratio, 1.0)
+    return last_threshold_crossing(law.release_response, visible_swings(math.exp(-math.pi / ratio)), ratio)
 
 
 def first_mode_law(

@@ -56,7 +56,7 @@ def with_geometric_stiffness(
         stands = _height(system, region, posed) >= _HANGING_FRACTION * _extent(posed[region.free])
         is_upright = is_stable and _height(system, region, state.positions) > 0.0
         hanging, uniform = None, accelerations[region.free[0]]
-        if is_stable and region.has_elastic_stiffness and (accelerations[region.free] == uniform).all():
+        if is_stable and (accelerations[region.free] == uniform).all():
             rotation = fit_rigid_motion(system.rest[region.free], posed[region.free])[0]
             way = state.positions[region.free] - posed[region.free]
             hanging = HangingShape(way @ rotation, uniform @ rotation, factors)

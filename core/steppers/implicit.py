@@ -20,6 +20,7 @@ from ..contact_response.contact_solve import ContactSolve
 from ..objective.contact_problem import ContactProblem
 from ..objective.nodal_rotations import NodalRotations
 from ..objective.reference_motion import RegionSlice, region_slices
+from ..objective.slack_steering import relax
 from ..objective.sleep import count_still_step, is_asleep, sleep_step
 from ..objective.steering import steer
 from ..objective.step_problem import StepProblem
@@ -190,6 +191,7 @@ class Stepper:
         is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, size=self.size)
         if guard.fires(is_excessive, counts):
             after = guard.limit(self.system, state, after, inputs, h)
+        after = relax(self.system, state, after, h)
         return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
 
     def frame_meter(self, step_count: int) -> WorkMeter:

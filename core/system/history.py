@@ -128,7 +128,8 @@ class BlockHistory:
     sensors: (s,) last value of each sensor.
     sleep: None after a step that was not still.
     catch: None if no node was caught.
-    steering: (r, 6) of the regions of a system, among its first block's: see objective/steering.py.
+    steering: (r, k) of the regions of a system, among its first block's: see steering.py and slack_steering.py in
+        objective/.
     """
 
     deformation: DeformationHistory | None = None

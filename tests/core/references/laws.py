@@ -110,3 +110,8 @@ def steered_pace(a: float, w: float, swing: float, phase: float, envelope: float
     """Return the pace a'/a of (2.43) before its bounds."""
     start = 1.0 if w == 0 else np.sqrt(1 + (a / w) ** 2)
     return float((np.log(envelope / (start * swing)) + rest_phase) / (rest_phase - phase))
+
+
+def relaxed_part(way: float, swing: float, left: float, h: float) -> float:
+    """Return the part f of (2.45) of the way to the equilibrium, before its bounds."""
+    return float(1 - (0.01 * swing / way) ** (h / left))
