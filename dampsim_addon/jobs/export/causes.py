@@ -81,7 +81,7 @@ def export_notes(
         notes += [text.removesuffix(".") for text in exceeded_limits(obj, engine)]
     if record is not None and max((len(row) for row in record.new), default=0) > MAX_EXPORTED_BONES:
         notes.append(
-            f"some vertices have more than {MAX_EXPORTED_BONES} bone weights, and many readers of glTF keep "
+            f"some vertices have more than {MAX_EXPORTED_BONES} bone weights, and many glTF importers keep "
             f"{MAX_EXPORTED_BONES}; set Influences to {MAX_EXPORTED_BONES} and bake again for those"
         )
     last += obj.dampsim.loop

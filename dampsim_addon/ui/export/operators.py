@@ -55,9 +55,9 @@ class DAMPSIM_OT_export(ModalJob, Operator):
         name="Engine",
         description="Choose the engine whose limits of bone weights, morph targets and bones are checked",
         items=[
-            ("NONE", "Not Chosen", "Check no limits of an engine", 0),
+            ("NONE", "None", "Do not check engine limits", 0),
             *(
-                (one.name, one.label, f"Check the limits of {one.label}", number)
+                (one.name, one.label, one.description or f"Check the limits of {one.label}", number)
                 for number, one in enumerate(export.ENGINES, 1)
             ),
         ],
