@@ -24,6 +24,8 @@ TARGETS = list(KINDS)
 FILES = [name for name, target in KINDS.items() if target.storage.name == "FILE"]
 # Error of an exact bake as a fraction of the size, from single precision and from corrections for rigs.
 ROUNDING = 2e-6
+# Matrix (3, 3) that turns row vectors of files with Y up.
+Y_UP_TO_Z_UP = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.0, -1.0, 0.0]])
 # Properties that Blender derives from others.
 DERIVED = ("matrix_world", "matrix_local", "matrix_basis", "dimensions", "active_shape_key_index")
 
@@ -112,6 +114,15 @@ def world_vertices(obj: bpy.types.Object, frame: float, constructive: bool = Fal
 
 def size(points: np.ndarray) -> float:
     return float(np.linalg.norm(np.ptp(points, axis=0)))
+
+
+def nearest_vertex_distance(found: np.ndarray, wanted: np.ndarray) -> float:
+    """Return the largest distance from a vertex to the nearest one of the other shape, m.
+
+    found, wanted: (v, 3) m. Their numbers may differ, because glTF splits vertices at seams.
+    """
+    distances = np.linalg.norm(found[:, None] - wanted[None], axis=2)
+    return float(max(distances.min(axis=0).max(), distances.min(axis=1).max()))
 
 
 def _simple_properties(struct: Any) -> dict[str, Any]:
