@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -15,12 +15,24 @@ from dampsim.core.scene.link import Link, LinkPoint
 from dampsim.core.scene.parameters import Settings
 from shapes import sheet, tube
 
+Result = TypeVar("Result")
+
 DOWN = np.array([0.0, 0.0, -9.81])
 # Cloth of 0.2 kg/m^2 that stretches and bends like strong cotton: E t = 500 N/m, B = 5e-5 N m.
 STOUT_COTTON: dict[str, Any] = {
     "thickness": 1.0, "stiffness": 500.0, "density": 200.0, "bending": 1.1,
     "plastic_yield": 0.0, "plastic_creep": 20.0, "plastic_most": 100.0,
 }  # fmt: skip
+
+
+def run_to_end(steps: Generator[Any, None, Result]) -> Result:
+    """Run a generator to its end and return its result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
 
 
 def gridded_box(name: str, low: Iterable[float], high: Iterable[float], spacing: float) -> Surface:

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from test_cloth import strip
-from test_shot import run_to_end
 
-from builders import net, scene, static_body, strutted_rod, wire
+from builders import net, run_to_end, scene, static_body, strutted_rod, wire
 from dampsim.core.bodies.draft import coarsen_body, resolution_parameter
 from dampsim.core.bodies.registry import kind_by_name
 from dampsim.core.measure.calibrate import release_test

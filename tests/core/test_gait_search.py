@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
-from typing import Any, TypeVar
 
 import creatures
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 from creatures import distance_walked, frames, looper, walk_scene
 from scipy.spatial.transform import Rotation
 
+from builders import run_to_end
 from dampsim.core.base.errors import SceneError
 from dampsim.core.gait.gait_search import WalkSearch, find_walks, select_distinct
 from dampsim.core.gait.rollout_batch import _STEP_SAFETY, RolloutBatch
@@ -19,7 +18,6 @@ from dampsim.core.scene.body import Body
 from dampsim.core.scene.muscles import Controller, Sensor, SensorType
 from dampsim.core.simulation.simulation import Simulation
 
-Made = TypeVar("Made")
 SMALL = WalkSearch(seed=1, count=32, generations=1, seconds=3.0, winners=2)
 
 
@@ -35,15 +33,6 @@ def genes(body: Body) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         np.array([[one.threshold for one in muscles]]),
         np.array([[float(one.delay) for one in muscles]]),
     )
-
-
-def run_to_end(steps: Generator[Any, None, Made]) -> Made:
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            made: Made = end.value
-            return made
 
 
 @pytest.mark.parametrize("degrees", [0.0, 60.0, 90.0, 180.0])

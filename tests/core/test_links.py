@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from builders import DOWN, bar, gridded_box, scene, static_body, weld, wire
+from builders import DOWN, bar, gridded_box, run_to_end, scene, static_body, weld, wire
 from dampsim.core.base.errors import SceneError
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
@@ -23,13 +23,7 @@ from shapes import sphere
 
 
 def run_release_test(simulation: Simulation, body: str, deflection: float) -> SettleCurve:
-    steps = release_test(simulation, body, deflection)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            curve: SettleCurve = end.value
-            return curve
+    return run_to_end(release_test(simulation, body, deflection))
 
 
 def whole_bar(resolution: int, **more: object) -> Scene:

@@ -11,7 +11,7 @@ from hanging_bodies import flag, rope, rope_through, run_release, tail
 from scipy.spatial.transform import Rotation
 from scipy.special import jn_zeros
 
-from builders import DOWN, STOUT_COTTON, net, scene, static_body
+from builders import DOWN, STOUT_COTTON, net, run_to_end, scene, static_body
 from dampsim.core.measure.calibrate import release_test
 from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
@@ -196,13 +196,7 @@ def test_settle_of_soft_or_stiff_tail(stiffness: float) -> None:
 
 def run_release_test(body: Body) -> SettleCurve:
     """Return the result of a release from a first-mode deflection of 2% of the size."""
-    steps = release_test(Simulation(scene(body, last=2)), body.name, 0.02)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            curve: SettleCurve = end.value
-            return curve
+    return run_to_end(release_test(Simulation(scene(body, last=2)), body.name, 0.02))
 
 
 @pytest.mark.slow

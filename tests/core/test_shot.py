@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 from animated import AnimatedBody, AnimatedScene, Motion
+from builders import run_to_end
 from dampsim.core.base.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.surface import Surface
@@ -40,14 +40,6 @@ def scene(settings: Settings, motion: Motion | None = None, fps: float = 24.0, l
 
 def frame_shapes(frames: list[Frame]) -> list[FrameShape]:
     return [FrameShape(frame.surface, frame.inputs["Tube"]) for frame in frames]
-
-
-def run_to_end(work: Generator[Any, None, Any]) -> Any:
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return end.value
 
 
 SOFT = Settings(stiffness=2500.0, settle=24.0, bounce=50.0, resolution=300)

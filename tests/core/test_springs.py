@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 from scipy.sparse.linalg import ArpackNoConvergence
 from scipy.special import jn_zeros
 
-from builders import DOWN, bar, net, scene, static_body, strutted_rod, wire, wire_cube
+from builders import DOWN, bar, net, run_to_end, scene, static_body, strutted_rod, wire, wire_cube
 from dampsim.core.base.errors import MeshError, ParameterError
 from dampsim.core.bodies.springs import SpringsKind
 from dampsim.core.geometry.mesh.surface import Surface
@@ -22,7 +22,6 @@ from dampsim.core.literature.damping.strain_rate import StrainRateDamping
 from dampsim.core.materials import ElasticMaterial
 from dampsim.core.materials.springs import spring_energy
 from dampsim.core.measure.calibrate import release_test
-from dampsim.core.measure.curve import SettleCurve
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.parameters import PARAMETERS, Accuracy
 from dampsim.core.simulation.simulation import Simulation
@@ -251,16 +250,6 @@ def test_split_sheet_moves_like_welded_sheet() -> None:
 
 
 BODIES = {"wires": wire_cube, "net": lambda **dials: net(9, **dials), "strutted solid": strutted_rod}
-
-
-def run_to_end(steps: Generator[object, None, SettleCurve]) -> SettleCurve:
-    """Run a test to its end and return its result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            curve: SettleCurve = end.value
-            return curve
 
 
 def measured_rest(body: Body, fps: float) -> float:
