@@ -25,9 +25,9 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
 
     vertices: (n,) vertex of each node.  edges: (e, 2) nodes of each spring.
     """
-    found = np.full(len(edges), -1)
+    indices = np.full(len(edges), -1)
     if body.controller is None:
-        return found
+        return indices
     keys = _edge_keys(vertices[edges], len(body.surface.vertices))
     for place, muscle in enumerate(body.controller.muscles):
         is_of_muscle = np.isin(
@@ -35,14 +35,14 @@ def muscle_indices(body: Body, vertices: Index, edges: Index) -> Index:
         )
         if not is_of_muscle.any():
             raise MeshError(f"{body.name}: no edge of muscle {muscle.name} is simulated; assign other edges to it.")
-        assigned_before = found[is_of_muscle & (found >= 0)]
+        assigned_before = indices[is_of_muscle & (indices >= 0)]
         if len(assigned_before):
             other = body.controller.muscles[int(assigned_before[0])]
             raise MeshError(
                 f"{body.name}: muscles {other.name} and {muscle.name} share an edge; assign it to one of them."
             )
-        found[is_of_muscle] = place
-    return found
+        indices[is_of_muscle] = place
+    return indices
 
 
 def volume_muscle_indices(body: Body, nodes: Array, edges: Index) -> Index:
@@ -57,8 +57,8 @@ def volume_muscle_indices(body: Body, nodes: Array, edges: Index) -> Index:
         return np.full(len(edges), -1)
     mesh_edges = body.edges if len(body.edges) else element_edges(body.surface.triangles)
     muscle_indices(body, _first_coincident_vertex(body), mesh_edges)
-    ways = nodes[edges[:, 1]] - nodes[edges[:, 0]]
-    lengths = np.linalg.norm(ways, axis=1)
+    offsets = nodes[edges[:, 1]] - nodes[edges[:, 0]]
+    lengths = np.linalg.norm(offsets, axis=1)
     reach = float(np.median(lengths))
     points, directions, owners = [], [], []
     for place, muscle in enumerate(body.controller.muscles):
@@ -71,16 +71,16 @@ def volume_muscle_indices(body: Body, nodes: Array, edges: Index) -> Index:
         directions.append(np.repeat((end - start) / np.maximum(size, 1e-300)[:, None], counts, axis=0))
         owners.append(np.full(int(counts.sum()), place))
     distance, nearest = cKDTree(np.concatenate(points)).query(0.5 * (nodes[edges[:, 0]] + nodes[edges[:, 1]]))
-    cosine = np.abs(np.einsum("ei,ei->e", ways, np.concatenate(directions)[nearest])) / lengths
+    cosine = np.abs(np.einsum("ei,ei->e", offsets, np.concatenate(directions)[nearest])) / lengths
     is_along = (distance <= reach) & (cosine >= _MIN_COSINE)
-    found = np.where(is_along, np.concatenate(owners)[nearest], -1)
+    indices = np.where(is_along, np.concatenate(owners)[nearest], -1)
     for place, muscle in enumerate(body.controller.muscles):
-        if not (found == place).any():
+        if not (indices == place).any():
             raise MeshError(
                 f"{body.name}: no spring of the volume runs along muscle {muscle.name}; raise Resolution, or assign "
                 "longer edges to it."
             )
-    return np.asarray(found)
+    return np.asarray(indices)
 
 
 def damper_terms(body: Body, vertices: Index, edges: Index) -> tuple[SpringDampers, ...]:
@@ -90,17 +90,24 @@ def damper_terms(body: Body, vertices: Index, edges: Index) -> tuple[SpringDampe
     """
     if body.dampers is None or not body.dampers.any():
         return ()
-    count = len(body.surface.vertices)
-    keys = _edge_keys(_first_coincident_vertex(body)[body.edges], count)
-    order = np.lexsort((body.dampers, keys))
-    # Coincident edges are one spring, with the strongest of their dampers.
-    is_last = np.append(keys[order][1:] != keys[order][:-1], True)
-    known, damping = keys[order][is_last], body.dampers[order][is_last]
-    own = _edge_keys(vertices[edges], count)
-    place = np.minimum(np.searchsorted(known, own), len(known) - 1)
-    found = np.where(known[place] == own, damping[place], 0.0)
-    has_damper = found > 0.0
-    return (SpringDampers(edges[has_damper], found[has_damper]),) if has_damper.any() else ()
+    # Coincident edges are one spring, with the strongest of their dampers, which comes last.
+    order = np.argsort(body.dampers, kind="stable")
+    mesh_edges = _first_coincident_vertex(body)[body.edges[order]]
+    matches = match_edges(vertices[edges], mesh_edges, len(body.surface.vertices))
+    damping = np.where(matches >= 0, body.dampers[order][matches], 0.0)
+    has_damper = damping > 0.0
+    return (SpringDampers(edges[has_damper], damping[has_damper]),) if has_damper.any() else ()
+
+
+def match_edges(edges: Index, others: Index, count: int) -> Index:
+    """Return for each edge (e,) the index of the last equal one among others, -1 for none. Ends may be swapped.
+
+    edges: (e, 2).  others: (k, 2), at least one.  count: number of vertices.
+    """
+    keys, other_keys = _edge_keys(edges, count), _edge_keys(others, count)
+    order = np.argsort(other_keys, kind="stable")
+    last = order[np.searchsorted(other_keys[order], keys, side="right") - 1]
+    return np.asarray(np.where(other_keys[last] == keys, last, -1))
 
 
 def _first_coincident_vertex(body: Body) -> Index:

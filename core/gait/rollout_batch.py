@@ -18,6 +18,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from ..base.errors import SceneError
+from ..bodies.muscle_springs import match_edges
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from ..scene.muscles import Controller, SensorType
@@ -47,14 +48,14 @@ class RolloutBatch:
     spring_nodes: (e, 2).
     rest_length: (e,) m.
     stiffness, damper: (e,) N/m and N s/m.
-    own_damper: (e,) N s/m of the individual dampers, which muscles do not switch.
+    individual_damper: (e,) N s/m of the individual dampers, which muscles do not switch.
     muscle: (e,) index, -1 for none.
     on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
         damper in N s/m is divided by the stiffness in N/m while off.
     front: (3,) unit vector, zero for none.
     friction: forwards and backwards.
     gravity: (3,) m/s^2.
-    floors: (n,) m, height at which each node stands on the ground; -inf for nodes without a part of the surface.
+    ground_heights: (n,) m, height at which each node stands on the ground; -inf for nodes without any surface.
     sensor_nodes: for each sensor the nodes (k,) that carry its vertices; none for edges.
     sensor_edges: for each sensor the matrix (k, n) from nodes to the vectors along its edges; none for vertices.
     """
@@ -66,13 +67,13 @@ class RolloutBatch:
     rest_length: Array
     stiffness: Array
     damper: Array
-    own_damper: Array
+    individual_damper: Array
     muscle: Index
     on_factors: Array
     front: Array
     friction: tuple[float, float]
     gravity: Array
-    floors: Array
+    ground_heights: Array
     fps: float
     sensor_nodes: tuple[Index, ...]
     sensor_edges: tuple[csr_matrix, ...]
@@ -104,7 +105,7 @@ class RolloutBatch:
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
             controller, start, mass, spring_nodes, rest_length, stiffness, damper,
-            _own_dampers(block.terms, spring_nodes), muscle, on_factors,
+            _individual_dampers(block.terms, spring_nodes), muscle, on_factors,
             front, (body.settings.friction, body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
             _standing_heights(skin, start), simulation.scene.fps, sensor_nodes, sensor_edges,
@@ -124,7 +125,7 @@ class RolloutBatch:
         is_muscle = self.muscle >= 0
         k = self.stiffness * np.where(is_muscle, np.maximum(1.0, self.on_factors[muscle_index, 1]), 1.0)
         c = np.maximum(self.damper, np.where(is_muscle, self.stiffness * self.on_factors[muscle_index, 2], 0.0))
-        c = c + self.own_damper
+        c = c + self.individual_damper
         inverse_mass = 1.0 / self.mass[self.spring_nodes]
         # Gershgorin bound: twice the sum of a node's springs.
         eigenvalue_bounds = [
@@ -181,7 +182,7 @@ class RolloutBatch:
         return (
             np.where(is_on, self.rest_length * factors[:, 0], self.rest_length),
             np.where(is_on, self.stiffness * factors[:, 1], self.stiffness),
-            np.where(is_on, self.stiffness * factors[:, 2], self.damper) + self.own_damper,
+            np.where(is_on, self.stiffness * factors[:, 2], self.damper) + self.individual_damper,
         )
 
     def _front_directions(self, x: Array) -> Array:
@@ -207,8 +208,8 @@ class RolloutBatch:
         change = _multiply(self._incidence, force)
         v = v + h * (change / self.mass[:, None] + self.gravity)
         # Nodes that would go below the ground stop there, and slide by Coulomb's law and (7.7).
-        hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.floors
-        normal_change = np.where(hits_ground, (self.floors - x[:, :, 2]) / h - v[:, :, 2], 0.0)
+        hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.ground_heights
+        normal_change = np.where(hits_ground, (self.ground_heights - x[:, :, 2]) / h - v[:, :, 2], 0.0)
         tangential_velocity = v[:, :, :2]
         speed = np.maximum(np.linalg.norm(tangential_velocity, axis=2), 1e-12)
         cos = (tangential_velocity * front[:, None, :2]).sum(axis=2) / speed
@@ -228,7 +229,7 @@ def _multiply(matrix: csr_matrix, values: Array) -> Array:
 
 
 def _standing_heights(skin: csr_matrix, start: Array) -> Array:
-    """Return the height (n,) m at which each node stands on the ground, see RolloutBatch.floors.
+    """Return the height (n,) m at which each node stands on the ground, see RolloutBatch.ground_heights.
 
     A node in the volume lies beside the surface that it carries, and stands where the lowest such vertex touches.
 
@@ -244,7 +245,7 @@ def _standing_heights(skin: csr_matrix, start: Array) -> Array:
 
 def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Index, Array, Array, Array, Index]:
     """Return the springs of a block: ends (e, 2), lengths, stiffnesses, dampers and muscle indices (e,)."""
-    found = []
+    springs = []
     for term in terms:
         if not isinstance(term, Potential) or not isinstance(term.energy, StrainEnergy):
             continue
@@ -256,16 +257,16 @@ def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Ind
         else:
             reduced_mass = 1.0 / (1.0 / mass[strain.elements]).sum(axis=1)
             muscle, damper = np.full(len(k), -1), 2.0 * _DAMPING_RATIO * np.sqrt(k * reduced_mass)
-        found.append((strain.elements, strain.lengths, k, damper, muscle))
-    ends, length, stiffness, damper, muscle = (np.concatenate(one) for one in zip(*found, strict=True))
+        springs.append((strain.elements, strain.lengths, k, damper, muscle))
+    ends, length, stiffness, damper, muscle = (np.concatenate(one) for one in zip(*springs, strict=True))
     return ends, length, stiffness, damper, muscle
 
 
-def _own_dampers(terms: Sequence[ForceTerm], spring_nodes: Index) -> Array:
+def _individual_dampers(terms: Sequence[ForceTerm], spring_nodes: Index) -> Array:
     """Return the individual damper (e,) N s/m of each spring. spring_nodes: (e, 2)."""
-    found, count = np.zeros(len(spring_nodes)), int(spring_nodes.max()) + 1
+    dampers, count = np.zeros(len(spring_nodes)), int(spring_nodes.max()) + 1
     for term in terms:
         if isinstance(term, SpringDampers):
-            keys, own = (np.sort(one, axis=1) @ [count, 1] for one in (spring_nodes, term.ends))
-            found += (keys[:, None] == own) @ term.damping
-    return found
+            matches = match_edges(spring_nodes, term.ends, count)
+            dampers += np.where(matches >= 0, term.damping[matches], 0.0)
+    return dampers

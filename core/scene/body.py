@@ -44,7 +44,7 @@ class Body:
     has_animated_pins: whether Hold or the pin weights of its samples change.
     is_deforming: whether the animation deforms the mesh, beyond moving it rigidly.
     cache_id: identifier of the object in caches, independent of its name; '' to use the name.
-    damping_map: (v,) factors on the strain-rate damping.
+    damping_map: (v,) factors on the strain-rate damping; None if not painted.
     friction_map: (v,) factors on the friction.
     front_map: (v,) weights that increase towards the front, see the parameter of that name.
     fibre_map: (v,) 0 to 1, strength of the fibres; None without fibres.
@@ -154,7 +154,10 @@ def check_body(body: Body) -> None:
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
     if body.dampers is not None and not (body.dampers.shape == body.edges.shape[:1] and (body.dampers >= 0.0).all()):
-        raise SceneError(f"{body.name}: a damper of its edges is negative or missing; set values of at least 0 N s/m.")
+        raise SceneError(
+            f"{body.name}: its dampers are negative, or do not fit its edges; give one value of at least 0 N s/m "
+            "per edge."
+        )
     check_parts(body.name, body.parts)
     if body.controller is not None:
         check_controller(body.name, body.controller)

@@ -48,7 +48,7 @@ class ColliderReader:
         return vertices, flat.reshape(-1, 3).astype(np.int64)
 
     def read_roughness(self, view_layer: bpy.types.ViewLayer, group: str) -> Array | None:
-        """Return the weights (v,) of a vertex group at the current frame, after all modifiers. group: '' for None."""
+        """Return the weights (v,) of a vertex group at the current frame, after all modifiers; None for group ''."""
         return read_weights(self.obj, [group], self._mesh(view_layer))[0] if group else None
 
     def world_positions(self, view_layer: bpy.types.ViewLayer, frame: float) -> Array:
