@@ -27,7 +27,7 @@ from test_bone_bakes import belly  # noqa: E402
 import dampsim  # noqa: E402
 from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin  # noqa: E402
 from dampsim.core.frames.compression import compress_motion  # noqa: E402
-from dampsim.core.frames.key_reduction import key_frames  # noqa: E402
+from dampsim.core.frames.key_reduction import keyframe_indices  # noqa: E402
 from dampsim.dampsim_addon.blender.bone_bakes import rig_of  # noqa: E402
 from dampsim.dampsim_addon.targets.bones import Bones, RecordedMotion  # noqa: E402
 
@@ -271,7 +271,7 @@ def fit_rows(one: Recorded) -> Iterator[str]:
         seconds = time.process_time() - began
         weights = int((fit.weights[:, count:] > 0.0).sum())
         size = 7 * KEYFRAME_BYTES * len(fit.parents) * len(motion.goal) + 8 * weights
-        kept = sum(map(len, key_frames(motion, fit, BOUND * one.size))) / (len(fit.parents) * len(motion.goal))
+        kept = sum(map(len, keyframe_indices(motion, fit, BOUND * one.size))) / (len(fit.parents) * len(motion.goal))
         keys, of_keys = key_error(one, size)
         parts = [100.0 * value / one.size for value in (fit.error, fit.mean_error, reposed_error(one, fit), of_keys)]
         kind = "same" if count == 1 else "shared" if keeps else "free"

@@ -9,7 +9,7 @@ from ..base.arrays import Array, Index, Mask
 from .bone_fit import BoneFit, SkinnedMotion, skin
 
 # Largest growth of the error of a vertex by the reduction, as a fraction of the bound.
-_REDUCTION = 0.25
+_MAX_ERROR_GROWTH = 0.25
 
 
 def bone_centres(motion: SkinnedMotion, fit: BoneFit) -> Array:
@@ -18,14 +18,14 @@ def bone_centres(motion: SkinnedMotion, fit: BoneFit) -> Array:
     return np.asarray((weights.T @ motion.rest) / weights.sum(axis=0)[:, None])
 
 
-def continuous_quaternions(turns: Array) -> Array:
+def continuous_quaternions(quaternions: Array) -> Array:
     """Return quaternions (f, 4) with signs such that adjacent ones are less than half a turn apart."""
-    dots = (turns[1:] * turns[:-1]).sum(axis=1)
+    dots = (quaternions[1:] * quaternions[:-1]).sum(axis=1)
     signs = np.cumprod(np.concatenate([[1.0], np.where(dots < 0.0, -1.0, 1.0)]))
-    return np.asarray(turns * signs[:, None])
+    return np.asarray(quaternions * signs[:, None])
 
 
-def key_frames(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[Index]:
+def keyframe_indices(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[Index]:
     """Return the indices of the frames at which each new bone needs a keyframe: the first, the last and others.
 
     Between them, its location at the centre and its quaternion are interpolated linearly. The error of no vertex grows
@@ -35,8 +35,8 @@ def key_frames(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[Index]
     count, bones = motion.carrying.shape[1], len(fit.parents)
     residual = skin(motion, fit.parents, fit.transforms, fit.weights) - motion.goal
     error = np.linalg.norm(residual, axis=2)
-    slack = np.minimum(max(bound, fit.error) - error, _REDUCTION * bound)
-    centres, found = bone_centres(motion, fit), []
+    slack = np.minimum(max(bound, fit.error) - error, _MAX_ERROR_GROWTH * bound)
+    centres, keyframes = bone_centres(motion, fit), []
     for k, parent in enumerate(fit.parents):
         used = np.flatnonzero(fit.weights[:, count + k])
         # The bones share the slack of their vertices.
@@ -49,35 +49,37 @@ def key_frames(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[Index]
         )
         limits = error[:, used] + np.maximum(slack[:, used], 0.0) * ((k + 1.0) / bones)
         kept, residual[:, used] = bone.reduce(residual[:, used], limits)
-        found.append(np.flatnonzero(kept))
-    return found
+        keyframes.append(np.flatnonzero(kept))
+    return keyframes
 
 
 class _Bone:
-    """Motion of a new bone. arms: (n, 3) m, from its centre.  weights: (n,).  carrying: (f, 3, 3), of its parent."""
+    """Motion of a new bone. offsets: (n, 3) m, from its centre.  weights: (n,).  carrying: (f, 3, 3), of its parent."""
 
-    def __init__(self, arms: Array, weights: Array, carrying: Array, transforms: Array, centre: Array) -> None:
-        self.arms, self.weights, self.carrying = arms, weights, carrying
-        self.places = transforms[:, :3, :3] @ centre + transforms[:, :3, 3]
-        self.turns = continuous_quaternions(Rotation.from_matrix(transforms[:, :3, :3]).as_quat())
-        self.positions = self._positions(self.places, self.turns)
+    def __init__(self, offsets: Array, weights: Array, carrying: Array, transforms: Array, centre: Array) -> None:
+        self.offsets, self.weights, self.carrying = offsets, weights, carrying
+        self.locations = transforms[:, :3, :3] @ centre + transforms[:, :3, 3]
+        self.quaternions = continuous_quaternions(Rotation.from_matrix(transforms[:, :3, :3]).as_quat())
+        self.positions = self._positions(self.locations, self.quaternions)
 
-    def _positions(self, places: Array, turns: Array) -> Array:
+    def _positions(self, locations: Array, quaternions: Array) -> Array:
         """Return the weighted positions (f, n, 3) m in the space of the parent."""
-        moved = self.arms @ Rotation.from_quat(turns).as_matrix().transpose(0, 2, 1) + places[:, None]
+        moved = self.offsets @ Rotation.from_quat(quaternions).as_matrix().transpose(0, 2, 1) + locations[:, None]
         return np.asarray(self.weights[:, None] * moved)
 
     def _changes(self, first: int, last: int) -> Array:
         """Return how far interpolation moves the vertices (f, n, 3) m at the frames inside a segment."""
         inside = slice(first + 1, last)
         part = ((np.arange(first + 1, last) - first) / (last - first))[:, None]
-        places = self.places[first] + part * (self.places[last] - self.places[first])
-        turns = self.turns[first] + part * (self.turns[last] - self.turns[first])
-        changes = self._positions(places, turns) - self.positions[inside]
+        locations = self.locations[first] + part * (self.locations[last] - self.locations[first])
+        quaternions = self.quaternions[first] + part * (self.quaternions[last] - self.quaternions[first])
+        changes = self._positions(locations, quaternions) - self.positions[inside]
         return np.asarray(changes @ self.carrying[inside].transpose(0, 2, 1))
 
     def reduce(self, residual: Array, limits: Array) -> tuple[Mask, Array]:
-        """Return which frames (f,) keep a keyframe, and the residual (f, n, 3) m with the others interpolated.
+        """Return a mask (f,) of the frames that keep a keyframe, and the residual (f, n, 3) m.
+
+        Other frames are interpolated.
 
         limits: (f, n) m, largest allowed lengths of the residual.
         """

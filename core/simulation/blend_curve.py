@@ -13,19 +13,19 @@ import numpy as np
 
 from ..base.arrays import Array, Index
 
-# A blend pops where its largest acceleration exceeds the neighbouring ones by this factor: its own, and those of the
-# simulation at the frame and beside it.
-MAX_JUMP = 1.5
+# A blend pops at a frame whose acceleration exceeds this multiple of those at the adjacent frames, both of the blend
+# and of the simulation. Blends of a re-baked range are compared with the largest one of the kept and the new motion.
+MAX_ACCELERATION_RATIO = 1.5
 # Part of its length by which a blend may shorten an edge.
 MAX_SHORTENING = 0.02
 # Accelerations below this part of the object's size per squared frame are rounding of single precision.
 _MIN_ACCELERATION = 2e-6
 # Handle length of a Bezier segment, as a part of it, at which the segment has the slope of a minimum-jerk curve in the
 # middle: 1 / (1 - 7/15) = 15/8.
-_USUAL = 7.0 / 15.0
-_LENGTHS = (0.15, 0.25, 0.35, 0.4, 0.44, _USUAL, 0.5, 0.55, 0.65, 0.8)
-# Rows of vertices or edges that are measured at once.
-_ROWS = 50_000
+_MINIMUM_JERK_HANDLE = 7.0 / 15.0
+_HANDLE_LENGTHS = (0.15, 0.25, 0.35, 0.4, 0.44, _MINIMUM_JERK_HANDLE, 0.5, 0.55, 0.65, 0.8)
+# Vertices or edges that are measured at once.
+_BATCH_SIZE = 50_000
 # Bisections that invert the time of a segment to single precision.
 _BISECTIONS = 40
 
@@ -34,22 +34,22 @@ _BISECTIONS = 40
 class Handles:
     """Lengths of the level handles of a Bezier segment at its start and end, as parts of its length."""
 
-    start: float = _USUAL
-    end: float = _USUAL
+    start: float = _MINIMUM_JERK_HANDLE
+    end: float = _MINIMUM_JERK_HANDLE
 
 
-# Those of the usual segment come first. Blender shortens handles that are together longer than the segment.
+# The handles of a minimum-jerk curve come first. Blender shortens handles that are together longer than the segment.
 CANDIDATES = tuple(
     sorted(
-        (Handles(start, end) for start in _LENGTHS for end in _LENGTHS if start + end <= 1.0),
-        key=lambda one: (one.start - _USUAL) ** 2 + (one.end - _USUAL) ** 2,
+        (Handles(start, end) for start in _HANDLE_LENGTHS for end in _HANDLE_LENGTHS if start + end <= 1.0),
+        key=lambda one: (one.start - _MINIMUM_JERK_HANDLE) ** 2 + (one.end - _MINIMUM_JERK_HANDLE) ** 2,
     )
 )
 
 
 @dataclass(frozen=True)
 class CurveEffect:
-    """Effect of a blend. jump: largest ratio of an acceleration to those beside it.
+    """Effect of a blend. jump: largest ratio of an acceleration to those at the adjacent frames.
 
     shortening: largest part by which an edge is shorter than both without and with the simulation.
     """
@@ -59,8 +59,8 @@ class CurveEffect:
 
     @property
     def excess(self) -> float:
-        """Return the larger ratio of both to what is allowed."""
-        return max(self.jump / MAX_JUMP, self.shortening / MAX_SHORTENING)
+        """Return the larger of jump and shortening, each relative to its limit."""
+        return max(self.jump / MAX_ACCELERATION_RATIO, self.shortening / MAX_SHORTENING)
 
 
 def bezier_values(times: Array, handles: Handles) -> Array:
@@ -80,37 +80,45 @@ def choose_handles(
 ) -> tuple[Handles, CurveEffect]:
     """Return the handles of the first candidate without a pop or a short edge, else of the best one, and its effect.
 
-    Candidates that keep to MAX_JUMP even without regard to the accelerations of the simulation come first.
+    Prefer candidates that stay below MAX_ACCELERATION_RATIO on their own, without allowance for accelerations of the
+    simulation.
+
     plain, simulated: vertices (f, v, 3), m, of consecutive frames.  pairs: vertices (p, 2) of edges.  weights: weight
     (f,) of the simulation at each frame.
     """
     table = np.array([weights(handles) for handles in CANDIDATES])
     effects, smoothness = _effects(plain, simulated, pairs, table)
     # A pop is seen more easily than a short edge.
-    fallback = min(effects, key=lambda one: (max(one.jump, MAX_JUMP), one.shortening))
-    suitable = [(jump > MAX_JUMP, place) for place, jump in enumerate(smoothness) if effects[place].excess <= 1.0]
+    fallback = min(effects, key=lambda one: (max(one.jump, MAX_ACCELERATION_RATIO), one.shortening))
+    suitable = [
+        (jump > MAX_ACCELERATION_RATIO, place) for place, jump in enumerate(smoothness) if effects[place].excess <= 1.0
+    ]
     place = min(suitable)[1] if suitable else effects.index(fallback)
     return CANDIDATES[place], effects[place]
 
 
 def measure_blend(plain: Array, simulated: Array, displayed: Array, pairs: Index) -> CurveEffect:
     """Return the effect of a blend as displayed (f, v, 3), m. See choose_handles()."""
-    moved = displayed - plain
-    own = _accelerations(simulated - plain, np.ones((1, len(plain))))[0]
-    found = _accelerations(moved, np.ones((1, len(plain))))
-    full = np.ones(1)
-    shortening = max(
-        float(_shortenings(p, s, m, pairs, full)[0]) for p, s, m in zip(plain, simulated, moved, strict=True)
-    )
-    return CurveEffect(float(_jumps(found, own, _floor(plain))[0]), shortening)
+    natural = _accelerations(simulated - plain, np.ones((1, len(plain))))[0]
+    found = _accelerations(displayed - plain, np.ones((1, len(plain))))
+    shortening = max(largest_shortening(pairs, d, p, s) for d, p, s in zip(displayed, plain, simulated, strict=True))
+    return CurveEffect(float(_jumps(found, natural, _floor(plain))[0]), shortening)
+
+
+def largest_shortening(pairs: Index, blended: Array, plain: Array, simulated: Array) -> float:
+    """Return the largest part by which a blend brings vertices closer together than in both of its originals.
+
+    pairs: (p, 2).  blended, plain, simulated: vertices (v, 3), m.
+    """
+    return float(_shortenings(plain, simulated, blended - plain, pairs, np.ones(1))[0])
 
 
 def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> tuple[list[CurveEffect], Array]:
-    """Return the effect of each row of weights (c, f), and its jump (c,) beside its own accelerations alone."""
+    """Return the effect of each row of weights (c, f), and its jump (c,) without those of the simulation."""
     moved = simulated - plain
-    own = _accelerations(moved, np.ones((1, len(plain))))[0]
+    natural = _accelerations(moved, np.ones((1, len(plain))))[0]
     found, floor = _accelerations(moved, table), _floor(plain)
-    jumps = _jumps(found, own, floor)
+    jumps = _jumps(found, natural, floor)
     shortenings = np.max(
         [
             _shortenings(p, s, s - p, pairs, weights)
@@ -121,7 +129,7 @@ def _effects(plain: Array, simulated: Array, pairs: Index, table: Array) -> tupl
         axis=0,
     )
     effects = [CurveEffect(float(a), float(b)) for a, b in zip(jumps, shortenings, strict=True)]
-    return effects, _jumps(found, np.zeros_like(own), floor)
+    return effects, _jumps(found, np.zeros_like(natural), floor)
 
 
 def _floor(plain: Array) -> float:
@@ -137,18 +145,18 @@ def _accelerations(moved: Array, weights: Array) -> Array:
     for place in range(len(moved) - 2):
         factors = weights[:, place : place + 3] * [1.0, -2.0, 1.0]
         factors = (factors[:, :, None] * factors[:, None]).reshape(-1, 9)
-        for start in range(0, moved.shape[1], _ROWS):
-            near = moved[place : place + 3, start : start + _ROWS]
+        for start in range(0, moved.shape[1], _BATCH_SIZE):
+            near = moved[place : place + 3, start : start + _BATCH_SIZE]
             squares = factors @ np.einsum("avk,bvk->abv", near, near).reshape(9, -1)
             found[:, place] = np.maximum(found[:, place], squares.max(axis=1))
     return np.sqrt(found)
 
 
-def _jumps(found: Array, own: Array, floor: float) -> Array:
-    """Return the largest ratio (c,) of accelerations (c, n) to those beside them. own: of the simulation, (n,)."""
-    beside = np.maximum(found[:, :-2], found[:, 2:])
-    natural = np.maximum(np.maximum(own[:-2], own[1:-1]), own[2:])
-    return np.asarray((found[:, 1:-1] / np.maximum(np.maximum(beside, natural), floor)).max(axis=1))
+def _jumps(found: Array, natural: Array, floor: float) -> Array:
+    """Return the largest ratio (c,) of accelerations (c, n) to adjacent ones. natural: of the simulation, (n,)."""
+    adjacent = np.maximum(found[:, :-2], found[:, 2:])
+    allowed = np.maximum(np.maximum(natural[:-2], natural[1:-1]), natural[2:])
+    return np.asarray((found[:, 1:-1] / np.maximum(np.maximum(adjacent, allowed), floor)).max(axis=1))
 
 
 def _shortenings(plain: Array, simulated: Array, moved: Array, pairs: Index, weights: Array) -> Array:
@@ -157,7 +165,7 @@ def _shortenings(plain: Array, simulated: Array, moved: Array, pairs: Index, wei
     plain, simulated, moved: (v, 3).  weights: (c,).
     """
     found = np.zeros(len(weights))
-    for part in (pairs[start : start + _ROWS] for start in range(0, len(pairs), _ROWS)):
+    for part in (pairs[start : start + _BATCH_SIZE] for start in range(0, len(pairs), _BATCH_SIZE)):
         before, step, after = (one[part[:, 0]] - one[part[:, 1]] for one in (plain, moved, simulated))
         terms = [np.einsum("pk,pk->p", a, b) for a, b in ((before, before), (before, step), (step, step))]
         shown = terms[0] + 2.0 * weights[:, None] * terms[1] + weights[:, None] ** 2 * terms[2]

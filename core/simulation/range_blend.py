@@ -11,12 +11,12 @@ import numpy as np
 from ..base.arrays import Array, Index
 from ..frames.cache import RebakedRange
 from ..scene.scene import Scene
+from .blend_curve import MAX_ACCELERATION_RATIO, largest_shortening
 
 # Shortest blend, in frames.
 MIN_BLEND = 2
-# A blend pops if its largest acceleration is more than this multiple of that of the kept and the new motion there, and
-# more than a part of the object's size per squared frame. An object of 1 m falls with 1.7% at 24 frames/s.
-_MAX_ACCELERATION_RATIO = 1.5
+# A blend with an acceleration below this part of the object's size per squared frame does not pop. An object of 1 m
+# falls with 1.7% at 24 frames/s.
 _MIN_POP = 0.02
 
 
@@ -76,7 +76,7 @@ class BlendMeter:
             # Where the range ends, the new motion does not go on into the cached frames.
             new = [one[1] for number, one in values if number < part.last]
             natural = max([one[0] for _, one in values] + new, default=0.0)
-            allowed = max(_MAX_ACCELERATION_RATIO * natural, _MIN_POP * self._sizes[name])
+            allowed = max(MAX_ACCELERATION_RATIO * natural, _MIN_POP * self._sizes[name])
             largest = max((one[2] for _, one in values), default=0.0)
             if largest > allowed:
                 # A blend twice as long has a quarter of the acceleration.
@@ -103,15 +103,3 @@ def _minimum_jerk(t: Array) -> Array:
 def neighbour_pairs(triangles: Index, edges: Index) -> Index:
     """Return the pairs of neighbouring vertices (p, 2) of a mesh. triangles: (t, 3).  edges: (e, 2)."""
     return np.concatenate([edges, *(triangles[:, [a, b]] for a, b in ((0, 1), (1, 2), (2, 0)))])
-
-
-def largest_shortening(pairs: Index, blended: Array, *originals: Array) -> float:
-    """Return the largest part by which a blend brings vertices closer together than in each of its originals.
-
-    pairs: (p, 2).  blended, originals: vertices (v, 3).
-    """
-    if not len(pairs):
-        return 0.0
-    shown, *lengths = (np.linalg.norm(s[pairs[:, 0]] - s[pairs[:, 1]], axis=1) for s in (blended, *originals))
-    natural = np.minimum.reduce(lengths)
-    return max(float((1.0 - shown / np.maximum(natural, 1e-12)).max()), 0.0)

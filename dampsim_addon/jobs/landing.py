@@ -10,7 +10,7 @@ import numpy as np
 from ...core import PARAMETERS, Array, FrameCache, SceneError
 from ...core.base.wording import format_number, format_percent
 from ...core.simulation.blend_curve import (
-    MAX_JUMP,
+    MAX_ACCELERATION_RATIO,
     MAX_SHORTENING,
     CurveEffect,
     Handles,
@@ -82,7 +82,7 @@ def _warning(obj: bpy.types.Object, effect: CurveEffect) -> str:
             f"{obj.name}: the blend shortens edges by up to {format_percent(effect.shortening)}, because the "
             "simulation turns far from the pose. Blend where it swings less, or use Rest by Frame"
         )
-    if effect.jump > MAX_JUMP:
+    if effect.jump > MAX_ACCELERATION_RATIO:
         return f"{obj.name}: the blend is too short for its motion, so it pops. Blend over more frames"
     return ""
 

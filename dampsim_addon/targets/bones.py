@@ -16,7 +16,7 @@ from ...core import Array, SceneError
 from ...core.base.arrays import Index
 from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
-from ...core.frames.key_reduction import bone_centres, continuous_quaternions, key_frames
+from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
 from ...core.geometry.mesh.affine import transform_points
 from ..blender.bone_bakes import (
     BoneRecord,
@@ -172,7 +172,7 @@ class Bones(Target):
                 keeps_shares=shot.keeps_shares,
                 progress=report,
             )
-            return FittedBones(collected, fit, key_frames(motion, fit, bound))
+            return FittedBones(collected, fit, keyframe_indices(motion, fit, bound))
 
         try:
             return (yield from run_in_thread(fit_and_reduce))

@@ -33,6 +33,11 @@ def influences(obj: bpy.types.Object, frames: range) -> np.ndarray:
     return np.array(found)
 
 
+def largest_accelerations(moved: np.ndarray) -> np.ndarray:
+    """Return the largest second difference (f - 2,) m of each frame from the second on. moved: (f, v, 3) m."""
+    return np.linalg.norm(np.diff(moved, 2, axis=0), axis=2).max(axis=1)
+
+
 @pytest.mark.parametrize("target", ["SHAPE_KEYS", pytest.param("POINT_CACHE", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("kind", "frame", "first"), [("LAND", 11, 3), ("FADE_OUT", 3, 3), ("FADE_IN", 3, 3)])
 def test_blend_follows_minimum_jerk_curve(
@@ -86,12 +91,7 @@ def test_landing_moves_vertices_smoothly(load: Load, tmp_path: Path) -> None:
     simulated = np.array([world_vertices(obj, frame) for frame in range(1, 41)])
     assert bpy.ops.dampsim.blend(kind="LAND", frame=32, length=16) == {"FINISHED"}
     shown = np.array([world_vertices(obj, frame) for frame in range(1, 41)])
-
-    def second(shapes: np.ndarray) -> np.ndarray:
-        """Return the largest second difference of each frame from 2 on, m."""
-        return np.linalg.norm(np.diff(shapes - plain, 2, axis=0), axis=2).max(axis=1)
-
-    found, usual = second(shown), second(simulated)
+    found, usual = largest_accelerations(shown - plain), largest_accelerations(simulated - plain)
     assert np.linalg.norm(simulated[20] - plain[20], axis=1).max() > 0.005
     for place in range(14, 34):
         neighbours = max(found[place - 1], found[place + 1], usual[place - 1 : place + 2].max())
@@ -101,7 +101,6 @@ def test_landing_moves_vertices_smoothly(load: Load, tmp_path: Path) -> None:
     shortening = float((1.0 - lengths[0] / np.minimum(*lengths[1:])).max())
     # Here the simulation is smooth enough that the blend need not be compared with it.
     jump = (found[14:31] / np.maximum(found[13:30], found[15:32])).max()
-    print(f"landing: {jump:.2f}, edges {shortening:.4f}")
     assert jump <= 1.5
     assert shortening < 0.02
 
@@ -122,14 +121,10 @@ def test_short_blends_do_not_pop(load: Load, tmp_path: Path, length: int, kind: 
     shown = np.array([world_vertices(obj, frame) for frame in frames])
     pose = 16 if kind != "FADE_OUT" else 16 + length
     np.testing.assert_allclose(shown[pose - 1], plain[pose - 1], atol=2e-6)
-
-    def second(shapes: np.ndarray) -> np.ndarray:
-        return np.linalg.norm(np.diff(shapes - plain, 2, axis=0), axis=2).max(axis=1)
-
-    found, usual = second(shown), second(simulated)
+    found, usual = largest_accelerations(shown - plain), largest_accelerations(simulated - plain)
     for place in range(8, 21):
-        beside = max(found[place - 1], found[place + 1], usual[place - 1 : place + 2].max())
-        assert found[place] <= 1.5 * beside + 4e-6, place + 2
+        neighbours = max(found[place - 1], found[place + 1], usual[place - 1 : place + 2].max())
+        assert found[place] <= 1.5 * neighbours + 4e-6, place + 2
 
 
 def test_shortened_edges_are_reported(load: Load, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 from test_bone_fit import still_bones, wobbling_bar
 
 from dampsim.core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
-from dampsim.core.frames.key_reduction import bone_centres, continuous_quaternions, key_frames
+from dampsim.core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
 
 
 def interpolated(motion: SkinnedMotion, fit: BoneFit, keyed: list[np.ndarray]) -> np.ndarray:
@@ -32,7 +32,7 @@ def test_error_within_bound(factor: float) -> None:
     motion = wobbling_bar()
     fit = fit_bones(motion, 6)
     bound = factor * fit.error
-    keyed = key_frames(motion, fit, bound)
+    keyed = keyframe_indices(motion, fit, bound)
     before = np.linalg.norm(skin(motion, fit.parents, fit.transforms, fit.weights) - motion.goal, axis=2)
     moved = skin(motion, fit.parents, interpolated(motion, fit, keyed), fit.weights)
     after = np.linalg.norm(moved - motion.goal, axis=2)
@@ -46,7 +46,7 @@ def test_error_within_bound(factor: float) -> None:
 def test_fit_above_bound_grows_no_worse() -> None:
     motion = wobbling_bar()
     fit = fit_bones(motion, 2)
-    keyed = key_frames(motion, fit, 0.9 * fit.error)
+    keyed = keyframe_indices(motion, fit, 0.9 * fit.error)
     after = skin(motion, fit.parents, interpolated(motion, fit, keyed), fit.weights)
     assert np.linalg.norm(after - motion.goal, axis=2).max() <= fit.error * (1.0 + 1e-9)
 
@@ -59,11 +59,11 @@ def test_straight_motion_needs_two_keyframes() -> None:
     straight[:, :, :3, 3] = frames[:, None, None] * np.array([0.2, -0.1, 0.4])
     exact = replace(fit, transforms=straight, error=0.0)
     goal = skin(motion, fit.parents, straight, fit.weights)
-    keyed = key_frames(replace(motion, goal=goal), exact, 1e-9)
+    keyed = keyframe_indices(replace(motion, goal=goal), exact, 1e-9)
     assert [one.tolist() for one in keyed] == [[0, len(frames) - 1]] * len(fit.parents)
 
 
-def test_half_turns_keep_their_sign() -> None:
+def test_quaternions_are_continuous() -> None:
     """A bone that turns several times has quaternions without jumps."""
     angles = np.linspace(0.0, 4.0 * np.pi, 41)
     turns = continuous_quaternions(Rotation.from_rotvec(np.outer(angles, [0.0, 0.0, 1.0])).as_quat())
@@ -72,4 +72,4 @@ def test_half_turns_keep_their_sign() -> None:
 
 def test_no_bones_need_no_keyframes() -> None:
     motion = SkinnedMotion(np.eye(3), np.tile(np.eye(3), (20, 1, 1)), still_bones(), np.ones((3, 1)))
-    assert key_frames(motion, fit_bones(motion, 2), 0.1) == []
+    assert keyframe_indices(motion, fit_bones(motion, 2), 0.1) == []

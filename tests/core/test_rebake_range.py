@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 from test_bake import file_contents, swaying_bar
 
+from builders import run_to_end
 from dampsim.core.base.errors import CacheError, SceneError, StaleCacheError
 from dampsim.core.frames.cache import FrameCache, RebakedRange
 from dampsim.core.scene.scene import Scene
 from dampsim.core.simulation.bake import bake, rebake_range
-from dampsim.core.simulation.range_blend import BlendEffect, BlendMeter, blend_weights, largest_shortening
+from dampsim.core.simulation.blend_curve import largest_shortening
+from dampsim.core.simulation.range_blend import BlendEffect, BlendMeter, blend_weights
 from dampsim.core.simulation.simulation import Simulation
 from shapes import with_body
 
@@ -50,12 +52,7 @@ def shapes(cache: FrameCache) -> np.ndarray:
 
 
 def rebake(scene: Scene, cache: FrameCache, part: RebakedRange = PART) -> dict[str, BlendEffect]:
-    steps = rebake_range(Simulation(scene), cache, part)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return end.value
+    return run_to_end(rebake_range(Simulation(scene), cache, part))
 
 
 def worst_pop(played: np.ndarray, frames: range) -> float:
