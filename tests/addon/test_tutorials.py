@@ -45,8 +45,8 @@ def steps_of(name: str) -> list[str]:
     return steps
 
 
-class Reader:
-    """A new user, who follows a page. obj: the object of the tutorial."""
+class TutorialUser:
+    """A new user, who follows a page. obj, rig: the object of the tutorial and its armature."""
 
     def __init__(self, load: Load, folder: Path) -> None:
         self.load, self.folder = load, folder
@@ -133,11 +133,13 @@ def no_action() -> None:
     """An instruction to Blender's window, such as the choice of a tab."""
 
 
-def check_dial(reader: Reader, defaults: dict[str, float], before: dict[str, float], name: str, value: float) -> None:
+def check_dial(
+    user: TutorialUser, defaults: dict[str, float], before: dict[str, float], name: str, value: float
+) -> None:
     """Change one dial, play, and compare the motion with the table of the page. before: swing and height without it."""
     for other, default in {**defaults, name: value}.items():
-        setattr(reader.obj.dampsim, other, default)
-    curve = reader.play()
+        setattr(user.obj.dampsim, other, default)
+    curve = user.play()
     rest = value if name == "settle" else defaults["settle"]
     if (name, value) == ("bounce", 0.0):
         assert count_swings(curve) <= 2
@@ -151,89 +153,94 @@ def check_dial(reader: Reader, defaults: dict[str, float], before: dict[str, flo
         # "About": the body swings before the stop.
         assert curve.overshoot == pytest.approx(0.6, abs=0.12)
     if name == "follow_through":
-        assert reader.swing() / before["swing"] == pytest.approx(0.5, abs=0.05)
+        assert user.swing() / before["swing"] == pytest.approx(0.5, abs=0.05)
     if name == "sag":
-        assert reader.rest_height() < before["height"] - 0.01
+        assert user.rest_height() < before["height"] - 0.01
+
+
+def add_belly_rig(user: TutorialUser) -> None:
+    bpy.ops.object.armature_add()
+    user.rig = bpy.context.object
+    bpy.ops.object.mode_set(mode="EDIT")
+    bones = user.rig.data.edit_bones
+    bones[0].name, bones[0].tail = "Root", (0.0, 0.0, 0.6)
+    spine = bones.new("Spine")
+    spine.head, spine.tail, spine.parent = (0.0, 0.0, 0.6), (0.0, 0.0, 1.2), bones["Root"]
+    bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def add_belly(user: TutorialUser) -> None:
+    bpy.ops.mesh.primitive_uv_sphere_add(radius=0.6, location=(0.0, -0.4, 0.9))
+    user.obj = bpy.context.object
+
+
+def parent_belly(user: TutorialUser) -> None:
+    user.activate(user.rig)
+    user.obj.select_set(True)
+    bpy.ops.object.mode_set(mode="POSE")
+    user.rig.data.bones.active = user.rig.data.bones["Spine"]
+    assert bpy.ops.object.parent_set(type="BONE") == {"FINISHED"}
+
+
+def animate_belly_rig(user: TutorialUser) -> None:
+    root = user.rig.pose.bones["Root"]
+    for frame, height in ((1, 0.0), (7, 0.3), (13, 0.0)):
+        root.location.y = height
+        root.keyframe_insert("location", frame=frame)
+
+
+def select_belly(user: TutorialUser) -> None:
+    bpy.ops.object.mode_set(mode="OBJECT")
+    user.activate(user.obj)
 
 
 @pytest.mark.slow
 def test_bouncing_belly(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    reader = Reader(load, tmp_path)
+    user = TutorialUser(load, tmp_path)
     defaults: dict[str, float] = {}
     before: dict[str, float] = {}
 
-    def add_armature() -> None:
-        bpy.ops.object.armature_add()
-        reader.rig = bpy.context.object
-        bpy.ops.object.mode_set(mode="EDIT")
-        bones = reader.rig.data.edit_bones
-        bones[0].name, bones[0].tail = "Root", (0.0, 0.0, 0.6)
-        spine = bones.new("Spine")
-        spine.head, spine.tail, spine.parent = (0.0, 0.0, 0.6), (0.0, 0.0, 1.2), bones["Root"]
-        bpy.ops.object.mode_set(mode="OBJECT")
-
-    def add_sphere() -> None:
-        bpy.ops.mesh.primitive_uv_sphere_add(radius=0.6, location=(0.0, -0.4, 0.9))
-        reader.obj = bpy.context.object
-
-    def parent() -> None:
-        reader.activate(reader.rig)
-        reader.obj.select_set(True)
-        bpy.ops.object.mode_set(mode="POSE")
-        reader.rig.data.bones.active = reader.rig.data.bones["Spine"]
-        assert bpy.ops.object.parent_set(type="BONE") == {"FINISHED"}
-
-    def keyframe() -> None:
-        root = reader.rig.pose.bones["Root"]
-        for frame, height in ((1, 0.0), (7, 0.3), (13, 0.0)):
-            root.location.y = height
-            root.keyframe_insert("location", frame=frame)
-
-    def select() -> None:
-        bpy.ops.object.mode_set(mode="OBJECT")
-        reader.activate(reader.obj)
-
     def add() -> None:
-        reader.add()
-        assert "closed" in reader.obj.dampsim.kind_note
-        assert (reader.obj.dampsim.kind, reader.obj.dampsim.pin_group) == ("SOLID", "Pin")
+        user.add()
+        assert "closed" in user.obj.dampsim.kind_note
+        assert (user.obj.dampsim.kind, user.obj.dampsim.pin_group) == ("SOLID", "Pin")
 
     def check_weights() -> None:
-        weights = reader.weights()
-        places = np.array([reader.obj.matrix_world @ vertex.co for vertex in reader.obj.data.vertices])
+        weights = user.weights()
+        places = np.array([user.obj.matrix_world @ vertex.co for vertex in user.obj.data.vertices])
         distances = np.linalg.norm(places[:, :2], axis=1)
         assert weights[distances.argmin()] == 1.0
         assert weights[distances.argmax()] == 0.0
 
     def play() -> None:
-        curve, group = reader.play(), reader.obj.dampsim
+        curve, group = user.play(), user.obj.dampsim
         defaults.update({name: getattr(group, name) for name in ("settle", "bounce", "follow_through", "sag")})
         assert curve.rest == pytest.approx(defaults["settle"], rel=0.05)
-        before.update(swing=reader.swing(), height=reader.rest_height())
+        before.update(swing=user.swing(), height=user.rest_height())
 
     def dial(name: str, value: float) -> Callable[[], None]:
-        return lambda: check_dial(reader, defaults, before, name, value)
+        return lambda: check_dial(user, defaults, before, name, value)
 
     def set_end() -> None:
         for name, default in defaults.items():
-            setattr(reader.obj.dampsim, name, default)
-        reader.scene.frame_end = 80
-        assert reader.play().summary.startswith("At rest ")
+            setattr(user.obj.dampsim, name, default)
+        user.scene.frame_end = 80
+        assert user.play().summary.startswith("At rest ")
 
     def calibrate() -> None:
         assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-        shown = load("dampsim_addon.status.results").displayed_curve(reader.obj)
+        shown = load("dampsim_addon.status.results").displayed_curve(user.obj)
         assert shown.curve.rest == pytest.approx(defaults["settle"], abs=1.0)
 
-    reader.follow(
+    user.follow(
         "bouncing-belly",
         [
-            ("Add an armature with two bones", add_armature),
-            ("Add a UV sphere", add_sphere),
-            ("Select the sphere, then the armature", parent),
-            ("Keyframe *Root*: on the ground at frame 1", keyframe),
-            ("Select these keyframes in the Timeline and press T", lambda: make_linear(reader.rig)),
-            ("Switch to Object Mode and select the sphere", select),
+            ("Add an armature with two bones", lambda: add_belly_rig(user)),
+            ("Add a UV sphere", lambda: add_belly(user)),
+            ("Select the sphere, then the armature", lambda: parent_belly(user)),
+            ("Keyframe *Root*: on the ground at frame 1", lambda: animate_belly_rig(user)),
+            ("Select these keyframes in the Timeline and press T", lambda: make_linear(user.rig)),
+            ("Switch to Object Mode and select the sphere", lambda: select_belly(user)),
             ("Press N and choose the tab", no_action),
             ("Press *Add*.", add),
             ("Open Weight Paint Mode to check", check_weights),
@@ -247,21 +254,21 @@ def test_bouncing_belly(load: Load, live: ModuleType, tmp_path: Path) -> None:
             ("*Sag* 6 | hangs lower, but takes the same time", dial("sag", 6.0)),
             ("Set *End* under *Bake* to frame 80 and play", set_end),
             ("If a large bend makes the belly rest early or late, press *Calibrate*", calibrate),
-            ("Press *Bake*.", reader.bake_and_clear),
+            ("Press *Bake*.", user.bake_and_clear),
         ],
     )
 
 
 @pytest.mark.slow
 def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path) -> None:
-    reader = Reader(load, tmp_path)
+    user = TutorialUser(load, tmp_path)
     rests: list[float] = []
 
     def skinned_tail() -> None:
         bpy.ops.object.armature_add()
-        reader.rig = bpy.context.object
+        user.rig = bpy.context.object
         bpy.ops.object.mode_set(mode="EDIT")
-        bones = reader.rig.data.edit_bones
+        bones = user.rig.data.edit_bones
         bones[0].head, bones[0].tail = (0.0, 0.0, 1.0), (0.2, 0.0, 1.0)
         for number in range(1, 4):
             bone = bones.new(f"Bone {number}")
@@ -269,38 +276,38 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
             bone.head, bone.tail = (0.2 * number, 0.0, 1.0), (0.2 * (number + 1), 0.0, 1.0)
         bpy.ops.object.mode_set(mode="OBJECT")
         bpy.ops.mesh.primitive_uv_sphere_add(radius=1.0, location=(0.4, 0.0, 1.0))
-        reader.obj = bpy.context.object
-        reader.obj.scale = (0.42, 0.06, 0.06)
+        user.obj = bpy.context.object
+        user.obj.scale = (0.42, 0.06, 0.06)
         bpy.ops.object.transform_apply(location=True, scale=True)
-        reader.rig.select_set(True)
-        bpy.context.view_layer.objects.active = reader.rig
+        user.rig.select_set(True)
+        bpy.context.view_layer.objects.active = user.rig
         assert bpy.ops.object.parent_set(type="ARMATURE_AUTO") == {"FINISHED"}
 
     def animate() -> None:
-        bone = reader.rig.pose.bones[0]
+        bone = user.rig.pose.bones[0]
         bone.rotation_mode = "XYZ"
         for frame, angle in ((1, 0.0), (20, 0.0), (40, 0.3)):
             bone.rotation_euler.x = angle
             bone.keyframe_insert("rotation_euler", frame=frame)
         # The stop.
-        make_linear(reader.rig)
+        make_linear(user.rig)
 
     def set_range() -> None:
-        reader.scene.frame_start, reader.scene.frame_end = 1, 80
+        user.scene.frame_start, user.scene.frame_end = 1, 80
 
     def add() -> None:
-        reader.activate(reader.obj)
-        reader.add()
-        weights, along = reader.weights(), np.array([vertex.co.x for vertex in reader.obj.data.vertices])
+        user.activate(user.obj)
+        user.add()
+        weights, along = user.weights(), np.array([vertex.co.x for vertex in user.obj.data.vertices])
         assert weights[along < 0.1].min() == 1.0
         assert weights[along > 0.4].max() == 0.0
 
     def set_settle() -> None:
-        reader.obj.dampsim.settle = 20.0
-        reader.play()
+        user.obj.dampsim.settle = 20.0
+        user.play()
 
     def measure() -> None:
-        curve = reader.play()
+        curve = user.play()
         assert re.fullmatch(
             r"At rest \d+\.\d frames after the stop \(set 20\), bounce \d+% \(set \d+%\)", curve.summary
         )
@@ -309,25 +316,25 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
         rests.append(curve.rest)
 
     def calibrate() -> None:
-        reader.obj.dampsim.swing = 10.0
+        user.obj.dampsim.swing = 10.0
         assert bpy.ops.dampsim.calibrate() == {"FINISHED"}
-        assert reader.play().rest == pytest.approx(20.0, rel=0.05)
+        assert user.play().rest == pytest.approx(20.0, rel=0.05)
 
     def paint_settle() -> None:
-        group, obj = reader.obj.vertex_groups.new(name="Tip"), reader.obj
+        group, obj = user.obj.vertex_groups.new(name="Tip"), user.obj
         for vertex in obj.data.vertices:
             group.add([vertex.index], 1.0 - 0.5 * min(max(vertex.co.x / 0.8, 0.0), 1.0), "REPLACE")
         obj.dampsim.settle_group = "Tip"
-        assert reader.play().rest < rests[0] - 2.0
+        assert user.play().rest < rests[0] - 2.0
         obj.dampsim.settle_group = ""
 
     def keyframe() -> None:
         for frame, value in ((1, 20.0), (30, 10.0)):
-            reader.obj.dampsim.settle = value
-            reader.obj.keyframe_insert("dampsim.settle", frame=frame)
-        assert reader.play().rest < rests[0] - 2.0
+            user.obj.dampsim.settle = value
+            user.obj.keyframe_insert("dampsim.settle", frame=frame)
+        assert user.play().rest < rests[0] - 2.0
 
-    reader.follow(
+    user.follow(
         "tail-that-rests-on-a-frame",
         [
             ("Use any tail that is skinned to a chain of bones", skinned_tail),
@@ -339,7 +346,7 @@ def test_tail_that_rests_on_a_frame(load: Load, live: ModuleType, tmp_path: Path
             ("In that case, set *Swing* to the size of the real swing and press", calibrate),
             ("To settle the tip sooner, paint a vertex group", paint_settle),
             ("To change *Settle* during the shot, keyframe it", keyframe),
-            ("Press *Bake*", reader.bake_and_clear),
+            ("Press *Bake*", user.bake_and_clear),
         ],
     )
 
@@ -380,4 +387,4 @@ def test_instructions_are_found_in_page() -> None:
     assert "Press *Add*." in steps_of("bouncing-belly")
     assert len(steps_of("first-minute")) >= 10
     with pytest.raises(AssertionError):
-        Reader.follow(None, "bouncing-belly", [])  # type: ignore[arg-type]
+        TutorialUser.follow(None, "bouncing-belly", [])  # type: ignore[arg-type]
