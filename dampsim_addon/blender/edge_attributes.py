@@ -1,4 +1,4 @@
-"""Sets of edges and numbers of edges stored as attributes, which survive edits and modifiers of the mesh."""
+"""Edge selections and values per edge, stored as attributes that survive edits and modifiers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def marked_edges(mesh: bpy.types.Mesh, name: str) -> Index:
     return np.asarray(ends.reshape(-1, 2)[flags], dtype=np.int64)
 
 
-def edge_numbers(mesh: bpy.types.Mesh, name: str) -> Array | None:
+def edge_values(mesh: bpy.types.Mesh, name: str) -> Array | None:
     """Return the values (e,) of a float edge attribute; None where the mesh has none with this name."""
     if not _has_edge_attribute(mesh, name, "FLOAT"):
         return None

@@ -51,7 +51,7 @@ class DAMPSIM_PG_collider(PropertyGroup):
     )
     roughness_group: StringProperty(
         name="Roughness Group",
-        description="Multiply the roughness by the weight in this vertex group, for patches of ice or mud",
+        description="Multiply the roughness by the weights of this vertex group. Vertices outside it count as ice",
         options=set(),
     )
 

@@ -24,7 +24,7 @@ from ...core.base.wording import closest_name
 from ...core.bodies.springs import SpringsKind
 from ...core.scene.muscles import MUSCLE_OVERRIDES
 from ..blender.animation import animated_paths
-from ..blender.edge_attributes import edge_numbers, marked_edges
+from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.sampler import frame_rate
 from ..blender.vertex_groups import read_weights
 
@@ -46,7 +46,7 @@ def has_edge_springs(obj: bpy.types.Object) -> bool:
 
 
 def damper_attribute(obj: bpy.types.Object) -> str:
-    """Return the edge attribute of an object's dampers; '' for none, or where its springs are no edges of its mesh."""
+    """Return the edge attribute of an object's dampers; '' for none, or where its springs are not edges of its mesh."""
     return str(obj.dampsim.damper_attribute) if has_edge_springs(obj) else ""
 
 
@@ -63,13 +63,13 @@ def read_dampers(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> Array | None:
     name = damper_attribute(obj)
     if not name:
         return None
-    found = edge_numbers(mesh, name)
+    found = edge_values(mesh, name)
     if found is None:
         closest = closest_name(name, damper_attributes(obj))
-        hint = f"Did you mean '{closest}'?" if closest else "Choose another Damper Attribute."
-        raise SceneError(f"{obj.name}: float attribute '{name}' of the edges is missing. {hint}")
+        hint = f"Did you mean '{closest}'?" if closest else "Choose a float attribute of the edges."
+        raise SceneError(f"{obj.name}: Damper Attribute '{name}' is missing. {hint}")
     if not (found >= 0.0).all():
-        raise SceneError(f"{obj.name}: attribute '{name}' has a negative damper. Set values of at least 0 N s/m.")
+        raise SceneError(f"{obj.name}: Damper Attribute '{name}' has a negative value. Set values of at least 0 N s/m.")
     return found
 
 

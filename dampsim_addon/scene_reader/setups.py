@@ -39,7 +39,7 @@ _PROPERTIES = (
 _COLLECTIONS = ("collider_collection", "field_collection")
 _PART_PROPERTIES = ("name", "vertex_group", *PART_DIALS)
 # Types of properties, as messages call them.
-TYPE_NAMES = {"BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "a text"}
+TYPE_NAMES = {"BOOLEAN": "True or False", "INT": "a whole number", "FLOAT": "a number", "STRING": "text"}
 # Largest number of parts in a file.
 _MAX_PARTS = 100
 

@@ -18,7 +18,7 @@ from ...core import PARAMETERS
 from ..blender.animation import user_fcurves
 from ..blender.bone_bakes import kept_pose
 from ..blender.dampsim_names import bake_mark, is_output_modifier, is_tagged_action
-from ..blender.edge_attributes import edge_numbers, marked_edges
+from ..blender.edge_attributes import edge_values, marked_edges
 from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
@@ -78,7 +78,7 @@ def input_digests(
     add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
     if has_muscles(obj):
         _digest_muscles(obj, add_digest, display_name)
-    dampers = edge_numbers(obj.data, damper_attribute(obj))
+    dampers = edge_values(obj.data, damper_attribute(obj))
     if dampers is not None:
         add_digest("the dampers", dampers.tobytes())
     painted = [name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]

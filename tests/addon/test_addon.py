@@ -254,7 +254,7 @@ def test_api_bakes_unsaved_file(load: Load, tmp_path: Path) -> None:
         ({"settle": -1.0}, "settle: -1 frames is outside of its range"),
         ({"accuracy": "tigt"}, "'tigt' is not a choice; did you mean 'TIGHT'?"),
         ({"kind": "clot"}, "'clot' is not a choice; did you mean 'CLOTH'?"),
-        ({"pin_group": 3}, "pin_group: 3 is not a text"),
+        ({"pin_group": 3}, "pin_group: 3 is not text"),
         ({"live": "on"}, "live: 'on' is not True or False"),
         ({"curve": "Curve"}, "curve: 'Curve' is not a data-block"),
         ({"links": []}, "links: [] is not a value: add its entries with add()"),

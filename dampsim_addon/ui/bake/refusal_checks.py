@@ -13,7 +13,7 @@ from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
 from ...blender.animation import VISIBILITY_PATH, first_disabled_frame, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
-from ...blender.edge_attributes import edge_numbers
+from ...blender.edge_attributes import edge_values
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
@@ -64,7 +64,7 @@ def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         none = _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")
         return _closest_fix(obj.dampsim, role, obj.vertex_groups.keys(), none)
     attribute = damper_attribute(obj)
-    if attribute and edge_numbers(obj.data, attribute) is None:
+    if attribute and edge_values(obj.data, attribute) is None:
         none = _button("Choose None", lambda o, s: setattr(o.dampsim, "damper_attribute", ""), "Use no dampers")
         return _closest_fix(obj.dampsim, "damper_attribute", damper_attributes(obj), none)
     wrong_part = find_wrong_part(obj)
