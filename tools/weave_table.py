@@ -23,6 +23,7 @@ if __name__ == "__main__":
     sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "core")]
     import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
+from papers.page import judge  # noqa: E402
 from woven_scenes import SwatchStepper, woven_body  # noqa: E402
 
 import test_weave as weave  # noqa: E402
@@ -48,6 +49,10 @@ LET_GO: tuple[tuple[int, float, bool, dict[str, float], str, tuple[float, ...]],
 )
 # Rest times that differ from Settle by more than this many frames are marked.
 LATE = 6
+# Parts of the kinetic energy that differ by less than this are equal.
+EQUAL = 0.05
+# A coefficient alone determines a motion if the effect of the other one is less than this part of its own.
+MINOR = 0.2
 # Dampings of [SRD] figure 3: beta_s, beta_b, whether it is Rayleigh damping.
 BETAS = (
     (3e-2, 3e-2, False), (3e-2, 3e-2, True), (3e-2, 0.016, False), (3e-2, 0.16, False), (3e-4, 0.016, False),
@@ -161,16 +166,26 @@ TABLES: dict[str, Callable[[], Iterator[Row]]] = {
 
 
 def damping_verdict(rows: Sequence[Row]) -> str:
-    """Return the verdict on the paper's claims from the table of dampings, in parts of the undamped kinetic energy."""
+    """Return the verdicts on the paper's claims from the table of dampings, in parts of the undamped kinetic energy."""
     by_motion = {row[0]: row[1:] for row in rows}
     hanging, flapping, swinging = (by_motion[MOTIONS[name]] for name in ("hanging", "flapping", "swinging"))
+    alike = judge(abs(float(hanging[0]) - float(hanging[1])) < EQUAL)
+    stretch, bend = _determines(hanging[4], hanging[2], hanging[5]), _determines(flapping[4], flapping[5], flapping[2])
     return (
-        f"Strain rate damping leaves {swinging[0]} of swinging, where Rayleigh damping leaves {swinging[1]}. It damps\n"
-        f"hanging as Rayleigh damping does ({hanging[0]} and {hanging[1]}), as the paper states. The paper also\n"
-        "states that the stretch damping determines hanging and the bend damping flapping. The first holds\n"
-        f"({hanging[4]} to {hanging[2]} by β_s, {hanging[4]} to {hanging[5]} by β_b). For flapping, β_b has more\n"
-        f"effect ({flapping[4]} to {flapping[5]}), but β_s has some too ({flapping[4]} to {flapping[2]})."
+        f"With strain rate damping, swinging cloth keeps {swinging[0]} of its undamped kinetic energy; with Rayleigh\n"
+        f"damping, {swinging[1]}. The paper states:\n\n"
+        f"- Both damp a hanging cloth alike. This {alike}: it keeps {hanging[0]} and {hanging[1]}.\n"
+        f"- The stretch damping β_s determines hanging. This {stretch}: β_s changes it from {hanging[4]} to\n"
+        f"  {hanging[2]}, and β_b to {hanging[5]}.\n"
+        f"- The bend damping β_b determines flapping. This {bend}: β_b changes it from {flapping[4]} to\n"
+        f"  {flapping[5]}, and β_s to {flapping[2]}."
     )
+
+
+def _determines(before: str, after: str, after_other: str) -> str:
+    """Return the verdict on the claim that a coefficient determines a motion, from its energy before and after."""
+    effect, other = float(before) - float(after), float(before) - float(after_other)
+    return judge(effect > max(other, 0.0), abs(other) < MINOR * effect)
 
 
 # Texts that follow from the numbers of a table, after it.

@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
@@ -49,6 +51,38 @@ def test_verdict_on_woven_damping_follows_table() -> None:
     text, _, verdict = woven_text("damping").partition("\n\n")
     rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in text.splitlines()]
     assert verdict == weave_table.damping_verdict(rows)
+
+
+def test_reversed_dampings_reverse_verdicts() -> None:
+    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in woven_text("damping").splitlines()]
+    # Exchange Rayleigh damping with an undamped cloth, and the effects of both coefficients.
+    reversed_rows = [(*row[:2], "0.99", row[6], row[4], row[5], row[3]) for row in rows if len(row) == 7]
+    text = weave_table.damping_verdict(reversed_rows).replace("\n", " ")
+    assert f"alike. This {page.FAILS}" in text
+    assert f"determines hanging. This {page.FAILS}" in text
+    assert f"determines flapping. This {page.FAILS}" in text
+
+
+@pytest.mark.parametrize(
+    ("section", "replaced", "other", "before", "after"),
+    [
+        ("_quarters", "lumped_mass", lambda *of: np.ones(of[-1]), [page.HOLDS], [page.FAILS]),
+        # Without motion, no integrator damps.
+        ("_lost", "step_matrix", lambda *_: np.eye(2), [page.HOLDS, page.HOLDS], [page.FAILS, page.PARTLY]),
+    ],
+)  # fmt: skip
+def test_other_numbers_change_verdicts(
+    section: str, replaced: str, other: Callable[..., Any], before: list[str], after: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    def measured() -> list[str]:
+        claims: list[page.Claim] = []
+        getattr(papers.springs, section)(claims)
+        return [one.verdict for one in claims]
+
+    assert measured() == before
+    monkeypatch.setattr(papers.springs, replaced, other)
+    assert measured() == after
 
 
 @pytest.mark.slow

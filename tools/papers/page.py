@@ -28,6 +28,11 @@ class Claim:
     worst: float = 0.0
 
 
+def judge(*parts: bool) -> str:
+    """Return the verdict on a claim from whether each part of it holds."""
+    return HOLDS if all(parts) else PARTLY if any(parts) else FAILS
+
+
 def small(value: float) -> str:
     """Format a deviation. Below 1e-10 it is rounding, whose digits depend on the machine."""
     return "< 1e-10" if value < 1e-10 else f"{value:.1e}" if value < 1e-3 else f"{value:.2g}"

@@ -785,7 +785,7 @@ def srd() -> str:
         Claim(
             "Damping adds 2% to the time",
             PARTLY,
-            "times depend on the machine and are measured by `tests/benchmarks/rates.py`: a hanging cloth holds to the claim; a swinging one takes longer than with Rayleigh damping, because it keeps moving. C has the same sparsity as K, so that a factorisation costs the same",
+            "times depend on the machine and are measured by `tests/benchmarks/rates.py`: a hanging cloth agrees with the claim; a swinging one takes longer than with Rayleigh damping, because it keeps moving. C has the same sparsity as K, so that a factorisation costs the same",
             0.0,
         ),
         Claim(
