@@ -131,7 +131,7 @@ def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequ
 
 
 def rig_of(obj: bpy.types.Object) -> Any:
-    """Return the rig that a bake made for an object, or else that of its first enabled Armature modifier.
+    """Return the generated rig of an object, or else that of its first enabled Armature modifier.
 
     If none is enabled, it is that of the first modifier; None without one.
     """

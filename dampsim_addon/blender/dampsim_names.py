@@ -33,7 +33,7 @@ _LIVE_FILE = re.compile(r"(?:.*[\\/])?dampsim_\d+(?:_draft)?\.pc2", re.DOTALL)
 _BAKE_TAG, _BASE = "dampsim_bake", "base"
 _CURVES_TAG = "dampsim_curves"
 _KEYS_TAG = "dampsim_keys"
-# Custom property of actions and bones: which bake made them, where several are on one rig.
+# Custom property of actions, bones and generated rigs: which bake made them, where several are on one rig.
 _MARK_TAG = "dampsim_mark"
 # Range Max of the shape keys of a bake: the first number above the default of Blender, which displays as 1.
 _MARKED_RANGE_MAX = 1.0 + 2.0**-23
@@ -165,12 +165,15 @@ def is_maps_modifier(modifier: Any) -> bool:
 
 
 def is_rig_modifier(modifier: Any) -> bool:
-    """Return whether a modifier follows a rig that a bake made, because the mesh had none."""
+    """Return whether a modifier follows a generated rig: one that a bake made, because the mesh had none."""
     return bool(modifier.type == "ARMATURE" and modifier.object is not None and bake_mark(modifier.object))
 
 
 def is_output_modifier(modifier: bpy.types.Modifier) -> bool:
-    """Return whether a modifier plays a bake or a live frame, or makes maps, so that no simulation may feel it."""
+    """Return whether a modifier plays a bake or a live frame, makes maps, or follows a generated rig.
+
+    No simulation may feel it.
+    """
     if is_maps_modifier(modifier) or is_rig_modifier(modifier):
         return True
     path = _played_file(modifier)
@@ -214,9 +217,9 @@ def bake_mark(block: Any) -> str:
     return mark if isinstance(mark, str) else ""
 
 
-def mark_bone(bone: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.Object, mark: str) -> None:
+def mark_data(data: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.Object, mark: str) -> None:
     """Mark a bone, bone collection or rig as made by a bake."""
-    bone[_MARK_TAG] = mark
+    data[_MARK_TAG] = mark
 
 
 def untag_action(action: Any) -> None:

@@ -23,7 +23,7 @@ from ..blender.bone_bakes import (
     rig_of,
     write_record,
 )
-from ..blender.dampsim_names import PREFIX, bake_mark, is_rig_modifier, mark_bone
+from ..blender.dampsim_names import PREFIX, bake_mark, is_rig_modifier, mark_data
 from ..blender.dependencies import is_local
 from ..blender.mesh_cache import add_cache_modifier, remove_modifier
 from .bake_tracks import remove_bake_animation
@@ -31,8 +31,10 @@ from .bake_tracks import remove_bake_animation
 _SIDE = re.compile(r"(?P<stem>.+?)(?P<side>[._-][lrLR])$")
 # Blender cuts off longer names, in bytes; and the part of a name that remains beside the number and the side.
 _MAX_STEM = 40
-# Length of the only bone of a new rig, as a fraction of the size. Type of the constraint by which it follows.
-_ROOT_LENGTH, _COPY = 0.1, ("COPY_TRANSFORMS",)
+# Length of the root bone of a generated rig, as a fraction of the size.
+_ROOT_LENGTH = 0.1
+# Type of the constraint by which a generated rig follows its object.
+_FOLLOW_CONSTRAINT = "COPY_TRANSFORMS"
 
 
 @dataclass(frozen=True)
@@ -98,10 +100,10 @@ def add_bones(obj: bpy.types.Object, rig: Any, bones: Sequence[NewBone], mark: s
                 collection.unassign(bone)
     active = rig.data.collections.active
     own = rig.data.collections.new(f"{PREFIX}{obj.name}")
-    mark_bone(own, mark)
+    mark_data(own, mark)
     for one in bones:
         bone = rig.data.bones[one.name]
-        mark_bone(bone, mark)
+        mark_data(bone, mark)
         own.assign(bone)
         rig.pose.bones[one.name].rotation_mode = "QUATERNION"
     # They would hide the rig's own controls.
@@ -110,9 +112,9 @@ def add_bones(obj: bpy.types.Object, rig: Any, bones: Sequence[NewBone], mark: s
 
 
 def name_root(obj: bpy.types.Object) -> str:
-    """Return the name of the root of a bake's own rig, which is also that of its vertex group: of the object, if free.
+    """Return the name of the root bone of a generated rig and of its vertex group.
 
-    The root of a previous bake keeps its name.
+    It is the object's name, numbered if taken. The root bone of a previous bake keeps its name.
     """
     rig = _followed_rig(obj)
     root = _root_of(rig) if rig is not None else None
@@ -125,25 +127,25 @@ def name_root(obj: bpy.types.Object) -> str:
 
 
 def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any:
-    """Return the rig of a bake of an object without a rig of the user, with a single bone; make it if there is none.
+    """Return the generated rig of an object, with a single root bone. Create it if it does not exist.
 
     It copies the motion of the object, as exported files place a skinned mesh by its bones alone.
-    root: name of the bone and its vertex group.  size: of the object, in its own space.
+    root: name of the root bone and its vertex group.  size: of the object, in its own space.
     """
     rig = _followed_rig(obj)
     if rig is None or _root_of(rig) is None:
         remove_rig(obj)
         data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
         rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
-        mark_bone(rig, mark)
+        mark_data(rig, mark)
         # Those from a library take no new objects.
         collections = [one for one in obj.users_collection if is_local(one)]
         (collections or [bpy.context.scene.collection])[0].objects.link(rig)
-        rig.constraints.new("COPY_TRANSFORMS").target = obj
+        rig.constraints.new(_FOLLOW_CONSTRAINT).target = obj
         with _edit_mode(rig):
             bone = data.edit_bones.new(root)
             bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, 0.0, _ROOT_LENGTH * size)
-        # Bones would hide the flesh.
+        # Solid bones would hide the mesh.
         data.display_type = "WIRE"
         add_cache_modifier(obj, f"{PREFIX}Rig", "ARMATURE", is_first=True).object = rig
     modifier = _rig_modifier(obj)
@@ -156,7 +158,7 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
 
 
 def remove_rig(obj: bpy.types.Object) -> None:
-    """Remove the rig that a bake made for an object, unless another object, such as a duplicate, follows it."""
+    """Remove the generated rig of an object, unless another object, such as a duplicate, follows it."""
     modifier = _rig_modifier(obj)
     if modifier is None:
         return
@@ -178,10 +180,14 @@ def _rig_modifier(obj: bpy.types.Object) -> Any:
 
 
 def _followed_rig(obj: bpy.types.Object) -> Any:
-    """Return the rig that a bake made for an object, and not for another one of which this is a duplicate."""
+    """Return the generated rig of an object; None for that of another one of which this is a duplicate."""
     modifier = _rig_modifier(obj)
     rig = modifier.object if modifier is not None else None
-    return rig if rig is not None and any(one.target == obj for one in rig.constraints if one.type in _COPY) else None
+    return rig if rig is not None and _is_generated_for(rig, obj) else None
+
+
+def _is_generated_for(rig: Any, obj: bpy.types.Object) -> bool:
+    return any(one.target == obj for one in rig.constraints if one.type == _FOLLOW_CONSTRAINT)
 
 
 def _root_of(rig: Any) -> Any:
@@ -198,19 +204,19 @@ def describe_bones(rig: Any, record: BoneRecord) -> list[NewBone]:
     return found
 
 
-def remove_bones(obj: bpy.types.Object, keeps_tracks: bool = False) -> None:
+def remove_bones(obj: bpy.types.Object, for_rebake: bool = False) -> None:
     """Remove the bones of an object's bake, and restore its weights and poses. Does nothing without such a bake.
 
-    keeps_tracks: whether the tracks stay, and a rig that the bake made, for a new bake to rewrite.
+    for_rebake: whether to keep the tracks and a generated rig for a new bake.
     """
     record = read_record(obj.data) if obj.type == "MESH" else None
     if record is not None:
-        _remove_new_bones(obj, record, keeps_tracks)
-    if not keeps_tracks:
+        _remove_new_bones(obj, record, for_rebake)
+    if not for_rebake:
         remove_rig(obj)
 
 
-def _remove_new_bones(obj: bpy.types.Object, record: BoneRecord, keeps_tracks: bool) -> None:
+def _remove_new_bones(obj: bpy.types.Object, record: BoneRecord, for_rebake: bool) -> None:
     rig = rig_of(obj)
     parents = own_bones(rig, record.mark)
     restore_weights(obj, record)
@@ -224,7 +230,7 @@ def _remove_new_bones(obj: bpy.types.Object, record: BoneRecord, keeps_tracks: b
     if rig is None or is_bake_shared(obj, rig, record.mark) or not is_local(rig, rig.data):
         return
     restore_poses(rig, record.mark)
-    if not keeps_tracks:
+    if not for_rebake:
         remove_bake_animation(rig, record.mark)
         rig.update_tag(refresh={"TIME"})
     if parents:

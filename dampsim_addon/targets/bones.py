@@ -70,13 +70,13 @@ _MAX_INFLUENCES = 8
 class RecordedMotion:
     """Motion of an object in the space of its rig. bones: names.  scale: from the rig's space to world space.
 
-    is_rigless: whether the rig is to be made, with a single bone, in the object's space.
+    is_rig_generated: whether the rig is a generated one, with a single root bone, in the object's space.
     """
 
     motion: SkinnedMotion
     bones: list[str]
     scale: float
-    is_rigless: bool = False
+    is_rig_generated: bool = False
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,9 @@ class Bones(Target):
         obj, fit, names = shot.sampler.obj, compressed.fit, compressed.recorded.bones
         rig, previous = rig_of(obj), read_record(obj.data)
         mark = own_mark(obj, rig, previous)
-        is_rigless = compressed.recorded.is_rigless
-        remove_bones(obj, keeps_tracks=not is_rigless or len(fit.parents) > 0)
-        if is_rigless:
+        is_rig_generated = compressed.recorded.is_rig_generated
+        remove_bones(obj, for_rebake=not is_rig_generated or len(fit.parents) > 0)
+        if is_rig_generated:
             if not len(fit.parents):
                 return Cost(0, 0)
             rig = provide_rig(obj, names[0], _size(compressed.recorded.motion), mark)
@@ -266,7 +266,7 @@ class KeptBones(KeptBake):
             remove_bones(obj)
             return
         rig = rig_of(obj)
-        remove_bones(obj, keeps_tracks=True)
+        remove_bones(obj, for_rebake=True)
         if self._bones:
             add_bones(obj, rig, self._bones, record.mark)
         _add_groups(obj, self._bones)
@@ -301,7 +301,7 @@ def carrying_bones(obj: bpy.types.Object) -> list[str]:
 
 
 def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
-    """Read the motion of an object in its own space, for a rig with a still bone that carries all vertices."""
+    """Read the motion of an object in its own space, for a generated rig whose still root carries all vertices."""
     obj = shot.sampler.obj
     shot.sampler.set_frame(shot.numbers[0])
     rest, scale = shot.sampler.undeformed_positions(), float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
@@ -349,16 +349,16 @@ def _new_bones(obj: bpy.types.Object, rig: Any, compressed: FittedBones) -> list
 
 def _write_weights(obj: bpy.types.Object, bones: list[NewBone], compressed: FittedBones, mark: str) -> None:
     """Write the weights of the vertices that the new bones move, and record the previous ones."""
-    fit, names, is_rigless = compressed.fit, compressed.recorded.bones, compressed.recorded.is_rigless
-    # In a new rig, the root carries the other vertices.
-    changed = np.flatnonzero((fit.weights[:, len(names) :] > 0.0).any(axis=1) | is_rigless).tolist()
+    fit, names, is_rig_generated = compressed.fit, compressed.recorded.bones, compressed.recorded.is_rig_generated
+    # In a generated rig, the root carries the other vertices.
+    changed = np.flatnonzero((fit.weights[:, len(names) :] > 0.0).any(axis=1) | is_rig_generated).tolist()
     old = read_memberships(obj, changed)
     _add_groups(obj, bones)
     all_names = [*names, *(bone.name for bone in bones)]
     new: list[Memberships] = []
     for vertex, row in zip(changed, old, strict=True):
         # Blender limits each weight to 1, and the modifier normalises the sum.
-        total = 1.0 if is_rigless else min(sum(weight for name, weight in row if name in names), 1.0)
+        total = 1.0 if is_rig_generated else min(sum(weight for name, weight in row if name in names), 1.0)
         kept = [one for one in row if one[0] not in names]
         used = np.flatnonzero(fit.weights[vertex]).tolist()
         new.append([*kept, *((all_names[k], total * float(fit.weights[vertex, k])) for k in used)])

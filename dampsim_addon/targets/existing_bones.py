@@ -148,7 +148,7 @@ class ExistingBones(Bones):
         obj, chain, fit = shot.sampler.obj, compressed.recorded, compressed.fit
         rig, previous = rig_of(obj), read_record(obj.data)
         mark = own_mark(obj, rig, previous)
-        remove_bones(obj, keeps_tracks=True)
+        remove_bones(obj, for_rebake=True)
         bones = [rig.pose.bones[name] for name in chain.names]
         for stale in {pose_mark(bone) for bone in bones} - {""}:
             # The object of this bake was deleted. check() refuses bones of an existing one.

@@ -29,7 +29,7 @@ def rigged(cache: Path, influences: str) -> bpy.types.Object:
     return obj
 
 
-def rigless(cache: Path, influences: str) -> bpy.types.Object:
+def unrigged(cache: Path, influences: str) -> bpy.types.Object:
     obj = wobbler(cache)
     obj.modifiers.clear()
     obj.dampsim.target, obj.dampsim.max_bones, obj.dampsim.bone_influences = "BONES", 8, influences
@@ -57,7 +57,7 @@ def distance(found: np.ndarray, points: np.ndarray) -> float:
 
 @pytest.mark.parametrize("form", ["GLTF", "FBX"])
 @pytest.mark.parametrize("influences", ["4", "8"])
-@pytest.mark.parametrize("make", [rigged, rigless])
+@pytest.mark.parametrize("make", [rigged, unrigged])
 def test_other_readers_find_the_bones(
     load: Load, make: Callable[[Path, str], bpy.types.Object], influences: str, form: str, tmp_path: Path
 ) -> None:
@@ -90,7 +90,7 @@ def test_four_influences_for_small_readers(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not os.environ.get("DAMPSIM_THREE"), reason="DAMPSIM_THREE names no folder with node_modules/three")
-@pytest.mark.parametrize("make", [rigged, rigless])
+@pytest.mark.parametrize("make", [rigged, unrigged])
 def test_three_js_plays_the_bones(load: Load, make: Callable[[Path, str], bpy.types.Object], tmp_path: Path) -> None:
     """A player of games, which keeps four weights: run `npm install three` in a folder, and name it DAMPSIM_THREE."""
     scene = new_scene()

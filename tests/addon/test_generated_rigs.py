@@ -1,4 +1,4 @@
-"""Bakes to bones of meshes without a rig: the bake makes one, and Clear removes it."""
+"""Generated rigs: bakes to bones of meshes without a rig make one, and Clear removes it."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def ball(cache: Path) -> bpy.types.Object:
     return obj
 
 
-def made_rig(obj: bpy.types.Object) -> Any:
+def generated_rig(obj: bpy.types.Object) -> Any:
     return obj.modifiers["DampSim Rig"].object
 
 
-def test_new_rig_plays_with_stated_error(load: Load, tmp_path: Path) -> None:
+def test_generated_rig_plays_with_stated_error(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = ball(tmp_path)
     bake()
     assert (obj.dampsim.baked, obj.dampsim.baked_keys) == ("BONES", 6)
-    rig = made_rig(obj)
+    rig = generated_rig(obj)
     parents = [bone.parent and bone.parent.name for bone in rig.data.bones]
     assert parents == [None, *["Wobbler"] * 6]
     played = played_error(load, obj)
@@ -48,7 +48,7 @@ def test_new_rig_plays_with_stated_error(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("again", [False, True])
-def test_clear_removes_the_new_rig(again: bool, tmp_path: Path) -> None:
+def test_clear_removes_generated_rig(again: bool, tmp_path: Path) -> None:
     scene = new_scene()
     obj = ball(tmp_path)
     scene.frame_set(3)
@@ -62,18 +62,18 @@ def test_clear_removes_the_new_rig(again: bool, tmp_path: Path) -> None:
     assert dump() == before
 
 
-def test_new_rig_is_no_input(load: Load, tmp_path: Path) -> None:
+def test_generated_rig_is_no_input(load: Load, tmp_path: Path) -> None:
     """A bake again begins from the same input, to the bit, and nothing counts as changed."""
     new_scene()
     obj = ball(tmp_path)
     bake()
     frame_cache = load("dampsim_addon.model.caches").frame_cache
-    first, rig = frame_cache(obj).read(10).surface, made_rig(obj)
+    first, rig = frame_cache(obj).read(10).surface, generated_rig(obj)
     assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, bpy.context.scene) == []
     bones = [bone.name for bone in rig.data.bones]
     bake()
     np.testing.assert_array_equal(frame_cache(obj).read(10).surface, first)
-    assert made_rig(obj) == rig
+    assert generated_rig(obj) == rig
     assert [bone.name for bone in rig.data.bones] == bones
 
 
@@ -94,16 +94,16 @@ def test_failed_bake_leaves_no_rig(load: Load, tmp_path: Path, monkeypatch: pyte
     }
     monkeypatch.undo()
     bake()
-    kept, place = rig_dump(made_rig(obj)), world_vertices(obj, 7)
+    kept, place = rig_dump(generated_rig(obj)), world_vertices(obj, 7)
     monkeypatch.setattr(load("dampsim_addon.jobs.write"), "max_error", fail)
     obj.dampsim.max_bones = 2
     with pytest.raises(RuntimeError, match="stopped"):
         bpy.ops.dampsim.bake(which="ACTIVE", restart=True)
-    assert rig_dump(made_rig(obj)) == kept
+    assert rig_dump(generated_rig(obj)) == kept
     np.testing.assert_allclose(world_vertices(obj, 7), place, atol=1e-6)
 
 
-def test_other_target_removes_the_new_rig(load: Load, tmp_path: Path) -> None:
+def test_other_target_removes_generated_rig(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = ball(tmp_path)
     bake()
@@ -114,7 +114,7 @@ def test_other_target_removes_the_new_rig(load: Load, tmp_path: Path) -> None:
     assert played_error(load, obj) < 1.1e-3
 
 
-def test_duplicate_gets_its_own_rig(load: Load, tmp_path: Path) -> None:
+def test_duplicate_gets_another_rig(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = ball(tmp_path / "own")
     bake()
@@ -125,7 +125,7 @@ def test_duplicate_gets_its_own_rig(load: Load, tmp_path: Path) -> None:
     bpy.context.scene.collection.objects.link(copy)
     activate(copy)
     bake()
-    assert made_rig(copy) != made_rig(obj)
+    assert generated_rig(copy) != generated_rig(obj)
     for one in (obj, copy):
         assert played_error(load, one) == pytest.approx(0.01 * one.dampsim.baked_part, rel=1e-3)
         activate(one)
@@ -133,7 +133,7 @@ def test_duplicate_gets_its_own_rig(load: Load, tmp_path: Path) -> None:
     assert len(bpy.data.armatures) == 0
 
 
-def test_new_rig_survives_saving(load: Load, tmp_path: Path) -> None:
+def test_generated_rig_survives_saving(load: Load, tmp_path: Path) -> None:
     new_scene()
     obj = ball(tmp_path / "cache")
     names = sorted(bpy.data.objects.keys())
@@ -168,7 +168,7 @@ def test_overridden_collection_gets_no_rig(tmp_path: Path) -> None:
     obj.dampsim.cache_folder = str(tmp_path / "cache")
     activate(obj)
     bake()
-    assert made_rig(obj).users_collection == (scene.collection,)
+    assert generated_rig(obj).users_collection == (scene.collection,)
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert len(bpy.data.armatures) == 0
 
@@ -202,7 +202,7 @@ def test_still_mesh_gets_no_rig(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["GLTF", "FBX"])
-def test_new_rig_is_exported(load: Load, form: str, tmp_path: Path) -> None:
+def test_generated_rig_is_exported(load: Load, form: str, tmp_path: Path) -> None:
     new_scene()
     obj = wobbler(tmp_path / "cache")
     obj.dampsim.target = "BONES"
