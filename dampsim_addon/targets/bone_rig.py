@@ -64,7 +64,7 @@ def free_bone_name(parent: str, taken: set[str]) -> str:
 def _edit_mode(rig: Any) -> Iterator[None]:
     """Context in which a rig is in Edit Mode, in a scratch scene, whatever is visible and active in the window."""
     mode, active = rig.mode, rig.data.bones.active.name if rig.data.bones.active is not None else ""
-    scene = bpy.data.scenes.new(f"{PREFIX}Bones")
+    scene, is_selected = bpy.data.scenes.new(f"{PREFIX}Bones"), rig.select_get()
     try:
         scene.collection.objects.link(rig)
         layer = scene.view_layers[0]
@@ -80,6 +80,8 @@ def _edit_mode(rig: Any) -> Iterator[None]:
                 bpy.ops.object.mode_set(mode="OBJECT")
                 if mode == "POSE":
                     bpy.ops.object.mode_set(mode="POSE")
+                # A rig that was just added would be selected in the window, too.
+                rig.select_set(is_selected, view_layer=layer)
     finally:
         bpy.data.scenes.remove(scene)
         if active in rig.data.bones:
@@ -166,13 +168,36 @@ def remove_rig(obj: bpy.types.Object) -> None:
     remove_modifier(obj, modifier)
     if root is not None and root.name in obj.vertex_groups:
         obj.vertex_groups.remove(obj.vertex_groups[root.name])
-    followers = (m for other in bpy.data.objects for m in other.modifiers if m.type == "ARMATURE")
-    if all(m.object != rig for m in followers) and is_local(rig, rig.data):
-        data = rig.data
-        remove_bake_animation(rig, bake_mark(rig))
-        bpy.data.objects.remove(rig)
-        if not data.users:
-            bpy.data.armatures.remove(data)
+    if rig not in _deforming_rigs() and is_local(rig, rig.data):
+        _delete_rig(rig)
+
+
+def _deforming_rigs() -> set[Any]:
+    return {m.object for other in bpy.data.objects for m in other.modifiers if m.type == "ARMATURE"}
+
+
+def _delete_rig(rig: Any) -> None:
+    data = rig.data
+    remove_bake_animation(rig, bake_mark(rig))
+    bpy.data.objects.remove(rig)
+    if not data.users:
+        bpy.data.armatures.remove(data)
+
+
+def orphaned_rigs(scene: bpy.types.Scene) -> list[Any]:
+    """Return the generated rigs of objects that were joined or deleted. Panels call this at each redraw.
+
+    No mesh follows them, and the user has not parented anything to them.
+    """
+    found = [one for one in scene.objects if one.type == "ARMATURE" and bake_mark(one) and is_local(one, one.data)]
+    deforming = _deforming_rigs() if found else set()
+    return [rig for rig in found if rig not in deforming and not rig.children]
+
+
+def remove_orphaned_rigs(scene: bpy.types.Scene) -> None:
+    """Remove the rigs of orphaned_rigs() with their animation."""
+    for rig in orphaned_rigs(scene):
+        _delete_rig(rig)
 
 
 def _rig_modifier(obj: bpy.types.Object) -> Any:

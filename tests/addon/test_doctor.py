@@ -356,6 +356,14 @@ def _orphaned(obj: bpy.types.Object) -> None:
     targets.add_bones(obj, rig, [targets.NewBone("low 1", "low", (0.0, 0.0, 0.0), (0.0, 0.0, 0.4), 0.0)], "gone")
 
 
+def _orphaned_rig(obj: bpy.types.Object) -> None:
+    """Add the generated rig of an object that no longer exists."""
+    names = importlib.import_module(f"{PACKAGE}.dampsim_addon.blender.dampsim_names")
+    rig = bpy.data.objects.new("DampSim Gone", bpy.data.armatures.new("DampSim Gone"))
+    names.mark_data(rig, "gone")
+    bpy.context.scene.collection.objects.link(rig)
+
+
 def _unassigned(obj: bpy.types.Object) -> None:
     obj.dampsim.parts.add().name = "Ear"
 
@@ -433,6 +441,7 @@ CASES = {
     "unplaced": ("unplaced", _unplaced, "because no Fibre Group is chosen", True),
     "joined into": ("leftover", _joined, "shape keys of a baked object that was joined into it no longer play", True),
     "orphaned": ("orphaned", _orphaned, "1 bone of Rig still plays the bake of an object that was joined", True),
+    "orphaned rig": ("rigs", _orphaned_rig, "DampSim Gone plays the bake of an object that was joined", True),
     "unassigned": ("unassigned", _unassigned, "Part 'Ear' has no effect, because no vertex group is chosen", True),
     "pieces": ("pieces", _unpinned_piece, "1 piece is not pinned and will fall", True),
     "slow catch": ("catch", _slow_catch, "Hold rises slowly from frame 4 to 9", True),

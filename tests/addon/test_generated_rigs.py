@@ -39,6 +39,7 @@ def test_generated_rig_plays_with_stated_error(load: Load, tmp_path: Path) -> No
     bake()
     assert (obj.dampsim.baked, obj.dampsim.baked_keys) == ("BONES", 6)
     rig = generated_rig(obj)
+    assert bpy.context.selected_objects == [obj]
     parents = [bone.parent and bone.parent.name for bone in rig.data.bones]
     assert parents == [None, *["Wobbler"] * 6]
     played = played_error(load, obj)
@@ -131,6 +132,56 @@ def test_duplicate_gets_another_rig(load: Load, tmp_path: Path) -> None:
         activate(one)
         assert bpy.ops.dampsim.clear() == {"FINISHED"}
     assert len(bpy.data.armatures) == 0
+
+
+@pytest.mark.parametrize("is_joined", [True, False], ids=["joined", "deleted"])
+def test_orphaned_rig_is_removed(load: Load, is_joined: bool, tmp_path: Path) -> None:
+    """The panel reports the rig of an object that was joined or deleted, and the fix removes it with its animation."""
+    new_scene()
+    obj = ball(tmp_path / "own")
+    other = obj.copy()
+    other.data, other.name = obj.data.copy(), "Other"
+    other.dampsim.cache_id, other.dampsim.cache_folder = "", str(tmp_path / "other")
+    bpy.context.scene.collection.objects.link(other)
+    bake()
+    kept = generated_rig(obj)
+    activate(other)
+    bake()
+    actions = set(bpy.data.actions.keys())
+    name = generated_rig(other).name
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert "rigs" not in find_issues(obj, bpy.context.scene)
+    if is_joined:
+        obj.select_set(True)
+        bpy.context.view_layer.objects.active = obj
+        assert bpy.ops.object.join() == {"FINISHED"}
+    else:
+        assert bpy.ops.object.delete() == {"FINISHED"}
+    activate(obj)
+    issue = find_issues(obj, bpy.context.scene)["rigs"]
+    assert issue.text == f"{name} plays the bake of an object that was joined or deleted"
+    assert bpy.ops.dampsim.mend(check="rigs") == {"FINISHED"}
+    assert "rigs" not in find_issues(obj, bpy.context.scene)
+    assert [one for one in bpy.data.objects if one.type == "ARMATURE"] == [kept]
+    assert len(bpy.data.armatures) == 1
+    assert {name.split(" ")[1] for name in actions - set(bpy.data.actions.keys())} == {"Other"}
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+
+
+def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
+    """A rig to which the user has parented something is left alone."""
+    scene = new_scene()
+    obj = ball(tmp_path)
+    bake()
+    rig = generated_rig(obj)
+    child = bpy.data.objects.new("Hat", None)
+    scene.collection.objects.link(child)
+    child.parent = rig
+    bpy.data.objects.remove(obj)
+    orphaned_rigs = load("dampsim_addon.targets.bone_rig").orphaned_rigs
+    assert orphaned_rigs(scene) == []
+    child.parent = None
+    assert orphaned_rigs(scene) == [rig]
 
 
 def test_generated_rig_survives_saving(load: Load, tmp_path: Path) -> None:
