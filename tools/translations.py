@@ -62,7 +62,7 @@ NO_MESSAGE = re.compile(
 # Values of placeholders that the code takes from elsewhere, such as the "stop" after which a body rests.
 VALUES = (
     *("itself", "release", "stop", "tetrahedra", "playback"),
-    *("a choice", "a fabric", "from the {begin} side", "a number", "a text", "a whole number", "True or False"),
+    *("a choice", "a fabric", "from the {begin} side", "a number", "text", "a whole number", "True or False"),
     *("it has no values", "it is too large", "it is a link to another file", "it is not a regular file"),
     *("it is nested too deeply", "it is not UTF-8 text", "one of its keys is repeated"),
     "one of its numbers is too large or not a number",

@@ -52,12 +52,14 @@ class SlackSwing:
     def read(numbers: Array) -> SlackSwing:
         """Return the swing in an array (8,)."""
         path, phase, largest, left, decay = (float(one) for one in numbers[:5])
+        largest, left = (math.inf if one < 0.0 else one for one in (largest, left))
         return SlackSwing(path, phase, largest, left, decay, numbers[5:])
 
     @property
     def numbers(self) -> Array:
-        """Array (8,) of the swing."""
-        return np.array([self.path, self.phase, self.largest, self.remaining_time, self.decay, *self.acceleration])
+        """Array (8,) of the swing. Infinite lengths and times are negative, because caches hold finite numbers only."""
+        largest, left = (-1.0 if math.isinf(one) else one for one in (self.largest, self.remaining_time))
+        return np.array([self.path, self.phase, largest, left, self.decay, *self.acceleration])
 
 
 UNKNOWN_SWING = SlackSwing(-1.0, 0.0, math.inf, math.inf, 0.0, np.zeros(3))
@@ -110,7 +112,7 @@ def next_slack_swing(
     is_late = last.phase >= max(turn, -math.log(_LATE_ENVELOPE)) and not (
         is_swinging and math.isinf(last.remaining_time)
     )
-    left = (law.rest_phase - last.phase) / law.decay if is_late else math.inf
+    left = max(law.rest_phase - last.phase, 0.0) / law.decay if is_late else math.inf
     return SlackSwing(last.path + h * speed, following, largest, left, law.decay, acceleration)
 
 

@@ -12,8 +12,7 @@ import bpy
 import numpy as np
 from mathutils import Matrix
 
-from ...core import Array, SceneError
-from ...core.base.arrays import Index
+from ...core import Array, Index, SceneError
 from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
