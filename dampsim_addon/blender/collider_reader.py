@@ -48,8 +48,11 @@ class ColliderReader:
         return vertices, flat.reshape(-1, 3).astype(np.int64)
 
     def read_roughness(self, view_layer: bpy.types.ViewLayer, group: str) -> Array | None:
-        """Return the weights (v,) of a vertex group at the current frame, after all modifiers; None for group ''."""
-        return read_weights(self.obj, [group], self._mesh(view_layer))[0] if group else None
+        """Return the weights (v,) of a vertex group at the current frame, after all modifiers; None for group ''.
+
+        Raises SceneError where the modifiers remove them.
+        """
+        return read_weights(self.obj.evaluated_get(view_layer.depsgraph), [group])[0] if group else None
 
     def world_positions(self, view_layer: bpy.types.ViewLayer, frame: float) -> Array:
         """Return vertices (v, 3) m in world space at the current frame, which is the given one.

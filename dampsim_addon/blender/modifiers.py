@@ -22,6 +22,10 @@ WEIGHT_MODIFIERS = {
 }
 
 
+# Types that build a new mesh, whose vertices have no weights.
+_REBUILDING = ("REMESH", "NODES", "SKIN", "FLUID", "OCEAN", "MESH_SEQUENCE_CACHE")
+
+
 def is_deforming(modifier: bpy.types.Modifier) -> bool:
     """Return whether a modifier moves vertices over time and keeps the topology, so that pins follow it."""
     if modifier.type == "NODES":
@@ -53,6 +57,11 @@ def can_change_topology(modifier: bpy.types.Modifier) -> bool:
     if modifier.type in MODIFIER_EFFECTS:
         return MODIFIER_EFFECTS[modifier.type] is ModifierEffect.GENERATES or modifier.type == "FLUID"
     return True
+
+
+def weight_removing_modifiers(obj: bpy.types.Object) -> list[bpy.types.Modifier]:
+    """Return the visible modifiers that may remove the weights of all vertices."""
+    return [m for m in obj.modifiers if m.show_viewport and m.type in _REBUILDING and can_change_topology(m)]
 
 
 def topology_modifiers(obj: bpy.types.Object, muted: Collection[str] = ()) -> list[bpy.types.Modifier]:

@@ -241,16 +241,17 @@ class Sampler:
         return self.obj.evaluated_get(self.view_layer.depsgraph)
 
     @contextmanager
-    def rest_pose(self) -> Iterator[tuple[Array, bpy.types.Mesh]]:
-        """Provide the undeformed state at the first frame: vertices (v, 3) in world space, and their mesh.
+    def rest_pose(self) -> Iterator[tuple[Array, bpy.types.Object]]:
+        """Provide the undeformed state at the first frame: vertices (v, 3) in world space, and an object with them.
 
-        The mesh gives topology and vertex weights. Shape keys count, modifiers that move vertices do not.
+        It is evaluated if modifiers add or remove vertices, and gives topology and vertex weights. Shape keys count,
+        modifiers that move vertices do not.
         """
         self.set_frame(float(self.scene.frame_start))
         with self._without([m for m in self.obj.modifiers if m.show_viewport and is_deforming(m)]):
-            mesh = self.evaluated_mesh() if self.changes_topology else self.obj.data
-            self.counts = count_elements(mesh) if self.changes_topology else None
-            yield transform_points(self.matrix(), self.local_positions()), mesh
+            source = self.evaluated_object() if self.changes_topology else self.obj
+            self.counts = count_elements(source.data) if self.changes_topology else None
+            yield transform_points(self.matrix(), self.local_positions()), source
 
 
 class GroupSampler:

@@ -2,41 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import bmesh
 import bpy
 import numpy as np
 
-from ...core import Array, Index
+from ...core import Array, Index, SceneError
+from .modifiers import weight_removing_modifiers
 
 # Number of bones that game engines, and glTF files as Blender writes them, store for each vertex.
 MAX_EXPORTED_BONES = 4
 
 
-def read_weights(obj: bpy.types.Object, names: Sequence[str], mesh: bpy.types.Mesh | None = None) -> list[Array]:
+def read_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[Array]:
     """Return the weights (v,) of each vertex group; zero where a vertex is not in it. All groups must exist.
 
-    mesh: the evaluated mesh, if its vertices are simulated instead of the object's own.
+    obj: an evaluated object, if the vertices after its modifiers are needed instead of the object's own. Its groups
+    are found by name, as modifiers can add those of other objects before them.
+
+    Raises SceneError where modifiers remove all weights of a group.
 
     bmesh returns all weights of a vertex at once, four times faster than `vertex.groups`.
     """
-    mesh = mesh or obj.data
-    count = len(mesh.vertices)
     if not names:
         return []
     copy = bmesh.new(use_operators=False)
     try:
-        copy.from_mesh(mesh, face_normals=False, vertex_normals=False)
+        copy.from_mesh(obj.data, face_normals=False, vertex_normals=False)
         layer = copy.verts.layers.deform.active
-        if layer is None:
-            return [np.zeros(count) for _ in names]
-        vertex_layers = [vertex[layer] for vertex in copy.verts]
-        indices = [obj.vertex_groups[name].index for name in names]
-        # Rounding turns single precision back into the number that the user typed.
-        return [np.round(np.array([one.get(index, 0.0) for one in vertex_layers]), 6) for index in indices]
+        vertex_layers = [vertex[layer] for vertex in copy.verts] if layer is not None else []
+        return [_read_group(obj, name, vertex_layers) for name in names]
     finally:
         copy.free()
+
+
+def _read_group(obj: bpy.types.Object, name: str, vertex_layers: Sequence[Mapping[int, float]]) -> Array:
+    """Return the weights (v,) of a vertex group. vertex_layers: weights by index of each vertex, empty without any."""
+    index = obj.vertex_groups.find(name) if obj.is_evaluated else obj.vertex_groups[name].index
+    if obj.is_evaluated and not any(index in one for one in vertex_layers):
+        _check_removed_weights(obj.original, name, is_certain=not vertex_layers or index < 0)
+    weights = np.array([one.get(index, 0.0) for one in vertex_layers] or np.zeros(len(obj.data.vertices)))
+    # Rounding turns single precision back into the number that the user typed.
+    return np.round(weights, 6)
+
+
+def check_evaluated_weights(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, name: str) -> None:
+    """Raise SceneError if modifiers remove all weights of a vertex group, as far as this is known without reading them.
+
+    Panels can call it at every redraw.
+    """
+    evaluated = obj.evaluated_get(view_layer.depsgraph)
+    if evaluated == obj or obj.data.is_editmode or not weight_removing_modifiers(obj):
+        return
+    if evaluated.vertex_groups.find(name) < 0 or not any(vertex.groups for vertex in evaluated.data.vertices):
+        _check_removed_weights(obj, name, is_certain=True)
+
+
+def _check_removed_weights(obj: bpy.types.Object, name: str, is_certain: bool) -> None:
+    """Raise SceneError about a group that is empty after the modifiers, unless the object itself has no weights in it.
+
+    is_certain: whether no vertex has weights at all. Otherwise it may be that the weighted vertices are masked.
+    """
+    modifiers = weight_removing_modifiers(obj)
+    if (is_certain or modifiers) and read_weights(obj, [name])[0].any():
+        remover = f"the modifier {modifiers[0].name} removes" if len(modifiers) == 1 else "its modifiers remove"
+        raise SceneError(
+            f"{obj.name}: {remover} the weights of vertex group '{name}'. Apply them and paint the group again, or "
+            "choose another group or none."
+        )
 
 
 def sum_weights(obj: bpy.types.Object, names: Sequence[str]) -> tuple[Array, Index]:

@@ -100,7 +100,7 @@ def check_muscles(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
     """Raise SceneError if the muscle controller is not valid."""
     if simulated_topology_modifiers(obj):
         return
-    controller = build_controller(obj, obj.data, scene, layer)
+    controller = build_controller(obj, obj, scene, layer)
     if controller is not None:
         check_controller(str(obj.name), controller)
 
@@ -143,9 +143,9 @@ def check_collider_modes(obj: bpy.types.Object, scene: bpy.types.Scene, layer: b
 
 
 def check_collider_groups(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
-    """Raise SceneError if the vertex group of a collider's painted roughness is missing."""
+    """Raise SceneError if the vertex group of a collider's painted roughness is missing, or a modifier removes it."""
     for other in active_colliders(obj, layer):
-        check_roughness_group(other)
+        check_roughness_group(other, layer)
 
 
 def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:

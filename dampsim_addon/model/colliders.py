@@ -11,6 +11,7 @@ from ...core import COLLIDER_PARAMETERS, ColliderSettings, ParameterError, Scene
 from ...core.base.wording import closest_name
 from ..blender.animation import animated_paths
 from ..blender.modifiers import can_change_topology
+from ..blender.vertex_groups import check_evaluated_weights
 from .groups import Group, group_of
 from .object_index import ObjectIndex
 from .objects import is_simulated
@@ -118,13 +119,15 @@ def roughness_group(obj: bpy.types.Object) -> str:
     return "" if obj.dampsim_collider.plane else str(obj.dampsim_collider.roughness_group)
 
 
-def check_roughness_group(obj: bpy.types.Object) -> None:
-    """Raise SceneError if the vertex group of a collider's painted roughness is missing."""
+def check_roughness_group(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if the vertex group of a collider's painted roughness is missing, or a modifier removes it."""
     name = roughness_group(obj)
     if name and name not in obj.vertex_groups:
         closest = closest_name(name, obj.vertex_groups.keys())
         hint = f"Did you mean '{closest}'?" if closest else "Choose another roughness group."
         raise SceneError(f"{obj.name}: roughness group '{name}' is missing. {hint}")
+    if name:
+        check_evaluated_weights(obj, view_layer, name)
 
 
 def collider_state(group: Group, view_layer: bpy.types.ViewLayer) -> tuple[object, ...]:

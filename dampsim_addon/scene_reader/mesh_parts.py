@@ -102,7 +102,7 @@ def modelled_body(obj: bpy.types.Object) -> Body:
         kind.name,
         mesh_edges(obj.data) if kind.uses_edges else no_edges,
         has_animated_pressure=has_animated_pressure(obj),
-        seams=seam_pairs(obj, obj.data, surface) if kind.supports_seams else no_edges,
+        seams=seam_pairs(obj, obj, surface) if kind.supports_seams else no_edges,
     )
 
 
@@ -111,7 +111,7 @@ def complete_body(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
 
     It has all inputs of its model, except for vertices that modifiers generate.
     """
-    body, weight_maps = modelled_body(obj), group_weights(obj)
+    body, weight_maps = modelled_body(obj), group_weights(obj, obj)
     columns = np.array(obj.matrix_world)[:3, :3]
     has_fibres = "fibres" in kind_by_name(body.kind).sections(body.settings)
     return replace(
@@ -119,7 +119,7 @@ def complete_body(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
         stiffness_map=weight_maps.get("stiffness_group"),
         length_map=weight_maps.get("length_group"),
         axes=(columns / np.linalg.norm(columns, axis=0)).T,
-        controller=build_controller(obj, obj.data, scene, layer),
+        controller=build_controller(obj, obj, scene, layer),
         fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
         fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
     )

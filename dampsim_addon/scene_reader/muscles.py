@@ -89,9 +89,9 @@ def sensor_weight(muscle: bpy.types.PropertyGroup, index: int) -> float:
 
 
 def build_controller(
-    obj: bpy.types.Object, mesh: bpy.types.Mesh, scene: bpy.types.Scene, layer: bpy.types.ViewLayer
+    obj: bpy.types.Object, rest: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer
 ) -> Controller | None:
-    """Return the controller of an object; None where it has no muscles. mesh: the simulated mesh at rest.
+    """Return the controller of an object; None where it has no muscles. rest: see Sampler.rest_pose().
 
     Raises SceneError where a target is not in the scene.
     """
@@ -106,7 +106,7 @@ def build_controller(
     muscles = tuple(
         Muscle(
             one.name,
-            marked_edges(mesh, one.attribute),
+            marked_edges(rest.data, one.attribute),
             _round_single(0.01 * one.length),
             _round_single(0.01 * one.stiffness),
             _round_single(0.01 * one.stiffness_on),
@@ -119,16 +119,16 @@ def build_controller(
         )
         for one in group.muscles
     )
-    return Controller(muscles, tuple(_build_sensor(obj, mesh, one, target_objects) for one in group.sensors))
+    return Controller(muscles, tuple(_build_sensor(obj, rest, one, target_objects) for one in group.sensors))
 
 
 def _build_sensor(
-    obj: bpy.types.Object, mesh: bpy.types.Mesh, one: bpy.types.PropertyGroup, target_objects: list[bpy.types.Object]
+    obj: bpy.types.Object, rest: bpy.types.Object, one: bpy.types.PropertyGroup, target_objects: list[bpy.types.Object]
 ) -> Sensor:
     if one.sense == SensorType.LENGTH:
         low, high = _round_single(0.01 * one.low), _round_single(0.01 * one.high)
-        return Sensor(one.name, SensorType.LENGTH, low, high, edges=marked_edges(mesh, one.attribute))
-    vertices = _sensor_vertices(obj, mesh, one)
+        return Sensor(one.name, SensorType.LENGTH, low, high, edges=marked_edges(rest.data, one.attribute))
+    vertices = _sensor_vertices(obj, rest, one)
     if one.sense == SensorType.CONTACT:
         return Sensor(one.name, SensorType.CONTACT, high=math.inf, vertices=vertices)
     target_index = target_objects.index(one.target) if one.target is not None else -1
@@ -142,10 +142,10 @@ def _build_sensor(
     )
 
 
-def _sensor_vertices(obj: bpy.types.Object, mesh: bpy.types.Mesh, one: bpy.types.PropertyGroup) -> Index:
+def _sensor_vertices(obj: bpy.types.Object, rest: bpy.types.Object, one: bpy.types.PropertyGroup) -> Index:
     if one.vertex_group not in obj.vertex_groups:
         return np.zeros(0, dtype=np.int64)
-    return np.flatnonzero(read_weights(obj, [one.vertex_group], mesh)[0] > 0.0)
+    return np.flatnonzero(read_weights(rest, [one.vertex_group])[0] > 0.0)
 
 
 def _round_single(value: float) -> float:

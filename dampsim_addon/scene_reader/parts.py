@@ -57,10 +57,10 @@ def part_problem(obj: bpy.types.Object) -> str:
     return "" if found is None else found[1]
 
 
-def read_parts(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> tuple[Part, ...]:
-    """Return the parts of an object that have a group. All groups must exist. mesh: see read_weights()."""
+def read_parts(obj: bpy.types.Object, rest: bpy.types.Object) -> tuple[Part, ...]:
+    """Return the parts of an object that have a group. All groups must exist. rest: see Sampler.rest_pose()."""
     parts = assigned_parts(obj)
-    weights = read_weights(obj, [part.vertex_group for part in parts], mesh)
+    weights = read_weights(rest, [part.vertex_group for part in parts])
     return tuple(
         Part(str(part.name), values, **{name: float(getattr(part, name)) for name in PART_DIALS})
         for part, values in zip(parts, weights, strict=True)

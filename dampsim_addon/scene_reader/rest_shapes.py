@@ -56,8 +56,8 @@ def read_rest_shape(
         return RestShape(obj, vertices, matrix, _nearest_point_search(vertices, []), bone=bone)
     with Sampler(scene, view_layer, obj) as sampler:
         vertices_only = is_simulated(obj) and "tets" not in kind_by_name(obj.dampsim.kind).sections(read_settings(obj))
-        with sampler.rest_pose() as (vertices, mesh):
-            faces = [] if vertices_only else _faces(mesh)
+        with sampler.rest_pose() as (vertices, rest):
+            faces = [] if vertices_only else _faces(rest.data)
         matrix = sampler.matrix()
     return RestShape(obj, vertices, matrix, _nearest_point_search(vertices, faces), vertices_only)
 

@@ -76,5 +76,5 @@ class SampleReader:
             read_settings(obj) if body.has_animated_settings else None,
             None if fields is None else read_external_forces(scene, layer, fields),
             None if body.controller is None else read_controller_inputs(obj, layer),
-            read_weights(obj, [obj.dampsim.pin_group], member.evaluated_mesh())[0] if has_evaluated_pins(obj) else None,
+            read_weights(member.evaluated_object(), [obj.dampsim.pin_group])[0] if has_evaluated_pins(obj) else None,
         )

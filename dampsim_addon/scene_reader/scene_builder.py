@@ -95,13 +95,13 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     check_scale(obj, np.array(obj.matrix_world))
 
 
-def group_weights(obj: bpy.types.Object, mesh: bpy.types.Mesh | None = None) -> dict[str, Array]:
-    """Return the weights (v,) of the chosen vertex groups, by role. mesh: see read_weights().
+def group_weights(obj: bpy.types.Object, rest: bpy.types.Object) -> dict[str, Array]:
+    """Return the weights (v,) of the chosen vertex groups, by role. rest: see Sampler.rest_pose().
 
     Raises PinError if no vertex has a weight in the pin group.
     """
     chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
-    found = dict(zip(chosen, read_weights(obj, list(chosen.values()), mesh), strict=True))
+    found = dict(zip(chosen, read_weights(rest, list(chosen.values())), strict=True))
     if "pin_group" in found:
         check_pin_weights(obj, found["pin_group"])
     return found
@@ -191,7 +191,7 @@ def read_scene(sampler: GroupSampler) -> tuple[Scene, SampleReader]:
 
 def _build_collider(reader: ColliderReader, view_layer: bpy.types.ViewLayer, frame: float) -> Collider:
     """Build a collider at the current frame, which is the first one."""
-    check_roughness_group(reader.obj)
+    check_roughness_group(reader.obj, view_layer)
     vertices, triangles = reader.read_first_frame(view_layer, frame)
     roughness = reader.read_roughness(view_layer, roughness_group(reader.obj))
     return Collider(reader.name, vertices, triangles, reader.plane, roughness_map=roughness)
@@ -207,14 +207,15 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
     obj = member.obj
     body_kind = kind_by_name(obj.dampsim.kind)
     solidify = member.trailing_solidify
-    with member.rest_pose() as (rest, mesh):
-        surface = Surface(obj.name, rest, mesh_triangles(mesh), solidify)
+    with member.rest_pose() as (vertices, rest):
+        mesh = rest.data
+        surface = Surface(obj.name, vertices, mesh_triangles(mesh), solidify)
         edge_pairs = mesh_edges(mesh) if body_kind.uses_edges else np.zeros((0, 2), dtype=np.int64)
-        seam_edges = seam_pairs(obj, mesh, surface) if body_kind.supports_seams else np.zeros((0, 2), dtype=np.int64)
-        controller = build_controller(obj, mesh, member.scene, member.view_layer)
+        seam_edges = seam_pairs(obj, rest, surface) if body_kind.supports_seams else np.zeros((0, 2), dtype=np.int64)
+        controller = build_controller(obj, rest, member.scene, member.view_layer)
         # The scene is at the first frame, so keyframed dials have their initial values.
         settings = read_settings(obj)
-        weight_maps, parts, dampers = group_weights(obj, mesh), read_parts(obj, mesh), read_dampers(obj, mesh)
+        weight_maps, parts, dampers = group_weights(obj, rest), read_parts(obj, rest), read_dampers(obj, mesh)
         columns = member.matrix()[:3, :3]
         axes = (columns / np.linalg.norm(columns, axis=0)).T
 

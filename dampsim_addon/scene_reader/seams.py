@@ -18,10 +18,14 @@ def seam_groups(obj: bpy.types.Object) -> list[str]:
     return [group.name for group in obj.vertex_groups if group.name.lower().startswith(_SEAM_PREFIX)]
 
 
-def seam_pairs(obj: bpy.types.Object, mesh: bpy.types.Mesh, surface: Surface) -> Index:
-    """Return pairs (s, 2) of sewn vertices. Raises MeshError where the borders of a group do not match."""
-    names, found = seam_groups(obj), [_loose_edges(mesh) if obj.dampsim.sew_loose_edges else np.zeros((0, 2), np.int64)]
-    for name, painted in zip(names, read_weights(obj, names, mesh), strict=True):
+def seam_pairs(obj: bpy.types.Object, rest: bpy.types.Object, surface: Surface) -> Index:
+    """Return pairs (s, 2) of sewn vertices. Raises MeshError where the borders of a group do not match.
+
+    rest: see Sampler.rest_pose().
+    """
+    loose = _loose_edges(rest.data) if obj.dampsim.sew_loose_edges else np.zeros((0, 2), np.int64)
+    names, found = seam_groups(obj), [loose]
+    for name, painted in zip(names, read_weights(rest, names), strict=True):
         found.append(_group_seam_pairs(obj.name, name, surface, painted))
     return np.concatenate(found)
 

@@ -155,11 +155,11 @@ def _read_object(member: Sampler) -> _Surface | None:
     name, is_pinned = obj.dampsim.pin_group, None
     try:
         positions = member.world_positions()
+        if name in obj.vertex_groups:
+            rest = member.evaluated_object() if member.changes_topology else obj
+            is_pinned = read_weights(rest, [name])[0] >= HARD_PIN_WEIGHT
     except DampSimError:
         return None
-    if name in obj.vertex_groups:
-        weights = read_weights(obj, [name], mesh if member.changes_topology else None)[0]
-        is_pinned = weights >= HARD_PIN_WEIGHT
     return _Surface(positions, mesh_triangles(mesh), is_pinned)
 
 

@@ -612,6 +612,107 @@ def test_painted_roughness_is_read_evaluated(load: Load, tmp_path: Path) -> None
         assert taken.colliders[0].roughness_map is None
 
 
+def join_in_nodes(obj: bpy.types.Object, other: bpy.types.Object, is_first: bool) -> None:
+    """Join the geometry of another object to that of an object in Geometry Nodes, before or after its own."""
+    tree: Any = bpy.data.node_groups.new("Join", "GeometryNodeTree")
+    for side in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=side, socket_type="NodeSocketGeometry")
+    kinds = ("NodeGroupInput", "GeometryNodeObjectInfo", "GeometryNodeJoinGeometry", "NodeGroupOutput")
+    own, info, join, output = (tree.nodes.new(kind) for kind in kinds)
+    info.inputs["Object"].default_value = other
+    # The last link to an input is joined first.
+    sources = [own.outputs[0], info.outputs["Geometry"]]
+    for source in sources if is_first else sources[::-1]:
+        tree.links.new(source, join.inputs[0])
+    tree.links.new(join.outputs[0], output.inputs[0])
+    obj.modifiers.new("Join", "NODES").node_group = tree
+
+
+@pytest.mark.parametrize("is_first", [False, True])
+def test_joined_vertex_groups_by_name(load: Load, tmp_path: Path, is_first: bool) -> None:
+    """A joined object whose own groups come first does not change which group is read."""
+    new_scene(3)
+    obj, other, joined = wobbler(tmp_path), painted_collider(v4=0.5), box("Joined", (5.0, 5.0, -9.0))
+    for name, weight in (("Other", 0.25), ("Ice", 0.75)):
+        joined.vertex_groups.new(name=name).add(range(8), weight, "REPLACE")
+    join_in_nodes(other, joined, is_first)
+    bpy.context.view_layer.update()
+    with core_scene(load, obj) as taken:
+        painted = taken.colliders[0].roughness_map.tolist()
+    own, others = [0.0] * 4 + [0.5] + [0.0] * 3, [0.75] * 8
+    assert painted == (others + own if is_first else own + others)
+
+
+def test_simulated_joined_vertex_groups(load: Load, tmp_path: Path) -> None:
+    """The pins and parts of generated vertices are found by name, too."""
+    new_scene(3)
+    obj, joined = wobbler(tmp_path), box("Joined", (5.0, 5.0, -9.0))
+    obj.dampsim.target = "POINT_CACHE"
+    for name, weight in (("Other", 0.25), ("Pin", 0.75)):
+        joined.vertex_groups.new(name=name).add(range(8), weight, "REPLACE")
+    obj.dampsim.stiffness_group = "Pin"
+    obj.modifiers.clear()
+    join_in_nodes(obj, joined, True)
+    obj.modifiers.new("Last", "SIMPLE_DEFORM").angle = 0.0
+    bpy.context.view_layer.update()
+    with core_scene(load, obj) as taken:
+        body = taken.bodies[0]
+    assert len(body.pins) == len(obj.data.vertices) + 8
+    for painted in (body.pins, body.stiffness_map):
+        assert sorted(set(painted.tolist())) == [0.0, 0.75, 1.0]
+
+
+def test_collider_without_evaluated_weights(load: Load, tmp_path: Path) -> None:
+    """A modifier that removes the weights is reported before the bake, instead of a collider without friction."""
+    scene = new_scene(3)
+    obj, other = wobbler(tmp_path), painted_collider(v4=1.0)
+    remesh = other.modifiers.new("Rebuild", "REMESH")
+    remesh.mode, remesh.voxel_size = "VOXEL", 0.5
+    bpy.context.view_layer.update()
+    issue = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["roughness"]
+    assert issue.text.startswith("Box: the modifier Rebuild removes the weights of vertex group 'Ice'. ")
+    with pytest.raises(load("core").SceneError, match="Rebuild removes the weights"), core_scene(load, obj):
+        pass
+    other.vertex_groups["Ice"].remove(range(8))
+    other.data.update()
+    bpy.context.view_layer.update()
+    # Without own weights, none are lost.
+    with core_scene(load, obj) as taken:
+        assert not taken.colliders[0].roughness_map.any()
+    other.vertex_groups["Ice"].add([4], 1.0, "REPLACE")
+    other.data.update()
+    bpy.context.view_layer.update()
+    issue.fix(obj, scene)
+    with core_scene(load, obj) as taken:
+        assert taken.colliders[0].roughness_map is None
+
+
+def test_simulated_mesh_without_evaluated_weights(load: Load, tmp_path: Path) -> None:
+    new_scene(3)
+    obj = wobbler(tmp_path)
+    obj.dampsim.target, obj.dampsim.stiffness_group = "POINT_CACHE", "Pin"
+    remesh = obj.modifiers.new("Rebuild", "REMESH")
+    remesh.mode, remesh.voxel_size = "VOXEL", 0.5
+    obj.modifiers.new("Last", "SIMPLE_DEFORM").angle = 0.0
+    bpy.context.view_layer.update()
+    with pytest.raises(load("core").SceneError, match="Rebuild removes the weights"), core_scene(load, obj):
+        pass
+
+
+def test_removed_group_of_stale_mesh(load: Load, tmp_path: Path) -> None:
+    """Groups removed by a script leave the evaluated mesh as it was, with the indices of before."""
+    new_scene(3)
+    obj, other = wobbler(tmp_path), collider(roughness_group="Ice")
+    other.vertex_groups.new(name="First").add([0, 1], 0.75, "REPLACE")
+    other.vertex_groups.new(name="Ice").add([2, 3], 0.25, "REPLACE")
+    other.modifiers.new("Triangulate", "TRIANGULATE")
+    bpy.context.view_layer.update()
+    assert other.evaluated_get(bpy.context.evaluated_depsgraph_get()).data.vertices[0].groups
+    other.vertex_groups.remove(other.vertex_groups["First"])
+    with core_scene(load, obj) as taken:
+        assert sorted(taken.colliders[0].roughness_map.tolist()) == [0.0] * 6 + [0.25] * 2
+
+
 def test_live_notices_painted_roughness(load: Load, live: ModuleType, tmp_path: Path) -> None:
     new_scene(5)
     obj, other = wobbler(tmp_path), painted_collider(v1=0.5)

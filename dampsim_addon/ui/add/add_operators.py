@@ -97,8 +97,8 @@ def _suggested_kind(obj: bpy.types.Object, scene: bpy.types.Scene) -> tuple[str,
     """Return the kind that suits an object, and the reason in a few words. Raises MeshError."""
     if not simulated_topology_modifiers(obj):
         return _kind_for_mesh(obj, obj.data)
-    with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
-        return _kind_for_mesh(obj, mesh)
+    with Sampler(scene, bpy.context.view_layer, obj) as sampler, sampler.rest_pose() as (_, rest):
+        return _kind_for_mesh(obj, rest.data)
 
 
 def _kind_for_mesh(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> tuple[str, str]:

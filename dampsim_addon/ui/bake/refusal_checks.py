@@ -17,7 +17,7 @@ from ...blender.edge_attributes import edge_values
 from ...blender.modifiers import simulated_topology_modifiers
 from ...blender.operator_calls import call_operator
 from ...jobs.refusals import REFUSALS, Refusal, motion_inputs
-from ...model.colliders import active_colliders, roughness_group, simulation_view_layer
+from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part
@@ -298,10 +298,10 @@ def _keep_enabled(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
 
 def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     others = active_colliders(obj, simulation_view_layer(bpy.context.scene))
-    other = next(one for one in others if roughness_group(one) not in ("", *one.vertex_groups.keys()))
-    group = other.dampsim_collider
+    other = next(one for one in others if str(error).startswith(f"{one.name}: "))
+    group, known = other.dampsim_collider, other.vertex_groups.keys()
     none = _button("Choose None", lambda o, s: setattr(group, "roughness_group", ""), "Use no roughness group")
-    return _closest_fix(group, "roughness_group", other.vertex_groups.keys(), none)
+    return none if group.roughness_group in known else _closest_fix(group, "roughness_group", known, none)
 
 
 _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {

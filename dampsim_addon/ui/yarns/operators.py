@@ -144,8 +144,8 @@ def _weave_object(obj: bpy.types.Object, context: Context) -> tuple[WovenCloth, 
     """
     if not simulated_topology_modifiers(obj):
         return _weave_mesh(obj.name, obj.data)
-    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.rest_pose() as (_, mesh):
-        return _weave_mesh(obj.name, mesh)
+    with Sampler(context.scene, context.view_layer, obj) as sampler, sampler.rest_pose() as (_, rest):
+        return _weave_mesh(obj.name, rest.data)
 
 
 def _weave_mesh(name: str, mesh: bpy.types.Mesh) -> tuple[WovenCloth, Index, Array]:
