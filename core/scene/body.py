@@ -148,16 +148,33 @@ def unpinned_size(vertices: Array, pins: Array, *parts: Index) -> float:
     return float(np.linalg.norm(np.ptp(vertices[free] if len(free) else vertices, axis=0)))
 
 
+def check_weight_range(name: str, weights: Array) -> None:
+    """Raise PinError if a painted weight is negative, infinite or no number. name: of the object.  weights: (v,)."""
+    if not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise PinError(
+            f"{name}: a weight of its vertex groups is negative or not a finite number; "
+            "check the modifiers that change them."
+        )
+
+
+def check_dampers(name: str, dampers: Array) -> None:
+    """Raise SceneError if a damper is negative, infinite or no number. name: of the object.  dampers: (e,) N s/m."""
+    if not (np.isfinite(dampers) & (dampers >= 0.0)).all():
+        wrong = "not a finite number" if not np.isfinite(dampers).all() else "negative"
+        raise SceneError(f"{name}: one of its dampers is {wrong}; set values of at least 0 N s/m.")
+
+
 def check_body(body: Body) -> None:
     """Raise PinError if painted weights do not fit the mesh, SceneError if muscles or dampers are invalid."""
     for weights in (body.pins, body.follower_mask, *body.maps.values()):
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
-    if body.dampers is not None and not (body.dampers.shape == body.edges.shape[:1] and (body.dampers >= 0.0).all()):
-        raise SceneError(
-            f"{body.name}: its dampers are negative, or do not fit its edges; give one value of at least 0 N s/m "
-            "per edge."
-        )
+        if weights is not None:
+            check_weight_range(body.name, weights)
+    if body.dampers is not None:
+        if body.dampers.shape != body.edges.shape[:1]:
+            raise SceneError(f"{body.name}: its dampers do not fit its edges; choose the Damper Attribute again.")
+        check_dampers(body.name, body.dampers)
     check_parts(body.name, body.parts)
     if body.controller is not None:
         check_controller(body.name, body.controller)

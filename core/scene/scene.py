@@ -11,7 +11,7 @@ from ..base.arrays import Array
 from ..base.errors import SceneError
 from ..base.wording import format_count
 from ..geometry.mesh.surface import Surface, check_vertices
-from .body import Body, check_body
+from .body import Body, check_body, check_weight_range
 from .collider import Collider
 from .link import Anchor, Link
 from .sample import BodySample, ColliderSample, Sampler, SceneSample
@@ -102,6 +102,8 @@ class Scene:
             _check_sampled_vertices(body.name, body_sample.vertices, len(body.surface.vertices), frame)
             if body_sample.pins is not None and body_sample.pins.shape != body.pins.shape:
                 raise SceneError(f"{body.name}: the sampler returns pin weights of other vertices at frame {frame:g}.")
+            if body_sample.pins is not None:
+                check_weight_range(body.name, body_sample.pins)
         for collider, collider_sample in zip(self.colliders, found.colliders, strict=True):
             _check_sampled_vertices(collider.name, collider_sample.vertices, len(collider.vertices), frame)
         bodies = (
@@ -136,6 +138,8 @@ def check_scene(scene: Scene) -> None:
         painted = obstacle.roughness_map
         if painted is not None and (obstacle.is_plane or painted.shape != (len(obstacle.vertices),)):
             raise SceneError(f"{obstacle.name}: its painted roughness does not fit the mesh; choose the group again.")
+        if painted is not None:
+            check_weight_range(obstacle.name, painted)
     for link in scene.links:
         _check_link(scene, link)
 

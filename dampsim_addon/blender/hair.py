@@ -59,6 +59,8 @@ class Strands:
         radii = np.zeros(len(hair.points), dtype=np.float32)
         if "radius" in hair.attributes:
             hair.attributes["radius"].data.foreach_get("value", radii)
+        # Nodes can store infinity, and values that are no numbers.
+        radii = radii[np.isfinite(radii)]
         mean = float(radii.mean()) if len(radii) else 0.0
         return Strands(points.reshape(-1, 3), starts.astype(np.int64), counts.astype(np.int64), mean)
 

@@ -58,17 +58,26 @@ def damper_attributes(obj: bpy.types.Object) -> list[str]:
 def read_dampers(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> Array | None:
     """Return the dampers (e,) of an object's edges, N s/m; None without dampers. mesh: the simulated mesh at rest.
 
-    Raises SceneError where the attribute is missing or has a negative value.
+    Raises SceneError where the attribute is missing, or has a value that is negative or not finite.
     """
     name = damper_attribute(obj)
     if not name:
         return None
     found = edge_values(mesh, name)
+    if found is None and name in damper_attributes(obj):
+        raise SceneError(
+            f"{obj.name}: a modifier removes Damper Attribute '{name}'. Apply the modifier, or choose another attribute."
+        )
     if found is None:
         closest = closest_name(name, damper_attributes(obj))
         hint = f"Did you mean '{closest}'?" if closest else "Choose a float attribute of the edges."
         raise SceneError(f"{obj.name}: Damper Attribute '{name}' is missing. {hint}")
-    if not (found >= 0.0).all():
+    if not np.isfinite(found).all():
+        raise SceneError(
+            f"{obj.name}: Damper Attribute '{name}' has a value that is not a finite number. Set values of at least "
+            "0 N s/m."
+        )
+    if (found < 0.0).any():
         raise SceneError(f"{obj.name}: Damper Attribute '{name}' has a negative value. Set values of at least 0 N s/m.")
     return found
 

@@ -57,6 +57,16 @@ def add_guides(hair: bpy.types.Object, cache: Path, guides: int = 5) -> bpy.type
     return wire
 
 
+def test_hair_radius_ignores_invalid_values(load: Any) -> None:
+    new_scene()
+    hair = hair_patch()
+    radii = hair.data.attributes.get("radius") or hair.data.attributes.new("radius", "FLOAT", "POINT")
+    values = np.full(len(hair.data.points), 0.25, dtype=np.float32)
+    values[:2] = np.inf, np.nan
+    radii.data.foreach_set("value", values)
+    assert load("dampsim_addon.blender.hair").Strands.from_curves(hair.data).radius == 0.25
+
+
 def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     """Clear restores the hair."""
     new_scene()

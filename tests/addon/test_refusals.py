@@ -354,6 +354,14 @@ def negative_damper(cache: Path) -> bpy.types.Object:
     return springs_with_dampers(cache, "Damper", -1.0)
 
 
+def infinite_damper(cache: Path) -> bpy.types.Object:
+    return springs_with_dampers(cache, "Damper", float("inf"))
+
+
+def damper_without_number(cache: Path) -> bpy.types.Object:
+    return springs_with_dampers(cache, "Damper", float("nan"))
+
+
 def painted_box(group: str) -> bpy.types.Object:
     """Return a collider with a roughness group that does not exist."""
     other = box("Box")
@@ -390,6 +398,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
         "Use Damper",
     ),
     negative_damper: ("object", "Damper Attribute 'Damper' has a negative value", ""),
+    infinite_damper: ("object", "Damper Attribute 'Damper' has a value that is not a finite number", ""),
+    damper_without_number: ("object", "Damper Attribute 'Damper' has a value that is not a finite number", ""),
     stretched_time: ("stretching", "Time Stretching is on", "Turn Off Time Stretching"),
     unsaved_folder: ("unsaved", "Its cache folder is relative to the .blend file", "Use Default Folder"),
     shared_mesh: ("target", "Its mesh is shared by 2 objects", "Make Single User"),

@@ -10,7 +10,7 @@ import pytest
 
 from animated import AnimatedCollider
 from builders import DOWN, gridded_box, scene, static_body
-from dampsim.core.base.errors import SceneError
+from dampsim.core.base.errors import PinError, SceneError
 from dampsim.core.frames.frame import Frame
 from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion
 from dampsim.core.geometry.mesh.surface import Surface
@@ -129,6 +129,25 @@ def test_painted_roughness_is_an_input() -> None:
     assert describe_changes(inputs[1], inputs[2]) == ["the colliders"]
     with pytest.raises(SceneError, match="Ground: its painted roughness does not fit the mesh"):
         check_scene(scene(block(), colliders=(replace(plain, roughness_map=np.ones(8)),)))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -0.5])
+def test_invalid_painted_weights(value: float) -> None:
+    """Modifiers can store such weights."""
+    ground, body, wrong = wave_sheet(3, 1.0, 0.0, 1.0), block(), "a weight of its vertex groups is negative or not"
+    painted = Collider("Ground", ground.vertices, ground.triangles, roughness_map=np.append(np.ones(8), value))
+    with pytest.raises(PinError, match=f"Ground: {wrong}"):
+        check_scene(scene(body, colliders=(painted,)))
+    weights = np.ones(len(body.surface.vertices))
+    weights[-1] = value
+    for name in ("pins", "stiffness_map", "damping_map"):
+        with pytest.raises(PinError, match=f"{body.name}: {wrong}"):
+            check_scene(scene(replace(body, **{name: weights})))
+    shot = scene(body)
+    first = shot.sample(1.0)
+    animated = replace(shot, sampler=lambda frame: replace(first, bodies=(replace(first.bodies[0], pins=weights),)))
+    with pytest.raises(PinError, match=f"{body.name}: {wrong}"):
+        animated.sample(2.0)
 
 
 def rest_shape(friction: float, height: float, frames: int = 300, **more: Any) -> np.ndarray:

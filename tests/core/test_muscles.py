@@ -20,7 +20,7 @@ from dampsim.core.frames.history_arrays import history_arrays, history_from_arra
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import contact_summary
 from dampsim.core.measure.report import BodyContactSummary, ShotReport, WalkerPose
-from dampsim.core.scene.body import Body
+from dampsim.core.scene.body import Body, check_body
 from dampsim.core.scene.collider import Collider
 from dampsim.core.scene.fingerprint import cache_inputs
 from dampsim.core.scene.muscles import (
@@ -203,6 +203,15 @@ def test_muscle_damper_ignores_rigid_motion() -> None:
             c = 0.3 * 0.1 * 1e5 * np.pi * 0.015**2 / length
             power += c * float(unit @ (speed[a] - speed[b])) ** 2
     assert float(np.vdot(force, speed)) == pytest.approx(power, rel=1e-10)
+
+
+@pytest.mark.parametrize(("value", "wrong"), [(np.inf, "finite"), (np.nan, "finite"), (-1.0, "negative")])
+def test_invalid_spring_dampers(value: float, wrong: str) -> None:
+    body = wire_cube()
+    with pytest.raises(DampSimError, match=f"Cube: a damper of its edges is .*{wrong}"):
+        check_body(replace(body, dampers=np.append(np.ones(11), value)))
+    with pytest.raises(DampSimError, match="Cube: its dampers do not fit its edges"):
+        check_body(replace(body, dampers=np.ones(11)))
 
 
 def test_spring_dampers_conserve_momenta() -> None:
