@@ -101,3 +101,8 @@ def unknown_name(kind: str, name: str, names: Iterable[str]) -> str:
 def match_name(name: str, names: Iterable[str]) -> str:
     """Return the one of some names that equals a name regardless of case; '' if there is none."""
     return next((one for one in names if one.lower() == name.lower()), "")
+
+
+def shorten_name(name: str, max_bytes: int) -> str:
+    """Return a name of at most so many bytes in UTF-8, cut between characters. It must not contain surrogates."""
+    return name.encode("utf-8")[:max_bytes].decode("utf-8", errors="ignore")

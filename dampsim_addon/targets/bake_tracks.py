@@ -15,6 +15,7 @@ import bpy
 import numpy as np
 
 from ...core import Array
+from ...core.base.wording import shorten_name
 from ..blender.animation import all_strips, strips_within
 from ..blender.dampsim_names import (
     BAKE_TRACK,
@@ -28,6 +29,9 @@ from ..blender.dampsim_names import (
     tag_action,
     untag_action,
 )
+
+# Blender cuts off longer names of strips, in bytes.
+_MAX_STRIP_NAME = 63
 
 # F-curve of a bake: data path and array index.
 Curve = tuple[str, int]
@@ -147,8 +151,16 @@ def _id_type(owner: Any) -> str:
     return "OBJECT" if isinstance(owner, bpy.types.Object) else "KEY"
 
 
+def new_strip(track: bpy.types.NlaTrack, name: str, first: int, action: bpy.types.Action) -> Any:
+    """Return a new strip of a track, whose name is shortened by whole characters. first: its first frame.
+
+    Blender cuts the names of strips inside of characters, and then cannot read them.
+    """
+    return track.strips.new(shorten_name(name, _MAX_STRIP_NAME), first, action)
+
+
 def _add_strip(track: bpy.types.NlaTrack, action: bpy.types.Action, first: float) -> Any:
-    strip = track.strips.new(action.name, int(first), action)
+    strip = new_strip(track, action.name, int(first), action)
     strip.action_slot = action.slots[0]
     strip.extrapolation = "HOLD"
     return strip
@@ -277,7 +289,7 @@ def _new_track_beneath(data: bpy.types.AnimData, mark: str) -> bpy.types.NlaTrac
 
 def _copy_strip(source: Any, track: bpy.types.NlaTrack) -> None:
     """Copy a strip with its influence and time curves to another track."""
-    strip = track.strips.new(source.name, int(np.floor(source.frame_start)), source.action)
+    strip = new_strip(track, source.name, int(np.floor(source.frame_start)), source.action)
     strip.name, strip.action_slot = source.name, source.action_slot
     strip.action_frame_start, strip.action_frame_end = source.action_frame_start, source.action_frame_end
     strip.scale, strip.repeat = source.scale, source.repeat
@@ -313,7 +325,7 @@ def push_down_action(owner: Any, mark: str = "") -> None:
     action, slot = data.action, data.action_slot
     track = _new_track_beneath(data, mark) if bake_strips(data, mark) else data.nla_tracks.new()
     track.name = action.name
-    strip = track.strips.new(action.name, int(np.floor(action.frame_range[0])), action)
+    strip = new_strip(track, action.name, int(np.floor(action.frame_range[0])), action)
     strip.action_slot, strip.blend_type = slot, data.action_blend_type
     strip.extrapolation = data.action_extrapolation
     if data.action_influence < 1.0:
@@ -334,7 +346,7 @@ def play_bake_alone(owner: Any, mark: str = "") -> Iterator[None]:
         return
     track = data.nla_tracks.new()
     track.name = BAKE_TRACK
-    strip = track.strips.new(strips[0].name, int(_curve_span(strips[0].action)[0]), strips[0].action)
+    strip = new_strip(track, strips[0].action.name, int(_curve_span(strips[0].action)[0]), strips[0].action)
     strip.action_slot, strip.extrapolation = strips[0].action_slot, "HOLD"
     try:
         yield

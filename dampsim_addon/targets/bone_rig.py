@@ -11,6 +11,7 @@ from typing import Any
 import bpy
 from mathutils import Vector
 
+from ...core.base.wording import shorten_name
 from ..blender.bone_bakes import (
     BoneRecord,
     own_bones,
@@ -52,7 +53,7 @@ def free_bone_name(parent: str, taken: set[str]) -> str:
     """Return a name such as spine_jiggle_01 or arm_jiggle_01.L, and add it to those that are taken."""
     found = _SIDE.match(parent)
     stem, side = (found["stem"], found["side"]) if found else (parent, "")
-    stem = stem.encode()[:_MAX_STEM].decode(errors="ignore")
+    stem = shorten_name(stem, _MAX_STEM)
     number = 1
     while (name := f"{stem}_jiggle_{number:02d}{side}") in taken:
         number += 1
@@ -122,7 +123,7 @@ def name_root(obj: bpy.types.Object) -> str:
     root = _root_of(rig) if rig is not None else None
     if root is not None:
         return str(root.name)
-    name, number = obj.name.encode()[:_MAX_STEM].decode(errors="ignore"), 0
+    name, number = shorten_name(obj.name, _MAX_STEM), 0
     while (found := f"{name}_{number}" if number else name) in obj.vertex_groups:
         number += 1
     return found

@@ -326,3 +326,26 @@ def test_clear_removes_joined_keys(load: Load, tmp_path: Path, target: str, has_
 
 def channelbags(load: Load, keys: bpy.types.Key) -> Any:
     return load("dampsim_addon.blender.animation").channelbags(keys)
+
+
+@pytest.mark.parametrize("name", ["ä" * 31, "€" * 85, "ä" * 100], ids=["31", "85", "100"])
+@pytest.mark.parametrize("target", ["SHAPE_KEYS", "FRAME_KEYS", "BONES"])
+def test_long_names_with_umlauts(load: Load, tmp_path: Path, target: str, name: str) -> None:
+    """Blender cuts the names of strips inside of a character, and then cannot read them."""
+    new_scene(LAST_FRAME)
+    obj = wobbler(tmp_path)
+    obj.modifiers.clear()
+    obj.dampsim.target, obj.name = target, name
+    tracks = load("dampsim_addon.targets.bake_tracks")
+    for settle in (6.0, 7.0):
+        obj.dampsim.settle = settle
+        assert bpy.ops.dampsim.bake() == {"FINISHED"}
+        owners = [obj.data.shape_keys] if target != "BONES" else [one for one in bpy.data.objects if one.pose]
+        strips = [one for one in tracks.all_strips(owners[0].animation_data) if one.action is not None]
+        assert strips
+        assert all(one.name.startswith("DampSim ") for one in strips)
+        mark = tracks.bake_mark(strips[0].action)
+        with tracks.play_bake_alone(owners[0], mark):
+            assert len([one for one in tracks.all_strips(owners[0].animation_data) if one.name]) == len(strips) + 1
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    assert not any(one.name.startswith("DampSim") for one in bpy.data.actions)
