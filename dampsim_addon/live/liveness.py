@@ -17,7 +17,7 @@ from ..model.groups import Group, group_of
 from ..model.objects import is_simulated
 from ..scene_reader.muscles import controller_settings
 from ..scene_reader.parts import part_settings
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..scene_reader.scene_builder import effective_groups
 from .draft import draft_fractions
 
 
@@ -91,7 +91,7 @@ def _static_object_inputs(obj: bpy.types.Object) -> tuple[object, ...]:
     group = obj.dampsim
     animated_names = {path.removeprefix("dampsim.") for path in animated_paths(obj)}
     dials = tuple(getattr(group, name) for name in PARAMETERS if name not in animated_names)
-    painted = tuple(getattr(group, role) for role in VERTEX_GROUP_ROLES)
+    painted = tuple(effective_groups(obj).items())
     links = tuple(
         (link.other, link.bone, link.rigid, link.stiffness, tuple(tuple(point.place) for point in link.points))
         for link in group.links

@@ -113,15 +113,14 @@ def complete_body(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.type
     """
     body, weight_maps = modelled_body(obj), group_weights(obj, obj)
     columns = np.array(obj.matrix_world)[:3, :3]
-    has_fibres = "fibres" in kind_by_name(body.kind).sections(body.settings)
     return replace(
         body,
         stiffness_map=weight_maps.get("stiffness_group"),
         length_map=weight_maps.get("length_group"),
         axes=(columns / np.linalg.norm(columns, axis=0)).T,
         controller=build_controller(obj, obj, scene, layer),
-        fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
-        fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
+        fibre_map=weight_maps.get("fibre_group"),
+        fibre_direction=weight_maps.get("direction_group"),
     )
 
 

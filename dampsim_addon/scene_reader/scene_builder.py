@@ -13,8 +13,11 @@ from ...core import (
     Array,
     Body,
     Collider,
+    FibreDirection,
+    FrontDirection,
     Index,
     MeshError,
+    ParameterError,
     PinError,
     Scene,
     SceneError,
@@ -25,6 +28,10 @@ from ...core import (
 )
 from ...core.base.arrays import Mask
 from ...core.base.wording import closest_name
+from ...core.bodies.solid import SolidKind
+from ...core.bodies.weave import WeaveKind
+from ...core.literature.damping.strain_rate import StrainRateDamping
+from ...core.simulation.method_selection import torque_schemes
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
@@ -68,6 +75,37 @@ VERTEX_GROUP_ROLES = (
 )  # fmt: skip
 
 
+def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
+    """Return whether a vertex group has an effect with the other settings of an object. role: of the group."""
+    group = obj.dampsim
+    has_fibres = group.kind == SolidKind.name and bool(group.fibre_group)
+    conditions = {
+        "length_group": group.kind not in (SolidKind.name, WeaveKind.name),
+        "front_group": group.front == FrontDirection.PAINTED,
+        "fibre_group": has_fibres,
+        "direction_group": has_fibres and group.fibres_along == FibreDirection.PAINTED,
+        "damping_group": group.damping_by == StrainRateDamping.name,
+    }
+    if role != "centre_group":
+        return conditions.get(role, True)
+    try:
+        return "RAYS" in torque_schemes(read_settings(obj))
+    except ParameterError:
+        # The bake refuses the invalid value.
+        return True
+
+
+def effective_groups(obj: bpy.types.Object) -> dict[str, str]:
+    """Return the names of the chosen vertex groups that have an effect, by role."""
+    chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
+    return {role: name for role, name in chosen.items() if has_group_effect(obj, role)}
+
+
+def missing_groups(obj: bpy.types.Object) -> dict[str, str]:
+    """Return the names of the chosen vertex groups that have an effect, but do not exist, by role."""
+    return {role: name for role, name in effective_groups(obj).items() if name not in obj.vertex_groups}
+
+
 def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None:
     """Raise MeshError, SceneError or PinError if an object cannot be simulated in its current state."""
     if obj.type != "MESH":
@@ -82,12 +120,10 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
     faces = len(obj.data.polygons) > 0 or bool(simulated_topology_modifiers(obj))
     if kind_by_name(obj.dampsim.kind).needs_faces and not faces:
         raise MeshError(f"{obj.name}: the mesh has no faces. Choose an object with a closed surface.")
-    for role in VERTEX_GROUP_ROLES:
-        group = getattr(obj.dampsim, role)
-        if group and group not in obj.vertex_groups:
-            role_label, closest = role.replace("_", " "), closest_name(group, obj.vertex_groups.keys())
-            hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
-            raise PinError(f"{obj.name}: {role_label} '{group}' is missing. {hint}")
+    for role, group in missing_groups(obj).items():
+        role_label, closest = role.replace("_", " "), closest_name(group, obj.vertex_groups.keys())
+        hint = f"Did you mean '{closest}'?" if closest else f"Choose another {role_label}."
+        raise PinError(f"{obj.name}: {role_label} '{group}' is missing. {hint}")
     read_dampers(obj, obj.data)
     problem = part_problem(obj)
     if problem:
@@ -96,11 +132,11 @@ def check_object(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer) -> None
 
 
 def group_weights(obj: bpy.types.Object, rest: bpy.types.Object) -> dict[str, Array]:
-    """Return the weights (v,) of the chosen vertex groups, by role. rest: see Sampler.rest_pose().
+    """Return the weights (v,) of the vertex groups that have an effect, by role. rest: see Sampler.rest_pose().
 
     Raises PinError if no vertex has a weight in the pin group.
     """
-    chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
+    chosen = effective_groups(obj)
     found = dict(zip(chosen, read_weights(rest, list(chosen.values())), strict=True))
     if "pin_group" in found:
         check_pin_weights(obj, found["pin_group"])
@@ -219,7 +255,6 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         columns = member.matrix()[:3, :3]
         axes = (columns / np.linalg.norm(columns, axis=0)).T
 
-    has_fibres = "fibres" in body_kind.sections(settings)
     body = Body(
         surface,
         weight_maps.get("pin_group", np.zeros(len(surface.vertices))),
@@ -240,8 +275,8 @@ def _build_body(member: Sampler, cache_id: str) -> Body:
         axes=axes,
         seams=seam_edges,
         controller=controller,
-        fibre_map=weight_maps.get("fibre_group") if has_fibres else None,
-        fibre_direction=weight_maps.get("direction_group") if has_fibres else None,
+        fibre_map=weight_maps.get("fibre_group"),
+        fibre_direction=weight_maps.get("direction_group"),
         parts=parts,
         dampers=dampers,
         damping_map=weight_maps.get("damping_group"),

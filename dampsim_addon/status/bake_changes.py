@@ -31,7 +31,7 @@ from ..model.groups import cache_ids, group_of, last_frame
 from ..model.objects import refresh_active
 from ..model.properties import read_settings
 from ..scene_reader.parts import assigned_parts
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_group_effect
 from ..session import SessionState, Subscriber
 from ..targets import Storage, find_target
 from .bake_inputs import (
@@ -250,6 +250,8 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         if parameter.has_effect(lambda choice: getattr(group, choice))
     }
     for role in VERTEX_GROUP_ROLES:
+        if not has_group_effect(obj, role):
+            continue
         # The panel has another label for this group.
         label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
         found[label] = getattr(group, role)

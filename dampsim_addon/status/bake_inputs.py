@@ -23,7 +23,7 @@ from ..blender.modifiers import DEFORMING, modifier_settings, sampled_modifiers
 from ..blender.vertex_groups import read_weights
 from ..model.colliders import active_colliders, roughness_group, simulation_view_layer
 from ..scene_reader.muscles import controller_settings, damper_attribute, has_muscles, sensor_targets
-from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ..scene_reader.scene_builder import effective_groups
 from ..scene_reader.seams import seam_groups
 from .setup_digests import bone_places, digest_setup, digest_source_setups, replace_bone_names
 
@@ -81,7 +81,7 @@ def input_digests(
     dampers = edge_values(obj.data, damper_attribute(obj))
     if dampers is not None:
         add_digest("the dampers", dampers.tobytes())
-    painted = [name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role)) in obj.vertex_groups]
+    painted = [name for name in effective_groups(obj).values() if name in obj.vertex_groups]
     painted += [one.vertex_group for one in obj.dampsim.parts if one.vertex_group in obj.vertex_groups]
     painted = list(dict.fromkeys(painted))
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]

@@ -141,6 +141,47 @@ def test_setup_edit_outdates_bake(load: Load, tmp_path: Path, name: str) -> None
     assert changes(load, obj) == []
 
 
+UNUSED_GROUPS = ("damping_group", "centre_group", "front_group", "direction_group", "length_group")
+
+
+@pytest.mark.parametrize("role", UNUSED_GROUPS)
+def test_group_without_effect(load: Load, tmp_path: Path, role: str) -> None:
+    """A missing group does not refuse the bake, and neither another choice nor new weights make it out of date."""
+    scene = new_scene(3)
+    obj = wobbler(tmp_path)
+    group, changes = obj.dampsim, load("dampsim_addon.status.bake_changes")
+    builder = load("dampsim_addon.scene_reader.scene_builder")
+    setattr(group, role, "Lost")
+    bpy.context.view_layer.update()
+    assert "object" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    with builder.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        before = load("core.scene.fingerprint").cache_inputs(builder.build_scene(sampler))
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    painted = obj.vertex_groups.new(name="Unused")
+    painted.add([0, 1], 0.5, "REPLACE")
+    setattr(group, role, "Unused")
+    bpy.context.view_layer.update()
+    changes.refresh_digests(obj)
+    assert changes.changes_since_bake(obj, scene) == []
+    with builder.GroupSampler(scene, bpy.context.view_layer, [obj]) as sampler:
+        assert load("core.scene.fingerprint").cache_inputs(builder.build_scene(sampler)) == before
+
+
+def test_damping_group_takes_effect(load: Load, tmp_path: Path) -> None:
+    """With strain-rate damping, the group is checked, read and recorded."""
+    scene = new_scene(3)
+    obj = wobbler(tmp_path)
+    group, changes = obj.dampsim, load("dampsim_addon.status.bake_changes")
+    group.damping_by, group.damping_group = "STRAIN_RATE", "Lost"
+    assert "object" in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+    group.damping_group = "Pin"
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    group.damping_group = ""
+    changes.refresh_digests(obj)
+    assert any("Damping Group" in change for change in changes.changes_since_bake(obj, scene))
+
+
 def test_harmless_edits_keep_bake(load: Load, tmp_path: Path) -> None:
     """The frame, renamed keys and tracks, fake users and hidden parts move nothing."""
     obj, rig = shot(tmp_path)

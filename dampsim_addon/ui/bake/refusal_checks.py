@@ -21,7 +21,7 @@ from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part
-from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES, has_animated_pressure
+from ...scene_reader.scene_builder import has_animated_pressure, missing_groups
 from ...scene_reader.seams import seam_groups
 from ...scene_reader.visibility import is_in_viewports
 from ...status.model_errors import known_model_error
@@ -58,7 +58,7 @@ def _closest_fix(owner: bpy.types.PropertyGroup, name: str, known: Iterable[str]
 
 
 def _object_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
-    missing = [role for role in VERTEX_GROUP_ROLES if getattr(obj.dampsim, role) not in ("", *obj.vertex_groups.keys())]
+    missing = list(missing_groups(obj))
     if isinstance(error, PinError) and missing:
         role = missing[0]
         none = _button("Choose None", lambda o, s: setattr(o.dampsim, role, ""), f"Use no {role.replace('_', ' ')}")

@@ -10,12 +10,10 @@ from bpy.types import Context, Panel
 from ....core import DampingBy, ReferenceChoice
 from ....core.base.wording import format_count, format_number
 from ....core.literature.damping.frame_rate import removed_fraction, retained_fraction
-from ....core.literature.damping.strain_rate import StrainRateDamping
 from ....core.simulation.dials import law_for_settings
 from ....core.simulation.method_selection import (
     has_reference_effect,
     method_warnings,
-    torque_schemes,
     uses_dampsim_stepper,
 )
 from ...blender.animation import animated_paths
@@ -24,7 +22,7 @@ from ...model.links import is_linked
 from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...scene_reader.muscles import has_edge_springs
-from ...scene_reader.scene_builder import is_deformed
+from ...scene_reader.scene_builder import has_group_effect, is_deformed
 from ...status.measurements import is_measurement_current, required_substeps
 from ..common.layout import ChildPanel, draw_parameters, draw_property, draw_wrapped, parameter_sections
 
@@ -58,10 +56,9 @@ class DAMPSIM_PT_advanced(ChildPanel, Panel):
             column, group, context, "papers", *(one for one in parameter_sections(group) if one.endswith(" papers"))
         )
         settings = read_settings(obj)
-        is_missing = group.damping_group not in ("", *obj.vertex_groups.keys())
-        if settings.damping_by == StrainRateDamping.name or is_missing:
+        if has_group_effect(obj, "damping_group"):
             draw_property(column, group, "damping_group", "Damping Group", context, search=(obj, "vertex_groups"))
-        if "RAYS" in torque_schemes(settings) or group.centre_group not in ("", *obj.vertex_groups.keys()):
+        if has_group_effect(obj, "centre_group"):
             draw_property(column, group, "centre_group", "Centre Group", context, search=(obj, "vertex_groups"))
             if not group.centre_group:
                 draw_wrapped(column, "Without a Centre Group, the rays start at the centre of mass", "INFO", context)

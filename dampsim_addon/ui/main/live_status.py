@@ -11,7 +11,7 @@ from ....core.base.wording import format_count
 from ... import live
 from ...model.objects import is_job_running
 from ...scene_reader.parts import part_problem
-from ...scene_reader.scene_builder import VERTEX_GROUP_ROLES
+from ...scene_reader.scene_builder import missing_groups
 from ...status.shot_messages import report_messages
 from ..bake import modifier_checks
 from ..common.layout import BOX_MARGIN, draw_wrapped
@@ -43,11 +43,10 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
         return f"Live is paused in {_MODE_LABELS.get(obj.mode, obj.mode.title())}. Switch to Object Mode", False
     if not obj.visible_get(view_layer=context.view_layer):
         return "Live is paused while the object is hidden. Show it in the outliner", True
-    for role in VERTEX_GROUP_ROLES:
-        name = getattr(obj.dampsim, role)
-        if name and name not in obj.vertex_groups:
-            role_label = "pin group" if role == "pin_group" else role.replace("_", " ")
-            return f"Live is paused: {role_label} '{name}' is missing. Choose another group, or none", True
+    missing = missing_groups(obj)
+    if missing:
+        role, name = next(iter(missing.items()))
+        return f"Live is paused: {role.replace('_', ' ')} '{name}' is missing. Choose another group, or none", True
     if part_problem(obj) or modifier_checks.live_cannot_show(obj, scene) is not None:
         return "Live is paused. Fix the problem listed above Bake first", True
     reason = live.blocking_reason(obj)
