@@ -24,7 +24,7 @@ from ..model.caches import frame_cache
 from ..scene_reader.scene_builder import mesh_edges
 from ..status.measurements import required_substeps
 from ..targets.influence import constant_influence, influence_at
-from ..targets.landing import Blend, blend_span, key_blend, set_handles
+from ..targets.landing import Blend, blend_points, blend_span, check_blend, key_blend, neighbour_span, set_handles
 from ..targets.retiming import is_time_scale, set_time_scale
 
 # Frames beside a blend on which its second differences depend.
@@ -37,30 +37,42 @@ def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame
     Return a warning if it still pops or shortens an edge by too much; '' otherwise. Raises SceneError if the bake
     cannot be blended.
     """
-    key_blend(obj, kind, float(frame), float(length))
+    check_blend(obj, length)
     first, last = blend_span(kind, frame, length)
-    numbers = np.arange(int(first) - _MARGIN, int(last) + _MARGIN + 1)
+    start, end = neighbour_span(obj, blend_points(obj, kind, frame, length))
+    numbers = np.arange(int(np.floor(start)) - _MARGIN, int(np.ceil(end)) + _MARGIN + 1)
     with constant_influence(obj, 0.0):
         plain = _shapes(scene, obj, numbers)
     with constant_influence(obj, 1.0):
         simulated = _shapes(scene, obj, numbers)
-    if plain.shape != simulated.shape:
-        # Modifiers change the number of vertices.
+    key_blend(obj, kind, float(frame), float(length))
+    if plain.shape != simulated.shape or not plain.size:
+        # Modifiers change the number of vertices, so that motions cannot be compared: the usual curve stays.
         return ""
     pairs = mesh_edges(obj.data) if plain.shape[1] == len(obj.data.vertices) else np.zeros((0, 2), dtype=np.int64)
-    keyed = np.array([influence_at(obj, number) or 0.0 for number in numbers])
+    # The choice regards the blend and a few frames beside it.
+    near = (numbers >= first - _MARGIN) & (numbers <= last + _MARGIN)
+    frames, keyed = numbers[near], _keyed_values(obj, numbers[near])
     values = influence_at(obj, first) or 0.0, influence_at(obj, last) or 0.0
 
     def weights(handles: Handles) -> Array:
-        blended = values[0] + (values[1] - values[0]) * bezier_values((numbers - first) / (last - first), handles)
-        return np.where((numbers > first) & (numbers < last), blended, keyed)
+        blended = values[0] + (values[1] - values[0]) * bezier_values((frames - first) / (last - first), handles)
+        return np.where((frames > first) & (frames < last), blended, keyed)
 
-    handles, effect = choose_handles(plain, simulated, pairs, weights)
+    handles, effect = choose_handles(plain[near], simulated[near], pairs, weights)
     set_handles(obj, first, last, handles)
+    if not near.all():
+        # Blends beside this one can pop where it cuts them.
+        shares = _keyed_values(obj, numbers)[:, None, None]
+        effect = measure_blend(plain, simulated, plain + shares * (simulated - plain), pairs)
     if effect.excess > 1.0:
         # Bones turn between both shapes, where this choice assumes straight paths.
         effect = measure_blend(plain, simulated, _shapes(scene, obj, numbers), pairs)
     return _warning(obj, effect)
+
+
+def _keyed_values(obj: bpy.types.Object, numbers: Iterable[int]) -> Array:
+    return np.array([influence_at(obj, number) or 0.0 for number in numbers])
 
 
 def _shapes(scene: bpy.types.Scene, obj: bpy.types.Object, numbers: Iterable[int]) -> Array:

@@ -137,11 +137,13 @@ def set_influence(obj: bpy.types.Object, value: float, frame: float) -> bool:
 
 @contextmanager
 def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
-    """Context in which the bake plays with one influence, without its keyframes."""
+    """Context in which the bake plays with one influence, without its keyframes. Nothing is keyed."""
     channels = _channels(obj)
     kept = [(getattr(one.owner, one.name), one.curve.mute if one.curve is not None else False) for one in channels]
+    fixed = [one for one in channels if not _is_used(one)]
     try:
         for one in channels:
+            _enable(one)
             if one.curve is not None:
                 one.curve.mute = True
             setattr(one.owner, one.name, value)
@@ -152,26 +154,42 @@ def constant_influence(obj: bpy.types.Object, value: float) -> Iterator[None]:
             setattr(one.owner, one.name, before)
             if one.curve is not None:
                 one.curve.mute = is_muted
+        for one in fixed:
+            one.owner.use_animated_influence = False
         _tag(obj)
 
 
 def key_influence(obj: bpy.types.Object, points: Iterable[tuple[float, float]], interpolation: str = "BEZIER") -> None:
-    """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them."""
+    """Insert keyframes (frame, value) of the influence, and remove others between the first and last of them.
+
+    The curve before and after them stays, as far as it leads to existing keyframes.
+    """
     found = sorted(points)
     new = {round(frame, 3) for frame, _ in found}
+    present = [round(key.co.x, 3) for curve in keyed_curves(obj)[:1] for key in curve.keyframe_points]
     for one in _channels(obj):
         _enable(one)
         for frame, value in found:
             _insert(one, frame, value)
-    for curve in [one.curve for one in _channels(obj) if one.curve is not None]:
+    for curve in keyed_curves(obj):
         for key in reversed(list(curve.keyframe_points)):
-            if round(key.co.x, 3) in new:
-                key.interpolation = interpolation
-                key.handle_left_type = key.handle_right_type = "AUTO_CLAMPED"
-            elif found[0][0] < key.co.x < found[-1][0]:
+            place = round(key.co.x, 3)
+            if place in new and not (len(new) == 1 and place in present):
+                _set_segments(key, interpolation, place in present, place == min(new), place == max(new))
+            elif min(new) < place < max(new) and place not in new:
                 curve.keyframe_points.remove(key)
         curve.update()
     _tag(obj)
+
+
+def _set_segments(key: bpy.types.Keyframe, interpolation: str, is_present: bool, is_first: bool, is_last: bool) -> None:
+    """Set the type of the segments beside an inserted keyframe. A present one keeps those outside of the new ones."""
+    for side, is_outer in (("left", is_first), ("right", is_last)):
+        # Free handles do not follow the ones that change.
+        setattr(key, f"handle_{side}_type", "FREE" if is_present and is_outer else "AUTO_CLAMPED")
+    # Other inserted keyframes have the interpolation of the segment that they divide.
+    if is_first or not is_last:
+        key.interpolation = interpolation
 
 
 def keyed_curves(obj: bpy.types.Object) -> list[bpy.types.FCurve]:

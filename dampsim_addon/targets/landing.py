@@ -14,6 +14,10 @@ from .influence import has_influence, influence_at, key_influence, keyed_curves
 DEFAULT_LENGTH = 12
 # Fewer frames have no level start and end.
 MIN_LENGTH = 3
+# Keyframes closer than this, in frames, are one keyframe for Blender.
+_SAME_FRAME = 0.01
+# Influences closer than this do not change a shape visibly.
+_SAME_VALUE = 1e-4
 
 
 class Blend(enum.Enum):
@@ -29,6 +33,14 @@ def blend_span(kind: Blend, frame: float, length: float) -> tuple[float, float]:
     return (frame - length, frame) if kind is Blend.LAND else (frame, frame + length)
 
 
+def blend_points(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -> list[tuple[float, float]]:
+    """Return the frame and the influence of the two keyframes of a blend."""
+    first, last = blend_span(kind, frame, length)
+    if kind is Blend.FADE_IN:
+        return [(first, 0.0), (last, influence_at(obj, last) or 1.0)]
+    return [(first, influence_at(obj, first) or 1.0), (last, 0.0)]
+
+
 def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -> None:
     """Key a smooth change of the influence, and remove its other keyframes in between.
 
@@ -36,24 +48,45 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
     Raises SceneError if the bake cannot be blended.
     """
     check_blend(obj, length)
-    first, last = blend_span(kind, frame, length)
-    if kind is Blend.FADE_IN:
-        points = [(first, 0.0), (last, influence_at(obj, last) or 1.0)]
-    else:
-        points = [(first, influence_at(obj, first) or 1.0), (last, 0.0)]
+    points = blend_points(obj, kind, frame, length)
     key_influence(obj, points)
-    set_handles(obj, first, last, Handles())
+    set_handles(obj, points[0][0], points[1][0], Handles())
 
 
 def set_handles(obj: bpy.types.Object, first: float, last: float, handles: Handles) -> None:
-    """Set the level handles of the keyframes at the ends of a blend."""
+    """Set the level handles of the segment of a blend. Those of segments beside it stay, unless the blend cut them."""
     for curve in keyed_curves(obj):
         for key in curve.keyframe_points:
-            if min(abs(key.co.x - first), abs(key.co.x - last)) < 0.5:
-                reach = (last - first) * (handles.start if abs(key.co.x - first) < 0.5 else handles.end)
-                key.handle_left_type = key.handle_right_type = "FREE"
-                key.handle_left, key.handle_right = (key.co.x - reach, key.co.y), (key.co.x + reach, key.co.y)
+            if abs(key.co.x - first) < _SAME_FRAME:
+                _level_handle(key, "right", (last - first) * handles.start)
+                _level_cut(key, "left")
+            elif abs(key.co.x - last) < _SAME_FRAME:
+                _level_handle(key, "left", (last - first) * handles.end)
+                _level_cut(key, "right")
         curve.update()
+
+
+def _level_handle(key: bpy.types.Keyframe, side: str, reach: float) -> None:
+    setattr(key, f"handle_{side}_type", "FREE")
+    setattr(key, f"handle_{side}", (key.co.x + (reach if side == "right" else -reach), key.co.y))
+
+
+def _level_cut(key: bpy.types.Keyframe, side: str) -> None:
+    """Level the handle of an inserted keyframe outside of its blend, so that the velocity does not jump there."""
+    if getattr(key, f"handle_{side}_type") != "FREE":
+        _level_handle(key, side, abs(getattr(key, f"handle_{side}").x - key.co.x))
+
+
+def neighbour_span(obj: bpy.types.Object, points: list[tuple[float, float]]) -> tuple[float, float]:
+    """Return the frames between which the influence changes beside and in a blend. points: see blend_points()."""
+    (first, start), (last, end) = points
+    for curve in keyed_curves(obj)[:1]:
+        keys = [(key.co.x, key.co.y) for key in curve.keyframe_points]
+        before = [key for key in keys if key[0] < first - _SAME_FRAME][-1:]
+        after = [key for key in keys if key[0] > last + _SAME_FRAME][:1]
+        first = next((frame for frame, value in before if abs(value - start) > _SAME_VALUE), first)
+        last = next((frame for frame, value in after if abs(value - end) > _SAME_VALUE), last)
+    return first, last
 
 
 def check_blend(obj: bpy.types.Object, length: float) -> None:

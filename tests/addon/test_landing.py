@@ -127,6 +127,111 @@ def test_short_blends_do_not_pop(load: Load, tmp_path: Path, length: int, kind: 
         assert found[place] <= 1.5 * neighbours + 4e-6, place + 2
 
 
+@pytest.mark.parametrize("kind", ["LAND", "FADE_IN", "FADE_OUT"])
+def test_blend_with_changing_vertex_count(load: Load, tmp_path: Path, kind: str) -> None:
+    """Motions of other numbers of vertices cannot be compared: the usual curve is keyed."""
+    obj = baked_wobbler(tmp_path)
+    bpy.ops.mesh.primitive_cube_add(size=1.0)
+    cutter = bpy.context.object
+    for frame, x in ((1, 0.5), (LAST, 1.5)):
+        cutter.location = (x, 0.0, 0.5)
+        cutter.keyframe_insert("location", frame=frame)
+    obj.modifiers.new("Cut", "BOOLEAN").object = cutter
+    assert len({len(world_vertices(obj, frame)) for frame in range(3, 11)}) > 1
+    assert load("dampsim_addon.api").blend([obj], kind, 9 if kind == "LAND" else 3, 6) == [""]
+    t = np.clip((np.arange(1, LAST + 1) - 3) / 6.0, 0.0, 1.0)
+    rising = t**3 * (10.0 - 15.0 * t + 6.0 * t**2)
+    values = influences(obj, range(1, LAST + 1))
+    assert np.abs(values - (rising if kind == "FADE_IN" else 1.0 - rising)).max() < 0.014
+
+
+def test_unmeasured_blend_writes_nothing(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    obj = baked_wobbler(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise MemoryError("too many vertices")
+
+    monkeypatch.setattr(load("dampsim_addon.jobs.landing"), "_shapes", fail)
+    with pytest.raises(MemoryError):
+        load("dampsim_addon.api").blend([obj], "LAND", 10, 6)
+    assert not any(len(curve.keyframe_points) for curve in load("dampsim_addon.targets.influence").keyed_curves(obj))
+    np.testing.assert_array_equal(influences(obj, range(1, LAST + 1)), 1.0)
+
+
+def swinging_wobbler(tmp_path: Path, last: int = 30) -> bpy.types.Object:
+    """Return a baked ball that two moves shake, at rest in between."""
+    new_scene(last)
+    obj = wobbler(tmp_path / "cache")
+    obj.animation_data_clear()
+    obj.modifiers.clear()
+    obj.dampsim.resolution, obj.dampsim.settle = 60, 20.0
+    for frame, x in ((1, 0.0), (6, 0.6), (14, 0.1), (18, 0.5)):
+        obj.location.x = x
+        obj.keyframe_insert("location", frame=frame)
+    bpy.context.view_layer.objects.active = obj
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    return obj
+
+
+def test_blend_keeps_neighbouring_curves(load: Load, tmp_path: Path) -> None:
+    """Each blend has a curve that is chosen for its motion; the next blend leaves it."""
+    obj, api = swinging_wobbler(tmp_path), load("dampsim_addon.api")
+    frames = range(1, 31)
+    spans = []
+    for kind, frame, first, last in (("LAND", 14, 8, 14), ("FADE_IN", 14, 14, 20), ("FADE_OUT", 20, 20, 24)):
+        before = influences(obj, frames)
+        assert api.blend([obj], kind, frame, last - first) == [""]
+        spans.append((first, last))
+        now = influences(obj, frames)
+        if len(spans) > 1:
+            start = spans[0][0]
+            np.testing.assert_allclose(now[start - 1 : first], before[start - 1 : first], atol=1e-6)
+            assert np.ptp(now[start - 1 : first]) == pytest.approx(1.0)
+
+
+def test_blend_keeps_user_keyframes(load: Load, tmp_path: Path) -> None:
+    """Handles of the user before a blend, and a hold after it, stay."""
+    obj, influence = swinging_wobbler(tmp_path), load("dampsim_addon.targets.influence")
+    influence.key_influence(obj, [(2.0, 0.2), (8.0, 1.0), (14.0, 0.0), (20.0, 0.6), (26.0, 0.3)])
+    for curve in influence.keyed_curves(obj):
+        keys = curve.keyframe_points
+        keys[1].handle_left_type = keys[1].handle_right_type = "ALIGNED"
+        keys[1].handle_left = (7.0, 0.7)
+        keys[2].interpolation = "CONSTANT"
+        keys[3].interpolation = "LINEAR"
+        curve.update()
+    before = influences(obj, range(1, 31))
+    load("dampsim_addon.api").blend([obj], "LAND", 14, 6)
+    now = influences(obj, range(1, 31))
+    np.testing.assert_allclose(now[:8], before[:8], atol=1e-6)
+    np.testing.assert_allclose(now[13:], before[13:], atol=1e-6)
+
+
+def test_neighbour_that_pops_is_reported(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A landing of a still shape begins with a kink, 10 frames before a fade-in."""
+    obj, landing = baked_wobbler(tmp_path), load("dampsim_addon.jobs.landing")
+    calls: list[np.ndarray] = []
+
+    def moved(scene: bpy.types.Scene, one: bpy.types.Object, numbers: np.ndarray) -> np.ndarray:
+        """Return a triangle at its place, beside it, and then between both."""
+        calls.append(numbers)
+        shares = [influences(one, range(n, n + 1))[0] if len(calls) == 3 else len(calls) - 1.0 for n in numbers]
+        return np.array([np.eye(3) + share for share in shares])
+
+    monkeypatch.setattr(landing, "_shapes", moved)
+    influence = load("dampsim_addon.targets.influence")
+    influence.key_influence(obj, [(4.0, 1.0), (14.0, 0.0)])
+    (curve,) = influence.keyed_curves(obj)
+    curve.keyframe_points[0].handle_right_type = "FREE"
+    curve.keyframe_points[0].handle_right = (5.0, 0.7)
+    curve.update()
+    assert load("dampsim_addon.api").blend([obj], "FADE_IN", 14, 8) == [
+        "Wobbler: the blend is too short for its motion, so it pops. Blend over more frames"
+    ]
+    # The frames of the landing and 3 on both sides.
+    assert [(one[0], one[-1]) for one in calls] == 3 * [(1, 25)]
+
+
 def test_shortened_edges_are_reported(load: Load, tmp_path: Path) -> None:
     """An edge that the simulation turns by 90 degrees for good cannot keep its length on the way to the pose."""
     obj = baked_wobbler(tmp_path)
