@@ -8,7 +8,7 @@ Sampler. A bake to existing bones animates their poses. Each bone stores the pre
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -116,7 +116,7 @@ def read_memberships(obj: bpy.types.Object, vertices: Iterable[int]) -> list[Mem
 
 
 def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequence[Memberships]) -> None:
-    """Replace all weights of some vertices, in order. The groups must exist."""
+    """Replace all weights of some vertices, in order. Weights of missing groups are left out."""
     present: dict[str, list[int]] = {}
     for vertex, row in zip(vertices, read_memberships(obj, vertices), strict=True):
         for name, _ in row:
@@ -126,8 +126,33 @@ def write_memberships(obj: bpy.types.Object, vertices: Sequence[int], rows: Sequ
         groups[name].remove(members)
     for vertex, row in zip(vertices, rows, strict=True):
         for name, weight in row:
-            groups[name].add([vertex], weight, "REPLACE")
+            if name in groups:
+                groups[name].add([vertex], weight, "REPLACE")
     obj.data.update()
+
+
+def restore_groups(obj: bpy.types.Object, record: BoneRecord, bones: Collection[str]) -> None:
+    """Give renamed vertex groups of a bake the names of their bones again, and add removed ones of carrying bones.
+
+    A renamed group still has the weights of the bake. bones: names in the rig; none if it was deleted.
+    """
+    names, index = {*record.parents, *record.parents.values()}, obj.vertex_groups.active_index
+    missing = [one for one in sorted(names) if one not in obj.vertex_groups and (not bones or one in bones)]
+    if not missing:
+        return
+    if record.count == len(obj.data.vertices):
+        rows = [dict(row) for row in read_memberships(obj, record.vertices)]
+        baked = [dict(row) for row in record.new]
+        for name in missing:
+            weights = [row.get(name) for row in baked]
+            free = [one for one in obj.vertex_groups if one.name not in names and one.name not in bones]
+            found = [one for one in free if any(weights) and [row.get(one.name) for row in rows] == weights]
+            if found:
+                found[0].name = name
+    for name in missing:
+        if name not in obj.vertex_groups and name in record.parents.values():
+            obj.vertex_groups.new(name=name)
+    obj.vertex_groups.active_index = index
 
 
 def rig_of(obj: bpy.types.Object) -> Any:

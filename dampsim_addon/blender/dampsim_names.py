@@ -29,6 +29,8 @@ _KEY_VALUE_PATH = re.compile(r'key_blocks\["(.*)"\]\.value')
 _BAKE_FILE_NAME = re.compile(r"(?:.*[\\/])?bake(?:_[a-z0-9]+)?\.[a-z0-9]+", re.DOTALL)
 _BAKE_FILE = re.compile(r"(?:.*[\\/])?[0-9a-f]{16}[\\/]bake(?:_[a-z0-9]+)?\.[a-z0-9]+", re.DOTALL)
 _LIVE_FILE = re.compile(r"(?:.*[\\/])?dampsim_\d+(?:_draft)?\.pc2", re.DOTALL)
+RIG_MODIFIER = f"{PREFIX}Rig"
+_RIG_MODIFIER = re.compile(rf"{RIG_MODIFIER}(?:\.\d+)?")
 # Custom properties: of actions and cache files of a bake, of the F-curves in such an action, of shape keys.
 _BAKE_TAG, _BASE = "dampsim_bake", "base"
 _CURVES_TAG = "dampsim_curves"
@@ -166,7 +168,15 @@ def is_maps_modifier(modifier: Any) -> bool:
 
 def is_rig_modifier(modifier: Any) -> bool:
     """Return whether a modifier follows a generated rig: one that a bake made, because the mesh had none."""
+    if is_lost_rig_modifier(modifier):
+        return True
     return bool(modifier.type == "ARMATURE" and modifier.object is not None and bake_mark(modifier.object))
+
+
+def is_lost_rig_modifier(modifier: Any) -> bool:
+    """Return whether a modifier followed a generated rig that the user has deleted."""
+    is_lost = modifier.type == "ARMATURE" and modifier.object is None
+    return bool(is_lost and _RIG_MODIFIER.fullmatch(modifier.name))
 
 
 def is_output_modifier(modifier: bpy.types.Modifier) -> bool:

@@ -19,12 +19,13 @@ from ..blender.bone_bakes import (
     read_record,
     record_mark,
     remove_record,
+    restore_groups,
     restore_poses,
     restore_weights,
     rig_of,
     write_record,
 )
-from ..blender.dampsim_names import PREFIX, bake_mark, is_rig_modifier, mark_data
+from ..blender.dampsim_names import PREFIX, RIG_MODIFIER, bake_mark, is_lost_rig_modifier, is_rig_modifier, mark_data
 from ..blender.dependencies import is_local
 from ..blender.mesh_cache import add_cache_modifier, remove_modifier
 from .bake_tracks import remove_bake_animation
@@ -123,6 +124,8 @@ def name_root(obj: bpy.types.Object) -> str:
     root = _root_of(rig) if rig is not None else None
     if root is not None:
         return str(root.name)
+    if lost_root := _lost_root(obj, read_record(obj.data)):
+        return lost_root
     name, number = shorten_name(obj.name, _MAX_STEM), 0
     while (found := f"{name}_{number}" if number else name) in obj.vertex_groups:
         number += 1
@@ -141,17 +144,15 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
         data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
         rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
         mark_data(rig, mark)
-        # Those from a library take no new objects.
-        collections = [one for one in obj.users_collection if is_local(one)]
-        (collections or [bpy.context.scene.collection])[0].objects.link(rig)
+        _rig_collection(obj).objects.link(rig)
         rig.constraints.new(_FOLLOW_CONSTRAINT).target = obj
         with _edit_mode(rig):
             bone = data.edit_bones.new(root)
             bone.head, bone.tail = (0.0, 0.0, 0.0), (0.0, 0.0, _ROOT_LENGTH * size)
         # Solid bones would hide the mesh.
         data.display_type = "WIRE"
-        add_cache_modifier(obj, f"{PREFIX}Rig", "ARMATURE", is_first=True).object = rig
-    modifier = _rig_modifier(obj)
+        add_cache_modifier(obj, RIG_MODIFIER, "ARMATURE", is_first=True).object = rig
+    modifier = next(one for one in obj.modifiers if one.type == "ARMATURE" and one.object == rig)
     modifier.show_viewport = modifier.show_render = True
     if root not in obj.vertex_groups:
         index = obj.vertex_groups.active_index
@@ -160,17 +161,51 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
     return rig
 
 
+def _rig_collection(obj: bpy.types.Object) -> bpy.types.Collection:
+    """Return a collection of an object that is visible in the view layer, else that of the scene.
+
+    Those from a library take no new objects.
+    """
+    layers, visible = [bpy.context.view_layer.layer_collection], set()
+    while layers:
+        layer = layers.pop()
+        layers += layer.children
+        if layer.is_visible and not layer.exclude:
+            visible.add(layer.collection)
+    found = (one for one in obj.users_collection if is_local(one) and one in visible)
+    return next(found, bpy.context.scene.collection)
+
+
 def remove_rig(obj: bpy.types.Object) -> None:
     """Remove the generated rig of an object, unless another object, such as a duplicate, follows it."""
-    modifier = _rig_modifier(obj)
-    if modifier is None:
-        return
-    rig, root = modifier.object, _root_of(modifier.object)
-    remove_modifier(obj, modifier)
-    if root is not None and root.name in obj.vertex_groups:
-        obj.vertex_groups.remove(obj.vertex_groups[root.name])
-    if rig not in _deforming_rigs() and is_local(rig, rig.data):
-        _delete_rig(rig)
+    for modifier in [one for one in obj.modifiers if is_rig_modifier(one)]:
+        rig = modifier.object
+        root = _root_of(rig) if rig is not None else None
+        remove_modifier(obj, modifier)
+        if root is not None and root.name in obj.vertex_groups:
+            obj.vertex_groups.remove(obj.vertex_groups[root.name])
+        if rig is not None and rig not in _deforming_rigs() and is_local(rig, rig.data):
+            _delete_rig(rig)
+
+
+def _lost_root(obj: bpy.types.Object, record: BoneRecord | None) -> str:
+    """Return the name of the root bone of a generated rig that the user has deleted; '' without one."""
+    if record is None or not any(map(is_lost_rig_modifier, obj.modifiers)):
+        return ""
+    roots = {*record.parents.values()} - {*record.parents}
+    return roots.pop() if len(roots) == 1 else ""
+
+
+def _remove_lost_rig(obj: bpy.types.Object, root: str, mark: str) -> None:
+    """Remove the vertex group, armature and actions of a generated rig whose object the user has deleted."""
+    if root in obj.vertex_groups:
+        obj.vertex_groups.remove(obj.vertex_groups[root])
+    for data in [one for one in bpy.data.armatures if not one.users]:
+        if any(bake_mark(bone) == mark for bone in data.bones):
+            bpy.data.armatures.remove(data)
+    for action in [one for one in bpy.data.actions if bake_mark(one) == mark]:
+        if action.users == int(action.use_fake_user):
+            bpy.data.actions.remove(action)
 
 
 def _deforming_rigs() -> set[Any]:
@@ -201,14 +236,9 @@ def remove_orphaned_rigs(scene: bpy.types.Scene) -> None:
         _delete_rig(rig)
 
 
-def _rig_modifier(obj: bpy.types.Object) -> Any:
-    return next((modifier for modifier in obj.modifiers if is_rig_modifier(modifier)), None)
-
-
 def _followed_rig(obj: bpy.types.Object) -> Any:
     """Return the generated rig of an object; None for that of another one of which this is a duplicate."""
-    modifier = _rig_modifier(obj)
-    rig = modifier.object if modifier is not None else None
+    rig = next((one.object for one in obj.modifiers if is_rig_modifier(one) and one.object is not None), None)
     return rig if rig is not None and _is_generated_for(rig, obj) else None
 
 
@@ -236,15 +266,19 @@ def remove_bones(obj: bpy.types.Object, for_rebake: bool = False) -> None:
     for_rebake: whether to keep the tracks and a generated rig for a new bake.
     """
     record = read_record(obj.data) if obj.type == "MESH" else None
+    root = _lost_root(obj, record)
     if record is not None:
         _remove_new_bones(obj, record, for_rebake)
-    if not for_rebake:
+    if not for_rebake or root:
         remove_rig(obj)
+    if record is not None and root:
+        _remove_lost_rig(obj, root, record.mark)
 
 
 def _remove_new_bones(obj: bpy.types.Object, record: BoneRecord, for_rebake: bool) -> None:
     rig = rig_of(obj)
     parents = own_bones(rig, record.mark)
+    restore_groups(obj, record, rig.data.bones.keys() if rig is not None else ())
     restore_weights(obj, record)
     index = obj.vertex_groups.active_index
     for name in parents or record.parents:

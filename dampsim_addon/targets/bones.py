@@ -275,7 +275,8 @@ class KeptBones(KeptBake):
             keep_pose(rig.pose.bones[name], record.mark, values)
         write_memberships(obj, record.vertices, record.new)
         write_record(obj.data, replace(record, is_muted=False))
-        self._strips.restore(rig, obj.name)
+        if rig is not None:
+            self._strips.restore(rig, obj.name)
 
     def discard(self) -> None:
         if self._strips is not None:
@@ -437,7 +438,8 @@ def _check_rig(obj: bpy.types.Object, rig: Any) -> None:
         raise SceneError(f"{obj.name}: its rig {rig.name} is in Rest Position; switch it to Pose Position.")
     check_nla(obj, rig, f"its rig {rig.name}", _KEYS)
     names = carrying_bones(obj)
-    if not names:
+    # That of a generated rig gets its vertex group again.
+    if not names and not needs_rig(obj):
         raise SceneError(f"{obj.name}: no bone of {rig.name} carries it by weights; paint weights, or {_KEYS}.")
     bendy = next((name for name in names if rig.data.bones[name].bbone_segments > 1), None)
     if bendy is not None:

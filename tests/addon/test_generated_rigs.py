@@ -168,6 +168,82 @@ def test_orphaned_rig_is_removed(load: Load, is_joined: bool, tmp_path: Path) ->
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
 
 
+@pytest.mark.parametrize("edit", ["rename", "remove"])
+@pytest.mark.parametrize("group", ["Wobbler", "Wobbler_jiggle_01"])
+@pytest.mark.parametrize("end", ["clear", "bake", "SHAPE_KEYS"])
+def test_damaged_vertex_group_is_mended(load: Load, edit: str, group: str, end: str, tmp_path: Path) -> None:
+    """The panel reports a vertex group of the bake that the user has renamed or removed; Clear and a bake mend it."""
+    scene = new_scene()
+    obj = ball(tmp_path)
+    scene.frame_set(3)
+    before = dump()
+    bake()
+    if edit == "rename":
+        obj.vertex_groups[group].name = "Other"
+    else:
+        obj.vertex_groups.remove(obj.vertex_groups[group])
+    text = load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)["damaged"].text
+    assert text.startswith(f"The vertex group '{group}' of the bake is missing, so the bake does not play")
+    if end != "clear":
+        obj.dampsim.target = end if end != "bake" else "BONES"
+        bake()
+        assert "damaged" not in load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)
+        assert played_error(load, obj) < 0.011 * max(obj.dampsim.baked_part, 0.1)
+        obj.dampsim.target = "BONES"
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    scene.frame_set(3)
+    assert dump() == before
+
+
+@pytest.mark.parametrize("end", ["clear", "bake", "SHAPE_KEYS"])
+def test_deleted_rig_leaves_nothing(load: Load, end: str, tmp_path: Path) -> None:
+    scene = new_scene()
+    obj = ball(tmp_path)
+    scene.frame_set(3)
+    before, actions = dump(), len(bpy.data.actions)
+    bake()
+    bpy.data.objects.remove(generated_rig(obj))
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    assert find_issues(obj, scene)["damaged"].text.startswith("The rig of the bake is missing")
+    assert load("dampsim_addon.status.bake_changes").changes_since_bake(obj, scene) == []
+    if end != "clear":
+        obj.dampsim.target = end if end != "bake" else "BONES"
+        bake()
+        assert "damaged" not in find_issues(obj, scene)
+        assert len(bpy.data.armatures) == (end == "bake")
+        assert [one.name for one in obj.modifiers if one.type == "ARMATURE"] == (end == "bake") * ["DampSim Rig"]
+        assert "Wobbler_1" not in obj.vertex_groups
+        obj.dampsim.target = "BONES"
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    scene.frame_set(3)
+    assert dump() == before
+    assert (len(bpy.data.armatures), len(bpy.data.actions)) == (0, actions)
+
+
+@pytest.mark.parametrize("place", ["scene", "excluded", "visible"])
+def test_rig_is_in_visible_collection(place: str, tmp_path: Path) -> None:
+    """The first collection of an object can belong to another scene, or be excluded from the view layer."""
+    scene = new_scene()
+    obj = ball(tmp_path)
+    names = ("First", "Second") if place == "visible" else ("First",)
+    collections = [bpy.data.collections.new(name) for name in names]
+    other = bpy.data.scenes.new("Other")
+    for one in collections:
+        (other if place == "scene" else scene).collection.children.link(one)
+    scene.collection.objects.unlink(obj)
+    for one in (*collections, *(() if place == "visible" else (scene.collection,))):
+        one.objects.link(obj)
+    if place != "scene":
+        bpy.context.view_layer.layer_collection.children["First"].exclude = True
+    assert obj.users_collection[0].name in ("First", "Scene Collection")
+    activate(obj)
+    bake()
+    rig = generated_rig(obj)
+    assert rig.visible_get()
+    expected = "Second" if place == "visible" else scene.collection.name
+    assert [one.name for one in rig.users_collection] == [expected]
+
+
 def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
     """A rig to which the user has parented something is left alone."""
     scene = new_scene()

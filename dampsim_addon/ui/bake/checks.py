@@ -11,7 +11,7 @@ import numpy as np
 from ....core import PARAMETERS, kind_by_name
 from ....core.base.wording import format_count, format_metres, format_number
 from ...blender.bone_bakes import animated_bones, own_bones, rig_of
-from ...blender.dampsim_names import bake_keys, bake_modifier, joined_bake_keys
+from ...blender.dampsim_names import bake_keys, bake_modifier, is_lost_rig_modifier, joined_bake_keys
 from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
@@ -191,12 +191,22 @@ def _damaged_bake(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None
         # A bake without motion has no keys.
         text = _missing_keys(obj) or (obj.dampsim.baked_keys and _missing_strip(obj, target)) or _muted_keys(obj)
     else:
-        # Nor has one any bones.
-        rig, mark = target.animated_data(obj)
-        text = _missing_strip(obj, target) if own_bones(rig, mark) or animated_bones(rig, mark) else ""
+        text = _missing_bone_part(obj, target)
     if not text:
         return None
     return Issue(f"{text}, so the bake does not play as simulated. Bake again to restore it, or press Clear")
+
+
+def _missing_bone_part(obj: bpy.types.Object, target: type[Target]) -> str:
+    if any(map(is_lost_rig_modifier, obj.modifiers)):
+        return "The rig of the bake is missing"
+    rig, mark = target.animated_data(obj)
+    bones = own_bones(rig, mark)
+    missing = [name for name in (*bones, *bones.values()) if name not in obj.vertex_groups]
+    if missing:
+        return f"The vertex group '{missing[0]}' of the bake is missing"
+    # A bake without motion has no bones.
+    return _missing_strip(obj, target) if bones or animated_bones(rig, mark) else ""
 
 
 def _missing_file_part(obj: bpy.types.Object) -> str:
