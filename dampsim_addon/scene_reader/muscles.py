@@ -66,7 +66,8 @@ def read_dampers(obj: bpy.types.Object, mesh: bpy.types.Mesh) -> Array | None:
     found = edge_values(mesh, name)
     if found is None and name in damper_attributes(obj):
         raise SceneError(
-            f"{obj.name}: a modifier removes Damper Attribute '{name}'. Apply the modifier, or choose another attribute."
+            f"{obj.name}: a modifier removes Damper Attribute '{name}'. Apply the modifier, or choose another "
+            "attribute."
         )
     if found is None:
         closest = closest_name(name, damper_attributes(obj))
