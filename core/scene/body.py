@@ -170,7 +170,7 @@ def check_body(body: Body) -> None:
         if weights is not None and weights.shape != (len(body.surface.vertices),):
             raise PinError(f"{body.name}: the painted weights do not fit the mesh; choose the vertex groups again.")
         if weights is not None:
-            check_weight_range(body.name, weights)
+            check_weight_range(body.name, weights.astype(float))
     if body.dampers is not None:
         if body.dampers.shape != body.edges.shape[:1]:
             raise SceneError(f"{body.name}: its dampers do not fit its edges; choose the Damper Attribute again.")

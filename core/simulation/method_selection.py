@@ -12,6 +12,7 @@ from ..bodies.kind import BASE_YOUNG
 from ..literature.damping.damping import BlockwiseDamping, DampedBody, Damping
 from ..literature.damping.registry import DAMPINGS
 from ..literature.damping.stages import damping_stages
+from ..literature.damping.strain_rate import StrainRateDamping
 from ..literature.damping.traditional import MIN_POISSON
 from ..literature.integrators import INTEGRATORS, Integrator, IntegratorStepper
 from ..materials import ElasticMaterial
@@ -81,6 +82,11 @@ def torque_schemes(settings: Settings) -> tuple[str, ...]:
     if uses_dampsim_stepper(settings) or "torque" not in _damping_class(settings).parameters:
         return ()
     return tuple(torque for _, torque in damping_stages(settings.as_dict()))
+
+
+def supports_damping_map(damping_by: str) -> bool:
+    """Return whether the painted damping of a body has an effect. damping_by: name of the damping."""
+    return damping_by == StrainRateDamping.name
 
 
 def has_reference_effect(settings: Settings) -> bool:

@@ -30,8 +30,7 @@ from ...core.base.arrays import Mask
 from ...core.base.wording import closest_name
 from ...core.bodies.solid import SolidKind
 from ...core.bodies.weave import WeaveKind
-from ...core.literature.damping.strain_rate import StrainRateDamping
-from ...core.simulation.method_selection import torque_schemes
+from ...core.simulation.method_selection import supports_damping_map, torque_schemes
 from ..blender.animation import animated_paths
 from ..blender.collider_reader import ColliderReader
 from ..blender.modifiers import has_deform_modifier, simulated_topology_modifiers
@@ -79,12 +78,12 @@ def has_group_effect(obj: bpy.types.Object, role: str) -> bool:
     """Return whether a vertex group has an effect with the other settings of an object. role: of the group."""
     group = obj.dampsim
     has_fibres = group.kind == SolidKind.name and bool(group.fibre_group)
-    conditions = {
+    conditions: dict[str, bool] = {
         "length_group": group.kind not in (SolidKind.name, WeaveKind.name),
         "front_group": group.front == FrontDirection.PAINTED,
         "fibre_group": has_fibres,
         "direction_group": has_fibres and group.fibres_along == FibreDirection.PAINTED,
-        "damping_group": group.damping_by == StrainRateDamping.name,
+        "damping_group": supports_damping_map(group.damping_by),
     }
     if role != "centre_group":
         return conditions.get(role, True)
