@@ -67,7 +67,7 @@ _MAX_INFLUENCES = 8
 
 @dataclass(frozen=True)
 class RecordedMotion:
-    """Motion of an object in the space of its rig. bones: names.  scale: from the rig's space to world space.
+    """Motion of an object in the space of its rig. bones: names.  scale: largest one, from the rig to world space.
 
     is_rig_generated: whether the rig is a generated one, with a single root bone, in the object's space.
     """
@@ -130,14 +130,15 @@ class Bones(Target):
         rest = shot.sampler.undeformed_positions()
         size = float(np.linalg.norm(np.ptp(rest, axis=0)))
         bound = np.linalg.inv(np.array([rig.data.bones[name].matrix_local for name in names], dtype=float))
-        to_rig, poses = np.eye(4), np.empty((len(shot.numbers), len(names), 4, 4))
+        to_rig, scale, poses = np.eye(4), 0.0, np.empty((len(shot.numbers), len(names), 4, 4))
         goal = np.empty((len(shot.numbers), len(rest), 3))
         offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)
         for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
             now = np.linalg.inv(np.array(evaluated.matrix_world, dtype=float)) @ shot.sampler.matrix()
             if done == 0:
-                to_rig, scale = now, float(np.linalg.norm(np.array(evaluated.matrix_world)[:3, :3], ord=2))
+                to_rig = now
+            scale = max(scale, _scale(np.array(evaluated.matrix_world)))
             slip = transform_points(now, rest) - transform_points(to_rig, rest)
             if np.linalg.norm(slip, axis=1).max() > _MAX_SLIP * size:
                 raise SceneError(
@@ -304,13 +305,19 @@ def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
     """Read the motion of an object in its own space, for a generated rig whose still root carries all vertices."""
     obj = shot.sampler.obj
     shot.sampler.set_frame(shot.numbers[0])
-    rest, scale = shot.sampler.undeformed_positions(), float(np.linalg.norm(shot.sampler.matrix()[:3, :3], ord=2))
+    rest, scale = shot.sampler.undeformed_positions(), 0.0
     goal = np.empty((len(shot.numbers), len(rest), 3))
     for done, offset in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
         goal[done] = rest + offset
+        scale = max(scale, _scale(shot.sampler.matrix()))
         yield done + 1
     still = np.tile(np.eye(4), (len(goal), 1, 1, 1))
     return RecordedMotion(SkinnedMotion(rest, goal, still, np.ones((len(rest), 1))), [name_root(obj)], scale, True)
+
+
+def _scale(matrix: Array) -> float:
+    """Return the largest factor by which a matrix (4, 4) enlarges a distance."""
+    return float(np.linalg.norm(matrix[:3, :3], ord=2))
 
 
 def _size(motion: SkinnedMotion) -> float:

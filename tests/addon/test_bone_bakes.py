@@ -92,6 +92,36 @@ def played_error(load: Load, obj: bpy.types.Object) -> float:
     return worst / size(cache.read(1).surface)
 
 
+def test_keyed_rig_scale_keeps_stated_error(load: Load, tmp_path: Path) -> None:
+    new_scene(8)
+    obj, rig = belly(tmp_path)
+    for frame, scale in ((1, 0.5), (8, 1.5)):
+        rig.scale = (scale,) * 3
+        rig.keyframe_insert("scale", frame=frame)
+    bake()
+    assert obj.dampsim.baked == "BONES"
+    assert played_error(load, obj) == pytest.approx(0.01 * obj.dampsim.baked_part, rel=1e-3)
+
+
+@pytest.mark.parametrize("edit", ["rename", "remove"])
+def test_missing_group_of_carrying_bone(load: Load, edit: str, tmp_path: Path) -> None:
+    """Clear gives the weights of new bones back to the bone that carries them, under its name."""
+    new_scene(8)
+    obj, _ = belly(tmp_path)
+    before = dump()
+    bake()
+    if edit == "rename":
+        obj.vertex_groups["chest"].name = "Other"
+    else:
+        obj.vertex_groups.remove(obj.vertex_groups["chest"])
+    assert "'chest'" in load("dampsim_addon.ui.bake.checks").find_issues(obj, bpy.context.scene)["damaged"].text
+    assert bpy.ops.dampsim.clear() == {"FINISHED"}
+    if edit == "rename":
+        assert dump() == before
+    assert sorted(obj.vertex_groups.keys()) == ["Pin", "chest", "hips", "spine.L"]
+    assert any(one.group == obj.vertex_groups["chest"].index for v in obj.data.vertices for one in v.groups)
+
+
 @pytest.mark.parametrize(("scale", "rolled"), [(1.0, False), (0.01, True)])
 def test_bones_play_with_stated_error(load: Load, scale: float, rolled: bool, tmp_path: Path) -> None:
     new_scene()

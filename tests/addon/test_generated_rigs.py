@@ -244,6 +244,36 @@ def test_rig_is_in_visible_collection(place: str, tmp_path: Path) -> None:
     assert [one.name for one in rig.users_collection] == [expected]
 
 
+def test_keyed_scale_keeps_stated_error(load: Load, tmp_path: Path) -> None:
+    """The error is stated at the largest scale."""
+    new_scene(8)
+    obj = wobbler(tmp_path)
+    group = obj.dampsim
+    group.target, group.max_bones, group.bone_bound_percent, group.resolution = "BONES", 4, 0.01, 100
+    for frame, scale in ((1, 0.1), (8, 3.0)):
+        obj.scale = (scale,) * 3
+        obj.keyframe_insert("scale", frame=frame)
+    bake()
+    assert group.baked == "BONES"
+    assert played_error(load, obj) == pytest.approx(0.01 * group.baked_part, rel=1e-3)
+
+
+def test_animated_shape_keys_are_refused(tmp_path: Path) -> None:
+    """Bones turn the motion of the user's shape keys, so that the bake cannot play it."""
+    new_scene(8)
+    obj = ball(tmp_path)
+    obj.dampsim.resolution = 60
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Smile")
+    key.data[5].co.z += 0.3
+    for frame, value in ((1, 0.0), (8, 1.0)):
+        key.value = value
+        key.keyframe_insert("value", frame=frame)
+    with pytest.raises(RuntimeError, match="bones turn the motion of its animated shape keys: remove their animation"):
+        bake()
+    assert len(bpy.data.armatures) == 0
+
+
 def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
     """A rig to which the user has parented something is left alone."""
     scene = new_scene()
