@@ -66,10 +66,14 @@ def _check_removed_weights(obj: bpy.types.Object, name: str, is_certain: bool) -
     """
     modifiers = weight_removing_modifiers(obj)
     if (is_certain or modifiers) and read_weights(obj, [name])[0].any():
-        remover = f"the modifier {modifiers[0].name} removes" if len(modifiers) == 1 else "its modifiers remove"
+        lost = f"the weights of vertex group '{name}'"
+        cause = (
+            f"the modifier {modifiers[0].name} removes {lost}"
+            if len(modifiers) == 1
+            else f"its modifiers remove {lost}"
+        )
         raise SceneError(
-            f"{obj.name}: {remover} the weights of vertex group '{name}'. Apply them and paint the group again, or "
-            "choose another group or none."
+            f"{obj.name}: {cause}. Apply the modifiers and paint the group again, or choose another group or none."
         )
 
 

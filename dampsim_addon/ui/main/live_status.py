@@ -46,7 +46,8 @@ def live_status_text(obj: bpy.types.Object, context: Context) -> tuple[str, bool
     missing = missing_groups(obj)
     if missing:
         role, name = next(iter(missing.items()))
-        return f"Live is paused: {role.replace('_', ' ')} '{name}' is missing. Choose another group, or none", True
+        role_label = role.replace("_", " ")
+        return f"Live is paused: {role_label} '{name}' is missing. Choose another group, or none", True
     if part_problem(obj) or modifier_checks.live_cannot_show(obj, scene) is not None:
         return "Live is paused. Fix the problem listed above Bake first", True
     reason = live.blocking_reason(obj)
