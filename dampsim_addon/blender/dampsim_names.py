@@ -227,8 +227,8 @@ def bake_mark(block: Any) -> str:
     return mark if isinstance(mark, str) else ""
 
 
-def mark_data(data: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.Object, mark: str) -> None:
-    """Mark a bone, bone collection or rig as made by a bake."""
+def mark_data(data: bpy.types.Bone | bpy.types.BoneCollection | bpy.types.ID, mark: str) -> None:
+    """Mark a bone, bone collection, rig or its armature as made by a bake."""
     data[_MARK_TAG] = mark
 
 

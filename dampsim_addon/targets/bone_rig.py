@@ -144,6 +144,7 @@ def provide_rig(obj: bpy.types.Object, root: str, size: float, mark: str) -> Any
         data = bpy.data.armatures.new(f"{PREFIX}{obj.name}")
         rig = bpy.data.objects.new(f"{PREFIX}{obj.name}", data)
         mark_data(rig, mark)
+        mark_data(data, mark)
         _rig_collection(obj).objects.link(rig)
         rig.constraints.new(_FOLLOW_CONSTRAINT).target = obj
         with _edit_mode(rig):
@@ -225,7 +226,9 @@ def orphaned_rigs(scene: bpy.types.Scene) -> list[Any]:
 
     No mesh follows them, and the user has not parented anything to them.
     """
-    found = [one for one in scene.objects if one.type == "ARMATURE" and bake_mark(one) and is_local(one, one.data)]
+    # Most files have no such rig, and large ones many objects.
+    generated = {one for one in bpy.data.armatures if bake_mark(one)}
+    found = [one for one in scene.objects if one.data in generated and is_local(one, one.data)] if generated else []
     deforming = _deforming_rigs() if found else set()
     return [rig for rig in found if rig not in deforming and not rig.children]
 

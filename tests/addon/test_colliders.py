@@ -375,7 +375,7 @@ def test_contact_settings_and_maps_transfer(load: Load, tmp_path: Path) -> None:
     rough, front = (obj.vertex_groups.new(name=name) for name in ("Rough", "Front"))
     rough.add(range(10), 0.5, "REPLACE")
     front.add([3], 1.0, "REPLACE")
-    obj.dampsim.friction_group, obj.dampsim.front_group = "Rough", "Front"
+    obj.dampsim.friction_group, obj.dampsim.front_group, obj.dampsim.front = "Rough", "Front", "PAINTED"
     obj.scale = (2.0, 0.5, 1.0)
     with core_scene(load, obj) as taken:
         body = taken.bodies[0]
