@@ -50,7 +50,7 @@ def blend_bake(scene: bpy.types.Scene, obj: bpy.types.Object, kind: Blend, frame
         # Modifiers change the number of vertices, so that motions cannot be compared: the usual curve stays.
         return ""
     pairs = mesh_edges(obj.data) if plain.shape[1] == len(obj.data.vertices) else np.zeros((0, 2), dtype=np.int64)
-    # The choice regards the blend and a few frames beside it.
+    # Measure the blend and a few frames before and after it.
     near = (numbers >= first - _MARGIN) & (numbers <= last + _MARGIN)
     frames, keyed = numbers[near], _keyed_values(obj, numbers[near])
     values = influence_at(obj, first) or 0.0, influence_at(obj, last) or 0.0

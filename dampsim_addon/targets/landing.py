@@ -54,7 +54,7 @@ def key_blend(obj: bpy.types.Object, kind: Blend, frame: float, length: float) -
 
 
 def set_handles(obj: bpy.types.Object, first: float, last: float, handles: Handles) -> None:
-    """Set the level handles of the segment of a blend. Those of segments beside it stay, unless the blend cut them."""
+    """Set level handles for the segment of a blend. Adjacent segments stay, unless the blend divides them."""
     for curve in keyed_curves(obj):
         for key in curve.keyframe_points:
             if abs(key.co.x - first) < _SAME_FRAME:

@@ -248,7 +248,7 @@ class Catalogue:
     def _readings(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield the translations of a clause after the name of an object, as a whole, and as a list.
 
-        Of those that account for equally many characters, the first one is taken: commas may be part of a value.
+        If several account for equally many characters, the first one is taken: commas may be part of a value.
         """
         yield 0, text
         yield from self._parts(text, ": ")

@@ -172,7 +172,7 @@ def test_orphaned_rig_is_removed(load: Load, is_joined: bool, tmp_path: Path) ->
 @pytest.mark.parametrize("group", ["Wobbler", "Wobbler_jiggle_01"])
 @pytest.mark.parametrize("end", ["clear", "bake", "SHAPE_KEYS"])
 def test_damaged_vertex_group_is_mended(load: Load, edit: str, group: str, end: str, tmp_path: Path) -> None:
-    """The panel reports a vertex group of the bake that the user has renamed or removed; Clear and a bake mend it."""
+    """The panel reports a vertex group of the bake that the user has renamed or removed; Clear and a bake repair it."""
     scene = new_scene()
     obj = ball(tmp_path)
     scene.frame_set(3)

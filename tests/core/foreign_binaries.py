@@ -17,7 +17,7 @@ _TYPES = {ctypes.c_int64: "int64_t", ctypes.c_uint64: "uint64_t", ctypes.c_int32
 _TYPES |= {ctypes.c_void_p: "void *", None: "void"}
 # Names that the linker adds to every library.
 _LINKER_NAMES = {"__dso_handle", "_mh_dylib_header"}
-# Of PE files: processor, entries of the directory, and type of a relocation of 64 bits.
+# PE files: processor, number of directory entries, and type of a 64-bit relocation.
 _EXPORTS, _IMPORTS, _RELOCATIONS, _RELOCATION_64 = 0, 1, 5, 10
 
 # Images that adapters call.
