@@ -357,11 +357,12 @@ def _orphaned(obj: bpy.types.Object) -> None:
 
 
 def _orphaned_rig(obj: bpy.types.Object) -> None:
-    """Add the generated rig of an object that no longer exists."""
-    names = importlib.import_module(f"{PACKAGE}.dampsim_addon.blender.dampsim_names")
-    rig = bpy.data.objects.new("DampSim Gone", bpy.data.armatures.new("DampSim Gone"))
-    names.mark_data(rig, "gone")
-    bpy.context.scene.collection.objects.link(rig)
+    """Delete another object that has a generated rig."""
+    targets = importlib.import_module(f"{PACKAGE}.dampsim_addon.targets.bone_rig")
+    gone = bpy.data.objects.new("Gone", bpy.data.meshes.new("Gone"))
+    bpy.context.scene.collection.objects.link(gone)
+    targets.provide_rig(gone, "Gone root", 1.0, "gone")
+    bpy.data.objects.remove(gone)
 
 
 def _unassigned(obj: bpy.types.Object) -> None:
