@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -40,12 +40,16 @@ from .bake_inputs import (
     COLLIDER_SETUP_PREFIX,
     COLLIDER_SHAPE_PREFIX,
     DIAL_KEYS_PREFIX,
+    MUSCLES,
     input_digests,
+    weights_input,
 )
 from .renames import previous_bone_names, previous_names, rename_colliders, rename_shared_settings, with_current_name
 from .setup_digests import SETUP_PREFIXES
 
 _KEYFRAMED, _END = "keyframes", "End"
+# End of the name of a part's vertex group.
+_PART_GROUP = ": Vertex Group"
 # Prefixes of inputs of which other lines report whether they exist, or which records of earlier versions lack.
 _REPORTED_ELSEWHERE = (
     COLLIDER_MOTION_PREFIX, COLLIDER_SHAPE_PREFIX, COLLIDER_SETUP_PREFIX, COLLIDER_ROUGHNESS_PREFIX, DIAL_KEYS_PREFIX,
@@ -232,6 +236,42 @@ def refresh_digests(obj: bpy.types.Object) -> None:
                 latest[member.session_uid, of_simulation] = digests, names
 
 
+def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], are_groups: bool) -> None:
+    """Give the recorded inputs of an object the new names of vertex groups or edge attributes.
+
+    renamed: new names by the old ones. The settings of the object have the new names already.
+    """
+    group, simulated = obj.dampsim, _Digests.current().simulated
+    baked, is_baked = _recorded_inputs(obj, of_simulation=False)[0], bool(group.baked_of)
+    records = [one for one in (baked if is_baked else None, simulated.get(obj.session_uid)) if one is not None]
+    for record in records:
+        if are_groups:
+            labels = [_role_label(obj, role) for role in VERTEX_GROUP_ROLES]
+            for label, value in record.facts.items():
+                if label in labels or label.endswith(_PART_GROUP):
+                    record.facts[label] = renamed.get(value, value)
+            moved = {weights_input(old): weights_input(new) for old, new in renamed.items()}
+            digests = {moved.get(name, name): digest for name, digest in record.digests.items()}
+            record.digests.clear()
+            record.digests.update(digests)
+        if MUSCLES in record.digests:
+            earlier = {new: old for old, new in renamed.items()}
+            now, before = (_compared_digests(obj, record, names) for names in ({}, earlier))
+            # Otherwise the muscles differed before, too.
+            if before.get(MUSCLES) == record.digests[MUSCLES]:
+                record.digests[MUSCLES] = now.get(MUSCLES, "")
+    if is_baked:
+        group.baked_of, group.baked_from = json.dumps(baked.facts), json.dumps(baked.digests)
+    if records:
+        refresh_digests(obj)
+
+
+def _compared_digests(obj: bpy.types.Object, record: _InputRecord, muscle_names: Mapping[str, str]) -> dict[str, str]:
+    """Return the current digests, with the names that objects and bones had at the time of a record."""
+    previous, bones = previous_names(obj, record.digests), previous_bone_names(obj, record.digests)
+    return input_digests(obj, bpy.context.scene, previous, bones, muscle_names)
+
+
 def _differences(recorded: dict[str, str], facts: dict[str, str]) -> list[str]:
     before = rename_shared_settings(recorded, facts)
     return [
@@ -252,12 +292,10 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
     for role in VERTEX_GROUP_ROLES:
         if not has_group_effect(obj, role):
             continue
-        # The panel has another label for this group.
-        label = "Pins" if role == "pin_group" else group.bl_rna.properties[role].name
-        found[label] = getattr(group, role)
+        found[_role_label(obj, role)] = getattr(group, role)
     found["Parts"] = ", ".join(part.name for part in assigned_parts(obj))
     for part in assigned_parts(obj):
-        found[f"part {part.name}: Vertex Group"] = part.vertex_group
+        found[f"part {part.name}{_PART_GROUP}"] = part.vertex_group
         for name in PART_DIALS:
             found[f"part {part.name}: {PARAMETERS[name].label}"] = _format_value(PARAMETERS[name], getattr(part, name))
     found["Unpinned Pieces"] = group.unpinned_pieces.capitalize()
@@ -267,6 +305,11 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
         # A cache file stores the vertices after these modifiers.
         found["Modifiers"] = ", ".join(_format_modifier(modifier) for modifier in topology_modifiers(obj))
     return found
+
+
+def _role_label(obj: bpy.types.Object, role: str) -> str:
+    """Return the label of a chosen vertex group. That of the pins differs in the panel."""
+    return "Pins" if role == "pin_group" else str(obj.dampsim.bl_rna.properties[role].name)
 
 
 def _format_modifier(modifier: bpy.types.Modifier) -> str:

@@ -38,6 +38,8 @@ DIAL_KEYS_PREFIX = "keyframed "
 PARENT_PREFIX = "parent of "
 # Prefix of the input that every bone of these objects has, in their order.
 POSE_PREFIX = "pose of "
+# Name of the input of muscles and sensors.
+MUSCLES = "the muscles"
 # Decimals to which values are compared.
 _DIGITS = 5
 # Function that returns the name under which an object is reported.
@@ -49,11 +51,13 @@ def input_digests(
     scene: bpy.types.Scene,
     display_names: Mapping[bpy.types.Object, str] | None = None,
     bone_names: Mapping[str, str] | None = None,
+    muscle_names: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
     """Return digests by input name: keyframes and poses by object and bone, modifiers, mesh, weights and colliders.
 
     display_names: names of influencing objects where they differ from their current ones: see previous_names().
     bone_names: the same of bones, by their current names: see previous_bone_names().
+    muscle_names: earlier names in the settings of muscles and sensors, by their current ones.
     """
     parts: dict[str, Any] = {}
     names = display_names or {}
@@ -77,7 +81,7 @@ def input_digests(
     _digest_dial_keys(obj, add_digest)
     add_digest("the mesh", (len(obj.data.polygons), _array_bytes(obj.data.vertices, "co", 3)))
     if has_muscles(obj):
-        _digest_muscles(obj, add_digest, display_name)
+        _digest_muscles(obj, add_digest, display_name, muscle_names or {})
     dampers = edge_values(obj.data, damper_attribute(obj))
     if dampers is not None:
         add_digest("the dampers", dampers.tobytes())
@@ -86,7 +90,7 @@ def input_digests(
     painted = list(dict.fromkeys(painted))
     painted += [name for name in seam_groups(obj) if obj.dampsim.kind == "CLOTH" and name not in painted]
     for name, values in zip(painted, read_weights(obj, painted), strict=True):
-        add_digest(f"weights of '{name}'", values.tobytes())
+        add_digest(weights_input(name), values.tobytes())
     for collider in active_colliders(obj, simulation_view_layer(scene)):
         _digest_collider(collider, add_digest)
     return {name: digest.hexdigest()[:12] for name, digest in parts.items()}
@@ -107,13 +111,19 @@ def _digest_dial_keys(obj: bpy.types.Object, add_digest: Any) -> None:
             add_digest(f"{DIAL_KEYS_PREFIX}{parameter.label}", value)
 
 
-def _digest_muscles(obj: bpy.types.Object, add_digest: Any, display_name: DisplayName) -> None:
+def weights_input(group: str) -> str:
+    """Return the name of the input of a vertex group's weights."""
+    return f"weights of '{group}'"
+
+
+def _digest_muscles(
+    obj: bpy.types.Object, add_digest: Any, display_name: DisplayName, earlier: Mapping[str, str]
+) -> None:
     for one in (*obj.dampsim.muscles, *obj.dampsim.sensors):
-        add_digest("the muscles", marked_edges(obj.data, one.attribute).tobytes())
+        add_digest(MUSCLES, marked_edges(obj.data, one.attribute).tobytes())
     for part in controller_settings(obj):
-        add_digest(
-            "the muscles", [display_name(one) if isinstance(one, bpy.types.Object) else str(one) for one in part]
-        )
+        texts = [display_name(one) if isinstance(one, bpy.types.Object) else str(one) for one in part]
+        add_digest(MUSCLES, [earlier.get(text, text) for text in texts])
     for curve in user_fcurves(obj):
         if curve.data_path.startswith("dampsim.muscles"):
             add_digest("keyframes of the muscles", (curve.data_path, curve.mute, _keyframe_bytes(curve)))

@@ -17,9 +17,12 @@ from ..model.colliders import all_colliders
 from ..model.objects import all_simulated
 from ..scene_reader.scene_builder import VERTEX_GROUP_ROLES
 from ..session import SessionState, Subscriber
+from .bake_changes import rename_recorded_inputs
 
 # List of names by what it contains and the session uid of its owner.
 ListKey = tuple[str, int]
+# Lists of vertex groups and of edge attributes.
+_GROUPS, _EDGES = "groups", "edges"
 
 
 @dataclass
@@ -43,11 +46,11 @@ def _named_lists(obj: bpy.types.Object) -> Iterator[_NamedList]:
     users = [(group, role) for role in VERTEX_GROUP_ROLES]
     users += [(one, "vertex_group") for one in (*group.parts, *group.sensors)]
     users.append((obj.dampsim_collider, "roughness_group"))
-    yield _NamedList(("groups", obj.session_uid), tuple(obj.vertex_groups.keys()), tuple(users))
+    yield _NamedList((_GROUPS, obj.session_uid), tuple(obj.vertex_groups.keys()), tuple(users))
     on_edges = [(one, "attribute") for one in (*group.muscles, *group.sensors)]
     on_edges += [(group, "damper_attribute")] if group.damper_attribute else []
     if on_edges:
-        yield _NamedList(("edges", mesh.session_uid), tuple(mesh.attributes.keys()), tuple(on_edges))
+        yield _NamedList((_EDGES, mesh.session_uid), tuple(mesh.attributes.keys()), tuple(on_edges))
     for link in group.links:
         if link.other is not None and link.other.type == "ARMATURE":
             rig = link.other.data
@@ -70,14 +73,16 @@ def follow_names() -> None:
     """Let the settings of all simulated objects and colliders follow names that changed since the last call."""
     seen = _SeenNames.current().names
     objects = dict.fromkeys([*all_simulated(), *all_colliders()])
-    found = [one for obj in objects if obj.library is None for one in _named_lists(obj)]
-    for one in found:
+    found = [(obj, one) for obj in objects if obj.library is None for one in _named_lists(obj)]
+    for obj, one in found:
         renamed = _renamed(seen.get(one.key, ()), one.names)
         for struct, name in one.users if renamed else ():
             if getattr(struct, name) in renamed:
                 setattr(struct, name, renamed[getattr(struct, name)])
+        if renamed and one.key[0] in (_GROUPS, _EDGES):
+            rename_recorded_inputs(obj, renamed, one.key[0] == _GROUPS)
     seen.clear()
-    seen.update({one.key: one.names for one in found})
+    seen.update({one.key: one.names for _, one in found})
 
 
 def _on_update(scene: bpy.types.Scene, depsgraph: bpy.types.Depsgraph) -> None:

@@ -123,3 +123,48 @@ def test_undo_and_redo_of_new_name(tmp_path: Path) -> None:
         obj = bpy.data.objects["Wobbler"]
         bpy.context.view_layer.update()
         assert (obj.dampsim.pin_group, obj.vertex_groups[0].name) == (name, name)
+
+
+def test_renamed_groups_keep_bake(load: Load, tmp_path: Path) -> None:
+    """Neither the bake nor its frames are out of date, and later changes have the new name."""
+    scene = new_scene(3)
+    obj = wobbler(tmp_path)
+    obj.modifiers.clear()
+    group, weights = obj.dampsim, [0, 1, 2]
+    for name in ("Ear", "Nose"):
+        obj.vertex_groups.new(name=name).add(weights, 1.0, "REPLACE")
+    group.kind, group.settle_group = "SPRINGS", "Ear"
+    part, muscle, sensor = group.parts.add(), group.muscles.add(), group.sensors.add()
+    part.name, part.vertex_group = "Ear", "Nose"
+    muscle.name, muscle.attribute = "Leg", "Calf"
+    obj.data.attributes.new("Calf", "BOOLEAN", "EDGE").data[0].value = True
+    sensor.sense, sensor.vertex_group = "CONTACT", "Nose"
+    muscle.weights.add()
+    bpy.context.view_layer.update()
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}, group.result
+    found = load("dampsim_addon.status.bake_changes")
+
+    def changes() -> list[str]:
+        bpy.context.view_layer.update()
+        known = [found.changes_since_bake(obj, scene), found.changes_since_simulation(obj, scene)]
+        found.refresh_digests(obj)
+        assert known == [found.changes_since_bake(obj, scene), found.changes_since_simulation(obj, scene)]
+        return [*known[0], *known[1]]
+
+    assert changes() == []
+    for name in ("Pin", "Ear", "Nose"):
+        obj.vertex_groups[name].name = f"New {name}"
+        assert changes() == []
+    obj.data.attributes["Calf"].name = "New Calf"
+    obj.data.update_tag()
+    assert changes() == []
+    assert (group.pin_group, part.vertex_group, muscle.attribute) == ("New Pin", "New Nose", "New Calf")
+    obj.vertex_groups["New Pin"].add([0], 0.4, "REPLACE")
+    found.refresh_digests(obj)
+    assert found.changes_since_bake(obj, scene) == ["weights of 'New Pin'"]
+    # A change at the same time as a renaming stays one.
+    sensor.name, obj.vertex_groups["New Nose"].name = "Touch", "Nose"
+    bpy.context.view_layer.update()
+    assert "the muscles" in found.changes_since_bake(obj, scene)
+    group.pin_group = "Nose"
+    assert "Pins New Pin, now Nose" in found.changes_since_bake(obj, scene)
