@@ -17,14 +17,15 @@ from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
 from ..blender.animation import first_disabled_frame
 from ..blender.dampsim_names import is_output_modifier
-from ..blender.modifiers import simulated_topology_modifiers
+from ..blender.modifiers import simulated_topology_modifiers, weight_removing_modifiers
+from ..blender.vertex_groups import check_evaluated_weights
 from ..model.colliders import active_colliders, check_roughness_group
 from ..model.groups import group_of
 from ..model.links import check_links
 from ..model.properties import read_settings
 from ..scene_reader.mesh_parts import checked_body
 from ..scene_reader.muscles import build_controller, sensor_targets
-from ..scene_reader.scene_builder import check_object
+from ..scene_reader.scene_builder import check_object, used_groups
 from ..scene_reader.visibility import is_evaluated_for_others, is_in_viewports
 from ..targets import get_target
 from ..targets.cache_file import check_library_modifier
@@ -148,6 +149,18 @@ def check_collider_groups(obj: bpy.types.Object, scene: bpy.types.Scene, layer: 
         check_roughness_group(other, layer)
 
 
+def check_weights(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
+    """Raise SceneError if simulated modifiers remove the weights of a vertex group that the simulation needs.
+
+    The mesh is known as all visible modifiers leave it. If later ones may remove weights too, the bake finds out.
+    """
+    simulated = simulated_topology_modifiers(obj)
+    if simulated and set(weight_removing_modifiers(obj)) <= set(simulated):
+        for name in used_groups(obj).values():
+            if name in obj.vertex_groups:
+                check_evaluated_weights(obj, layer, name)
+
+
 def check_collisions(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise SceneError if the kind supports neither links nor collisions with bodies, but there are some."""
     check_body_collisions(str(obj.name), obj.dampsim.kind, read_settings(obj), len(obj.dampsim.links) > 0)
@@ -178,6 +191,7 @@ REFUSALS: dict[str, Refusal] = {
     "visibility": check_visibility,
     "editing": check_collider_modes,
     "roughness": check_collider_groups,
+    "weights": check_weights,
 }
 """Functions that raise DampSimError if a bake of the object would be refused, by the name of their check."""
 

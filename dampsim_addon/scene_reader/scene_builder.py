@@ -22,6 +22,7 @@ from ...core import (
     Scene,
     SceneError,
     SceneSample,
+    SensorType,
     Surface,
     find_pieces,
     kind_by_name,
@@ -45,8 +46,8 @@ from ..model.colliders import (
 from ..model.groups import Group, cache_ids
 from ..model.links import anchor_points, check_links, scene_links
 from ..model.properties import read_settings
-from .muscles import build_controller, read_dampers
-from .parts import part_problem, read_parts
+from .muscles import build_controller, has_muscles, read_dampers
+from .parts import assigned_parts, part_problem, read_parts
 from .sample_reader import SampleReader, has_evaluated_pins
 from .seams import seam_pairs
 
@@ -98,6 +99,14 @@ def effective_groups(obj: bpy.types.Object) -> dict[str, str]:
     """Return the names of the chosen vertex groups that have an effect, by role."""
     chosen = {role: name for role in VERTEX_GROUP_ROLES if (name := getattr(obj.dampsim, role))}
     return {role: name for role, name in chosen.items() if has_group_effect(obj, role)}
+
+
+def used_groups(obj: bpy.types.Object) -> dict[tuple[bpy.types.PropertyGroup, str], str]:
+    """Return the names of the vertex groups whose weights a bake reads, by owner and name of the setting."""
+    found = {(obj.dampsim, role): name for role, name in effective_groups(obj).items()}
+    found |= {(part, "vertex_group"): part.vertex_group for part in assigned_parts(obj)}
+    sensors = obj.dampsim.sensors if has_muscles(obj) else ()
+    return found | {(one, "vertex_group"): one.vertex_group for one in sensors if one.sense != SensorType.LENGTH}
 
 
 def missing_groups(obj: bpy.types.Object) -> dict[str, str]:

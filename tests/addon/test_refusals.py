@@ -381,6 +381,24 @@ def renamed_roughness(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def rebuilt(cache: Path) -> bpy.types.Object:
+    """Return an object that is simulated after a modifier that builds another mesh."""
+    obj = plain(cache)
+    obj.dampsim.target, obj.dampsim.settle_group = "POINT_CACHE", "Pin"
+    remesh = obj.modifiers.new("Rebuild", "REMESH")
+    remesh.mode, remesh.voxel_size = "VOXEL", 0.2
+    obj.modifiers.new("Last", "SIMPLE_DEFORM").angle = 0.0
+    return obj
+
+
+def rebuilt_part(cache: Path) -> bpy.types.Object:
+    obj = rebuilt(cache)
+    obj.dampsim.pin_group = obj.dampsim.settle_group = ""
+    part = obj.dampsim.parts.add()
+    part.name, part.vertex_group = "Ear", "Pin"
+    return obj
+
+
 # Check, part of its message, and the label of its first button, or ''.
 CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     hidden: ("object", "The object is hidden", "Show"),
@@ -434,6 +452,8 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
         "Box: roughness group 'Lost' is missing. Choose another roughness group",
         "Choose None",
     ),
+    rebuilt: ("weights", "The modifier Rebuild removes the weights of vertex group 'Pin'", "Choose None"),
+    rebuilt_part: ("weights", "The modifier Rebuild removes the weights of vertex group 'Pin'", "Choose None"),
     renamed_roughness: ("roughness", "Box: roughness group 'Ices' is missing. Did you mean 'Ice'?", "Use Ice"),
 }
 
@@ -475,6 +495,24 @@ def test_refusal_is_reported_before_bake(
         assert name not in find_issues(obj, scene)
     if obj.mode == "EDIT" or bpy.context.mode != "OBJECT":
         bpy.ops.object.mode_set(mode="OBJECT")
+
+
+def test_lost_weights_second_fix(load: Load, tmp_path: Path) -> None:
+    """Bakes to shape keys simulate the mesh itself; the weights after modifiers that are left out do not matter."""
+    scene = new_scene(3)
+    obj = rebuilt(tmp_path)
+    bpy.context.view_layer.update()
+    find_issues = load("dampsim_addon.ui.bake.checks").find_issues
+    _, keys = find_issues(obj, scene)["weights"].fixes
+    assert keys.button_label == "Bake to Compressed Keys"
+    keys.fix(obj, scene)
+    bpy.context.view_layer.update()
+    assert "weights" not in find_issues(obj, scene)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    obj.dampsim.target = "POINT_CACHE"
+    obj.modifiers.move(obj.modifiers.find("Last"), 0)
+    bpy.context.view_layer.update()
+    assert "weights" not in find_issues(obj, scene)
 
 
 def flat_parent(cache: Path) -> bpy.types.Object:

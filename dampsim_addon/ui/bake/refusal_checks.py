@@ -21,7 +21,7 @@ from ...model.colliders import active_colliders, simulation_view_layer
 from ...model.links import has_bone, is_target_deleted, linked_outside_group
 from ...scene_reader.muscles import damper_attribute, damper_attributes
 from ...scene_reader.parts import find_wrong_part
-from ...scene_reader.scene_builder import has_animated_pressure, missing_groups
+from ...scene_reader.scene_builder import has_animated_pressure, missing_groups, used_groups
 from ...scene_reader.seams import seam_groups
 from ...scene_reader.visibility import is_in_viewports
 from ...status.model_errors import known_model_error
@@ -304,6 +304,19 @@ def _roughness_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     return none if group.roughness_group in known else _closest_fix(group, "roughness_group", known, none)
 
 
+def _weights_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
+    settings = [setting for setting, name in used_groups(obj).items() if f"vertex group '{name}'" in str(error)]
+
+    def choose_none(obj: bpy.types.Object, scene: bpy.types.Scene) -> None:
+        for owner, name in settings:
+            setattr(owner, name, "")
+
+    tooltip = "Simulate the vertices of the mesh itself, which keep their weights, and bake to shape keys"
+    keys = _button(f"Bake to {CompressedKeys.label}", _target_fix(CompressedKeys).fix, tooltip)
+    has_mirror = any(modifier.type == "MIRROR" for modifier in simulated_topology_modifiers(obj))
+    return _button("Choose None", choose_none, "Do not use this vertex group", None if has_mirror else keys)
+
+
 _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "object": _object_fix,
     "stretching": _stretching_fix,
@@ -316,6 +329,7 @@ _FIXES: dict[str, Callable[[bpy.types.Object, DampSimError], Issue | None]] = {
     "fibres": _fibre_fix,
     "visibility": _visibility_fix,
     "roughness": _roughness_fix,
+    "weights": _weights_fix,
 }
 """Fixes of refusals by the name of their check; the others only the user can fix."""
 
