@@ -48,12 +48,20 @@ class SkinnedMotion:
 
     rest: (v, 3) m, bound positions.  goal: (f, v, 3) m.  bones: (f, p, 4, 4), from bound to posed positions.
     carrying: (v, p), weights of the bones, each row with sum 1; a row of zeros marks a vertex that stays in place.
+    moves: (f, v, 3) m, by which other animation moves the bound positions, such as shape keys; None without any.
     """
 
     rest: Array
     goal: Array
     bones: Array
     carrying: Array
+    moves: Array | None = None
+
+    def bound(self, vertices: Index | slice = slice(None)) -> Array:
+        """Return the positions of vertices that the bones move, m: (n, 3), or (f, n, 3) where they change."""
+        if self.moves is None:
+            return np.asarray(self.rest[vertices])
+        return np.asarray(self.rest[vertices] + self.moves[:, vertices])
 
 
 @dataclass(frozen=True)
@@ -82,9 +90,9 @@ def skin(motion: SkinnedMotion, parents: Index, transforms: Array, weights: Arra
     for k in range(weights.shape[1]):
         used = np.flatnonzero(weights[:, k])
         if len(used):
-            found[:, used] += weights[used, k, None] * _transform(posed[:, k], motion.rest[used])
+            found[:, used] += weights[used, k, None] * _transform(posed[:, k], motion.bound(used))
     loose = np.flatnonzero(weights.sum(axis=1) == 0.0)
-    found[:, loose] = motion.rest[loose]
+    found[:, loose] = motion.bound(loose)
     return found
 
 
@@ -157,7 +165,9 @@ def _measured(motion: SkinnedMotion, parents: Index, transforms: Array, weights:
 
 
 def _transform(matrices: Array, points: Array) -> Array:
-    """Return the points (f, v, 3) after the transforms (f, 4, 4). points: (v, 3)."""
+    """Return the points (f, v, 3) after the transforms (f, 4, 4). points: (v, 3) or (f, v, 3)."""
+    if points.ndim == 3:
+        return np.asarray(points @ matrices[:, :3, :3].transpose(0, 2, 1) + matrices[:, None, :3, 3])
     flat = matrices[:, :3, :3].reshape(-1, 3) @ points.T
     return np.asarray(flat.reshape(len(matrices), 3, -1).transpose(0, 2, 1) + matrices[:, None, :3, 3])
 
@@ -165,20 +175,21 @@ def _transform(matrices: Array, points: Array) -> Array:
 def rigid_transforms(points: Array, weights: Array, targets: Array) -> Array:
     """Return the rigid transforms L (f, 4, 4) that minimise the sum of |weights L points - targets|^2 (Kabsch 1976).
 
-    points: (v, 3) m.  weights: (v,).  targets: (f, v, 3) m, already multiplied by the weights.
+    points: (v, 3) or (f, v, 3) m.  weights: (v,).  targets: (f, v, 3) m, already multiplied by the weights.
     """
     squares = weights**2
     total = squares.sum()
     centre = squares @ points / total
     target_centre = np.einsum("v,fvi->fi", weights, targets) / total
-    arms = points - centre
-    covariance = np.einsum("vi,fvj->fij", weights[:, None] * arms, targets, optimize=True)
-    covariance += _ROTATION_PULL * float(squares @ (arms**2).sum(axis=1)) * np.eye(3)
+    arms = points - centre[..., None, :]
+    frame = "f" if points.ndim == 3 else ""
+    covariance = np.einsum(f"{frame}vi,fvj->fij", weights[:, None] * arms, targets, optimize=True)
+    covariance += _ROTATION_PULL * ((arms**2).sum(axis=-1) @ squares)[..., None, None] * np.eye(3)
     left, _, right = np.linalg.svd(covariance)
     left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
     found = np.tile(np.eye(4), (len(targets), 1, 1))
     found[:, :3, :3] = np.swapaxes(left @ right, 1, 2)
-    found[:, :3, 3] = target_centre - np.einsum("fij,j->fi", found[:, :3, :3], centre)
+    found[:, :3, 3] = target_centre - np.einsum(f"fij,{frame}j->fi", found[:, :3, :3], centre)
     return found
 
 
@@ -187,7 +198,7 @@ class _Search:
 
     def __init__(self, motion: SkinnedMotion, vertices: Index, influences: int, keeps_shares: bool) -> None:
         self.motion, self.influences, self.keeps_shares = motion, influences, keeps_shares
-        self.rest, self.goal = motion.rest[vertices], motion.goal[:, vertices]
+        self.rest, self.goal, self.bound = motion.rest[vertices], motion.goal[:, vertices], motion.bound(vertices)
         self.carrying = motion.carrying[vertices]
         self.inverse = np.linalg.inv(motion.bones)
         self.fewest = np.maximum((self.carrying > 0.0).sum(axis=1), 1)
@@ -228,7 +239,7 @@ class _Search:
         return np.asarray(self.motion.bones[:, self.parents[k - count]] @ self.transforms[:, k - count])
 
     def _part(self, k: int, used: Index) -> Array:
-        return np.asarray(self.weights[used, k, None] * _transform(self._posed(k), self.rest[used]))
+        return np.asarray(self.weights[used, k, None] * _transform(self._posed(k), self.bound[..., used, :]))
 
     def _skin(self) -> Array:
         found = np.zeros_like(self.goal)
@@ -282,10 +293,11 @@ class _Search:
         for parent in np.flatnonzero((shares > _MIN_SHARE) | (shares == shares.max())):
             share = self.carrying[near, parent]
             used = np.flatnonzero(share > _MIN_USED_WEIGHT)
-            own = share[used, None] * _transform(self.motion.bones[:, parent], self.rest[near[used]])
+            bound = self.bound[..., near[used], :]
+            own = share[used, None] * _transform(self.motion.bones[:, parent], bound)
             targets = self._in_bone(int(parent), own + missing[:, used], share[used])
-            transform = rigid_transforms(self.rest[near[used]], share[used], targets)
-            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, self.rest[near[used]])
+            transform = rigid_transforms(bound, share[used], targets)
+            moved = share[used, None] * _transform(self.motion.bones[:, parent] @ transform, bound)
             rest = missing.copy()
             rest[:, used] += own - moved
             error = float((rest**2).sum())
@@ -339,7 +351,7 @@ class _Search:
             own = self._part(count + k, used)
             part = self.goal[:, used] - self.positions[:, used] + own
             targets = self._in_bone(parent, part, weights) * emphasis[:, None]
-            self.transforms[:, k] = rigid_transforms(self.rest[used], weights * emphasis, targets)
+            self.transforms[:, k] = rigid_transforms(self.bound[..., used, :], weights * emphasis, targets)
             self.positions[:, used] += self._part(count + k, used) - own
 
     def solve_weights(self, limits: Index | None = None) -> None:
@@ -378,11 +390,14 @@ class _Search:
 
     def _chunk_weights(self, part: slice, posed: Array, of_group: Array, frames: Index, limits: Index) -> Array:
         """Return the weights (n, p + k) of a slice of the vertices. posed: (p + k, frames, 4, 4)."""
-        rest, weights, carrying = self.rest[part], self.weights[part], self.carrying[part]
+        weights, carrying = self.weights[part], self.carrying[part]
         count = self.motion.bones.shape[1]
-        size = len(rest)
+        size = len(weights)
         matrices = posed[:, :, :3, :]
-        flat = matrices[..., :3].reshape(-1, 3) @ rest.T + matrices[..., 3].reshape(-1, 1)
+        if self.bound.ndim == 2:
+            flat = matrices[..., :3].reshape(-1, 3) @ self.bound[part].T + matrices[..., 3].reshape(-1, 1)
+        else:
+            flat = matrices[..., :3] @ self.bound[frames][:, part].transpose(0, 2, 1) + matrices[..., 3:]
         goal = self.goal[frames][:, part].transpose(1, 0, 2).reshape(size, -1)
         alone = flat.reshape(len(posed), -1, size).transpose(2, 0, 1) - goal[:, None]
         share = carrying[:, of_group.astype(int)] if self.keeps_shares else np.ones((size, len(posed)))

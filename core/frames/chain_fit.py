@@ -116,6 +116,8 @@ class _Pose:
         follows = chain.carriers >= 0
         used = np.flatnonzero((motion.carrying[:, follows] > 0.0).any(axis=1))
         weights, rest = motion.carrying[used], motion.rest[used]
+        if motion.moves is not None:
+            rest = rest + motion.moves[frame, used]
         goal = motion.goal[frame, used] - self.centre
         parts = np.zeros((len(used), count, 4))
         for place, carrier in enumerate(chain.carriers):

@@ -41,7 +41,7 @@ def keyframe_indices(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[
         used = np.flatnonzero(fit.weights[:, count + k])
         # The bones share the slack of their vertices.
         bone = _Bone(
-            motion.rest[used] - centres[k],
+            motion.bound(used) - centres[k],
             fit.weights[used, count + k],
             motion.bones[:, parent, :3, :3],
             fit.transforms[:, k],
@@ -54,17 +54,21 @@ def keyframe_indices(motion: SkinnedMotion, fit: BoneFit, bound: float) -> list[
 
 
 class _Bone:
-    """Motion of a new bone. offsets: (n, 3) m, from its centre.  weights: (n,).  carrying: (f, 3, 3), of its parent."""
+    """Motion of a new bone.
+
+    offsets: (n, 3) or (f, n, 3) m, from its centre.  weights: (n,).  carrying: (f, 3, 3), of its parent.
+    """
 
     def __init__(self, offsets: Array, weights: Array, carrying: Array, transforms: Array, centre: Array) -> None:
         self.offsets, self.weights, self.carrying = offsets, weights, carrying
         self.locations = transforms[:, :3, :3] @ centre + transforms[:, :3, 3]
         self.quaternions = continuous_quaternions(Rotation.from_matrix(transforms[:, :3, :3]).as_quat())
-        self.positions = self._positions(self.locations, self.quaternions)
+        self.positions = self._positions(self.locations, self.quaternions, slice(None))
 
-    def _positions(self, locations: Array, quaternions: Array) -> Array:
-        """Return the weighted positions (f, n, 3) m in the space of the parent."""
-        moved = self.offsets @ Rotation.from_quat(quaternions).as_matrix().transpose(0, 2, 1) + locations[:, None]
+    def _positions(self, locations: Array, quaternions: Array, frames: slice) -> Array:
+        """Return the weighted positions (f, n, 3) m in the space of the parent at some frames."""
+        offsets = self.offsets if self.offsets.ndim == 2 else self.offsets[frames]
+        moved = offsets @ Rotation.from_quat(quaternions).as_matrix().transpose(0, 2, 1) + locations[:, None]
         return np.asarray(self.weights[:, None] * moved)
 
     def _changes(self, first: int, last: int) -> Array:
@@ -73,7 +77,7 @@ class _Bone:
         part = ((np.arange(first + 1, last) - first) / (last - first))[:, None]
         locations = self.locations[first] + part * (self.locations[last] - self.locations[first])
         quaternions = self.quaternions[first] + part * (self.quaternions[last] - self.quaternions[first])
-        changes = self._positions(locations, quaternions) - self.positions[inside]
+        changes = self._positions(locations, quaternions, inside) - self.positions[inside]
         return np.asarray(changes @ self.carrying[inside].transpose(0, 2, 1))
 
     def reduce(self, residual: Array, limits: Array) -> tuple[Mask, Array]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ...core import SceneError
 from ...core.base.wording import format_metres
-from ..blender.animation import animated_paths
 from ..blender.dampsim_names import is_tagged_action
 from ..targets import TARGETS, Cost, Shot, Storage, Target, clear_storage, find_target
 from ..targets.bake_tracks import play_bake_alone
@@ -97,8 +96,6 @@ def _override_fix(obj: bpy.types.Object, kind: type[Target]) -> str:
     keys = obj.data.shape_keys if kind.storage is Storage.KEYS else None
     data = keys.animation_data if keys is not None else None
     if kind.storage is Storage.BONES:
-        if obj.data.shape_keys is not None and animated_paths(obj.data.shape_keys):
-            return "bones turn the motion of its animated shape keys: remove their animation, bake to Compressed Keys"
         return "look for drivers and constraints of its rig's bones, and for muted or solo NLA tracks of the rig"
     if kind.storage is Storage.FILE:
         return "look for modifiers and drivers that act on its cache modifier"

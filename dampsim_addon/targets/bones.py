@@ -17,6 +17,7 @@ from ...core.base.wording import format_count
 from ...core.frames.bone_fit import BoneFit, SkinnedMotion, fit_bones, skin
 from ...core.frames.key_reduction import bone_centres, continuous_quaternions, keyframe_indices
 from ...core.geometry.mesh.affine import transform_points
+from ..blender.animation import animated_paths
 from ..blender.bone_bakes import (
     BoneRecord,
     Memberships,
@@ -49,7 +50,7 @@ from .bone_rig import (
 )
 from .kept_strips import KeptStrips
 from .keys import check_nla, check_shape_keys
-from .pre_modifier_shapes import pre_modifier_offsets
+from .pre_modifier_shapes import positions_before_modifiers, pre_modifier_offsets
 from .target import Cost, KeptBake, Shot, Storage, Target
 
 # Largest error of a bake, relative to that of its fit. Modifiers below the rig can enlarge the error.
@@ -131,7 +132,7 @@ class Bones(Target):
         size = float(np.linalg.norm(np.ptp(rest, axis=0)))
         bound = np.linalg.inv(np.array([rig.data.bones[name].matrix_local for name in names], dtype=float))
         to_rig, scale, poses = np.eye(4), 0.0, np.empty((len(shot.numbers), len(names), 4, 4))
-        goal = np.empty((len(shot.numbers), len(rest), 3))
+        goal, moves = np.empty((len(shot.numbers), len(rest), 3)), _key_moves(obj, len(shot.numbers))
         offsets = pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)
         for done, (number, offset) in enumerate(zip(shot.numbers, offsets, strict=True)):
             evaluated = rig.evaluated_get(shot.sampler.view_layer.depsgraph)
@@ -146,12 +147,16 @@ class Bones(Target):
                     f"{_KEYS}."
                 )
             poses[done] = np.array([evaluated.pose.bones[name].matrix for name in names], dtype=float) @ bound
+            before = rest + offset
+            if moves is not None:
+                before = positions_before_modifiers(shot.sampler, offset)
+                moves[done] = (before - offset - rest) @ to_rig[:3, :3].T
             moved = SkinnedMotion(
-                transform_points(to_rig, rest + offset), goal[done : done + 1], poses[done : done + 1], carrying
+                transform_points(to_rig, before), goal[done : done + 1], poses[done : done + 1], carrying
             )
             goal[done] = skin(moved, np.zeros(0, dtype=int), np.zeros((1, 0, 4, 4)), carrying)[0]
             yield done + 1
-        motion = SkinnedMotion(transform_points(to_rig, rest), goal, poses, carrying)
+        motion = SkinnedMotion(transform_points(to_rig, rest), goal, poses, carrying, moves)
         return RecordedMotion(motion, names, scale)
 
     @classmethod
@@ -306,13 +311,24 @@ def _collect_without_rig(shot: Shot) -> Generator[int, None, RecordedMotion]:
     obj = shot.sampler.obj
     shot.sampler.set_frame(shot.numbers[0])
     rest, scale = shot.sampler.undeformed_positions(), 0.0
-    goal = np.empty((len(shot.numbers), len(rest), 3))
+    goal, moves = np.empty((len(shot.numbers), len(rest), 3)), _key_moves(obj, len(shot.numbers))
     for done, offset in enumerate(pre_modifier_offsets(shot.sampler, shot.cache, shot.numbers)):
         goal[done] = rest + offset
+        if moves is not None:
+            goal[done] = positions_before_modifiers(shot.sampler, offset)
+            moves[done] = goal[done] - offset - rest
         scale = max(scale, _scale(shot.sampler.matrix()))
         yield done + 1
     still = np.tile(np.eye(4), (len(goal), 1, 1, 1))
-    return RecordedMotion(SkinnedMotion(rest, goal, still, np.ones((len(rest), 1))), [name_root(obj)], scale, True)
+    motion = SkinnedMotion(rest, goal, still, np.ones((len(rest), 1)), moves)
+    return RecordedMotion(motion, [name_root(obj)], scale, True)
+
+
+def _key_moves(obj: bpy.types.Object, frames: int) -> Array | None:
+    """Return an array (f, v, 3) for the moves of the user's animated shape keys; None without any."""
+    keys = obj.data.shape_keys
+    has_moves = keys is not None and bool(animated_paths(keys))
+    return np.zeros((frames, len(obj.data.vertices), 3)) if has_moves else None
 
 
 def _scale(matrix: Array) -> float:
@@ -392,7 +408,7 @@ def _channels(matrices: Array) -> Array:
 def _check_loose_vertices(shot: Shot, collected: RecordedMotion) -> None:
     motion, obj = collected.motion, shot.sampler.obj
     loose = motion.carrying.sum(axis=1) == 0.0
-    moves = np.linalg.norm(motion.goal[:, loose] - motion.rest[loose], axis=2).max(axis=0, initial=0.0)
+    moves = np.linalg.norm(motion.goal[:, loose] - motion.bound(loose), axis=2).max(axis=0, initial=0.0)
     count = int((moves * collected.scale > shot.bound).sum())
     if count:
         have = "has" if count == 1 else "have"

@@ -62,9 +62,18 @@ def pre_modifier_positions(
             sampler.set_frame(number)
             yield _goal(sampler, cache, number)
         return
-    for _ in pre_modifier_offsets(sampler, cache, numbers):
-        # The probing key is still active in addition to the user's keys.
-        yield sampler.undeformed_positions()
+    for offset in pre_modifier_offsets(sampler, cache, numbers):
+        yield positions_before_modifiers(sampler, offset)
+
+
+def positions_before_modifiers(sampler: Sampler, offset: Array) -> Array:
+    """Return the vertices (v, 3) in object space, before the modifiers, at a frame of pre_modifier_offsets().
+
+    offset: (v, 3), that of the frame. The user's shape keys act in addition.
+    """
+    shape = sampler.undeformed_positions()
+    # With modifiers, the probing key is still active.
+    return shape if sampler.has_deform_modifier else shape + offset
 
 
 def _goal(sampler: Sampler, cache: FrameCache, number: int) -> Array:

@@ -63,6 +63,19 @@ def belly(cache: Path, scale: float = 1.0, rolled: bool = False) -> tuple[bpy.ty
     return obj, rig
 
 
+def key_shape(obj: bpy.types.Object) -> None:
+    """Key a shape key of the user that doubles the width of the part without pins."""
+    pin = obj.vertex_groups["Pin"].index
+    obj.shape_key_add(name="Basis")
+    key = obj.shape_key_add(name="Smile")
+    for vertex, point in zip(obj.data.vertices, key.data, strict=True):
+        if pin not in [group.group for group in vertex.groups]:
+            point.co.x *= 2.0
+    for frame, value in ((1, 0.0), (8, 1.0)):
+        key.value = value
+        key.keyframe_insert("value", frame=frame)
+
+
 def activate(obj: bpy.types.Object) -> None:
     bpy.ops.object.select_all(action="DESELECT")
     obj.select_set(True)

@@ -12,7 +12,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import add_simulation, dump, new_scene, size, world_vertices
-from test_bone_bakes import activate, bake, belly, played_error, rig_dump
+from test_bone_bakes import activate, bake, belly, key_shape, played_error, rig_dump
 from test_drawing import Context, Layout, panels
 
 pytestmark = pytest.mark.bpy
@@ -165,7 +165,12 @@ def uneven_rig(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
     rig.scale = (1.0, 1.0, 0.5)
 
 
-@pytest.mark.parametrize("change", [odd_flags, euler, scaled_bone, user_strip, uneven_rig])
+def keyed_shape(obj: bpy.types.Object, rig: bpy.types.Object) -> None:
+    """Bones turn the motion of the user's shape keys, which the fit takes into account."""
+    key_shape(obj)
+
+
+@pytest.mark.parametrize("change", [odd_flags, euler, scaled_bone, user_strip, uneven_rig, keyed_shape])
 def test_unusual_rigs_play_as_stated(load: Load, change: Callable[[Any, Any], None], tmp_path: Path) -> None:
     scene = new_scene()
     obj, rig = tail(tmp_path)

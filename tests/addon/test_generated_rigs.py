@@ -11,7 +11,7 @@ import bpy
 import numpy as np
 import pytest
 from scenes import armature, dump, new_scene, wobbler, world_vertices
-from test_bone_bakes import activate, bake, played_error, rig_dump
+from test_bone_bakes import activate, bake, belly, key_shape, played_error, rig_dump
 
 pytestmark = [pytest.mark.bpy, pytest.mark.versions]
 Load = Callable[[str], ModuleType]
@@ -258,21 +258,18 @@ def test_keyed_scale_keeps_stated_error(load: Load, tmp_path: Path) -> None:
     assert played_error(load, obj) == pytest.approx(0.01 * group.baked_part, rel=1e-3)
 
 
-def test_animated_shape_keys_are_refused(tmp_path: Path) -> None:
-    """Bones turn the motion of the user's shape keys, so that the bake cannot play it."""
+@pytest.mark.parametrize("has_rig", [False, True])
+def test_bones_carry_animated_shape_keys(load: Load, tmp_path: Path, has_rig: bool) -> None:
+    """Bones turn the motion of the user's shape keys, which the fit takes into account."""
     new_scene(8)
-    obj = ball(tmp_path)
-    obj.dampsim.resolution = 60
-    obj.shape_key_add(name="Basis")
-    key = obj.shape_key_add(name="Smile")
-    # A vertex without pins.
-    key.data[next(one.index for one in obj.data.vertices if not one.groups)].co.z += 1.0
-    for frame, value in ((1, 0.0), (8, 1.0)):
-        key.value = value
-        key.keyframe_insert("value", frame=frame)
-    with pytest.raises(RuntimeError, match="bones turn the motion of its animated shape keys: remove their animation"):
-        bake()
-    assert len(bpy.data.armatures) == 0
+    obj = belly(tmp_path)[0] if has_rig else ball(tmp_path)
+    group = obj.dampsim
+    group.resolution, group.bone_bound_percent, group.max_bones = 60, 0.5, 8
+    key_shape(obj)
+    bake()
+    assert group.baked == "BONES"
+    assert played_error(load, obj) == pytest.approx(0.01 * group.baked_part, rel=1e-3)
+    assert group.baked_part < 0.5
 
 
 def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
