@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -221,21 +221,31 @@ def _delete_rig(rig: Any) -> None:
         bpy.data.armatures.remove(data)
 
 
-def orphaned_rigs(scene: bpy.types.Scene) -> list[Any]:
+def is_generated_rig(obj: bpy.types.Object) -> bool:
+    """Return whether an object is a generated rig, or a copy of one."""
+    return obj.type == "ARMATURE" and bool(bake_mark(obj.data))
+
+
+def orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> list[Any]:
     """Return the generated rigs of objects that were joined or deleted. Panels call this at each redraw.
 
     No mesh follows them, and the user has not parented anything to them.
+    rigs: all generated ones. The objects of the file are searched only for those that have lost their own.
     """
-    # Most files have no such rig, and large ones many objects.
-    generated = {one for one in bpy.data.armatures if bake_mark(one)}
-    found = [one for one in scene.objects if one.data in generated and is_local(one, one.data)] if generated else []
+    found = [one for one in rigs if not _is_followed(one) and scene in one.users_scene and is_local(one, one.data)]
     deforming = _deforming_rigs() if found else set()
     return [rig for rig in found if rig not in deforming and not rig.children]
 
 
-def remove_orphaned_rigs(scene: bpy.types.Scene) -> None:
+def _is_followed(rig: Any) -> bool:
+    """Return whether the object of a generated rig still follows it."""
+    targets = [one.target for one in rig.constraints if one.type == _FOLLOW_CONSTRAINT and one.target is not None]
+    return any(modifier.type == "ARMATURE" and modifier.object == rig for one in targets for modifier in one.modifiers)
+
+
+def remove_orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> None:
     """Remove the rigs of orphaned_rigs() with their animation."""
-    for rig in orphaned_rigs(scene):
+    for rig in orphaned_rigs(scene, rigs):
         _delete_rig(rig)
 
 

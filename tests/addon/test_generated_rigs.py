@@ -283,9 +283,33 @@ def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
     child.parent = rig
     bpy.data.objects.remove(obj)
     orphaned_rigs = load("dampsim_addon.targets.bone_rig").orphaned_rigs
-    assert orphaned_rigs(scene) == []
+    assert orphaned_rigs(scene, [rig]) == []
     child.parent = None
-    assert orphaned_rigs(scene) == [rig]
+    assert orphaned_rigs(scene, [rig]) == [rig]
+
+
+def test_followed_rigs_are_found_without_search(
+    load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Panels check them at each redraw. The objects of the file are searched after the loss of an object only."""
+    scene, targets = new_scene(), load("dampsim_addon.targets.bone_rig")
+    obj, rigs = wobbler(tmp_path), load("dampsim_addon.ui.bake.rig_checks")
+    index = rigs.GeneratedRigIndex.current()
+    assert index.objects() == []
+    rig, searches = targets.provide_rig(obj, "Root", 1.0, "mark"), []
+    search = targets._deforming_rigs
+    monkeypatch.setattr(targets, "_deforming_rigs", lambda: searches.append(None) or search())
+    assert index.objects() == [rig]
+    assert rigs.lost_rigs(obj, scene) is None
+    assert not searches
+    copy = obj.copy()
+    scene.collection.objects.link(copy)
+    bpy.data.objects.remove(obj)
+    # The copy still follows the rig.
+    assert rigs.lost_rigs(copy, scene) is None
+    copy.modifiers.clear()
+    assert "DampSim Wobbler plays the bake" in rigs.lost_rigs(copy, scene).text
+    assert searches
 
 
 def test_generated_rig_survives_saving(load: Load, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ...blender.operator_calls import call_operator
 from ...blender.sampler import frame_rate
 from ...model.cache_status import known_status
 from ...model.force_fields import unsupported_features
-from ...model.groups import format_names, group_of
+from ...model.groups import group_of
 from ...model.properties import read_settings
 from ...status.bake_changes import baked_number, changed_dials
 from ...status.measurements import is_measurement_current
@@ -24,7 +24,7 @@ from ...status.next_bake import BakeAction, next_bake
 from ...status.pieces import accept_size, is_size_accepted
 from ...targets import Storage, Target, find_target
 from ...targets.bake_tracks import bake_strips
-from ...targets.bone_rig import orphaned_bones, orphaned_rigs, remove_orphaned_bones, remove_orphaned_rigs
+from ...targets.bone_rig import orphaned_bones, remove_orphaned_bones
 from ...targets.keys import remove_joined_keys
 from ...targets.retiming import is_time_scale
 from ..common.issue import Check, Issue
@@ -271,17 +271,6 @@ def _orphaned_bones(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
     )  # fmt: skip
 
 
-def _orphaned_rigs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    found = orphaned_rigs(scene)
-    if not found:
-        return None
-    return Issue(
-        f"{format_names(found)} {'plays' if len(found) == 1 else 'play'} the bake of an object that was joined or "
-        "deleted", "Remove Its Bake", lambda o, s: remove_orphaned_rigs(s),
-        "Remove the generated rig and its animation",
-    )  # fmt: skip
-
-
 CHECKS: dict[str, Check] = {
     **REFUSAL_CHECKS,
     "model": unbuildable_model,
@@ -306,7 +295,7 @@ CHECKS: dict[str, Check] = {
     "damaged": _damaged_bake,
     "leftover": _joined_keys,
     "orphaned": _orphaned_bones,
-    "rigs": _orphaned_rigs,
+    "rigs": rig_checks.lost_rigs,
     "fields": _unsupported_field_settings,
     "inside": contact_checks.starts_inside_collider,
     "changes": contact_checks.collider_changes_topology,

@@ -1,4 +1,6 @@
-"""Bake checks of rigs: motions that bones cannot follow, which a bake to bones would meet only while it is written."""
+"""Bake checks of rigs: motions that bones cannot follow, which a bake to bones would meet only while it is written, and
+generated rigs that have lost their object.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ import numpy as np
 from ....core import Array
 from ...blender.animation import all_strips, user_fcurves
 from ...blender.bone_bakes import rig_of
+from ...model.groups import format_names
+from ...model.object_index import ObjectIndex
 from ...targets import CompressedKeys, ExistingBones
+from ...targets.bone_rig import is_generated_rig, orphaned_rigs, remove_orphaned_rigs
 from ...targets.existing_bones import chosen_bones
 from ..common.issue import Issue
 
@@ -57,6 +62,25 @@ def uneven_bones(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
                 "bones below it would shear. Scale it evenly"
             )
     return None
+
+
+class GeneratedRigIndex(ObjectIndex):
+    """Index of the generated rigs."""
+
+    is_match = staticmethod(is_generated_rig)
+
+
+def lost_rigs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
+    """Report generated rigs of objects that were joined or deleted."""
+    found = orphaned_rigs(scene, GeneratedRigIndex.current().objects())
+    if not found:
+        return None
+    return Issue(
+        f"{format_names(found)} {'plays' if len(found) == 1 else 'play'} the bake of an object that was joined or "
+        "deleted", "Remove Its Bake",
+        lambda o, s: remove_orphaned_rigs(s, GeneratedRigIndex.current().objects()),
+        "Remove the generated rig and its animation",
+    )  # fmt: skip
 
 
 def _keys_instead(text: str) -> Issue:
