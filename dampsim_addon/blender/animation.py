@@ -62,19 +62,6 @@ VISIBILITY_PATH = "hide_viewport"
 """Path of the property Disable in Viewports. Blender does not evaluate the motion of disabled objects."""
 
 
-def first_disabled_frame(obj: bpy.types.Object, first: int, last: int) -> int | None:
-    """Return the first frame at which keyframes disable an object in viewports; None without them.
-
-    Drivers and NLA strips count only by the value at the current frame.
-    """
-    data = obj.animation_data
-    strips = all_strips(data)
-    for curve in user_fcurves(obj) if not strips else ():
-        if curve.data_path == VISIBILITY_PATH and not curve.mute:
-            return next((frame for frame in range(first, last + 1) if curve.evaluate(frame) >= 0.5), None)
-    return None
-
-
 def remove_animation(obj: bpy.types.Object, path: str) -> None:
     """Remove the keyframes and the driver of a property with a data path. Its current value stays."""
     for bag in list(channelbags(obj)):

@@ -15,7 +15,8 @@ from ...core.bodies.fibres import check_direction_group
 from ...core.scene.muscles import check_controller
 from ...core.simulation.assembly import check_body_collisions
 from ...core.simulation.method_selection import check_same_method
-from ..blender.animation import first_disabled_frame
+from ..blender.animated_values import first_disabled_frame, is_driven
+from ..blender.animation import VISIBILITY_PATH
 from ..blender.dampsim_names import is_output_modifier
 from ..blender.modifiers import simulated_topology_modifiers, weight_removing_modifiers
 from ..blender.vertex_groups import check_evaluated_weights
@@ -121,8 +122,9 @@ def check_visibility(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.t
         is_reported = one == obj or one in active_colliders(obj, layer)
         if (frame is None and (is_enabled or is_reported)) or (not is_reported and is_evaluated_for_others(one, layer)):
             continue
+        animation = "driver" if is_driven(one, VISIBILITY_PATH) else "keyframes"
         when, fix = (
-            (f" at frame {frame}", "Remove the keyframes of its Disable in Viewports")
+            (f" at frame {frame}", f"Remove the {animation} of its Disable in Viewports")
             if frame is not None
             else ("", "Show it in the outliner")
         )

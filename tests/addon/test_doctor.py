@@ -189,6 +189,21 @@ def _vanishing(obj: bpy.types.Object) -> None:
     _key_scale(parent)
 
 
+def _driven_to_zero(obj: bpy.types.Object) -> None:
+    """Flatten the turned object from frame 6 by a driver of its parent."""
+    parent = bpy.data.objects.new("Handle", None)
+    bpy.context.scene.collection.objects.link(parent)
+    obj.parent, obj.rotation_euler = parent, (0.4, 0.5, 0.6)
+    parent.driver_add("scale", 0).driver.expression = "1.0 if frame < 6 else 0.0"
+
+
+def _vanishing_strip(obj: bpy.types.Object) -> None:
+    _vanishing(obj)
+    data = obj.parent.animation_data
+    strip, slot = data.nla_tracks.new().strips.new("Mine", 1, data.action), data.action_slot
+    strip.action_slot, data.action = slot, None
+
+
 def _vanishing_bone(obj: bpy.types.Object) -> None:
     obj.modifiers.clear()
     _key_scale(armature(obj).pose.bones[0])
@@ -420,6 +435,8 @@ CASES = {
     "fibres": ("model", _ambiguous_fibres, "its longest axis is ambiguous", True),
     "not cyclic": ("cycle", _not_cyclic, "the keyframes of Wobbler do not return to it", True),
     "vanishing": ("vanishing", _vanishing, "Handle is scaled to zero at frame 6", False),
+    "driven": ("vanishing", _driven_to_zero, "Handle is scaled to zero at frame 6, where no motion", False),
+    "vanishing strip": ("vanishing", _vanishing_strip, "Handle is scaled to zero at frame 6", False),
     "vanishing bone": ("vanishing", _vanishing_bone, "is scaled to zero at frame 6, where shape keys", True),
     "separate": ("separate", _separate_rig, "The keyframes of Wobbler move it relative to its rig Rig", True),
     "uneven bone": ("sheared", _uneven_bone, "The bone low is scaled unevenly at frame 7", True),

@@ -283,6 +283,36 @@ def disabled_later(cache: Path) -> bpy.types.Object:
     return obj
 
 
+def disabled_by_driver(cache: Path) -> bpy.types.Object:
+    obj = plain(cache)
+    obj.driver_add("hide_viewport").driver.expression = "frame >= 3"
+    return obj
+
+
+def collider_disabled_by_property(cache: Path) -> bpy.types.Object:
+    """Return an object beside a collider that a keyed property of another object switches off."""
+    obj, other, switch = plain(cache), box("Box"), box("Switch")
+    other.dampsim_collider.is_collider = True
+    switch["hide"] = 0.0
+    for frame, value in ((1, 0.0), (3, 1.0)):
+        switch["hide"] = value
+        switch.keyframe_insert('["hide"]', frame=frame)
+    driver = other.driver_add("hide_viewport").driver
+    variable = driver.variables.new()
+    variable.targets[0].id, variable.targets[0].data_path = switch, '["hide"]'
+    driver.expression = f"{variable.name} > 0.7"
+    bpy.context.scene.frame_set(1)
+    return obj
+
+
+def disabled_by_strip(cache: Path) -> bpy.types.Object:
+    obj = disabled_later(cache)
+    data = obj.animation_data
+    strip, slot = data.nla_tracks.new().strips.new("Mine", 1, data.action), data.action_slot
+    strip.action_slot, data.action = slot, None
+    return obj
+
+
 def collider_disabled_later(cache: Path) -> bpy.types.Object:
     obj, other = plain(cache), box("Box")
     other.dampsim_collider.is_collider = True
@@ -441,6 +471,9 @@ CASES: dict[Callable[[Path], bpy.types.Object], tuple[str, str, str]] = {
     undirected_fibres: ("fibres", "no Direction Group is chosen", "Use Longest Axis"),
     empty_muscle: ("muscles", "Muscle Calf has no edges", ""),
     disabled_later: ("visibility", "It is disabled in viewports at frame 3", "Remove Keyframes"),
+    disabled_by_driver: ("visibility", "It is disabled in viewports at frame 3", "Remove Driver"),
+    disabled_by_strip: ("visibility", "It is disabled in viewports at frame 3", "Remove Keyframes"),
+    collider_disabled_by_property: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Driver"),
     collider_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),
     link_disabled_later: ("visibility", "Box: it is disabled in viewports at frame 3", "Remove Keyframes"),
     link_disabled: ("visibility", "Box: it is disabled in viewports, so its motion is unknown", "Show"),
@@ -515,32 +548,47 @@ def test_lost_weights_second_fix(load: Load, tmp_path: Path) -> None:
     assert "weights" not in find_issues(obj, scene)
 
 
-def flat_parent(cache: Path) -> bpy.types.Object:
-    """Return a turned object whose parent is flattened by a driver, so that no column of its matrix is zero."""
+def flattened_by_constraint(cache: Path) -> bpy.types.Object:
+    """Return a turned object whose parent a constraint flattens, so that no column of its matrix is zero."""
     obj, parent = plain(cache), box("Handle")
     obj.parent, obj.rotation_euler = parent, (0.4, 0.5, 0.6)
-    parent.driver_add("scale", 0).driver.expression = "1.0 if frame < 3 else 0.0"
+    limit = parent.constraints.new("LIMIT_SCALE")
+    limit.use_max_x, limit.max_x = True, 0.0
+    for frame, influence in ((1, 0.0), (2, 0.0), (3, 1.0)):
+        limit.influence = influence
+        limit.keyframe_insert("influence", frame=frame)
+    bpy.context.scene.frame_set(1)
     return obj
 
 
-def disabled_by_driver(cache: Path) -> bpy.types.Object:
-    obj = plain(cache)
-    obj.driver_add("hide_viewport").driver.expression = "frame >= 3"
+def disabled_by_place(cache: Path) -> bpy.types.Object:
+    """Return an object that is disabled by the place of another one."""
+    obj, other = plain(cache), box("Switch")
+    for frame, place in ((1, 0.0), (2, 0.0), (3, 1.0)):
+        other.location.x = place
+        other.keyframe_insert("location", frame=frame)
+    driver = obj.driver_add("hide_viewport").driver
+    variable = driver.variables.new()
+    variable.type, variable.targets[0].id, driver.expression = "TRANSFORMS", other, variable.name
+    bpy.context.scene.frame_set(1)
     return obj
 
 
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (flat_parent, "Wobbler: its scale is zero along an axis at frame 3. Set a scale above zero, also of its "),
-        (disabled_by_driver, "Wobbler: it is disabled in viewports at frame 3, so its motion is unknown"),
+        (
+            flattened_by_constraint,
+            "Wobbler: its scale is zero along an axis at frame 3. Set a scale above zero, also of its ",
+        ),
+        (disabled_by_place, "Wobbler: it is disabled in viewports at frame 3, so its motion is unknown"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_driven_faults_stop_bakes(
+def test_uncertain_faults_stop_bakes(
     load: Load, tmp_path: Path, build: Callable[[Path], bpy.types.Object], words: str
 ) -> None:
-    """No keyframes announce them, so that the bake stops at their frame, and no wrong motion is written."""
+    """No check can foresee them, so that the bake stops at their frame, and no wrong motion is written."""
     new_scene(3)
     obj = build(tmp_path)
     bpy.context.view_layer.update()

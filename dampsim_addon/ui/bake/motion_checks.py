@@ -1,4 +1,4 @@
-"""Bake checks of the keyframes that move an object: errors that a bake would meet only at a later frame."""
+"""Bake checks of the animation that moves an object: errors that a bake would meet only at a later frame."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 
 import bpy
+import numpy as np
 
+from ...blender.animated_values import animated_values, is_driven
 from ...blender.animation import all_strips, remove_animation, user_fcurves
 from ...blender.modifiers import find_switched_modifiers
 from ...model.colliders import active_colliders, simulation_view_layer
@@ -99,43 +101,60 @@ def _find_cycle_end(curves: list[bpy.types.FCurve], first: int) -> int | None:
 
 
 def vanishing_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
-    """Report keyframes that scale the object, a collider, a parent or a bone to zero during the shot."""
+    """Report animation that scales the object, a collider, a parent or a bone to zero during the shot."""
     owners = [obj, *active_colliders(obj, simulation_view_layer(scene))]
     for owner in owners:
         scaled: bpy.types.Object | None = owner
         while scaled is not None:
-            frame = _zero_frame(scaled, scene, "scale")
+            frame = _zero_scales(scaled, scene).get("scale")
             if frame is not None:
                 what = "It" if scaled == obj else scaled.name
-                return Issue(f"{what} is scaled to zero at frame {frame}, where no motion can be simulated. Key a "
-                             "small scale instead")  # fmt: skip
+                return Issue(f"{what} is scaled to zero at frame {frame}, where no motion can be simulated. "
+                             f"{_small_scale(scaled, 'scale')}")  # fmt: skip
             scaled = scaled.parent
-    for one in bone_influences(obj) if not obj.dampsim.bakes_to_file else ():
-        for bone in (one.rig.pose.bones[one.name], *one.rig.pose.bones[one.name].parent_recursive):
-            frame = _zero_frame(one.rig, scene, f"{bone.path_from_id()}.scale")
-            if frame is not None:
+    bones = bone_influences(obj) if not obj.dampsim.bakes_to_file else ()
+    found = {rig: _zero_scales(rig, scene) for rig in {one.rig for one in bones}}
+    for one in bones:
+        zeros, lowest = found[one.rig], one.rig.pose.bones[one.name]
+        for bone in (lowest, *lowest.parent_recursive) if zeros else ():
+            path = f"{bone.path_from_id()}.scale"
+            if path in zeros:
+                frame = zeros[path]
                 return Issue(
                     f"The bone {bone.name} is scaled to zero at frame {frame}, where shape keys cannot reach the "
-                    "simulated shape. Key a small scale instead, or bake to a file", f"Bake to {PointCache.label}",
+                    f"simulated shape. {_small_scale(one.rig, path)}, or bake to a file", f"Bake to {PointCache.label}",
                     lambda o, s: setattr(o.dampsim, "target", PointCache.name),
                     "Select this option under Bake To. The mesh and its modifiers do not change",
                 )  # fmt: skip
     return None
 
 
-def _zero_frame(block: bpy.types.Object, scene: bpy.types.Scene, path: str) -> int | None:
-    """Return the first frame of the shot with a keyframe that sets a scale to zero; None without one."""
-    if block.animation_data is None or all_strips(block.animation_data):
-        return None
-    frames = [
-        round(point.co.x)
-        for curve in user_fcurves(block)
-        if curve.data_path == path and not curve.mute
-        for point in curve.keyframe_points
-        if abs(point.co.y) < _MIN_SCALE
-    ]
-    shown = [max(frame, scene.frame_start) for frame in frames if frame <= scene.frame_end]
-    return min(shown, default=None)
+def _small_scale(block: bpy.types.Object, path: str) -> str:
+    has_driver = any(is_driven(block, path, axis) for axis in range(3))
+    return "Let its driver keep a small scale instead" if has_driver else "Key a small scale instead"
+
+
+def _zero_scales(block: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, int]:
+    """Return the first frame of the shot at which animation certainly sets each scale to zero, by its data path."""
+    data = block.animation_data
+    if data is None:
+        return {}
+    keyed = [one for one in user_fcurves(block) if one.data_path.endswith("scale") and _has_zero_key(one)]
+    driven = [one for one in data.drivers if one.data_path.endswith("scale")]
+    frames, found = range(scene.frame_start, scene.frame_end + 1), dict[str, int]()
+    for path, axis in {(one.data_path, one.array_index) for one in (*keyed, *driven)}:
+        values = animated_values(block, path, frames, axis)
+        if values is not None and (is_zero := np.abs(values) < _MIN_SCALE).any():
+            frame = frames[int(is_zero.argmax())]
+            found[path] = min(frame, found.get(path, frame))
+    return found
+
+
+def _has_zero_key(curve: bpy.types.FCurve) -> bool:
+    """Return whether a keyframe has the value zero. Other curves are rarely zero at a whole frame."""
+    places = np.empty(2 * len(curve.keyframe_points), dtype=np.float32)
+    curve.keyframe_points.foreach_get("co", places)
+    return bool((np.abs(places[1::2]) < _MIN_SCALE).any())
 
 
 def switched_modifiers(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:

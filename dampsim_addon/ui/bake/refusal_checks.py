@@ -11,7 +11,8 @@ from ....core.base.errors import FibreDirectionError, ResolutionError, WrongKind
 from ....core.base.wording import closest_name
 from ....core.bodies.cloth import OpenSheetError
 from ....core.geometry.mesh.seams import SeamError
-from ...blender.animation import VISIBILITY_PATH, first_disabled_frame, remove_animation
+from ...blender.animated_values import first_disabled_frame, is_driven
+from ...blender.animation import VISIBILITY_PATH, remove_animation
 from ...blender.bone_bakes import record_mark, rig_of
 from ...blender.edge_attributes import edge_values
 from ...blender.modifiers import simulated_topology_modifiers
@@ -276,7 +277,11 @@ def _fibre_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
 def _visibility_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
     scene = bpy.context.scene
     inputs = motion_inputs(obj, simulation_view_layer(scene))
-    if any(first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None for one in inputs):
+    disabled = [one for one in inputs if first_disabled_frame(one, scene.frame_start, scene.frame_end) is not None]
+    if any(is_driven(one, VISIBILITY_PATH) for one in disabled):
+        tooltip = "Remove the animation of Disable in Viewports, and keep that of Disable in Renders"
+        return _button("Remove Driver", _keep_enabled, tooltip)
+    if disabled:
         tooltip = "Remove the keyframes of Disable in Viewports, and keep those of Disable in Renders"
         return _button("Remove Keyframes", _keep_enabled, tooltip)
     return _button("Show", _show_inputs, "Show the object, and the collections that hide it")

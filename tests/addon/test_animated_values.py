@@ -1,0 +1,141 @@
+"""Values of animation at other frames: as Blender evaluates them, in random NLA stacks and drivers."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from types import ModuleType
+
+import bpy
+import numpy as np
+import pytest
+from scenes import new_scene
+
+pytestmark = [pytest.mark.bpy, pytest.mark.versions]
+Load = Callable[[str], ModuleType]
+LAST = 30
+MODES = ("REPLACE", "ADD", "SUBTRACT", "MULTIPLY", "COMBINE")
+
+
+def evaluated(obj: bpy.types.Object, path: str, index: int | None = None) -> list[float]:
+    """Return the values of a property as Blender evaluates them at each frame."""
+    found = []
+    for frame in range(1, LAST + 1):
+        bpy.context.scene.frame_set(frame)
+        value = obj.evaluated_get(bpy.context.evaluated_depsgraph_get()).path_resolve(path)
+        found.append(float(value if index is None else value[index]))
+    return found
+
+
+def predicted(load: Load, obj: bpy.types.Object, path: str, index: int = 0) -> np.ndarray:
+    values = load("dampsim_addon.blender.animated_values").animated_values(obj, path, range(1, LAST + 1), index)
+    # Muted animation leaves the current value.
+    return np.full(LAST, evaluated(obj, path, index)[0]) if values is None else values
+
+
+def empty(name: str) -> bpy.types.Object:
+    obj = bpy.data.objects.new(name, None)
+    bpy.context.scene.collection.objects.link(obj)
+    return obj
+
+
+def new_action(obj: bpy.types.Object, dice: random.Random) -> None:
+    """Key scale and visibility in a new action."""
+    obj.animation_data_create().action = None
+    for frame in sorted(dice.sample(range(1, 15), 3)):
+        obj.scale = [dice.choice((0.0, 0.5, 1.0, 2.0)) for _ in range(3)]
+        obj.hide_viewport = dice.random() < 0.5
+        obj.keyframe_insert("scale", frame=frame)
+        obj.keyframe_insert("hide_viewport", frame=frame)
+
+
+def add_strip(obj: bpy.types.Object, dice: random.Random, track: bpy.types.NlaTrack, start: int) -> None:
+    data = obj.animation_data
+    action, slot = data.action, data.action_slot
+    strip = track.strips.new("Mine", start, action)
+    strip.action_slot, data.action = slot, None
+    strip.extrapolation, strip.blend_type = dice.choice(("NOTHING", "HOLD", "HOLD_FORWARD")), dice.choice(MODES)
+    strip.use_reverse, strip.mute = dice.random() < 0.2, dice.random() < 0.1
+    strip.scale, strip.repeat = dice.choice((1.0, 1.0, 0.5, 0.8)), dice.choice((1.0, 1.0, 2.0, 1.5))
+    if dice.random() < 0.3:
+        strip.use_animated_influence, strip.influence = True, dice.choice((0.0, 0.4, 1.0))
+    elif dice.random() < 0.3:
+        strip.blend_in, strip.blend_out = 2.0, 1.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_strips_play_as_in_blender(load: Load, seed: int) -> None:
+    new_scene(LAST)
+    obj, dice = empty("Strips"), random.Random(seed)
+    for _ in range(dice.randint(1, 3)):
+        track = obj.animation_data_create().nla_tracks.new()
+        for start in (2, 40) if dice.random() < 0.2 else (dice.randint(1, 12),):
+            new_action(obj, dice)
+            add_strip(obj, dice, track, start)
+        track.mute = dice.random() < 0.1
+    if dice.random() < 0.5:
+        new_action(obj, dice)
+        data = obj.animation_data
+        data.action_extrapolation = dice.choice(("NOTHING", "HOLD", "HOLD_FORWARD"))
+        data.action_blend_type, data.action_influence = dice.choice(MODES), dice.choice((0.5, 1.0))
+    for axis in range(3):
+        np.testing.assert_allclose(predicted(load, obj, "scale", axis), evaluated(obj, "scale", axis), atol=1e-5)
+    if all(track.mute for track in obj.animation_data.nla_tracks) and obj.animation_data.action is None:
+        return
+    shown = load("dampsim_addon.blender.animated_values").first_disabled_frame(obj, 1, LAST)
+    hidden = [frame for frame, value in enumerate(evaluated(obj, "hide_viewport"), 1) if value]
+    assert shown == (hidden[0] if hidden else None)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "frame / 10", "1.0 if frame < 6 else 0.0", "0 < a <= 1", "not a or frame > 20", "a and b", "max(a, 0.3, b)",
+        "clamp(a - 0.5)", "lerp(a, b, 0.25)", "floor(frame / 7) % 3", "-a ** 2 + int(b * 3)", "round(frame / 4)",
+        "abs(sin(radians(frame * 9)))", "sqrt(abs(a)) + True",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("curve", [False, True])
+def test_drivers_calculate_as_in_blender(load: Load, expression: str, curve: bool) -> None:
+    new_scene(LAST)
+    obj, source = empty("Driven"), empty("Source")
+    source["a"], source.location.y = 0.0, 0.5
+    for frame, value in ((1, -1.0), (10, 1.0), (20, 0.0), (29, 2.0)):
+        source["a"] = value
+        source.keyframe_insert('["a"]', frame=frame)
+    fcurve = obj.driver_add("scale", 1)
+    for name, path in (("a", '["a"]'), ("b", "location.y")):
+        variable = fcurve.driver.variables.new()
+        variable.name, variable.targets[0].id, variable.targets[0].data_path = name, source, path
+    fcurve.driver.expression = expression
+    if curve:
+        for modifier in list(fcurve.modifiers):
+            fcurve.modifiers.remove(modifier)
+        for x, y in ((0.0, 1.0), (1.0, 0.0), (2.0, 0.5)):
+            fcurve.keyframe_points.insert(x, y)
+    np.testing.assert_allclose(predicted(load, obj, "scale", 1), evaluated(obj, "scale", 1), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["AVERAGE", "SUM", "MIN", "MAX"])
+def test_driver_chains_as_in_blender(load: Load, kind: str) -> None:
+    new_scene(LAST)
+    obj, source = empty("Driven"), empty("Source")
+    source.driver_add("location", 0).driver.expression = "frame - 15"
+    source.location.y = 3.0
+    driver = obj.driver_add("scale", 2).driver
+    driver.type = kind
+    for path in ("location[0]", "location[1]"):
+        target = driver.variables.new().targets[0]
+        target.id, target.data_path = source, path
+    np.testing.assert_allclose(predicted(load, obj, "scale", 2), evaluated(obj, "scale", 2), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["bpy.context.scene.frame_current", "self.location.x", "sum([frame])", "unknown(frame)", "frame +", "1 / 0"],
+)
+def test_python_drivers_are_unknown(load: Load, expression: str) -> None:
+    new_scene(LAST)
+    obj = empty("Driven")
+    obj.driver_add("scale", 0).driver.expression = expression
+    assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
