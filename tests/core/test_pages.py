@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,13 +14,14 @@ import pytest
 sys.path.append(str(Path(__file__).parents[2] / "tools"))
 import papers
 import weave_table
-from papers import page
+from papers import page, sources
+from test_citations import numbers
 
 # The other sections take seconds to minutes each.
 QUICK = {
     "springs": {"_lost", "_block", "_quarters"},
-    "young": {"_table_4_2"},
-    "srd": {"_stiffness"},
+    "young": {"_background", "_modes", "_table_4_2"},
+    "srd": {"_cost", "_shirts", "_stiffness"},
 }
 
 
@@ -110,3 +112,72 @@ def test_woven_pulls_match_page() -> None:
 def test_page_number_tolerance(made: str, is_found: bool) -> None:
     text = "| 2.0 s | 14.0% |\n| small | < 1e-10, 3.0e-05 |\n"
     assert page.differences(made, text) == ([] if is_found else [made])
+
+
+def test_papers_page_is_generated() -> None:
+    assert sources.PAGE.read_text(encoding="utf-8") == sources.papers_page()
+
+
+def test_papers_page_follows_verdicts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in page.OUT.glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        if path.name == "springs.md":
+            text = text.replace(f"to each corner | **{page.HOLDS}**", f"to each corner | **{page.FAILS}**")
+        (tmp_path / path.name).write_text(text, encoding="utf-8")
+    monkeypatch.setattr(sources, "OUT", tmp_path)
+    before, after = sources.PAGE.read_text(encoding="utf-8").splitlines(), sources.papers_page().splitlines()
+    (changed,) = [new for old, new in zip(before, after, strict=True) if new != old]
+    assert changed.startswith("| masses shared by the corners |")
+    assert f"[{page.FAILS}](validation/springs.md)" in changed
+
+
+@pytest.mark.parametrize("evidence", ["springs: nowhere", "springs: [MSS]: ", "young: The minimum"])
+def test_ambiguous_evidence_is_refused(evidence: str) -> None:
+    with pytest.raises(KeyError, match=r"has \d+ claims that begin with"):
+        sources.evidence_links(evidence)
+
+
+PAPER_ROWS = [(title[:5], cells) for title, *_, text in sources.SOURCES for cells in sources.rows(text)]
+
+
+def test_every_claim_has_paper_row() -> None:
+    used = {tuple(found) for _, cells in PAPER_ROWS for found in sources.CLAIM.findall(cells[3].replace("; ", "\n"))}
+    unused = [
+        claim
+        for name in papers.PAGES
+        for claim in sources.page_claims(name)
+        # The page of integrators also has claims of DampSim.
+        if name != "integrators" or claim.startswith("[")
+        if not any(part == name and claim.startswith(beginning) for part, beginning in used)
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize(
+    ("tag", "chapters"),
+    [
+        ("[Sch]", {"": 14}),
+        ("[MSS]", {"": 4}),
+        ("[You]", {"1.": 10, "2.": 51, "3.": 20, "4.": 38, "5.": 5}),
+        ("[SRD]", {"": 24}),
+    ],
+)
+def test_every_equation_of_sources_has_row(tag: str, chapters: dict[str, int]) -> None:
+    listed: set[str] = set()
+    for title, cells in PAPER_ROWS:
+        # A parenthesis behind a word belongs to a figure or table.
+        head = re.match(r"[\d.§, ]*(\(.*)", cells[0])
+        if title == tag and head:
+            listed |= numbers(head[1])[0]
+    expected = {f"{chapter}{k}" for chapter, last in chapters.items() for k in range(1, last + 1)}
+    assert expected - listed == set()
+
+
+@pytest.mark.parametrize("cells", [cells for _, cells in PAPER_ROWS], ids=lambda cells: cells[0])
+def test_paper_row_states_reason_not_number(cells: list[str]) -> None:
+    """An item that is left out has a measured reason, and no row repeats a measured number."""
+    if any(re.match(r"(no|not)\b", cell) for cell in cells[1:3]):
+        assert cells[3] != "–"
+    assert not re.search(
+        r"\d ?(%|[mck]?m\b|m?s\b|[kM]?Pa\b|[mk]?N\b|J\b|times\b|nodes\b|iterations\b)", " ".join(cells[1:3])
+    )

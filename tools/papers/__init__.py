@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import conftest  # noqa: F401  (loads the checkout as the package dampsim)
 
-from . import integrators, schmedding, springs, srd, young, young_background
+from . import integrators, schmedding, sources, springs, srd, young, young_background
 from .page import OUT, Claim, differences, table
 
 PAGES = {
@@ -33,3 +33,6 @@ def main() -> None:
     for name, page in PAGES.items():
         (OUT / f"{name}.md").write_text(page(), encoding="utf-8")
         print(OUT / f"{name}.md", flush=True)
+    # Its verdicts are those of the pages above.
+    sources.PAGE.write_text(sources.papers_page(), encoding="utf-8")
+    print(sources.PAGE, flush=True)
