@@ -18,6 +18,8 @@ MAX_EXPORTED_BONES = 4
 def read_weights(obj: bpy.types.Object, names: Sequence[str]) -> list[Array]:
     """Return the weights (v,) of each vertex group; zero where a vertex is not in it. All groups must exist.
 
+    Weights above 1 are read as 1.
+
     obj: an evaluated object, if the vertices after its modifiers are needed instead of the object's own. Its groups
     are found by name, as modifiers can add those of other objects before them.
 
@@ -43,8 +45,10 @@ def _read_group(obj: bpy.types.Object, name: str, vertex_layers: Sequence[Mappin
     if obj.is_evaluated and not any(index in one for one in vertex_layers):
         _check_removed_weights(obj.original, name, is_certain=not vertex_layers or index < 0)
     weights = np.array([one.get(index, 0.0) for one in vertex_layers] or np.zeros(len(obj.data.vertices)))
+    # Geometry Nodes can store weights above 1, which Blender's own tools limit. Infinite ones are refused later.
+    limited = np.where(np.isfinite(weights), np.minimum(weights, 1.0), weights)
     # Rounding turns single precision back into the number that the user typed.
-    return np.round(weights, 6)
+    return np.round(limited, 6)
 
 
 def check_evaluated_weights(obj: bpy.types.Object, view_layer: bpy.types.ViewLayer, name: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import bpy
+import numpy as np
 from mathutils import Vector
 
 from ...core.base.wording import shorten_name
@@ -28,6 +29,7 @@ from ..blender.bone_bakes import (
 from ..blender.dampsim_names import PREFIX, RIG_MODIFIER, bake_mark, is_lost_rig_modifier, is_rig_modifier, mark_data
 from ..blender.dependencies import is_local
 from ..blender.mesh_cache import add_cache_modifier, remove_modifier
+from ..blender.vertex_groups import sum_weights
 from .bake_tracks import remove_bake_animation
 
 _SIDE = re.compile(r"(?P<stem>.+?)(?P<side>[._-][lrLR])$")
@@ -37,6 +39,8 @@ _MAX_STEM = 40
 _ROOT_LENGTH = 0.1
 # Type of the constraint by which a generated rig follows its object.
 _FOLLOW_CONSTRAINT = "COPY_TRANSFORMS"
+# Largest difference of the sum of a vertex's weights from 1: they are stored in single precision.
+_WEIGHT_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -244,9 +248,27 @@ def _is_followed(rig: Any) -> bool:
 
 
 def remove_orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> None:
-    """Remove the rigs of orphaned_rigs() with their animation."""
+    """Remove the rigs of orphaned_rigs() with their animation, and their vertex groups in meshes joined with theirs."""
     for rig in orphaned_rigs(scene, rigs):
+        names = [str(bone.name) for bone in rig.data.bones]
+        for obj in scene.objects:
+            if obj.type == "MESH" and is_local(obj, obj.data) and _has_weights_of(obj, names):
+                for name in names:
+                    obj.vertex_groups.remove(obj.vertex_groups[name])
         _delete_rig(rig)
+
+
+def _has_weights_of(obj: bpy.types.Object, bones: Sequence[str]) -> bool:
+    """Return whether an object has the vertex groups of the bones of an orphaned rig, and uses them for nothing else.
+
+    A bake to a generated rig gives each vertex weights of sum 1. Other weights in one of the groups are the user's.
+    """
+    rigs = [one.object for one in obj.modifiers if one.type == "ARMATURE" and one.object is not None]
+    taken = {name for rig in rigs if rig.type == "ARMATURE" for name in map(str, rig.data.bones.keys())}
+    if not all(name in obj.vertex_groups and name not in taken for name in bones):
+        return False
+    totals, counts = sum_weights(obj, bones)
+    return bool((np.abs(totals[counts > 0] - 1.0) < _WEIGHT_TOLERANCE).all())
 
 
 def _followed_rig(obj: bpy.types.Object) -> Any:

@@ -148,6 +148,7 @@ def test_orphaned_rig_is_removed(load: Load, is_joined: bool, tmp_path: Path) ->
     activate(other)
     bake()
     actions = set(bpy.data.actions.keys())
+    groups = set(obj.vertex_groups.keys())
     name = generated_rig(other).name
     find_issues = load("dampsim_addon.ui.bake.checks").find_issues
     assert "rigs" not in find_issues(obj, bpy.context.scene)
@@ -165,7 +166,26 @@ def test_orphaned_rig_is_removed(load: Load, is_joined: bool, tmp_path: Path) ->
     assert [one for one in bpy.data.objects if one.type == "ARMATURE"] == [kept]
     assert len(bpy.data.armatures) == 1
     assert {name.split(" ")[1] for name in actions - set(bpy.data.actions.keys())} == {"Other"}
+    # No group of the other bake stays in the joined mesh.
+    assert set(obj.vertex_groups.keys()) == groups
     assert bpy.ops.dampsim.clear() == {"FINISHED"}
+
+
+def test_user_group_of_orphaned_rig_stays(load: Load, tmp_path: Path) -> None:
+    """A group with the name of a bone of the removed rig, but with other weights, is the user's."""
+    new_scene()
+    bpy.ops.mesh.primitive_cube_add()
+    kept = bpy.context.object
+    baked = ball(tmp_path)
+    bake()
+    bones = [str(bone.name) for bone in generated_rig(baked).data.bones]
+    for name in bones:
+        kept.vertex_groups.new(name=name).add([0, 1], 0.5, "REPLACE")
+    activate(baked)
+    assert bpy.ops.object.delete() == {"FINISHED"}
+    load("dampsim_addon.targets.bone_rig").remove_orphaned_rigs(bpy.context.scene)
+    assert len(bpy.data.armatures) == 0
+    assert kept.vertex_groups.keys() == bones
 
 
 @pytest.mark.parametrize("edit", ["rename", "remove"])

@@ -51,3 +51,28 @@ def test_bulk_weights_equal_vertex_loop(load: Load) -> None:
     assert not found[3].any()
     # No groups give no weights.
     assert read(obj, []) == []
+
+
+@pytest.mark.parametrize(("stored", "factor", "expected"), [(0.25, 1.0, 0.25), (3.0, 1.0, 1.0), (1e30, 1e30, np.inf)])
+def test_weights_from_nodes_are_limited(stored: float, factor: float, expected: float, load: Load) -> None:
+    """Weights above 1 count as 1; infinite ones stay, so that the core refuses them."""
+    new_scene()
+    bpy.ops.mesh.primitive_cube_add()
+    obj = bpy.context.object
+    obj.vertex_groups.new(name="Pin")
+    tree = bpy.data.node_groups.new("Weights", "GeometryNodeTree")
+    for way in ("INPUT", "OUTPUT"):
+        tree.interface.new_socket("Geometry", in_out=way, socket_type="NodeSocketGeometry")
+    start, store, end = (
+        tree.nodes.new(kind) for kind in ("NodeGroupInput", "GeometryNodeStoreNamedAttribute", "NodeGroupOutput")
+    )
+    store.inputs["Name"].default_value, product = "Pin", tree.nodes.new("ShaderNodeMath")
+    product.operation = "MULTIPLY"
+    product.inputs[0].default_value, product.inputs[1].default_value = stored, factor
+    tree.links.new(product.outputs[0], store.inputs["Value"])
+    tree.links.new(start.outputs[0], store.inputs["Geometry"])
+    tree.links.new(store.outputs[0], end.inputs[0])
+    obj.modifiers.new("Weights", "NODES").node_group = tree
+    evaluated = obj.evaluated_get(bpy.context.evaluated_depsgraph_get())
+    (found,) = load("dampsim_addon.blender.vertex_groups").read_weights(evaluated, ["Pin"])
+    assert found.tolist() == [expected] * 8
