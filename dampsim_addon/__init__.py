@@ -24,6 +24,7 @@ from .ui import panels
 from .ui.add import add_operators, curve_operators, fabric_operators, hair_operators, sample_operators
 from .ui.bake import influence_operators, issue_list, map_operators
 from .ui.bake import operators as bake_operators
+from .ui.common import manual
 from .ui.compare import operators as ghost_operators
 from .ui.contact import operators as contact_operators
 from .ui.export import operators as export_operators
@@ -55,7 +56,7 @@ MODULES = (
     sample_operators, weave_operators, pin_operators, part_operators, part_panel, plastic_panel, fibre_panel,
     muscle_operators, walk_operators, muscle_panel, bake_operators, export_operators, ghost_operators, group_operators,
     link_operators, link_panel, contact_operators, influence_operators, issue_list, map_operators, presets,
-    idle_resimulation, panels, overlay, cli,
+    idle_resimulation, panels, overlay, manual, cli,
 )  # fmt: skip
 
 

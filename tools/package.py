@@ -5,7 +5,7 @@
 
 Blender's Python has no scipy, so the zips contain it, one wheel for each Python of the supported Blenders. A Blender
 built by a distribution with another Python needs a zip with the wheel for that Python. The zips also contain the
-compiled kernel of tools/kernel.py, one wheel per platform for all Pythons.
+compiled kernel of tools/kernel.py, one wheel per platform for all Pythons, and the manual of tools/manual.py.
 """
 
 from __future__ import annotations
@@ -86,13 +86,22 @@ def compile_kernels(platforms: list[str]) -> None:
         subprocess.run([str(environment("kernel")), str(ROOT / "tools" / "kernel.py"), *missing], check=True)
 
 
+def write_manual() -> None:
+    """Write the manual in the checkout, from where the zips take it."""
+    environment = runpy.run_path(str(ROOT / "run.py"))["environment"]
+    subprocess.run([str(environment("site")), str(ROOT / "tools" / "manual.py")], check=True)
+
+
 def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
     fits = any(tag in wheel for platform in platforms for tag in PLATFORMS[platform])
     return fits and any(f"-cp{python.replace('.', '')}-" in wheel for python in pythons)
 
 
 def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) -> int:
-    """Write the folder to build from, with the wheels in root/wheels. Return the number of wheels."""
+    """Write the folder to build from, with the wheels in root/wheels. Return the number of wheels.
+
+    Without root/manual, the add-on has no Help, and tools/review.py refuses the zip.
+    """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for name in CONTENTS:
@@ -102,6 +111,8 @@ def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) ->
         else:
             shutil.copy(source, folder / name)
     shutil.copy(root / README, folder / "README.md")
+    if (root / "manual").is_dir():
+        shutil.copytree(root / "manual", folder / "manual")
     (folder / "sample_blends").mkdir()
     for name in SAMPLES:
         shutil.copy(root / "sample_blends" / f"{name}.blend", folder / "sample_blends")
@@ -149,6 +160,7 @@ def main() -> None:
     for platform in platforms:
         fetch(platform, pythons)
     compile_kernels(platforms)
+    write_manual()
     print(f"{STAGE}: {stage(ROOT, STAGE, platforms, pythons)} wheels")
 
 

@@ -18,7 +18,7 @@ def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any])
         "Generated from `core/scene/parameters/` by `python run.py docs --parameters`.",
         "Use the names with `--set NAME=VALUE` on the command line, and as properties of `obj.dampsim` in Python.",
         "",
-        *_table(parameters),
+        *_table(parameters, "parameter"),
         "",
         "## Values",
         *_values(parameters),
@@ -27,12 +27,13 @@ def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any])
         "",
         "Properties of a collider. In Python, they belong to `obj.dampsim_collider`, for example `roughness`.",
         "",
-        *_table(colliders),
+        *_table(colliders, "collider"),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _table(parameters: Mapping[str, Any]) -> list[str]:
+def _table(parameters: Mapping[str, Any], prefix: str) -> list[str]:
+    """Return a table whose rows have the anchor PREFIX-NAME, which Help in Blender opens."""
     lines = ["| Name | Label | Default | Range or values | Effect |", "|---|---|---|---|---|"]
     for p in parameters.values():
         unit = f" {p.unit}" if p.unit else ""
@@ -43,7 +44,7 @@ def _table(parameters: Mapping[str, Any]) -> list[str]:
         span = ", ".join(c.name for c in p.choices) or (
             "yes, no" if isinstance(p.default, bool) else f"{_number(p.min)} to {_number(p.max)}{unit}"
         )
-        lines.append(f"| `{p.name}` | {p.label} | {default} | {span} | {p.description} |")
+        lines.append(f'| <a id="{prefix}-{p.name}"></a>`{p.name}` | {p.label} | {default} | {span} | {p.description} |')
     return lines
 
 

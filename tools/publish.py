@@ -34,6 +34,7 @@ def build_zips(platforms: list[str]) -> list[Path]:
     for platform in platforms:
         PACKAGE["fetch"](platform, pythons)
     PACKAGE["compile_kernels"](platforms)
+    PACKAGE["write_manual"]()
     PACKAGE["stage"](ROOT, stage, platforms, pythons)
     python = str(RUNNER["environment"]("bpy"))
     builder = subprocess.run([python, "-c", BUILDER], capture_output=True, text=True, check=True).stdout.split("\n")[-2]

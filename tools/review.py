@@ -7,6 +7,9 @@ of the manifest in addition.
 from __future__ import annotations
 
 import ast
+import functools
+import html
+import posixpath
 import re
 import sys
 import tomllib
@@ -24,6 +27,9 @@ REDUNDANT = re.compile(
     r"|(dask|flamenco|openjd)[^/]*$"
 )
 SAMPLE_LIST = "dampsim_addon/blender/samples.py"
+# Table of the pages of the manual that the add-on opens, and parts of a page that run or load something.
+MANUAL_TABLE = "dampsim_addon/ui/common/manual.py"
+ACTIVE_PART = re.compile(r"""(?i)<(script|iframe|object|embed|form)\b|\bon\w+=|src=["']?\w+:|@import|url\(\w+:""")
 # Modules that start processes or call the system, which the README must name.
 DISCLOSED = {"subprocess": "processes", "multiprocessing": "processes", "ctypes.windll": "ctypes"}
 # Modules that open connections, for which a permission would be needed.
@@ -63,13 +69,15 @@ class Zip:
         self.manifest = table | table.get("build", {}).get("generated", {})
         self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
 
+    def keys(self, path: str, name: str) -> set[str]:
+        """Return the keys of a table of texts, which a Python file assigns to a name."""
+        body = self.trees[path].body if path in self.trees else []
+        found = [node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name]
+        return {key for value in found for key in ast.literal_eval(value)}
+
     def samples(self) -> set[str]:
         """Return the paths of the samples that the add-on offers."""
-        body = self.trees[SAMPLE_LIST].body if SAMPLE_LIST in self.trees else []
-        found = [
-            node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SAMPLES"
-        ]
-        return {f"sample_blends/{name}.blend" for value in found for name in ast.literal_eval(value)}
+        return {f"sample_blends/{name}.blend" for name in self.keys(SAMPLE_LIST, "SAMPLES")}
 
     def texts(self) -> Iterator[tuple[str, str]]:
         """Yield path and text of each text file."""
@@ -79,10 +87,14 @@ class Zip:
 
     def nodes(self, *kinds: type[Any]) -> Iterator[tuple[str, Any]]:
         """Yield the place and the node of each part of the Python files that has one of some types."""
-        for name, tree in self.trees.items():
-            for node in ast.walk(tree):
-                if isinstance(node, kinds):
-                    yield f"{name}:{node.lineno}", node
+        for name, node in self._all_nodes:
+            if isinstance(node, kinds):
+                yield f"{name}:{node.lineno}", node
+
+    @functools.cached_property
+    def _all_nodes(self) -> list[tuple[str, ast.AST]]:
+        """Return the path and each node of the Python files. Eight rules look at them."""
+        return [(name, node) for name, tree in self.trees.items() for node in ast.walk(tree)]
 
 
 def binaries(content: Zip) -> Iterator[str]:
@@ -168,12 +180,23 @@ def manifest(content: Zip) -> Iterator[str]:
 
 def links(content: Zip) -> Iterator[str]:
     """Relative links of the pages lead to files of the zip."""
+    forms = {".md": r"\]\(([^)#\s]+)", ".html": r'(?:href|src|content)="(?:0; url=)?([^"#?]*[.][^"#?]*)'}
     for name, text in content.texts():
-        if name.endswith(".md"):
-            for target in re.findall(r"\]\(([^)#\s]+)", text):
-                path = (Path(name).parent / target).as_posix()
-                if "://" not in target and path not in content.files:
-                    yield f"{name}: a dead link to {target}"
+        form = forms.get(Path(name).suffix)
+        for target in re.findall(form, text) if form else ():
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), html.unescape(target)))
+            if "://" not in target and path not in content.files:
+                yield f"{name}: a dead link to {target}"
+
+
+def manual(content: Zip) -> Iterator[str]:
+    """The pages that the add-on opens are in the zip. They run and load nothing."""
+    for page in sorted(content.keys(MANUAL_TABLE, "PAGES")):
+        if f"manual/{page.replace('#', '/')}.html" not in content.files:
+            yield f"manual: the page {page} is missing; tools/package.py writes it"
+    for name, text in content.texts():
+        if name.endswith((".html", ".css")) and (found := ACTIVE_PART.search(text)):
+            yield f"{name}: runs or loads something: {found[0]}"
 
 
 def module_table(content: Zip) -> Iterator[str]:
@@ -265,8 +288,8 @@ def tooltips(content: Zip) -> Iterator[str]:
 RULES: dict[str, Callable[[Zip], Iterator[str]]] = {
     rule.__name__: rule
     for rule in (
-        binaries, wheels, sizes, imports, redundant_files, manifest, links, module_table, network, dynamic_code, paths,
-        names, disclosures, tooltips,
+        binaries, wheels, sizes, imports, redundant_files, manifest, links, manual, module_table, network, dynamic_code,
+        paths, names, disclosures, tooltips,
     )
 }  # fmt: skip
 

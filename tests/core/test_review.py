@@ -31,6 +31,12 @@ VIOLATIONS = [
     ("imports", "core/literature/papers/compare.py", "from .per_step import step"),
     ("imports", "core/literature/papers/compare.py", "from ...core import literature"),
     ("links", "README.md", "+[more](docs/index.md)"),
+    ("links", "manual/index.html", '+<a href="more.html#part">'),
+    ("links", "manual/reference/panels/bake.html", '+<meta http-equiv="refresh" content="0; url=../panel.html#bake">'),
+    ("manual", "dampsim_addon/ui/common/manual.py", "PAGES = {'reference/panels#baked': ()}"),
+    ("manual", "manual/index.html", "+<script>"),
+    ("manual", "manual/index.html", '+<img src="https://example.org/1.png">'),
+    ("manual", "manual/manual.css", "+@import 'https://example.org/1.css';"),
     ("module_table", "core/__init__.py", "+\nimport sys\nsys.modules['a'] = sys\n"),
     ("module_table", "core/__init__.py", "+\nimport sys\ndel sys.modules['a']\n"),
     ("module_table", "core/__init__.py", "+\nimport sys\nsys.modules.pop('a')\n"),
@@ -55,6 +61,8 @@ VIOLATIONS = [
 def contents(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Return the files of a zip for one platform, with empty wheels."""
     root = tmp_path_factory.mktemp("checkout")
+    site = runpy.run_path(str(ROOT / "run.py"))["environment"]("site")
+    subprocess.run([site, ROOT / "tools" / "manual.py", root / "manual"], check=True)
     for name in (*PACKAGE.CONTENTS, "tools", "sample_blends"):
         (root / name).symlink_to(ROOT / name)
     (root / "wheels").mkdir()
@@ -73,6 +81,15 @@ def few(contents: dict[str, bytes]) -> dict[str, bytes]:
     found |= dict.fromkeys(("__init__.py", "core/__init__.py", "dampsim_addon/api.py"), b"")
     # The list of the samples, and the modules that start processes.
     kept = ("dampsim_addon/blender/samples.py", "dampsim_addon/farm/child.py")
+    forwarding = "manual/reference/panels/bake.html"
+    found = {name: content for name, content in found.items() if not name.startswith("manual/")}
+    found |= {
+        "manual/index.html": b'<a href="reference/panels.html">',
+        "manual/manual.css": b"",
+        "manual/reference/panels.html": b'<h2 id="bake">Bake</h2>',
+        forwarding: contents[forwarding],
+        "dampsim_addon/ui/common/manual.py": b"PAGES = {'reference/panels#bake': ()}",
+    }
     return found | {name: contents[name].replace(b"from .", b"# from .") for name in kept}
 
 

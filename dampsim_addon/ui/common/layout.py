@@ -17,12 +17,17 @@ from ...model.objects import active_simulated, is_job_running
 from ...model.properties import read_settings
 from ...model.registry import reuse_last_scan
 from ...translations import translate
+from .manual import draw_help
 
 
 class SidebarPanel:
     bl_space_type = "VIEW_3D"
     bl_region_type = "UI"
     bl_category = "DampSim"
+
+    def draw_header_preset(self: Any, context: Context) -> None:
+        """Draw the help button at the right end of the panel's header."""
+        draw_help(self.layout, type(self).__name__)
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """Wrap draw and poll of each panel.
