@@ -16,8 +16,6 @@ from urllib.parse import unquote, urlsplit
 import bpy
 import pytest
 
-from conftest import PACKAGE
-
 pytestmark = [
     pytest.mark.bpy,
     pytest.mark.skipif(bool(os.environ.get("DAMPSIM_INSTALLED")), reason="needs the checkout"),
@@ -52,12 +50,12 @@ def manual(load: Callable[[str], ModuleType], pages: Path, monkeypatch: pytest.M
     forget()
 
 
-def names_of_addon() -> set[str]:
-    """Return the names of all panels, operators and visible properties of the add-on, as the manual map has them."""
+def names_of_addon(package: str) -> set[str]:
+    """Return the names of all panels, operators and visible properties of a package, as the manual map has them."""
     names = set[str]()
     for base in (bpy.types.Panel, bpy.types.Operator, bpy.types.PropertyGroup):
         for cls in base.__subclasses__():
-            if not cls.__module__.startswith(f"{PACKAGE}.") or not cls.is_registered:
+            if not cls.__module__.startswith(f"{package}.") or not cls.is_registered:
                 continue
             if base is bpy.types.Operator:
                 names.add(f"bpy.ops.{cls.bl_idname}")
@@ -82,7 +80,7 @@ def opened_anchor(address: str) -> tuple[Path, str]:
 
 
 def test_everything_has_a_page(manual: ModuleType) -> None:
-    names = names_of_addon()
+    names = names_of_addon(manual.__name__.partition(".")[0])
     start, rows = manual.manual_map()
     missing = [name for name in sorted(names) if not any(fnmatchcase(name, pattern) for pattern, _ in rows)]
     assert not missing
@@ -101,7 +99,7 @@ def test_everything_has_a_page(manual: ModuleType) -> None:
 
 
 def test_table_has_no_stale_rows(manual: ModuleType) -> None:
-    names, claimed = names_of_addon(), set[str]()
+    names, claimed = names_of_addon(manual.__name__.partition(".")[0]), set[str]()
     stale = []
     parameters = [name for name, page in manual.page_names() if page.startswith("reference/parameters#")]
     for pattern in [*parameters, *(name for patterns in manual.PAGES.values() for name in patterns)]:
