@@ -18,6 +18,7 @@ import bpy
 from ..blender.animation import animated_paths
 from ..blender.dependencies import References
 from ..blender.geometry_nodes import modifier_effect
+from ..blender.hair import guide_object
 from ..blender.movers import ModifierEffect, can_move, modifier_type_effect
 from ..blender.sampler import GroupSampler
 from ..blender.untracked_inputs import frame_handler_inputs, is_tracked_driver
@@ -93,6 +94,9 @@ def _enable(obj: bpy.types.Object) -> None:
 def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     """Return the enabled objects of the view layer that may move, and on which the group certainly does not depend.
 
+    Hair that follows a member is among them, although its guides have it as their parent: Blender then evaluates its
+    motion, but not its strands.
+
     Where scripts, or simulations of Blender with their force fields and colliders, take part, none is certain.
     """
     if frame_handler_inputs():
@@ -109,7 +113,7 @@ def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     return [
         obj
         for obj in sampler.view_layer.objects
-        if obj not in blocks
+        if (obj not in blocks or (obj not in roots and obj.type == "CURVES" and guide_object(obj) in members))
         and obj.mode == "OBJECT"
         and not obj.hide_viewport
         and _VISIBILITY not in animated_paths(obj)

@@ -93,6 +93,21 @@ def test_hair_follows_baked_guides(load: Any, tmp_path: Path) -> None:
     np.testing.assert_allclose(evaluated_points(hair, LAST), plain[LAST], atol=1e-6)
 
 
+def test_strands_rest_during_bake(load: Any, tmp_path: Path) -> None:
+    """A bake disables the hair, whose motion still moves the guides, and enables it at the end."""
+    scene = new_scene(LAST)
+    hair = hair_patch()
+    wire, found = add_guides(hair, tmp_path), []
+    for create in ("blender.sampler", "GroupSampler"), ("scene_reader.isolation", "isolated_sampler"):
+        sampler = getattr(load(f"dampsim_addon.{create[0]}"), create[1])(scene, bpy.context.view_layer, [wire])
+        with sampler as entered:
+            assert hair.hide_viewport == (create[1] == "isolated_sampler")
+            found.append([entered.members[0].world_positions_at(frame) for frame in (1, 4, 6)])
+    np.testing.assert_array_equal(found[0], found[1])
+    assert np.abs(found[0][2] - found[0][0]).max() > 0.1
+    assert not hair.hide_viewport
+
+
 def test_hair_follows_guides_in_live(load: Any, tmp_path: Path) -> None:
     new_scene()
     live = load("dampsim_addon.live")
