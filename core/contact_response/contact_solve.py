@@ -246,7 +246,9 @@ class ContactSolve:
             )
             if touched_regions != environment.touched_regions:
                 environment = replace(environment, touched_regions=touched_regions)
-                problem = make_problem(environment)
+                # Laws of the first mode alone do not depend on it.
+                if any(law.is_waveform for law in self.controls.laws):
+                    problem = make_problem(environment)
         if minimum.outcome is Outcome.CONVERGED and self._has_intersected(refinement.detected, x, iterations):
             minimum = replace(minimum, outcome=Outcome.CONTACT_SET)
         if problem.contacts is not None:

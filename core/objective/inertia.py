@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array, take_rows
-from ..geometry.mesh.rigid_motion import fit_rigid_motion, free_rotation, free_rotation_axes, rigid_mode_basis
+from ..geometry.mesh.rigid_motion import fit_rigid_motions, free_rotation, free_rotation_axes, rigid_mode_basis
 from ..settle.law import Coefficients
 from ..settle.support_modes import Support
 from ..system.discretization import BodyDiscretization
@@ -17,11 +17,12 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .reference_motion import (
+    ReferenceVelocity,
     RegionSlice,
     StepContext,
     expand_to_nodes,
     predicted_pin_positions,
-    reference_velocity,
+    reference_velocities,
     rotate,
 )
 from .rigid_prediction import RigidPrediction, dead_load_stiffness, predict_rigid_motion
@@ -66,21 +67,45 @@ class RegionInertia:
     rigid_prediction: RigidPrediction | None = None
 
 
+@dataclass(frozen=True)
+class RegionMotion:
+    """Motion of a region at the start of a step.
+
+    reference: its reference motion.  rotation: (3, 3), best fit from the rest shape to the current one.
+    """
+
+    reference: ReferenceVelocity
+    rotation: Array
+
+
+def region_motions(
+    context: StepContext, regions: Sequence[Region], slices: Sequence[Sequence[RegionSlice]]
+) -> list[RegionMotion]:
+    """Return the motions of regions. slices: of each region, see region_slices()."""
+    rest, x = context.system.rest, context.state.positions
+    fits = fit_rigid_motions([(take_rows(rest, region.free), take_rows(x, region.free)) for region in regions])
+    references = reference_velocities(context, regions, slices)
+    return [RegionMotion(reference, rotation) for reference, (rotation, _) in zip(references, fits, strict=True)]
+
+
 def first_mode_inertia(
     context: StepContext,
     region: Region,
     slices: Sequence[RegionSlice],
     coefficients: Coefficients,
     follow_through: Array,
+    motion: RegionMotion | None = None,
 ) -> RegionInertia:
     """Return the inertia of a region under a law that controls the first mode only.
 
     slices: of the region, see region_slices().  follow_through: (b,) of each block.
+    motion: of the region, if it is known.
     """
     system, state, h = context.system, context.state, context.h
     free, x = region.free, state.positions[region.free]
     mass = system.mass[free]
-    reference = reference_velocity(context, region, slices)
+    motion = motion or region_motions(context, [region], [slices])[0]
+    reference = motion.reference
     at_current, undeformed = reference.at_current, reference.at_undeformed
     # Velocity relative to the reference motion, corrected by the change of the reference velocity at the undeformed
     # positions (docs/decisions/0005).
@@ -115,7 +140,7 @@ def first_mode_inertia(
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
-        rotation=fit_rigid_motion(system.rest[free], x)[0],
+        rotation=motion.rotation,
     )
 
 
@@ -128,16 +153,18 @@ def waveform_inertia(
     start_forces: StepStartForces,
     is_touched: bool = False,
     support: Support | None = None,
+    motion: RegionMotion | None = None,
 ) -> RegionInertia:
     """Return the inertia of a region under a waveform law, which controls all modes.
 
-    slices, follow_through: see first_mode_inertia().  start_forces: history at the start of the step.
+    slices, follow_through, motion: see first_mode_inertia().  start_forces: history at the start of the step.
     is_touched: whether contacts may act on the region.  support: None if the region is not at rest on a support.
     """
     system, state, h = context.system, context.state, context.h
     free, x = region.free, take_rows(state.positions, region.free)
     mass = take_rows(system.mass, free)
-    reference = reference_velocity(context, region, slices)
+    motion = motion or region_motions(context, [region], [slices])[0]
+    reference = motion.reference
     phi = (
         follow_through[slices[0].block_index] if len(slices) == 1 else expand_to_nodes(follow_through, slices)[:, None]
     )
@@ -226,8 +253,7 @@ def waveform_inertia(
         inertia=inertia,
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
-        rotation=(step_rotation if step_rotation.ndim == 2 else np.eye(3))
-        @ fit_rigid_motion(take_rows(system.rest, free), x)[0],
+        rotation=(step_rotation if step_rotation.ndim == 2 else np.eye(3)) @ motion.rotation,
         preconditioner_terms=preconditioner_terms,
         predicted_positions=predicted_positions,
         step_rotation=step_rotation,

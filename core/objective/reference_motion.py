@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..base.arrays import Array, Index, take_rows
-from ..geometry.mesh.rigid_motion import fit_rigid_motion
+from ..geometry.mesh.rigid_motion import fit_rigid_motions
 from ..system.inputs import Inputs
 from ..system.region import Region
 from ..system.state import State
@@ -90,15 +90,42 @@ class ReferenceVelocity:
 
 def reference_velocity(context: StepContext, region: Region, slices: Sequence[RegionSlice]) -> ReferenceVelocity:
     """Return the reference velocity of a region. slices: see region_slices()."""
+    return reference_velocities(context, [region], [slices])[0]
+
+
+def reference_velocities(
+    context: StepContext, regions: Sequence[Region], slices: Sequence[Sequence[RegionSlice]]
+) -> list[ReferenceVelocity]:
+    """Return the reference velocities of regions. slices: of each region, see region_slices().
+
+    The rigid motions of all regions are fitted at once: hair has hundreds of small ones.
+    """
+    references = [[context.inputs[part.block_index].reference for part in parts] for parts in slices]
+    needs_pins = [
+        len(region.constrained_nodes) > 0 and None in own for region, own in zip(regions, references, strict=True)
+    ]
+    pinned = iter(
+        _rigid_pin_velocities(context, [one for one, is_needed in zip(regions, needs_pins, strict=True) if is_needed])
+    )
+    rigid = [next(pinned) if is_needed else None for is_needed in needs_pins]
+    return [
+        _reference_velocity(context, region, parts, one)
+        for region, parts, one in zip(regions, slices, rigid, strict=True)
+    ]
+
+
+def _reference_velocity(
+    context: StepContext, region: Region, slices: Sequence[RegionSlice], rigid: ReferenceVelocity | None
+) -> ReferenceVelocity:
+    """Return the reference velocity of a region. rigid: that of its pins, where a block has no other."""
     x = take_rows(context.state.positions, region.free)
     if not len(region.constrained_nodes):
         return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
     references = [context.inputs[part.block_index].reference for part in slices]
-    if all(reference is None for reference in references):
-        return _rigid_pin_velocity(context, region)
+    if rigid is not None and all(reference is None for reference in references):
+        return rigid
     at_current, at_undeformed, rotation = np.empty_like(x), np.empty_like(x), np.empty((len(x), 3, 3))
-    if None in references:
-        rigid = _rigid_pin_velocity(context, region)
+    if rigid is not None:
         at_current, at_undeformed, rotation = (
             rigid.at_current,
             rigid.at_undeformed,
@@ -115,20 +142,36 @@ def reference_velocity(context: StepContext, region: Region, slices: Sequence[Re
     return ReferenceVelocity(at_current, at_undeformed, rotation)
 
 
-def _rigid_pin_velocity(context: StepContext, region: Region) -> ReferenceVelocity:
-    """Return the reference velocity given by the best rigid motion of the region's pins."""
-    rest, x = take_rows(context.system.rest, region.free), take_rows(context.state.positions, region.free)
-    pin_indices = context.pin_indices(region.constrained_nodes)
-    start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
-    if np.array_equal(start, end):
-        # Exactly zero without rounding errors, so that later tests recognise a region at rest.
-        return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
-    rotation, translation = fit_rigid_motion(start, end)
-    # Pins that leave the region free to swing do not define its position; use the body itself.
-    correspondence = (
-        (rest, x) if region.rigid_modes else (take_rows(context.system.rest, region.constrained_nodes), start)
+def _rigid_pin_velocities(context: StepContext, regions: Sequence[Region]) -> list[ReferenceVelocity]:
+    """Return the reference velocities given by the best rigid motions of the regions' pins."""
+    motions, bodies = [], []
+    for region in regions:
+        pin_indices = context.pin_indices(region.constrained_nodes)
+        start, end = take_rows(context.pin_start, pin_indices), take_rows(context.pin_end, pin_indices)
+        motions.append((start, end))
+        # Pins that leave the region free to swing do not define its position; use the body itself.
+        nodes = region.free if region.rigid_modes else region.constrained_nodes
+        current = take_rows(context.state.positions, region.free) if region.rigid_modes else start
+        bodies.append((take_rows(context.system.rest, nodes), current))
+    # Exactly zero without rounding errors, so that later tests recognise a region at rest.
+    moves = [not np.array_equal(start, end) for start, end in motions]
+    fits = iter(
+        fit_rigid_motions(
+            [pair for pairs in (motions, bodies) for pair, is_moving in zip(pairs, moves, strict=True) if is_moving]
+        )
     )
-    body_rotation, body_translation = fit_rigid_motion(*correspondence)
+    pin_fits, body_fits = ([next(fits) if is_moving else None for is_moving in moves] for _ in range(2))
+    return [_moved_with_pins(context, region, *fit) for region, *fit in zip(regions, pin_fits, body_fits, strict=True)]
+
+
+def _moved_with_pins(
+    context: StepContext, region: Region, pins: tuple[Array, Array] | None, body: tuple[Array, Array] | None
+) -> ReferenceVelocity:
+    """Return the reference velocity of a region for the rigid motions of its pins and body; None if they rest."""
+    rest, x = take_rows(context.system.rest, region.free), take_rows(context.state.positions, region.free)
+    if pins is None or body is None:
+        return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
+    (rotation, translation), (body_rotation, body_translation) = pins, body
     undeformed = rest @ body_rotation.T + body_translation
     # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
     displacement_map = rotation - np.eye(3)

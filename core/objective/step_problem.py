@@ -27,7 +27,7 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
-from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, waveform_inertia
+from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, region_motions, waveform_inertia
 from .nodal_rotations import NodalRotations
 from .reference_motion import StepContext, rotate
 from .rigid_prediction import project_onto_momenta
@@ -274,6 +274,7 @@ class StepProblem:
                 system, context.state, context.inputs, self._stiffness_factors, context.h, weights
             )
         self._region_inertias: list[tuple[Index, RegionInertia]] = []
+        motions = region_motions(context, system.regions, stepper.region_slices)
         for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):
             slots, parts = stepper.free_index[region.free], stepper.region_slices[place]
             if self._step_start is not None and coefficients.is_waveform:
@@ -282,10 +283,18 @@ class StepProblem:
                     place in self._environment.touched_regions,
                 )
                 terms = waveform_inertia(
-                    context, region, parts, coefficients, follow_through, self._step_start, may_be_touched, support
+                    context,
+                    region,
+                    parts,
+                    coefficients,
+                    follow_through,
+                    self._step_start,
+                    may_be_touched,
+                    support,
+                    motions[place],
                 )
             else:
-                terms = first_mode_inertia(context, region, parts, coefficients, follow_through)
+                terms = first_mode_inertia(context, region, parts, coefficients, follow_through, motions[place])
                 self._is_unpinned[slots] = not len(region.constrained_nodes)
             self._reference[region.free] = terms.reference_velocity
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted_velocity
@@ -436,13 +445,18 @@ class StepProblem:
         fraction = self.largest_step(np.zeros_like(v), v)
         return v if fraction == 1.0 else fraction * v
 
-    def largest_step(self, v: Array, direction: Array) -> float:
-        limiting_terms = [
+    @property
+    def limiting_terms(self) -> list[tuple[slice, ForceTerm]]:
+        """The terms that limit steps, with their nodes."""
+        return [
             (part, term)
             for block, part in zip(self._stepper.system.blocks, self._stepper.system.slices, strict=True)
             for term in block.terms
             if type(term).largest_step is not ForceTerm.largest_step
         ]
+
+    def largest_step(self, v: Array, direction: Array) -> float:
+        limiting_terms = self.limiting_terms
         if not limiting_terms:
             return 1.0
         x, displacements = self.positions(v), np.zeros_like(self._end_positions)

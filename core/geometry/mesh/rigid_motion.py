@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.spatial.transform import Rotation
 
@@ -114,22 +116,43 @@ def fit_rigid_motion(old: Array, new: Array) -> tuple[Array, Array]:
     Kabsch, *A solution for the best rotation to relate two sets of vectors* (1976), for any angle. Where the points
     leave the rotation about an axis undetermined (one point, a line), that rotation is zero.
     """
+    return fit_rigid_motions([(old, new)])[0]
+
+
+def fit_rigid_motions(pairs: Sequence[tuple[Array, Array]]) -> list[tuple[Array, Array]]:
+    """Return fit_rigid_motion() of many pairs of points. Pairs of equal length are computed at once."""
+    places: dict[int, list[int]] = {}
+    for place, (old, _) in enumerate(pairs):
+        places.setdefault(len(old), []).append(place)
+    found: list[tuple[Array, Array]] = [(np.eye(3), np.zeros(3))] * len(pairs)
+    for each in places.values():
+        rotations, translations = _fit_stacks(*(np.stack([pairs[place][k] for place in each]) for k in range(2)))
+        for place, one in zip(each, zip(rotations, translations, strict=True), strict=True):
+            found[place] = one
+    return found
+
+
+def _fit_stacks(old: Array, new: Array) -> tuple[Array, Array]:
+    """Return rotations (r, 3, 3) and translations (r, 3) for points (r, p, 3)."""
     # A matrix product is much faster in numpy than a mean over the rows of a narrow array.
-    mean_weights = np.full(len(old), 1.0 / len(old))
+    mean_weights = np.full(old.shape[1], 1.0 / max(old.shape[1], 1))
     a0, b0 = mean_weights @ old, mean_weights @ new
-    products = (new - b0).T @ (old - a0)
-    if not np.isfinite(products).all():
-        # The state diverged; the caller detects it by the nan.
-        return np.full((3, 3), np.nan), np.full(3, np.nan)
-    left, sizes, right = np.linalg.svd(products)
-    if sizes[1] > _COLLINEAR * sizes[0]:
-        left[:, 2] *= np.sign(np.linalg.det(left @ right))
-        R = left @ right
-    elif sizes[0] > 0.0:
-        R = _shortest_rotation(right[0], left[:, 0])
-    else:
-        R = np.eye(3)
-    return R, b0 - R @ a0
+    products = (new - b0[:, None]).transpose(0, 2, 1) @ (old - a0[:, None])
+    rotations = np.tile(np.eye(3), (len(old), 1, 1))
+    is_finite = np.isfinite(products).all(axis=(1, 2))
+    # The state diverged; the caller detects it by the nan.
+    rotations[~is_finite] = np.nan
+    left, sizes, right = np.linalg.svd(np.where(is_finite[:, None, None], products, 0.0))
+    is_line = is_finite & (sizes[:, 1] <= _COLLINEAR * sizes[:, 0]) & (sizes[:, 0] > 0.0)
+    is_full = is_finite & (sizes[:, 1] > _COLLINEAR * sizes[:, 0])
+    if is_full.any():
+        left[:, :, 2] *= np.sign(np.linalg.det(left @ right))[:, None]
+        rotations[is_full] = (left @ right)[is_full]
+    for place in np.flatnonzero(is_line):
+        rotations[place] = _shortest_rotation(right[place, 0], left[place, :, 0])
+    translations = b0 - (rotations @ a0[:, :, None])[:, :, 0]
+    translations[~is_finite] = np.nan
+    return rotations, translations
 
 
 def _shortest_rotation(old: Array, new: Array) -> Array:
