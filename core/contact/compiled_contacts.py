@@ -60,7 +60,11 @@ class CompiledContactPotential(ContactPotential):
         return self._at(positions)[0].states
 
     def with_normal_forces_at(self, positions: Array) -> ContactPotential:
-        return CompiledContactPotential(self.contacts, self.forces_at(positions).force, self._compiled)
+        return self.with_normal_forces(self.forces_at(positions).force)
+
+    def with_normal_forces(self, lagged_normal_force: Array) -> ContactPotential:
+        """Return the potential of the same contacts with other normal forces (k,) N, which limit friction."""
+        return CompiledContactPotential(self.contacts, lagged_normal_force, self._compiled)
 
     def add_blocks(
         self,

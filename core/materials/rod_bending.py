@@ -88,7 +88,7 @@ class RodBending:
         return (
             None
             if library is None
-            else CompiledRods(library, self.elements, self.weights, self.rest_angles, self._smoothing)
+            else CompiledRods(library, self.elements, self.weights, self.rest_angles, self.smoothing)
         )
 
     def value_gradient(self, positions: Array) -> tuple[float, Array]:
@@ -97,7 +97,7 @@ class RodBending:
             return compiled.value_gradient(positions)
         corners = positions[self.elements]
         squares = _edge_angles(corners) ** 2
-        smoothed_difference = np.sqrt(squares + self._smoothing) - np.sqrt(self.rest_angles**2 + self._smoothing)
+        smoothed_difference = np.sqrt(squares + self.smoothing) - np.sqrt(self.rest_angles**2 + self.smoothing)
         # A straight rest shape needs no smoothing.
         value = np.where(self.rest_angles > 0.0, smoothed_difference**2, squares)
         return float(self.weights @ value), assemble_vector(
@@ -105,7 +105,7 @@ class RodBending:
         )
 
     @property
-    def _smoothing(self) -> Array:
+    def smoothing(self) -> Array:
         return np.asarray((_SMOOTHING_RATIO * self.rest_angles) ** 2)
 
     def _element_gradients(self, corners: Array) -> Array:
@@ -119,8 +119,8 @@ class RodBending:
             sine > _SMALL_SINE * np.abs(d), angle / np.maximum(sine, _MIN_DIVISOR), 1.0 / np.maximum(d, _MIN_DIVISOR)
         )
         smoothed_angle, smoothed_rest_angle = (
-            np.sqrt(angle**2 + self._smoothing),
-            np.sqrt(self.rest_angles**2 + self._smoothing),
+            np.sqrt(angle**2 + self.smoothing),
+            np.sqrt(self.rest_angles**2 + self.smoothing),
         )
         bend_factor = np.where(
             self.rest_angles > 0.0, 1.0 - smoothed_rest_angle / np.maximum(smoothed_angle, _MIN_DIVISOR), 1.0
@@ -170,8 +170,8 @@ class RodBending:
         ratio = np.where(is_straight, 1.0 + angle**2 / 6.0, angle / sine)
         ratio_slope = np.where(is_straight, 1.0 / 3.0 + 2.0 * angle**2 / 15.0, (sine - angle * cosine) / sine**3)
         is_bent = self.rest_angles > 0.0
-        rest = np.sqrt(self.rest_angles**2 + self._smoothing)
-        smoothed = np.where(is_bent, np.sqrt(angle**2 + self._smoothing), 1.0)
+        rest = np.sqrt(self.rest_angles**2 + self.smoothing)
+        smoothed = np.where(is_bent, np.sqrt(angle**2 + self.smoothing), 1.0)
         factor = np.where(is_bent, 1.0 - rest / smoothed, 1.0)
         factor_slope = np.where(is_bent, rest * ratio / smoothed**3, 0.0)
         return -2.0 * factor * ratio, 2.0 * (factor_slope * ratio + factor * ratio_slope)

@@ -53,4 +53,33 @@ static inline double angle_of(double y, double x)
     return y < 0.0 ? -found : found;
 }
 
+/* Used by pieces.c; see contacts.c and ropes.c. */
+SHOWN double dampsim_springs(int64_t, const int32_t *restrict, const double *restrict, const double *restrict,
+                             const double *restrict, double *restrict);
+SHOWN void dampsim_spring_blocks(int64_t, const int32_t *restrict, const double *restrict, const double *restrict,
+                                 int64_t, double, const double *restrict, const int32_t *restrict, double *restrict);
+SHOWN double dampsim_rods(int64_t, const int32_t *restrict, const double *restrict, const double *restrict,
+                          const double *restrict, const double *restrict, double *restrict);
+SHOWN void dampsim_rod_blocks(int64_t, const int32_t *restrict, const double *restrict, const double *restrict,
+                              const double *restrict, int64_t, double, const double *restrict,
+                              const int32_t *restrict, double *restrict);
+SHOWN int64_t dampsim_envelope_factorise(int64_t, const int32_t *restrict, const int32_t *restrict,
+                                         const int32_t *restrict, const int32_t *restrict, const int64_t *restrict,
+                                         const double *restrict, int32_t *restrict, double *restrict);
+SHOWN double dampsim_contacts(int64_t, const int32_t *restrict, const int32_t *restrict, const double *restrict,
+                              const double *restrict, const double *restrict, const double *restrict,
+                              const double *restrict, const double *restrict, const double *restrict,
+                              const double *restrict, const double *restrict, double *restrict, double *restrict,
+                              double *restrict, double *restrict, int64_t *restrict, double *restrict);
+SHOWN int64_t dampsim_contact_blocks(int64_t, const int32_t *restrict, const int32_t *restrict,
+                                     const double *restrict, const double *restrict, const double *restrict,
+                                     const double *restrict, const double *restrict, const int64_t *restrict, double,
+                                     const int32_t *restrict, const int32_t *restrict, const int32_t *restrict,
+                                     double *restrict);
+
+/* Solve with the factors of the rows begin to end - 1, which no other rows are coupled with, for a right-hand side
+ * (3 n,) that receives the answer. */
+void solve_envelope(int64_t begin, int64_t end, const int32_t *restrict first, const int64_t *restrict offsets,
+                    const double *restrict factors, double *restrict answer);
+
 #endif

@@ -19,8 +19,26 @@ LANES = 8
 _TOLERANCE = 1e-12
 # The same for results in single precision.
 _SINGLE_TOLERANCE = 1e-5
+# Pointers of the structure in pieces.c, in order.
+PIECE_POINTERS = (
+    "rows", "starts", "columns", "first", "offsets", "base", "nodes", "slots", "inertia", "predicted", "load", "start",
+    "spring_starts", "edges", "spring_places", "lengths", "spring_weights", "rod_starts", "rods", "rod_places",
+    "rod_weights", "rest", "smoothing", "contact_starts", "weight_starts", "weight_nodes", "weights", "contact_base",
+    "normal", "distance", "target", "stiffness", "anchor", "friction", "limit", "lagged", "force", "gap", "slip",
+    "offset", "states", "v", "before", "positions", "pulls", "gradient", "direction", "blocks", "factors", "values",
+    "updates", "evaluations",
+)  # fmt: skip
 # Noise of fields.forces at the first point of the self-test.
 _KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
+
+
+class PiecesStructure(ctypes.Structure):
+    """The structure of pieces.c, with the addresses of arrays that must live on."""
+
+    _fields_ = [
+        ("max_friction_updates", ctypes.c_int64), ("h", ctypes.c_double), ("noise", ctypes.c_double),
+        *((name, ctypes.c_void_p) for name in PIECE_POINTERS),
+    ]  # fmt: skip
 
 
 class KernelLibrary:
@@ -102,6 +120,8 @@ class KernelLibrary:
         self.envelope_factorise.argtypes, self.envelope_factorise.restype = [count, *8 * [pointer]], count
         self.envelope_solve = loaded.dampsim_envelope_solve
         self.envelope_solve.argtypes, self.envelope_solve.restype = [count, *4 * [pointer]], None
+        self.piece_steps = loaded.dampsim_piece_steps
+        self.piece_steps.argtypes, self.piece_steps.restype = [count, *3 * [pointer]], None
         self.noise = loaded.dampsim_noise
         self.noise.argtypes, self.noise.restype = [count, count, ctypes.c_uint64, ctypes.c_double, *2 * [pointer]], None
 
@@ -123,7 +143,8 @@ def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
     solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_trees(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
-    return solids and sheets and _check_ropes(loaded) and _check_envelope(loaded) and _check_noise(loaded)
+    ropes = _check_ropes(loaded) and _check_envelope(loaded) and _check_pieces(loaded)
+    return solids and sheets and ropes and _check_noise(loaded)
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -278,6 +299,28 @@ def _check_envelope(loaded: KernelLibrary) -> bool:
     answer = np.arange(1.0, 7.0)
     loaded.envelope_solve(2, *pattern[3:], factors.ctypes.data, answer.ctypes.data)
     return bool(failed == 1 and wanted[1]) and _is_close(answer, np.linalg.solve(dense, np.arange(1.0, 7.0)))
+
+
+def _check_pieces(loaded: KernelLibrary) -> bool:
+    """Return whether Newton's method ends at the equilibrium of a mass on a stretched spring in one step."""
+    integers = {
+        "rows": [0, 1], "starts": [0, 1], "columns": [0], "first": [0], "nodes": [1], "slots": [-1, 0],
+        "spring_starts": [0, 1], "edges": [0, 1], "spring_places": [-1, -1, -1, 0], "rod_starts": [0, 0],
+        "contact_starts": [0, 0], "weight_starts": [0],
+    }  # fmt: skip
+    of: dict[str, Any] = {name: np.zeros(9) for name in PIECE_POINTERS}
+    of |= {name: np.array(values, dtype=np.int32) for name, values in integers.items()}
+    of |= {name: np.zeros(1, dtype=np.int64) for name in ("offsets", "updates", "evaluations")}
+    of |= {"base": np.eye(3), "inertia": np.ones(1), "lengths": np.ones(1), "spring_weights": np.full(1, 6.0)}
+    of["start"] = np.array([2.0, 0.0, 0.0])
+    structure = PiecesStructure(0, 0.5, 0.0, *(of[name].ctypes.data for name in PIECE_POINTERS))
+    task, slope, slopes = np.ones(1, dtype=np.int32), np.full(1, np.nan), []
+    for _ in range(2):
+        loaded.piece_steps(1, ctypes.addressof(structure), task.ctypes.data, slope.ctypes.data)
+        slopes.append(slope[0])
+        task[0] += 1
+    # 6 N pull a mass of 1 kg/s, and the spring adds 6 N/m times 0.5 s.
+    return _is_close(slopes[0], -36.0 / 4.0) and _is_close(of["v"][:3], np.array([-1.5, 0.0, 0.0])) and slopes[1] == 0.0
 
 
 def _check_blocks(loaded: KernelLibrary) -> bool:

@@ -351,11 +351,10 @@ WIDE SHOWN int64_t dampsim_envelope_factorise(int64_t p, const int32_t *restrict
     return failed;
 }
 
-/* Solve with factors of n rows, for a right-hand side (3 n,) that receives the answer. */
-WIDE SHOWN void dampsim_envelope_solve(int64_t n, const int32_t *restrict first, const int64_t *restrict offsets,
-                                       const double *restrict factors, double *restrict answer)
+WIDE void solve_envelope(int64_t begin, int64_t end, const int32_t *restrict first, const int64_t *restrict offsets,
+                         const double *restrict factors, double *restrict answer)
 {
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = begin; i < end; i++)
         for (int a = 0; a < 3; a++) {
             const int64_t left = 3 * (int64_t)first[i], width = 3 * i + 3 - left, row = 3 * i + a;
             const double *own = factors + offsets[i] + a * width - left;
@@ -363,11 +362,18 @@ WIDE SHOWN void dampsim_envelope_solve(int64_t n, const int32_t *restrict first,
             for (int64_t k = left; k < row; k++) sum -= own[k] * answer[k];
             answer[row] = sum * own[row];
         }
-    for (int64_t i = n - 1; i >= 0; i--)
+    for (int64_t i = end - 1; i >= begin; i--)
         for (int a = 2; a >= 0; a--) {
             const int64_t left = 3 * (int64_t)first[i], width = 3 * i + 3 - left, row = 3 * i + a;
             const double *own = factors + offsets[i] + a * width - left;
             answer[row] *= own[row];
             for (int64_t k = left; k < row; k++) answer[k] -= own[k] * answer[row];
         }
+}
+
+/* Solve with factors of n rows, for a right-hand side (3 n,) that receives the answer. */
+WIDE SHOWN void dampsim_envelope_solve(int64_t n, const int32_t *restrict first, const int64_t *restrict offsets,
+                                       const double *restrict factors, double *restrict answer)
+{
+    solve_envelope(0, n, first, offsets, factors, answer);
 }

@@ -125,6 +125,16 @@ class EnvelopeFactors:
         self._buffers = pieces, *pattern, offsets[:-1].copy()
         self._pointers = pointers(*self._buffers)
 
+    @property
+    def buffers(self) -> tuple[Places | Index, ...]:
+        """First rows of the pieces (p + 1,), starts, columns, and first column and offset of each row (n,)."""
+        return self._buffers
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """Numbers of rows, of blocks and of stored numbers of the factors."""
+        return self._count, self._stored, self._size
+
     def factorise(self, blocks: Array, wanted: Mask | None = None) -> Mask:
         """Factorise the wanted pieces (p,), or all, of a matrix with blocks (b, 3, 3).
 

@@ -24,7 +24,7 @@ from .sheet_matrix import BlockPattern
 from .step_potential import StepPotential
 
 # Multiplications beyond which a factorisation with reordering and fill takes less time than one within the envelope.
-_MAX_ENVELOPE_WORK = 3e7
+MAX_ENVELOPE_WORK = 3e7
 # Number of patterns that a stepper keeps.
 _KEPT_PATTERNS = 4
 
@@ -160,9 +160,7 @@ class RopeMatrix:
         """
         assert self.pattern is not None
         contacts = self._potential.contacts
-        if self._base is None:
-            self._base = self._constant_blocks(x)
-        blocks = self._base.copy()
+        blocks = self.base_blocks(x).copy()
         energies = zip(self._potential.scaled_energies, self.pattern.places, strict=True)
         for (part, factor, energy), places in energies:
             if places is not None:
@@ -179,13 +177,32 @@ class RopeMatrix:
         assert isinstance(contacts, CompiledContactPotential)
         slots = self.pattern.slot.astype(np.int32), self.pattern.blocks.starts, self.pattern.blocks.columns
         if contacts.add_blocks(x, self._h, slots, blocks):
-            weights = abs(contacts.contacts.weights[contacts.active_contacts(x)])
-            coupled = (weights.T @ weights).tocoo()
-            self._further.append((coupled.row.astype(np.int64), coupled.col.astype(np.int64)))
-            self.pattern = RopePattern.create(self._library, self._free_index, self._elements, self._further)
-            self._base = None
+            self.add_contacts(contacts.contacts.weights[contacts.active_contacts(x)])
             return self.blocks_at(x, project)
         return blocks
+
+    @property
+    def has_damping(self) -> bool:
+        """True if the step has a damping matrix."""
+        return self._damping is not None
+
+    def base_blocks(self, x: Array) -> Array:
+        """Return the constant part (b, 3, 3) of the Hessian at any x (n, 3) m."""
+        if self._base is None:
+            self._base = self._constant_blocks(x)
+        return self._base
+
+    def add_contacts(self, weights: csr_matrix) -> None:
+        """Add the blocks that contacts with weights (k, n) need and the pattern does not have."""
+        assert self.pattern is not None
+        several = abs(weights[np.flatnonzero(np.diff(weights.indptr) > 1)])
+        coupled = (several.T @ several).tocoo()
+        pairs = coupled.row.astype(np.int64), coupled.col.astype(np.int64)
+        is_free = (self.pattern.slot[pairs[0]] >= 0) & (self.pattern.slot[pairs[1]] >= 0)
+        if (self.pattern.places_of(*pairs)[is_free] < 0).any():
+            self._further.append(pairs)
+            self.pattern = RopePattern.create(self._library, self._free_index, self._elements, self._further)
+            self._base = None
 
     def as_sparse(self, blocks: Array) -> csr_matrix:
         """Return blocks (b, 3, 3) as a matrix (3f, 3f) whose rows are those of the pattern."""
@@ -243,7 +260,7 @@ class RopeDirections:
         matrix, blocks = self._matrix, self._matrix.blocks_at(x, project)
         assert matrix.pattern is not None
         factors, order = matrix.pattern.factors, matrix.pattern.order
-        if factors.work > _MAX_ENVELOPE_WORK:
+        if factors.work > MAX_ENVELOPE_WORK:
             found = None if project else factorise_positive(matrix.as_sparse(blocks))
             blocks = blocks if project or found is not None else matrix.blocks_at(x, True)
             return _reordered(found or factorise(matrix.as_sparse(blocks)), order)

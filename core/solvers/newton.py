@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..base.arrays import Array
+from ..native.pieces import PieceTask
 from .factorisation import LowRankUpdate, factorise, factorise_positive
 from .line_search import backtrack, line_search
 from .objective import Minimum, Outcome, PreconditionedObjective, Tolerance
@@ -20,8 +22,41 @@ NewtonStep = Callable[[Array, Array], Array]
 """Function that returns Newton's step (f, 3) at velocities (f, 3) for the gradient (f, 3) there."""
 
 
+class SeparatePieces(Protocol):
+    """Independent pieces of an objective, each with its own Newton steps, line searches and friction."""
+
+    piece_count: int
+
+    def step(self, tasks: NDArray[np.int32], slopes: Array) -> None:
+        """Do the tasks (p,) of the pieces, see native.pieces.CompiledPieces.step()."""
+        ...
+
+    @property
+    def velocities(self) -> Array:
+        """Current velocities (f, 3) m/s."""
+        ...
+
+    @property
+    def gradient_norm(self) -> float:
+        """Norm of the gradient, N."""
+        ...
+
+    @property
+    def evaluations(self) -> int:
+        """Number of evaluations of psi that take as long as those of the pieces together."""
+        ...
+
+    def finish(self) -> Array:
+        """Let the objective take over the friction of the pieces, and return their velocities (f, 3) m/s."""
+        ...
+
+
 class CompiledObjective(PreconditionedObjective, Protocol):
     """An objective whose Newton steps may be compiled."""
+
+    def separate_pieces(self, start: Array) -> SeparatePieces | None:
+        """Return the pieces of the objective at velocities start (f, 3) m/s; None if it has no compiled ones."""
+        ...
 
     def compiled_newton(self) -> NewtonStep | None:
         """Return compiled steps for a search with the current contacts; None without a kernel."""
@@ -32,6 +67,10 @@ def minimise_compiled_newton(
     objective: CompiledObjective, start: Array, tolerance: Tolerance, max_iterations: int = 60
 ) -> Minimum:
     """Minimise an objective from start (f, 3) m/s by Newton's method, with compiled steps if there is a kernel."""
+    pieces = objective.separate_pieces(start)
+    found = None if pieces is None else _minimise_pieces(objective, pieces, tolerance, max_iterations)
+    if found is not None:
+        return found
     return minimise_newton(objective, start, tolerance, max_iterations, objective.compiled_newton())
 
 
@@ -81,6 +120,44 @@ def minimise_newton(
     return Minimum(
         v, outcome, iteration, evaluations, residual, float(np.linalg.norm(gradient)), float(first_error or 0.0)
     )
+
+
+def _minimise_pieces(
+    objective: CompiledObjective, pieces: SeparatePieces, tolerance: Tolerance, max_iterations: int
+) -> Minimum | None:
+    """Minimise the pieces of an objective at once; return None if one has no direction at the start.
+
+    The squares of their errors add up to that of the whole. A piece rests while its share is small enough.
+    """
+    count = pieces.piece_count
+    tasks, slopes = np.full(count, PieceTask.BEGIN, dtype=np.int32), np.zeros(count)
+    pieces.step(tasks, slopes)
+    if (tasks < 0).any():
+        return None
+    is_stuck, first_error, outcome = np.zeros(count, dtype=bool), None, Outcome.ITERATIONS
+    error, iteration = np.inf, 0
+    for iteration in range(max_iterations + 1):
+        error = float(np.sqrt(-slopes.sum()))
+        first_error = error if first_error is None else first_error
+        bound = max(tolerance.relative * min(first_error, objective.motion_norm(pieces.velocities)), tolerance.absolute)
+        if error <= bound:
+            outcome = Outcome.CONVERGED
+            break
+        if iteration == max_iterations or tolerance.is_exhausted(pieces.evaluations):
+            break
+        is_active = (-slopes > bound**2 / count) & ~is_stuck
+        if not is_active.any():
+            outcome = Outcome.LINE_SEARCH
+            break
+        tasks = np.where(is_active, PieceTask.SEARCH, PieceTask.REST).astype(np.int32)
+        pieces.step(tasks, slopes)
+        if (tasks == PieceTask.NOT_FINITE).any():
+            outcome = Outcome.NOT_FINITE
+            break
+        is_stuck |= tasks == PieceTask.STUCK
+    v = pieces.finish()
+    residual = error / first_error if first_error else 0.0
+    return Minimum(v, outcome, iteration, pieces.evaluations, residual, pieces.gradient_norm, first_error or 0.0)
 
 
 def _direction(objective: PreconditionedObjective, v: Array, gradient: Array) -> Array:

@@ -310,6 +310,7 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "rod_blocks": (9, ctypes.c_double),
     "envelope_factorise": None,
     "envelope_solve": (4, ctypes.c_double),
+    "piece_steps": (3, ctypes.c_double),
     "tree_build": (4, ctypes.c_int32),
     "tree_overlaps": None,
     "near_triangles": None,
@@ -331,7 +332,7 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
         numbers = ctypes.cast(given[result[0]], ctypes.POINTER(result[1]))
         places = {
             "membrane_blocks": (76, 80), "shell_blocks": (98,), "contact_blocks": (4,), "tree_build": (4,),
-            "spring_blocks": (9, 13), "rod_blocks": (72,),
+            "spring_blocks": (9, 13), "rod_blocks": (72,), "piece_steps": (0,),
         }  # fmt: skip
         for k in places.get(planted, (2,)):
             numbers[k] = numbers[k - 1] if is_index else numbers[k] * (1.0 + error)

@@ -122,17 +122,16 @@ def test_envelope_reports_indefinite_pieces(kernel: native.KernelLibrary) -> Non
     assert factors.factorise(np.full_like(blocks, np.nan)).all()
 
 
-@pytest.mark.parametrize("bending", [0.0, 1.0])
-def test_rope_directions_match_numpy(kernel: native.KernelLibrary, bending: float) -> None:
-    """Compiled Newton steps of hanging ropes, some of them compressed, equal those by numpy's Hessian."""
+def hanging_ropes(pin_weight: float = 1.0, **settings: Any) -> tuple[RopeStepper, RopeProblem]:
+    """Return a stepper and a step of three slightly bent ropes of nine nodes."""
     line = np.linspace(0.0, 1.0, 9)[:, None]
     # At straight ropes, rounding decides about the angle at rest.
     arc = np.concatenate([line, 0.0 * line, 0.2 * line**2], axis=1)
     points = np.concatenate([np.add(arc, [0.0, 0.3 * k, 0.0]) for k in range(3)])
     first = np.arange(27)[np.arange(27) % 9 != 8]
     body = static_body(
-        Surface("Ropes", points, np.zeros((0, 3), dtype=np.int64)), (np.arange(27) % 9 == 0).astype(float),
-        kind="ROPE", edges=np.stack([first, first + 1], axis=1), bending=bending,
+        Surface("Ropes", points, np.zeros((0, 3), dtype=np.int64)), pin_weight * (np.arange(27) % 9 == 0),
+        kind="ROPE", edges=np.stack([first, first + 1], axis=1), **settings,
     )  # fmt: skip
     system = build_assembly(scene(body)).islands[0].system
     stepper = make_stepper(system)
@@ -141,6 +140,13 @@ def test_rope_directions_match_numpy(kernel: native.KernelLibrary, bending: floa
     state, inputs = State.at_rest(system.rest), system.stationary_inputs()
     problem = stepper.make_problem(state, inputs, 0.01, controls, False, None, None)
     assert isinstance(problem, RopeProblem)
+    return stepper, problem
+
+
+@pytest.mark.parametrize("bending", [0.0, 1.0])
+def test_rope_directions_match_numpy(kernel: native.KernelLibrary, bending: float) -> None:
+    """Compiled Newton steps of hanging ropes, some of them compressed, equal those by numpy's Hessian."""
+    _, problem = hanging_ropes(bending=bending)
     rng = np.random.default_rng(4)
     for size in (0.0, 0.1, 10.0):
         v = problem.start + size * rng.standard_normal(problem.start.shape)
