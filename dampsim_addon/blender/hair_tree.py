@@ -32,6 +32,8 @@ _ROUNDS = 5
 _SIDE = (0.6e-4, -0.5e-4, 0.62e-4)
 # Size (m) of the square that stands for an infinite plane, limited by single precision.
 _PLANE_SIZE = 200.0
+# Smallest half extent (m) of a collider's bounds, and the factor on them that covers the rounding of single precision.
+_THIN, _ROUND_UP = 1e-6, 1.0001
 # Distance (m) that counts as far from any collider.
 _FAR = 1e6
 
@@ -137,7 +139,8 @@ class HairTree:
         inside, is_inside = nodes.math("LESS_THAN", distance, self.clearance), nodes.attribute(_INSIDE, "BOOLEAN")
         both = nodes.both(is_point, is_inside)
         moved = nodes.set_position(begin.outputs["Geometry"], nodes.vector("ADD", start, segment), is_point)
-        moved = nodes.store(moved, _INSIDE, "BOOLEAN", inside, is_point)
+        may_touch = nodes.both(is_point, self._may_touch(nodes, nodes.position))
+        moved = nodes.store(moved, _INSIDE, "BOOLEAN", inside, may_touch)
         length = nodes.vector("LENGTH", segment)
         now = nodes.vector("SUBTRACT", nodes.position, start)
         now = nodes.vector("ADD", now, nodes.scale(nodes.constant(_SIDE), length))
@@ -158,6 +161,17 @@ class HairTree:
         moved = nodes.set_position(moved, upright, both)
         nodes.link(moved, finish.inputs["Geometry"])
         return finish.outputs["Geometry"]
+
+    def _may_touch(self, nodes: NodeBuilder, place: Any) -> Any:
+        """Return whether a place is so near to the boxes and balls around the colliders that it may be inside.
+
+        The search for the nearest surface takes most of the time of strands, and few of them touch anything.
+        """
+        found = None
+        for one in self.colliders:
+            own = nodes.number(1.0) if one.is_plane else _is_near_bounds(nodes, one, place, self.clearance)
+            found = own if found is None else nodes.math("MAXIMUM", found, own)
+        return found
 
     def _nearest_surface(self, nodes: NodeBuilder, place: Any) -> tuple[Any, Any]:
         """Return the signed distance of a place from the colliders, negative inside, and its gradient."""
@@ -191,6 +205,32 @@ def collider_mesh(nodes: NodeBuilder, collider: HairCollider) -> Any:
     return whole.outputs["Geometry"]
 
 
+def _is_near_bounds(nodes: NodeBuilder, collider: HairCollider, place: Any, clearance: float) -> Any:
+    """Return whether a place is within the clearance of a collider's bounding box, and of an ellipsoid around it.
+
+    The ellipsoid has the box's proportions.
+    """
+    mesh, box = collider_mesh(nodes, collider), nodes.add("GeometryNodeBoundBox")
+    nodes.link(mesh, box.inputs["Geometry"])
+    low, high = box.outputs["Min"], box.outputs["Max"]
+    middle = nodes.scale(nodes.vector("ADD", low, high), 0.5)
+    # A flat mesh has an extent of zero.
+    half = nodes.vector("MAXIMUM", nodes.scale(nodes.vector("SUBTRACT", high, low), 0.5), nodes.constant((_THIN,) * 3))
+
+    def relative(point: Any) -> Any:
+        return nodes.vector("DIVIDE", nodes.vector("SUBTRACT", point, middle), half)
+
+    margin = nodes.vector("DIVIDE", nodes.constant((clearance,) * 3), half)
+    offset = relative(place)
+    beyond = nodes.parts(nodes.vector("SUBTRACT", nodes.vector("ABSOLUTE", offset), margin))
+    is_in_box = nodes.math("LESS_THAN", nodes.math("MAXIMUM", nodes.math("MAXIMUM", *beyond[:2]), beyond[2]), _ROUND_UP)
+    radius = nodes.largest(mesh, nodes.vector("LENGTH", relative(nodes.position)))
+    widest = nodes.parts(margin)
+    reach = nodes.math("ADD", radius, nodes.math("MAXIMUM", nodes.math("MAXIMUM", *widest[:2]), widest[2]))
+    limit = nodes.math("MULTIPLY", reach, _ROUND_UP)
+    return nodes.math("MULTIPLY", is_in_box, nodes.math("LESS_THAN", nodes.vector("LENGTH", offset), limit))
+
+
 def _signed_distance(nodes: NodeBuilder, collider: HairCollider, place: Any) -> tuple[Any, Any]:
     """Return the signed distance of a place from a collider, and its gradient.
 
@@ -199,8 +239,9 @@ def _signed_distance(nodes: NodeBuilder, collider: HairCollider, place: Any) -> 
     mesh = collider_mesh(nodes, collider)
     at_vertices = nodes.add("GeometryNodeFieldOnDomain", data_type="FLOAT_VECTOR", domain="POINT")
     nodes.link(nodes.add("GeometryNodeInputNormal").outputs["Normal"], nodes.input(at_vertices, "Value"))
-    normal, is_valid = nodes.nearest(mesh, nodes.output(at_vertices), place)
-    nearest, _ = nodes.nearest(mesh, nodes.position, place)
+    nearest, is_valid = nodes.nearest(mesh, nodes.position, place)
+    # On the surface itself, the search ends several times sooner.
+    normal, _ = nodes.nearest(mesh, nodes.output(at_vertices), nearest)
     away = nodes.vector("SUBTRACT", place, nearest)
     normal = nodes.scale(normal, collider.sign)
     sign = nodes.math("SIGN", nodes.vector("DOT_PRODUCT", away, normal))

@@ -62,6 +62,17 @@ class NodeBuilder:
         node.vector = value
         return node.outputs["Vector"]
 
+    def number(self, value: float) -> Any:
+        node = self.add("ShaderNodeValue")
+        node.outputs[0].default_value = value
+        return node.outputs[0]
+
+    def parts(self, vector: Any) -> list[Any]:
+        """Return the three components of a vector."""
+        node = self.add("ShaderNodeSeparateXYZ")
+        self.link(vector, node.inputs[0])
+        return list(node.outputs)
+
     def vector(self, operation: str, first: Any, second: Any = None) -> Any:
         node = self.add("ShaderNodeVectorMath", operation=operation)
         for socket, value in zip(node.inputs, (first, second), strict=False):

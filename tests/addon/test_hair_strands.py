@@ -238,6 +238,36 @@ def test_inward_normals_and_sheets(load: Any) -> None:
     assert max(scalp.depth(point) for point in after[:, 1:].reshape(-1, 3)) < 1e-5
 
 
+@pytest.mark.parametrize("turn", [0.0, 0.8])
+def test_bounds_miss_no_contact(load: Any, monkeypatch: pytest.MonkeyPatch, turn: float) -> None:
+    """Strands that are tested only near the bounds of two colliders equal those that are always tested."""
+    new_scene()
+    module, tree = load("dampsim_addon.blender.hair"), load("dampsim_addon.blender.hair_tree")
+    head = long_head()
+    scalp = Scalp.of(head)
+    bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.03, location=(0.05, 0.12, 0.14))
+    ball = bpy.context.object
+    ball.scale, ball.rotation_euler = (1.0, 0.4, 1.5), (turn, 2.0 * turn, 0.3)
+    hair = add_hair(scalp)
+    assert bpy.ops.dampsim.hair(guides=9) == {"FINISHED"}
+    wire = bpy.context.object
+    now = swing(mesh_points(wire.data).reshape(-1, POINTS, 3), 0)
+    wire.data.vertices.foreach_set("co", now.ravel())
+    wire.data.update()
+    head.rotation_euler.z = 0.5 * turn
+    colliders = module.hair_colliders([(head, False), (ball, False)], bpy.context.evaluated_depsgraph_get())
+    results = []
+    for is_everything_tested in (False, True):
+        if is_everything_tested:
+            monkeypatch.setattr(tree.HairTree, "_may_touch", lambda self, nodes, place: nodes.number(1.0))
+        assert module.update_hair(hair, colliders)
+        results.append(shown(hair))
+        assert module.update_hair(hair, ())
+    free = shown(hair)
+    assert (np.abs(results[1] - free).max(axis=(1, 2)) > 1e-3).sum() > 10
+    np.testing.assert_allclose(results[0], results[1], atol=1e-7)
+
+
 def test_guides_across_parting_are_ignored(load: Any) -> None:
     module = load("dampsim_addon.blender.hair")
     y = np.linspace(0.0, 1.0, 20)
