@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import bsr_matrix, csr_matrix
@@ -49,6 +50,20 @@ def _matrix_pairs(matrix: csr_matrix, start: int) -> Pairs:
     blocks = matrix.tobsr((3, 3))
     rows = np.arange(len(blocks.indptr) - 1).repeat(np.diff(blocks.indptr))
     return rows + start, blocks.indices.astype(np.int64) + start
+
+
+@dataclass(frozen=True)
+class PieceOrder:
+    """Elements of a pattern, sorted by piece.
+
+    order: (m,) indices of the elements.  starts: (p + 1,) first ones of the pieces.  nodes: (m, k).
+    places: (m, k, k).
+    """
+
+    order: Index
+    starts: Index
+    nodes: Index
+    places: Places
 
 
 @dataclass(frozen=True)
@@ -100,6 +115,35 @@ class RopePattern:
             a is b or (a is not None and b is not None and a[0] == b[0] and a[1] is b[1])
             for a, b in zip(elements, self.elements, strict=True)
         )
+
+    @cached_property
+    def piece_elements(self) -> dict[int, PieceOrder]:
+        """Springs and rods of all energies, sorted by piece; by their number of nodes, 2 and 3."""
+        found = {}
+        for size in (2, 3):
+            nodes, places = [np.zeros((0, size), dtype=np.int64)], [np.zeros((0, size, size), dtype=np.int32)]
+            for elements, own_places in zip(self.elements, self.places, strict=True):
+                if elements is not None and own_places is not None and elements[1].shape[1] == size:
+                    nodes.append(elements[0] + elements[1])
+                    places.append(own_places)
+            every = np.concatenate(nodes)
+            order, starts = self.sort_by_piece(self.pieces_of(every).max(axis=1, initial=-1))
+            found[size] = PieceOrder(order, starts, every[order], np.concatenate(places)[order])
+        return found
+
+    def pieces_of(self, nodes: Index) -> Index:
+        """Return the pieces of nodes; -1 for hard pins."""
+        slots = self.slot[nodes]
+        return np.where(slots >= 0, self.factors.piece_of_row[slots], -1)
+
+    def sort_by_piece(self, pieces: Index) -> tuple[Index, Index]:
+        """Return the order (m,) of elements by their pieces (e,), and the first ones of the pieces (p + 1,).
+
+        Elements of piece -1 are left out.
+        """
+        order = np.argsort(pieces, kind="stable")
+        order = order[np.searchsorted(pieces[order], 0) :]
+        return order, np.searchsorted(pieces[order], np.arange(self.factors.piece_count + 1))
 
     def places_of(self, rows: Index, columns: Index) -> Places:
         """Return the places of pairs of nodes; -1 for pinned nodes and missing blocks."""
@@ -195,9 +239,13 @@ class RopeMatrix:
     def add_contacts(self, weights: csr_matrix) -> None:
         """Add the blocks that contacts with weights (k, n) need and the pattern does not have."""
         assert self.pattern is not None
-        several = abs(weights[np.flatnonzero(np.diff(weights.indptr) > 1)])
-        coupled = (several.T @ several).tocoo()
-        pairs = coupled.row.astype(np.int64), coupled.col.astype(np.int64)
+        counts, found = np.diff(weights.indptr), []
+        for count in np.unique(counts[counts > 1]).tolist():
+            entries = weights.indptr[:-1][counts == count, None] + np.arange(count)
+            found.append(_element_pairs(weights.indices[entries].astype(np.int64)))
+        if not found:
+            return
+        pairs = np.concatenate([one[0].ravel() for one in found]), np.concatenate([one[1].ravel() for one in found])
         is_free = (self.pattern.slot[pairs[0]] >= 0) & (self.pattern.slot[pairs[1]] >= 0)
         if (self.pattern.places_of(*pairs)[is_free] < 0).any():
             self._further.append(pairs)

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from ..base.arrays import Array, Index
 from ..contact.compiled_contacts import CompiledContactPotential
 from ..contact.penalty_and_friction import ContactPotential
-from ..materials import Energy, RodBending
+from ..materials import RodBending
 from ..materials.springs import SpringEnergy
 from ..native.library import KernelLibrary
 from ..native.pieces import CompiledPieces, PieceContacts, PieceElements, PieceRows
@@ -64,7 +64,7 @@ class RopePieces:
         piece_of_contact = np.zeros(0, dtype=np.int64)
         if contacts is not None:
             piece_of_contact = _pieces_of(pattern, contacts.contacts.weights)
-        self._contact_order, contact_starts = _sorted_by_piece(piece_of_contact, pattern.factors.piece_count)
+        self._contact_order, contact_starts = pattern.sort_by_piece(piece_of_contact)
         nodes = np.empty(len(self._order), dtype=np.int64)
         nodes[pattern.slot[pattern.slot >= 0]] = np.flatnonzero(pattern.slot >= 0)
         rows = PieceRows(
@@ -143,52 +143,30 @@ def can_separate(potential: StepPotential, matrix: RopeMatrix) -> bool:
     return matrix.pattern is not None and matrix.pattern.factors.work <= MAX_ENVELOPE_WORK
 
 
-def _pieces_of(pattern: RopePattern, weights: csr_matrix) -> Index:
-    """Return the piece (k,) of each contact; -1 for those between animated points. weights: (k, n)."""
-    slots = pattern.slot[weights.indices]
-    pieces = np.where(slots >= 0, pattern.factors.piece_of_row[slots], -1)
-    found = np.full(weights.shape[0], -1, dtype=np.int64)
-    np.maximum.at(found, np.arange(weights.shape[0]).repeat(np.diff(weights.indptr)), pieces)
-    return found
-
-
-def _sorted_by_piece(pieces: Index, piece_count: int) -> tuple[Index, Index]:
-    """Return the indices of elements in the order of their pieces (m,), and the first of each piece (p + 1,).
-
-    Elements of piece -1 are left out.
-    """
-    order = np.argsort(pieces, kind="stable")
-    order = order[np.searchsorted(pieces[order], 0) :]
-    return order, np.searchsorted(pieces[order], np.arange(piece_count + 1))
-
-
 def _elements(
     potential: StepPotential, pattern: RopePattern, kind: type[SpringEnergy] | type[RodBending]
 ) -> PieceElements:
     """Return the elements of all energies of a kind."""
     size, count = (2, 2) if kind is SpringEnergy else (3, 3)
-    nodes, places, numbers = [np.zeros((0, size), dtype=np.int64)], [np.zeros((0, size, size), dtype=np.int32)], []
-    for (part, factor, energy), one in zip(potential.scaled_energies, pattern.places, strict=True):
-        if isinstance(energy, kind):
-            assert one is not None
-            own_nodes, own_numbers = _numbers(energy, factor)
-            nodes.append(own_nodes + part.start)
-            places.append(one)
-            numbers.append(own_numbers)
-    every = np.concatenate(nodes)
-    slots = pattern.slot[every]
-    pieces = np.where(slots >= 0, pattern.factors.piece_of_row[slots], -1).max(axis=1, initial=-1)
-    order, starts = _sorted_by_piece(pieces, pattern.factors.piece_count)
-    columns = [np.concatenate([np.zeros(0), *(one[k] for one in numbers)])[order] for k in range(count)]
-    return PieceElements(starts, every[order], np.concatenate(places)[order], tuple(columns))
+    known = pattern.piece_elements[size]
+    numbers = [_numbers(energy, factor) for _, factor, energy in potential.scaled_energies if isinstance(energy, kind)]
+    columns = [np.concatenate([np.zeros(0), *(one[k] for one in numbers)])[known.order] for k in range(count)]
+    return PieceElements(known.starts, known.nodes, known.places, tuple(columns))
 
 
-def _numbers(energy: Energy, factor: float) -> tuple[Index, Sequence[Array]]:
-    """Return the nodes (m, k) of an energy times a factor, and its numbers, see PieceElements."""
+def _pieces_of(pattern: RopePattern, weights: csr_matrix) -> Index:
+    """Return the piece (k,) of each contact; -1 for those between animated points. weights: (k, n)."""
+    found = np.full(weights.shape[0], -1, dtype=np.int64)
+    rows = np.arange(weights.shape[0]).repeat(np.diff(weights.indptr))
+    np.maximum.at(found, rows, pattern.pieces_of(weights.indices))
+    return found
+
+
+def _numbers(energy: SpringEnergy | RodBending, factor: float) -> Sequence[Array]:
+    """Return the numbers of the elements of an energy times a factor, see PieceElements."""
     if isinstance(energy, SpringEnergy):
-        return energy.strain.elements, (energy.strain.lengths, factor * energy.weights)
-    assert isinstance(energy, RodBending)
-    return energy.elements, (factor * energy.weights, energy.rest_angles, energy.smoothing)
+        return energy.strain.lengths, factor * energy.weights
+    return factor * energy.weights, energy.rest_angles, energy.smoothing
 
 
 def _contacts(potential: ContactPotential | None, order: Index, starts: Index, node_count: int) -> PieceContacts:
