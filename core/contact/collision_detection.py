@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..base.arrays import Array, Index, Mask
-from ..geometry.collision.ccd import point_triangle_ccd, triangles_sweeping_box
+from ..geometry.collision.ccd import SweptTriangles
 from ..geometry.collision.pair_rules import FacingRule, OwnRule, PairRules, StartRule
 from ..geometry.collision.penetration import consistent_penetration_depths
 from ..geometry.collision.proximity import (
@@ -98,6 +98,7 @@ class CollisionDetection:
         self._is_first_step = history is None
         self._collider_surfaces: dict[int, Triangles] = {}
         self._start_surfaces: dict[int, Triangles] = {}
+        self._swept_colliders: dict[int, SweptTriangles] = {}
         self._batched = BatchedDetection(state, self._history)
         self._first_result: tuple[Array, ContactSet] | None = None
 
@@ -167,6 +168,14 @@ class CollisionDetection:
             self._start_surfaces[place] = Triangles(self.state.start[part], surface.triangles, surface.topology)
         return self._start_surfaces[place]
 
+    def _swept_surface(self, place: int, end_surface: Triangles) -> SweptTriangles:
+        """Return a surface that moves during the step; those of colliders are cached."""
+        if not self.model.surfaces[place].is_collider:
+            return SweptTriangles(self._start_surface(place), end_surface)
+        if place not in self._swept_colliders:
+            self._swept_colliders[place] = SweptTriangles(self._start_surface(place), end_surface)
+        return self._swept_colliders[place]
+
     def _pair_collisions(
         self, a: int, b: int, points: Array, bounds: tuple[Array, Array], end_surfaces: dict[int, Triangles]
     ) -> Collisions:
@@ -199,16 +208,9 @@ class CollisionDetection:
         if second.is_closed:
             needs_ccd = np.union1d(needs_ccd, np.flatnonzero(path > second.thickness))
         if len(needs_ccd):
-            begin, end = start[needs_ccd], end_points[needs_ccd]
-            # Test only triangles near the paths, which are few of a large surface.
-            nearby_triangles = triangles_sweeping_box(
-                start_surface, end_surface, *bounding_box(np.concatenate([begin, end]))
-            )
-            hits = point_triangle_ccd(
-                begin, end, start_surface.vertices, end_surface.vertices, second.triangles[nearby_triangles]
-            )
+            hits = self._swept_surface(b, end_surface).first_hits(start[needs_ccd], end_points[needs_ccd])
             if len(hits.point):
-                hit_points, hit_triangles = needs_ccd[hits.point], nearby_triangles[hits.triangle]
+                hit_points, hit_triangles = needs_ccd[hits.point], hits.triangle
                 unaffected = np.flatnonzero(~np.isin(near.point[is_kept], hit_points))
                 kept_points, kept_triangles, kept_weights, kept_normals = found[0]
                 found = [

@@ -93,47 +93,72 @@ class BoxTree:
 class TriangleTree(BoxTree):
     """Tree of triangles."""
 
-    def __init__(self, library: KernelLibrary, vertices: Array, triangles: Index, boxes: Array) -> None:
-        """Build the tree. vertices: (v, 3) m.  triangles: (t, 3).  boxes: (t, 6) m.
+    def __init__(self, library: KernelLibrary, vertices: Array, triangles: Index) -> None:
+        """Build the tree. vertices: (v, 3) m.  triangles: (t, 3).
 
         Raises ValueError if the arrays do not match.
         """
-        require_shape(vertices, (len(vertices), 3), "vertices")
-        require_indices(triangles, (len(boxes), 3), len(vertices), "triangles")
+        self._corners, (self._vertices,), boxes, _ = _swept_boxes(library, triangles, vertices)
         super().__init__(library, boxes)
-        self._corners = np.ascontiguousarray(triangles, dtype=np.int32)
-        self._vertices = np.ascontiguousarray(vertices, dtype=float)
 
-    def near(
-        self, points: Array, reach: Array, ties: tuple[Array, float], rules: RuleArrays, wants_all: bool
-    ) -> tuple[Index, Index, Array] | None:
-        """Return points (k,), triangles (k,) and their distances (k,) m, for triangles within reach of points (p, 3) m.
+    def near(self, points: Array, reach: Array, slack: Array, rules: RuleArrays) -> tuple[Index, Index] | None:
+        """Return the points (k,) and triangles (k,) whose distance is within the reach of points (p, 3) m.
 
-        reach: (p,) m; NaN for points to leave out.  ties: (p,) m and a fraction, within which distances count as equal.
-        wants_all: whether all triangles in reach are returned, not only those tied with the nearest; None if they are
-        too many.  Raises ValueError if the arrays do not match.
+        reach: (p,) m; NaN for points to leave out.  slack: (p,) m by which boxes are enlarged for rounding.
+
+        Returns None if they are too many.  Raises ValueError if the arrays do not match.
         """
+        count, given = len(points), self._queries(points, reach, slack)
+        structure, kept = self._structure(rules, count)
+        capacity = 8 * _EXPECTED_RESULTS * count + 64
+        while True:
+            found = np.empty((2, capacity), dtype=np.int32)
+            number = self._library.near_triangles(
+                *self._tree, *pointers(self._corners, self._vertices), count, *pointers(*given),
+                ctypes.addressof(structure), capacity, *pointers(found[0], found[1]),
+            )  # fmt: skip
+            if number >= 0:
+                del kept
+                return found[0, :number].astype(np.int64), found[1, :number].astype(np.int64)
+            if capacity > _MAX_RESULTS:
+                return None
+            capacity *= 4
+
+    def nearest(
+        self, points: Array, reach: Array, ties: tuple[Array, float], is_degenerate: Mask, rules: RuleArrays
+    ) -> tuple[Index, Index, Array, Array, Array]:
+        """Return the nearest triangle of each point (p, 3) m that has one in reach: points (k,) and triangles (k,).
+
+        Also returns the barycentric weights (k, 3) of the closest points, offsets (k, 3) m from there to the points,
+        and distances (k,) m.
+
+        reach: (p,) m; NaN for points to leave out.  ties: (p,) m and a fraction, within which distances count as equal;
+            the first triangle wins, degenerate ones (t,) last.
+
+        Raises ValueError if the arrays do not match.
+        """
+        count, given = len(points), self._queries(points, reach, ties[0])
+        if is_degenerate.shape != (self.count,):
+            raise ValueError(f"degenerate triangles have shape {is_degenerate.shape}; expected ({self.count},)")
+        structure, kept = self._structure(rules, count)
+        triangle, vectors = np.empty(count, dtype=np.int32), np.empty((2, count, 3))
+        distance, degenerate = np.empty(count), np.ascontiguousarray(is_degenerate, dtype=np.uint8)
+        self._library.nearest_triangles(
+            *self._tree, *pointers(self._corners, self._vertices, degenerate), count, *pointers(*given), ties[1],
+            ctypes.addressof(structure), *pointers(triangle, vectors[0], vectors[1], distance),
+        )  # fmt: skip
+        del kept
+        point = np.flatnonzero(triangle >= 0)
+        return point, triangle[point].astype(np.int64), vectors[0, point], vectors[1, point], distance[point]
+
+    def _queries(self, points: Array, reach: Array, slack: Array) -> list[Array]:
+        """Return the checked arrays of the query points for the kernel."""
         count = len(points)
         require_row_count(count, "points")
         require_shape(points, (count, 3), "points")
         require_shape(reach, (count,), "reaches")
-        require_shape(ties[0], (count,), "tolerances")
-        given = [np.ascontiguousarray(one, dtype=float) for one in (points, reach, ties[0])]
-        structure, kept = self._structure(rules, count)
-        capacity = _EXPECTED_RESULTS * (8 if wants_all else 1) * count + 64
-        while True:
-            found = np.empty((2, capacity), dtype=np.int32)
-            distances = np.empty(capacity)
-            number = self._library.near_triangles(
-                *self._tree, *pointers(self._corners, self._vertices), count, *pointers(*given), ties[1],
-                int(wants_all), ctypes.addressof(structure), capacity, *pointers(found[0], found[1], distances),
-            )  # fmt: skip
-            if number >= 0:
-                del kept
-                return found[0, :number].astype(np.int64), found[1, :number].astype(np.int64), distances[:number]
-            if wants_all and capacity > _MAX_RESULTS:
-                return None
-            capacity *= 4
+        require_shape(slack, (count,), "tolerances")
+        return [np.ascontiguousarray(one, dtype=float) for one in (points, reach, slack)]
 
     def _structure(self, rules: RuleArrays, count: int) -> tuple[_PairRules, list[NDArray[np.generic]]]:
         """Return the rules for the kernel, and the arrays to keep alive, after checking them."""
@@ -188,32 +213,97 @@ class TriangleTree(BoxTree):
         return structure, kept
 
 
-def near_edges(
-    library: KernelLibrary, asked: tuple[Array, Index], others: tuple[Array, Index], reach: float, sine: float
-) -> tuple[Index, Index]:
-    """Return the pairs (k,), (k,) of edges of two sets that are closer than reach, m, in ascending order.
+class SweptTree(BoxTree):
+    """Tree of triangles that move along straight lines."""
 
-    asked, others: points (v, 3) m and edges (e, 2).  sine: squared sine of the angle up to which edges are parallel.
+    def __init__(self, library: KernelLibrary, start: Array, end: Array, triangles: Index) -> None:
+        """Build the tree. start, end: (v, 3) m, vertices.  triangles: (t, 3).
 
-    Only pairs whose closest points lie inside of both edges count.  Raises ValueError if the arrays do not match.
+        Raises ValueError if the arrays do not match.
+        """
+        self._corners, self._vertices, boxes, self._shift = _swept_boxes(library, triangles, start, end)
+        super().__init__(library, boxes)
+
+    def crossings(self, start: Array, end: Array, tolerance: float) -> tuple[Index, Index, Array, Array, Array]:
+        """Return the first triangles that moving points cross: points (k,), triangles (k,), and times (k,) from 0 to 1.
+
+        Also returns the barycentric weights (k, 3) at the crossings, and the sides (k,) from which the points came.
+
+        start, end: (p, 3) m, points.  tolerance: distance outside of a triangle, relative to the size of all, within
+            which a point may cross it.
+
+        Raises ValueError if the arrays do not match.
+        """
+        count = len(start)
+        require_row_count(count, "points")
+        for points in (start, end):
+            require_shape(points, (count, 3), "points")
+        given = [np.ascontiguousarray(one, dtype=float) for one in (start, end)]
+        low, high = self._buffers[1][0].reshape(2, 3)
+        # Also allow for rounding far from the origin.
+        slack = tolerance * float(np.linalg.norm(high - low)) + 1e-12 * float(np.abs([low, high]).max())
+        triangle, scalars, weights = np.empty(count, dtype=np.int32), np.empty((2, count)), np.empty((count, 3))
+        self._library.crossings(
+            *self._tree, *pointers(self._corners, *self._vertices, self._shift), slack, count, *pointers(*given),
+            *pointers(triangle, scalars[0], weights, scalars[1]),
+        )  # fmt: skip
+        point = np.flatnonzero(triangle >= 0)
+        return point, triangle[point].astype(np.int64), scalars[0, point], weights[point], scalars[1, point]
+
+
+def _swept_boxes(
+    library: KernelLibrary, triangles: Index, *vertices: Array
+) -> tuple[NDArray[np.int32], list[Array], Array, Array]:
+    """Return corners (t, 3) and vertices for the kernel, the boxes (t, 6) m around triangles (t, 3), and their shift.
+
+    vertices: (v, 3) m at the start, and at the end if they move. The shift (3,) m is the triangles' mean displacement,
+    which is subtracted from the end positions.
     """
-    for points, edges in (asked, others):
-        require_shape(points, (len(points), 3), "points")
-        require_row_count(len(edges), "edges")
-        require_indices(edges, (len(edges), 2), len(points), "edges")
-    points, edges = others
-    # numpy is slow along short axes.
-    first, second = points[edges[:, 0]], points[edges[:, 1]]
-    tree = BoxTree(library, np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1))
-    given = [
-        np.ascontiguousarray(edges, dtype=np.int32),
-        np.ascontiguousarray(points, dtype=float),
-        np.ascontiguousarray(asked[1], dtype=np.int32),
-        np.ascontiguousarray(asked[0], dtype=float),
-    ]
-    own, other = pointers(*given[:2]), pointers(*given[2:])
-    count = len(asked[1])
-    return _pairs(lambda *room: library.near_edges(*tree._tree, *own, count, *other, reach, sine, *room), count)
+    count = len(triangles)
+    require_row_count(count, "triangles")
+    for one in vertices:
+        require_shape(one, (len(vertices[0]), 3), "vertices")
+    require_indices(triangles, (count, 3), len(vertices[0]), "triangles")
+    corners = np.ascontiguousarray(triangles, dtype=np.int32)
+    kept = [np.ascontiguousarray(one, dtype=float) for one in vertices]
+    shift, boxes = np.empty(3), np.empty((count, 6))
+    library.swept_boxes(count, *pointers(corners, kept[0], kept[-1], shift, boxes))
+    return corners, kept, boxes, shift
+
+
+class EdgeTree(BoxTree):
+    """Tree of edges."""
+
+    def __init__(self, library: KernelLibrary, points: Array, edges: Index) -> None:
+        """Build the tree. points: (v, 3) m.  edges: (e, 2).
+
+        Raises ValueError if the arrays do not match.
+        """
+        self._own = _checked_edges(points, edges)
+        # numpy is slow along short axes.
+        first, second = points[edges[:, 0]], points[edges[:, 1]]
+        super().__init__(library, np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1))
+
+    def near(self, points: Array, edges: Index, reach: float, sine: float) -> tuple[Index, Index]:
+        """Return the pairs (k,), (k,) of edges (m, 2) and edges of the tree that are closer than reach, m, ascending.
+
+        points: (w, 3) m.  sine: squared sine of the angle up to which edges are parallel.
+
+        Only pairs whose closest points lie inside of both edges count.  Raises ValueError if the arrays do not match.
+        """
+        given, count = _checked_edges(points, edges), len(edges)
+        own, asked = pointers(*self._own), pointers(*given)
+        return _pairs(
+            lambda *room: self._library.near_edges(*self._tree, *own, count, *asked, reach, sine, *room), count
+        )
+
+
+def _checked_edges(points: Array, edges: Index) -> tuple[NDArray[np.int32], Array]:
+    """Return edges (e, 2) of points (v, 3) m for the kernel, after checking them."""
+    require_shape(points, (len(points), 3), "points")
+    require_row_count(len(edges), "edges")
+    require_indices(edges, (len(edges), 2), len(points), "edges")
+    return np.ascontiguousarray(edges, dtype=np.int32), np.ascontiguousarray(points, dtype=float)
 
 
 def _pairs(search: Callable[..., int], count: int) -> tuple[Index, Index]:

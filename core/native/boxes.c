@@ -5,20 +5,10 @@
  * A tree of n boxes has `leaves` leaves, a power of two, and its nodes are stored like those of a heap: the children of
  * node i are 2 i + 1 and 2 i + 2. Leaf j holds the boxes order[first_of_leaf(j)] to order[first_of_leaf(j + 1) - 1].
  */
-#include "kernel.h"
+#include "boxes.h"
 
-#pragma STDC FP_CONTRACT OFF
-
-/* Depth of a tree of 2^31 boxes, with one more entry for each level. */
-#define STACK 64
-#define TINY 1e-300
 /* Bits of a coordinate in the curve along which boxes are sorted. */
 #define BITS 10
-
-static inline int64_t first_of_leaf(int64_t leaf, int64_t leaves, int64_t n)
-{
-    return leaf * n / leaves;
-}
 
 /* Return the bits of a number below 2^BITS with two zeros after each. */
 static inline uint64_t spread_bits(uint64_t x)
@@ -176,26 +166,18 @@ SHOWN int64_t dampsim_tree_overlaps(int64_t n, int64_t leaves, const int32_t *re
     return count;
 }
 
-static inline double dot(const double *a, const double *b)
-{
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-}
-
-static inline void cross(const double *a, const double *b, double *found)
-{
-    found[0] = a[1] * b[2] - a[2] * b[1];
-    found[1] = a[2] * b[0] - a[0] * b[2];
-    found[2] = a[0] * b[1] - a[1] * b[0];
-}
-
 static inline double clamped(double along, double square)
 {
     const double t = along / (square > TINY ? square : TINY);
     return t > 0.0 ? (t < 1.0 ? t : 1.0) : 0.0;
 }
 
-/* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy. */
-static double squared_distance(const double *point, const double *a, const double *b, const double *c)
+/* Return the squared distance of a point from a triangle, as closest_points_on_triangles() of numpy.
+ *
+ * weights: (3,) of the closest point.  offset: (3,) from there to the point.
+ */
+static double closest_point(const double *point, const double *a, const double *b, const double *c, double *weights,
+                            double *offset)
 {
     double u[3], v[3], w[3], normal[3], one[3], other[3];
     for (int k = 0; k < 3; k++) {
@@ -209,24 +191,33 @@ static double squared_distance(const double *point, const double *a, const doubl
     if (square > 1e-24 * uu * vv) {
         cross(w, v, one);
         cross(u, w, other);
-        const double second = dot(normal, one) / square, third = dot(normal, other) / square;
-        if (1.0 - second - third > 0.0 && second > 0.0 && third > 0.0) {
+        weights[1] = dot(normal, one) / square;
+        weights[2] = dot(normal, other) / square;
+        weights[0] = 1.0 - weights[1] - weights[2];
+        if (weights[0] > 0.0 && weights[1] > 0.0 && weights[2] > 0.0) {
             const double height = dot(w, normal) / square;
-            for (int k = 0; k < 3; k++) one[k] = height * normal[k];
-            return dot(one, one);
+            for (int k = 0; k < 3; k++) offset[k] = height * normal[k];
+            return dot(offset, offset);
         }
     }
     const double wu = dot(w, u), wv = dot(w, v);
     const double t[3] = {clamped(wu, uu), clamped(wv, vv), clamped(wv - wu + uu - uv, uu - 2.0 * uv + vv)};
     double best = 0.0;
+    int nearest = 0;
     for (int side = 0; side < 3; side++) {
         for (int k = 0; k < 3; k++)
             one[k] = side == 0   ? w[k] - t[0] * u[k]
                      : side == 1 ? w[k] - t[1] * v[k]
                                  : (w[k] - u[k]) - t[2] * (v[k] - u[k]);
         const double distance = dot(one, one);
-        if (side == 0 || distance < best) best = distance;
+        if (side > 0 && !(distance < best)) continue;
+        best = distance;
+        nearest = side;
+        for (int k = 0; k < 3; k++) offset[k] = one[k];
     }
+    weights[nearest == 2 ? 1 : 0] = 1.0 - t[nearest];
+    weights[nearest == 0 ? 1 : 2] = t[nearest];
+    weights[nearest == 0 ? 2 : nearest == 1 ? 1 : 0] = 0.0;
     return best;
 }
 
@@ -306,44 +297,30 @@ static inline double squared_box_distance(const double *box, const double *point
     return total;
 }
 
-/* Find the triangles near p points, and return the number of pairs; -1 if it exceeds the capacity.
+/* Find the triangles in reach of p points, and return the number of pairs; -1 if it exceeds the capacity.
  *
- * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  points: (p, 3) m.  reach: (p,) m.  slack: (p,) m
- * within which distances are ties, besides their fraction `tie`.  wants_all: whether to return all triangles in reach
- * instead of those tied with the nearest.  found_points, found_triangles: (capacity,).  distances: (capacity,) m.
+ * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  points: (p, 3) m.  reach: (p,) m; NaN for points to
+ * leave out.  slack: (p,) m by which boxes are enlarged for rounding.  found_points, found_triangles: (capacity,).
  */
 SHOWN int64_t dampsim_near_triangles(int64_t t, int64_t leaves, const int32_t *restrict order,
                                      const double *restrict nodes, const double *restrict boxes,
                                      const int32_t *restrict corners, const double *restrict vertices, int64_t p,
                                      const double *restrict points, const double *restrict reach,
-                                     const double *restrict slack, double tie, int64_t wants_all,
-                                     const struct pair_rules *rules, int64_t capacity,
-                                     int32_t *restrict found_points, int32_t *restrict found_triangles,
-                                     double *restrict distances)
+                                     const double *restrict slack, const struct pair_rules *rules, int64_t capacity,
+                                     int32_t *restrict found_points, int32_t *restrict found_triangles)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < p; i++) {
         const double *point = points + 3 * i;
+        const double limit = reach[i] + slack[i];
         int64_t stack[STACK], depth = 0;
-        double bounds[STACK];
-        const int64_t begin = count;
-        double nearest = reach[i];
-        /* Boxes are compared with a limit that allows for rounding. */
-        double limit = nearest * (1.0 + 2.0 * tie) + slack[i];
-        stack[depth] = 0;
-        bounds[depth++] = squared_box_distance(nodes, point);
+        stack[depth++] = 0;
         while (depth) {
             const int64_t node = stack[--depth];
-            if (!(bounds[depth] <= limit * limit)) continue;
+            if (!(squared_box_distance(nodes + 6 * node, point) <= limit * limit)) continue;
             if (node < leaves - 1) {
-                const int64_t left = 2 * node + 1, right = left + 1;
-                const double a = squared_box_distance(nodes + 6 * left, point);
-                const double b = squared_box_distance(nodes + 6 * right, point);
-                /* The nearer child is visited first. */
-                stack[depth] = a < b ? right : left;
-                bounds[depth++] = a < b ? b : a;
-                stack[depth] = a < b ? left : right;
-                bounds[depth++] = a < b ? a : b;
+                stack[depth++] = 2 * node + 1;
+                stack[depth++] = 2 * node + 2;
                 continue;
             }
             const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, t);
@@ -352,31 +329,116 @@ SHOWN int64_t dampsim_near_triangles(int64_t t, int64_t leaves, const int32_t *r
                 if (!(squared_box_distance(boxes + 6 * triangle, point) <= limit * limit)) continue;
                 if (is_excluded(rules, i, triangle, corners)) continue;
                 const int32_t *corner = corners + 3 * triangle;
-                const double distance = __builtin_sqrt(
-                    squared_distance(point, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
-                                     vertices + 3 * (int64_t)corner[2]));
-                if (!(distance <= reach[i]) || !(distance <= limit)) continue;
+                double weights[3], offset[3];
+                const double square =
+                    closest_point(point, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
+                                  vertices + 3 * (int64_t)corner[2], weights, offset);
+                if (!(__builtin_sqrt(square) <= reach[i])) continue;
                 if (count == capacity) return -1;
                 found_points[count] = (int32_t)i;
-                found_triangles[count] = (int32_t)triangle;
-                distances[count++] = distance;
-                if (!wants_all && distance < nearest) {
-                    nearest = distance;
-                    limit = nearest * (1.0 + 2.0 * tie) + slack[i];
-                }
+                found_triangles[count++] = (int32_t)triangle;
             }
         }
-        if (wants_all) continue;
-        int64_t kept = begin;
-        for (int64_t k = begin; k < count; k++)
-            if (distances[k] <= nearest * (1.0 + tie) + slack[i]) {
-                found_points[kept] = found_points[k];
-                found_triangles[kept] = found_triangles[k];
-                distances[kept++] = distances[k];
-            }
-        count = kept;
     }
     return count;
+}
+
+/* Surface whose triangles are searched, and the points: see dampsim_nearest_triangles(). */
+struct nearest_search {
+    int64_t t, leaves;
+    const int32_t *order, *corners;
+    const double *nodes, *boxes, *vertices, *points, *reach, *slack;
+    const uint8_t *is_degenerate;
+    double tie;
+    const struct pair_rules *rules;
+};
+
+/* Return the distance in m of the allowed triangle nearest to a point; infinity if there is none within its reach.
+ *
+ * best: if not NULL, `nearest` is that distance, and the first of the triangles tied with it is written; degenerate
+ * ones, whose rank is increased by t, count as last.
+ */
+static double search_nearest(const struct nearest_search *s, int64_t i, double nearest, int64_t *best)
+{
+    const double *point = s->points + 3 * i, reach = s->reach[i], slack = s->slack[i];
+    const double tied = nearest * (1.0 + s->tie) + slack;
+    /* Boxes are compared with a limit that allows for rounding. */
+    double limit = nearest * (1.0 + 2.0 * s->tie) + slack, bounds[STACK];
+    int64_t stack[STACK], depth = 0;
+    int is_found = 0;
+    stack[depth] = 0;
+    bounds[depth++] = squared_box_distance(s->nodes, point);
+    while (depth) {
+        const int64_t node = stack[--depth];
+        if (!(bounds[depth] <= limit * limit)) continue;
+        if (node < s->leaves - 1) {
+            const int64_t left = 2 * node + 1, right = left + 1;
+            const double a = squared_box_distance(s->nodes + 6 * left, point);
+            const double b = squared_box_distance(s->nodes + 6 * right, point);
+            /* The nearer child is visited first. */
+            stack[depth] = a < b ? right : left;
+            bounds[depth++] = a < b ? b : a;
+            stack[depth] = a < b ? left : right;
+            bounds[depth++] = a < b ? a : b;
+            continue;
+        }
+        const int64_t leaf = node - (s->leaves - 1), end = first_of_leaf(leaf + 1, s->leaves, s->t);
+        for (int64_t j = first_of_leaf(leaf, s->leaves, s->t); j < end; j++) {
+            const int64_t triangle = s->order[j];
+            if (!(squared_box_distance(s->boxes + 6 * triangle, point) <= limit * limit)) continue;
+            if (is_excluded(s->rules, i, triangle, s->corners)) continue;
+            const int32_t *corner = s->corners + 3 * triangle;
+            double weights[3], offset[3];
+            const double distance = __builtin_sqrt(closest_point(
+                point, s->vertices + 3 * (int64_t)corner[0], s->vertices + 3 * (int64_t)corner[1],
+                s->vertices + 3 * (int64_t)corner[2], weights, offset));
+            if (!(distance <= reach)) continue;
+            is_found = 1;
+            if (best) {
+                const int64_t rank = triangle + (s->is_degenerate[triangle] ? s->t : 0);
+                if (distance <= tied && rank < *best) *best = rank;
+            } else if (distance < nearest) {
+                nearest = distance;
+                limit = nearest * (1.0 + 2.0 * s->tie) + slack;
+            }
+        }
+    }
+    return is_found ? nearest : __builtin_inf();
+}
+
+/* Find the nearest triangle of each of p points. Of equally near ones the first wins, degenerate ones last.
+ *
+ * boxes: (t, 6) of the tree.  corners: (t, 3).  vertices: (v, 3) m.  is_degenerate: (t,).  points: (p, 3) m.  reach: (p,)
+ * m; NaN for points to leave out.  slack: (p,) m within which distances are ties, besides their fraction `tie`.
+ * found: (p,) triangles, -1 for none.  weights: (p, 3) of the closest points.  offsets: (p, 3) m from there to the
+ * points.  distances: (p,) m.
+ */
+SHOWN void dampsim_nearest_triangles(int64_t t, int64_t leaves, const int32_t *restrict order,
+                                     const double *restrict nodes, const double *restrict boxes,
+                                     const int32_t *restrict corners, const double *restrict vertices,
+                                     const uint8_t *restrict is_degenerate, int64_t p, const double *restrict points,
+                                     const double *restrict reach, const double *restrict slack, double tie,
+                                     const struct pair_rules *rules, int32_t *restrict found, double *restrict weights,
+                                     double *restrict offsets, double *restrict distances)
+{
+    const struct nearest_search search = {t,      leaves,   order,  corners, nodes,         boxes,
+                                          vertices, points, reach, slack,   is_degenerate, tie, rules};
+    for (int64_t i = 0; i < p; i++) {
+        found[i] = -1;
+        if (!(reach[i] >= 0.0)) continue;
+        const double nearest = search_nearest(&search, i, reach[i], 0);
+        /* Distances within an infinite reach are finite. */
+        if (nearest == __builtin_inf()) continue;
+        int64_t best = 2 * t;
+        search_nearest(&search, i, nearest, &best);
+        if (best == 2 * t) continue;
+        best -= best >= t ? t : 0;
+        found[i] = (int32_t)best;
+        const int32_t *corner = corners + 3 * best;
+        distances[i] = __builtin_sqrt(closest_point(
+            points + 3 * i, vertices + 3 * (int64_t)corner[0], vertices + 3 * (int64_t)corner[1],
+            vertices + 3 * (int64_t)corner[2], weights + 3 * i, offsets + 3 * i));
+    }
 }
 
 /* Return whether the closest points of two edges are inside of both and closer than reach, m, as numpy does.

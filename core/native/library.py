@@ -93,8 +93,20 @@ class KernelLibrary:
         )
         self.near_triangles = loaded.dampsim_near_triangles
         self.near_triangles.argtypes, self.near_triangles.restype = (
-            [*tree, *2 * [pointer], count, *3 * [pointer], real, count, pointer, count, *3 * [pointer]],
+            [*tree, *2 * [pointer], count, *4 * [pointer], count, *2 * [pointer]],
             count,
+        )
+        self.nearest_triangles = loaded.dampsim_nearest_triangles
+        self.nearest_triangles.argtypes, self.nearest_triangles.restype = (
+            [*tree, *3 * [pointer], count, *3 * [pointer], real, *5 * [pointer]],
+            None,
+        )
+        self.swept_boxes = loaded.dampsim_swept_boxes
+        self.swept_boxes.argtypes, self.swept_boxes.restype = [count, *5 * [pointer]], None
+        self.crossings = loaded.dampsim_crossings
+        self.crossings.argtypes, self.crossings.restype = (
+            [*tree, *4 * [pointer], real, count, *6 * [pointer]],
+            None,
         )
         self.near_edges = loaded.dampsim_near_edges
         self.near_edges.argtypes, self.near_edges.restype = (
@@ -141,10 +153,11 @@ def load_library() -> KernelLibrary | None:
 
 def is_right(loaded: KernelLibrary) -> bool:
     """Return whether the kernel reproduces known results: a platform may never have been tested."""
-    solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded) and _check_trees(loaded)
+    solids = _check_stretch(loaded) and _check_solve(loaded) and _check_product(loaded)
+    trees = _check_trees(loaded) and _check_crossings(loaded)
     sheets = _check_membrane(loaded) and _check_shell(loaded) and _check_blocks(loaded) and _check_contacts(loaded)
     ropes = _check_ropes(loaded) and _check_envelope(loaded) and _check_pieces(loaded)
-    return solids and sheets and ropes and _check_noise(loaded)
+    return solids and trees and sheets and ropes and _check_noise(loaded)
 
 
 def _check_stretch(loaded: KernelLibrary) -> bool:
@@ -207,16 +220,39 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     given, reach, slack = np.array([[4.125, 0.125, 0.25]]), np.ones(1), np.zeros(1)
     pointers = [one.ctypes.data for one in (corners, points)]
     asked_pointers = [one.ctypes.data for one in (given, reach, slack)]
-    near = loaded.near_triangles(
-        *tree, *pointers, 1, *asked_pointers, 0.0, 0, rules.ctypes.data, count, *room, distance.ctypes.data
-    )
-    is_distance_right = near == 1 and found[1, 0] == 4 and _is_close(distance[0], 0.25)
+    near = loaded.near_triangles(*tree, *pointers, 1, *asked_pointers, rules.ctypes.data, count, *room)
+    are_near_right = near == 3 and sorted(found[1, :3].tolist()) == [3, 4, 5]
+    is_degenerate, vectors = np.zeros(count, dtype=np.uint8), np.full((2, 3), np.nan)
+    loaded.nearest_triangles(
+        *tree, *pointers, is_degenerate.ctypes.data, 1, *asked_pointers, 0.0, rules.ctypes.data, room[0],
+        *(one.ctypes.data for one in (vectors[0], vectors[1], distance)),
+    )  # fmt: skip
+    is_distance_right = found[0, 0] == 4 and _is_close(distance[0], 0.25)
+    is_distance_right &= _is_close(vectors, np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 0.25]]))
     edges, others = corners[:, 1:].copy(), np.array([[0, 1]], dtype=np.int32)
     ends = np.array([[6.0, 0.0, 0.25], [6.5, 0.5, 0.25]])
     pointers = [one.ctypes.data for one in (edges, points)]
     asked_pointers = [one.ctypes.data for one in (others, ends)]
     edge = loaded.near_edges(*tree, *pointers, 1, *asked_pointers, 0.3, 0.0, count, *room)
-    return bool(is_overlap_right and is_distance_right and edge == 1 and found[1, 0] == 6)
+    is_edge_right = edge == 1 and found[1, 0] == 6
+    return bool(is_overlap_right and are_near_right and is_distance_right and is_edge_right)
+
+
+def _check_crossings(loaded: KernelLibrary) -> bool:
+    """Return whether the box of a moving triangle, and the crossing of a point that moves against it, are right."""
+    corners, first = np.arange(3, dtype=np.int32), np.array([[0.0, 0.0, 0.0], [4.0, 0.0, 0.0], [0.0, 4.0, 0.0]])
+    last, shift, boxes = first + np.array([0.0, 0.0, 1.0]), np.full(3, np.nan), np.full((1, 6), np.nan)
+    moving = [one.ctypes.data for one in (corners, first, last, shift)]
+    loaded.swept_boxes(1, *moving, boxes.ctypes.data)
+    is_box_right = _is_close(shift, np.array([0.0, 0.0, 1.0])) and _is_close(boxes[0], np.array([0, 0, 0, 4, 4, 0.0]))
+    points, order = np.array([[1.0, 2.0, 3.0], [1.0, 2.0, -1.0]]), np.zeros(1, dtype=np.int32)
+    found, numbers, weights = np.full(1, -1, dtype=np.int32), np.full((2, 1), np.nan), np.full(3, np.nan)
+    tree = [one.ctypes.data for one in (order, boxes, boxes)]
+    results = [one.ctypes.data for one in (found, numbers[0], weights, numbers[1])]
+    loaded.crossings(1, 1, *tree, *moving, 0.0, 1, points[0].ctypes.data, points[1].ctypes.data, *results)
+    # They approach by 5 m from a distance of 3 m.
+    is_time_right = found[0] == 0 and _is_close(numbers[:, 0], np.array([0.6, 1.0]))
+    return bool(is_box_right and is_time_right and _is_close(weights, np.array([0.25, 0.25, 0.5])))
 
 
 def _check_noise(loaded: KernelLibrary) -> bool:

@@ -9,8 +9,11 @@ import sys
 from pathlib import Path
 
 KERNEL_FOLDER = Path(__file__).parent
-# The header comes first; the other files are compiled.
-KERNEL_FILES = ("kernel.h", "kernel.c", "boxes.c", "contacts.c", "noise.c", "pieces.c", "ropes.c", "sheets.c")
+# The headers come first; the other files are compiled.
+KERNEL_FILES = (
+    *("kernel.h", "boxes.h"),
+    *("kernel.c", "boxes.c", "contacts.c", "crossings.c", "noise.c", "pieces.c", "ropes.c", "sheets.c"),
+)
 # The package that the wheel in the add-on's zip installs.
 KERNEL_MODULE = "dampsim_kernel"
 # Environment variable: 0 disables the kernel, and a path replaces the installed library, as in a checkout.

@@ -15,7 +15,7 @@ from dampsim.core.geometry.collision.pair_rules import FacingRule, OwnRule, Pair
 from dampsim.core.geometry.collision.proximity import NearestTriangles, Triangles, nearest_triangles
 from dampsim.core.geometry.mesh import triangles as mesh
 from dampsim.core.native import library as native
-from dampsim.core.native.box_tree import BoxTree, RuleArrays, TriangleTree, near_edges
+from dampsim.core.native.box_tree import BoxTree, EdgeTree, RuleArrays, SweptTree, TriangleTree
 from shapes import sheet, sphere
 
 pytestmark = pytest.mark.kernel
@@ -122,19 +122,36 @@ def test_edges_match_numpy(kernel: native.KernelLibrary) -> None:
             assert len(found.first)
 
 
-def test_crossings_match_numpy(kernel: native.KernelLibrary) -> None:
-    """Crossings of fast points, and of segments, with triangles are those of numpy."""
-    begin, end = crumpled()
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+@pytest.mark.parametrize("seed", range(5))
+def test_crossings_match_numpy(kernel: native.KernelLibrary, seed: int, far: float) -> None:
+    """Crossings of fast points with moving triangles, some degenerate or not finite, are those of numpy."""
+    rng = np.random.default_rng(seed)
+    vertices, corners = random_triangles(seed)
+    begin = np.concatenate([crumpled(seed)[0].vertices, vertices]) + far
+    triangles = np.concatenate([crumpled()[0].triangles, corners + 144])
+    # A common motion, and another one of each vertex.
+    end = begin + [0.5, 0.0, 1.0] + 0.2 * rng.standard_normal(begin.shape)
+    begin[150], end[155, 1] = np.nan, np.nan
+    points = rng.uniform(-0.5, 1.5, (300, 3)) + far
+    # Half of the points start in a vertex of a triangle.
+    points[::2] = begin[rng.choice(144, 150)]
+    paths = points, points + rng.standard_normal(points.shape)
+    paths[1][5], paths[0][7, 2] = np.nan, np.nan
+    found, wanted = (
+        way(lambda: ccd.point_triangle_ccd(*paths, begin, end, triangles))
+        for way in (lambda one: one(), without_kernel)
+    )
+    assert len(found.point) > 40
+    for name in ("point", "triangle", "time", "weights", "side"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
+
+
+def test_segment_hits_match_numpy(kernel: native.KernelLibrary) -> None:
+    end = crumpled()[1]
     rng = np.random.default_rng(5)
     points = rng.uniform(-0.5, 0.5, (200, 3))
     paths = points, points + rng.standard_normal((200, 3)) * [0.1, 0.1, 1.0]
-    found, wanted = (
-        way(lambda: ccd.point_triangle_ccd(*paths, begin.vertices, end.vertices, begin.triangles))
-        for way in (lambda one: one(), without_kernel)
-    )
-    assert len(found.point)
-    np.testing.assert_array_equal(found.triangle, wanted.triangle)
-    np.testing.assert_array_equal(found.time, wanted.time)
     hits, expected = (
         way(lambda: segment_triangle_hits(*paths, Triangles(end.vertices, end.triangles)))
         for way in (lambda one: one(), without_kernel)
@@ -147,20 +164,39 @@ def test_wrong_arrays_are_refused(kernel: native.KernelLibrary) -> None:
     """Arrays that do not match are refused before the kernel reads memory."""
     flat = sheet(4)
     surface = Triangles(flat.vertices, flat.triangles)
-    boxes = np.concatenate([surface.low, surface.high]).T
-    tree = TriangleTree(kernel, surface.vertices, surface.triangles, boxes)
-    points, far = np.zeros((2, 3)), np.ones(2)
+    tree = TriangleTree(kernel, surface.vertices, surface.triangles)
+    points, far, degenerate = np.zeros((2, 3)), np.ones(2), surface.is_degenerate
     with pytest.raises(ValueError, match="boxes have shape"):
         BoxTree(kernel, np.zeros((3, 5)))
     with pytest.raises(ValueError, match="triangles refer to a row beyond"):
-        TriangleTree(kernel, surface.vertices[:-1], surface.triangles, boxes)
+        TriangleTree(kernel, surface.vertices[:-1], surface.triangles)
+    with pytest.raises(ValueError, match="triangles refer to a row beyond"):
+        TriangleTree(kernel, surface.vertices, -1 - surface.triangles)
+    with pytest.raises(ValueError, match="vertices have shape"):
+        TriangleTree(kernel, surface.vertices[:, :2], surface.triangles)
+    with pytest.raises(ValueError, match="triangles have shape"):
+        TriangleTree(kernel, surface.vertices, surface.triangles[:, :2])
+    with pytest.raises(ValueError, match="triangles have shape"):
+        TriangleTree(kernel, surface.vertices, surface.triangles.astype(float))
+    with pytest.raises(ValueError, match="vertices have shape"):
+        SweptTree(kernel, surface.vertices, surface.vertices[:-1], surface.triangles)
+    with pytest.raises(ValueError, match="triangles refer to a row beyond"):
+        SweptTree(kernel, surface.vertices, surface.vertices, surface.triangles + 1)
+    swept = SweptTree(kernel, surface.vertices, surface.vertices, surface.triangles)
+    for wrong_points in (points[:1], points[:, :2], points.astype(complex)):
+        with pytest.raises(ValueError, match="points have shape"):
+            swept.crossings(points, wrong_points, 0.0)
+    with pytest.raises(ValueError, match="degenerate triangles have shape"):
+        tree.nearest(points, far, (far, 0.0), degenerate[1:], RuleArrays())
     with pytest.raises(ValueError, match="asked boxes have shape"):
         tree.overlaps(np.zeros((2, 3)))
     with pytest.raises(ValueError, match="spheres have shape"):
         tree.overlaps(np.zeros((2, 6)), (np.zeros((1, 7)), np.zeros((2, 7))))
     for wrong in ((points[:1], far, far), (points, far[:1], far), (points, far, far[:1])):
         with pytest.raises(ValueError, match="have shape"):
-            tree.near(wrong[0], wrong[1], (wrong[2], 0.0), RuleArrays(), False)
+            tree.near(*wrong, RuleArrays())
+        with pytest.raises(ValueError, match="have shape"):
+            tree.nearest(*wrong[:2], (wrong[2], 0.0), degenerate, RuleArrays())
     one, three = np.zeros(1), np.zeros((1, 3))
     faces = np.zeros((2, 1), dtype=np.int64)
     every = np.zeros((len(surface), 3))
@@ -176,9 +212,13 @@ def test_wrong_arrays_are_refused(kernel: native.KernelLibrary) -> None:
         RuleArrays(facing=(points, faces[:, 0], three, every)),
     ):
         with pytest.raises(ValueError, match=r"have shape|refer to|not an array|needs"):
-            tree.near(points, far, (far, 0.0), rules, False)
+            tree.near(points, far, far, rules)
+        with pytest.raises(ValueError, match=r"have shape|refer to|not an array|needs"):
+            tree.nearest(points, far, (far, 0.0), degenerate, rules)
     edges = np.array([[0, 1]])
     with pytest.raises(ValueError, match="edges refer to a row beyond"):
-        near_edges(kernel, (points, edges + 1), (points, edges), 1.0, 0.0)
+        EdgeTree(kernel, points, edges).near(points, edges + 1, 1.0, 0.0)
+    with pytest.raises(ValueError, match="edges refer to a row beyond"):
+        EdgeTree(kernel, points, edges - 1)
     with pytest.raises(ValueError, match="points have shape"):
-        near_edges(kernel, (points, edges), (points[:, :2], edges), 1.0, 0.0)
+        EdgeTree(kernel, points[:, :2], edges)

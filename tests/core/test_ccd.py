@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dampsim.core.geometry.collision.ccd import edge_edge_ccd, point_triangle_ccd, triangles_sweeping_box
+from dampsim.core.geometry.collision import ccd
+from dampsim.core.geometry.collision.ccd import SweptTriangles, edge_edge_ccd, point_triangle_ccd
 from dampsim.core.geometry.mesh.coplanarity import CoplanarityPolynomial
 from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
@@ -176,9 +177,10 @@ def test_ccd_of_distant_or_degenerate_input() -> None:
     assert edge_edge_ccd(*still, no_edge, *still, np.array([[0, 1]])).s.shape == (0,)
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("seed", range(4))
-def test_triangles_sweeping_box_suffice(seed: int) -> None:
-    """Triangles that sweep through a box are all that points in the box can hit."""
+def test_swept_triangles_suffice(monkeypatch: pytest.MonkeyPatch, seed: int, compiled: bool) -> None:
+    """Only triangles near the paths are tested, and points cross the same ones of them."""
     rng = np.random.default_rng(seed)
     ball = sphere(300)
     began = Triangles(ball.vertices, ball.triangles)
@@ -187,12 +189,12 @@ def test_triangles_sweeping_box_suffice(seed: int) -> None:
     )
     start = np.array([0.9, 0.0, 0.0]) + 0.2 * rng.normal(size=(60, 3))
     end = start + 0.3 * rng.normal(size=start.shape)
-    both = np.concatenate([start, end])
-    among = triangles_sweeping_box(began, ended, both.min(axis=0), both.max(axis=0))
-    assert 0 < len(among) < len(ball.triangles)
-    wanted = point_triangle_ccd(start, end, began.vertices, ended.vertices, ball.triangles)
-    found = point_triangle_ccd(start, end, began.vertices, ended.vertices, ball.triangles[among])
+    with monkeypatch.context() as patch:
+        patch.setattr(ccd, "load_library", lambda: None)
+        wanted = point_triangle_ccd(start, end, began.vertices, ended.vertices, ball.triangles)
+    if not compiled:
+        monkeypatch.setattr(ccd, "load_library", lambda: None)
+    found = SweptTriangles(began, ended).first_hits(start, end)
     assert len(wanted.point) > 5
-    np.testing.assert_array_equal(found.point, wanted.point)
-    np.testing.assert_array_equal(among[found.triangle], wanted.triangle)
-    np.testing.assert_array_equal(found.weights, wanted.weights)
+    for name in ("point", "triangle", "time", "weights", "side"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))

@@ -314,7 +314,10 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "tree_build": (4, ctypes.c_int32),
     "tree_overlaps": None,
     "near_triangles": None,
+    "nearest_triangles": (16, ctypes.c_double),
     "near_edges": None,
+    "swept_boxes": (5, ctypes.c_double),
+    "crossings": (15, ctypes.c_double),
 }
 
 
@@ -332,7 +335,7 @@ def test_inaccurate_kernel_is_rejected(kernel: native.KernelLibrary, planted: st
         numbers = ctypes.cast(given[result[0]], ctypes.POINTER(result[1]))
         places = {
             "membrane_blocks": (76, 80), "shell_blocks": (98,), "contact_blocks": (4,), "tree_build": (4,),
-            "spring_blocks": (9, 13), "rod_blocks": (72,), "piece_steps": (0,),
+            "swept_boxes": (3,), "spring_blocks": (9, 13), "rod_blocks": (72,), "piece_steps": (0,),
         }  # fmt: skip
         for k in places.get(planted, (2,)):
             numbers[k] = numbers[k - 1] if is_index else numbers[k] * (1.0 + error)

@@ -5,13 +5,15 @@ Times are relative to the step, from 0 to 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from ...base.arrays import Array, Index, Mask
-from ...native.box_tree import BoxTree
+from ...native.box_tree import BoxTree, SweptTree
 from ...native.library import load_library
+from ..mesh.box import bounding_box
 from ..mesh.coplanarity import CoplanarityPolynomial
 from ..mesh.triangles import Triangles, cross_rows
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
@@ -20,6 +22,8 @@ from .proximity import PairExclusion
 
 # Barycentric weights above minus this count as inside, so that rounding opens no gap between triangles.
 _WEIGHT_TOLERANCE = 1e-6
+# Crossings this far outside a triangle, relative to the size of the surface, still count.
+_BOX_TOLERANCE = 10.0 * _WEIGHT_TOLERANCE
 # Hits closer in time than this are simultaneous.
 _SIMULTANEOUS = 1e-12
 # Approximate maximum number of parts into which all paths together are split.
@@ -71,6 +75,9 @@ def point_triangle_ccd(
     margin: m by which triangles are enlarged in their planes.  is_excluded: returns a mask of pairs of points and
     triangles to ignore. A point that starts in the plane of a triangle counts as starting on its positive side.
     """
+    library = load_library()
+    if library is not None and margin == 0.0 and is_excluded is None and len(triangles):
+        return _first_hits_in_tree(SweptTree(library, vertices0, vertices1, triangles), points0, points1)
     corners0, corners1 = (x[triangles].transpose(1, 0, 2) for x in (vertices0, vertices1))
     point, triangle = _candidate_pairs(points0[None], points1[None], corners0, corners1, margin)
     if is_excluded is not None and len(point):
@@ -108,18 +115,45 @@ def point_triangle_ccd(
     return PointTriangleHits(point[hit], triangle[hit], time[hit], weights[hit], side[hit])
 
 
-def triangles_sweeping_box(start: Triangles, end: Triangles, low: Array, high: Array) -> Index:
-    """Return the triangles whose swept bounding box overlaps a box from low to high (3,) m.
+class SweptTriangles:
+    """Triangles that move along straight lines between two times."""
 
-    Points that stay in the box can cross only these triangles.
-    """
-    # Crossings this far outside a triangle still count.
-    slack = 10.0 * _WEIGHT_TOLERANCE * end.size
-    is_near = np.ones(len(start), dtype=bool)
-    for axis in range(3):
-        is_near &= np.minimum(start.low[axis], end.low[axis]) <= high[axis] + slack
-        is_near &= np.maximum(start.high[axis], end.high[axis]) >= low[axis] - slack
-    return np.flatnonzero(is_near)
+    def __init__(self, start: Triangles, end: Triangles) -> None:
+        self._start, self._end = start, end
+
+    def first_hits(self, points0: Array, points1: Array) -> PointTriangleHits:
+        """Return the first triangle that each point (p, 3) crosses; see point_triangle_ccd()."""
+        if self._tree is not None:
+            return _first_hits_in_tree(self._tree, points0, points1)
+        # Test only triangles near the paths, which are few of a large surface.
+        nearby = self._sweeping_box(*bounding_box(np.concatenate([points0, points1])))
+        triangles = self._end.triangles[nearby]
+        hits = point_triangle_ccd(points0, points1, self._start.vertices, self._end.vertices, triangles)
+        return replace(hits, triangle=nearby[hits.triangle])
+
+    @cached_property
+    def _tree(self) -> SweptTree | None:
+        library = load_library()
+        if library is None or not len(self._end):
+            return None
+        return SweptTree(library, self._start.vertices, self._end.vertices, self._end.triangles)
+
+    def _sweeping_box(self, low: Array, high: Array) -> Index:
+        """Return the triangles whose swept bounding box overlaps a box from low to high (3,) m.
+
+        Points that stay in the box can cross only these triangles.
+        """
+        start, end = self._start, self._end
+        slack = _BOX_TOLERANCE * end.size
+        is_near = np.ones(len(start), dtype=bool)
+        for axis in range(3):
+            is_near &= np.minimum(start.low[axis], end.low[axis]) <= high[axis] + slack
+            is_near &= np.maximum(start.high[axis], end.high[axis]) >= low[axis] - slack
+        return np.flatnonzero(is_near)
+
+
+def _first_hits_in_tree(tree: SweptTree, points0: Array, points1: Array) -> PointTriangleHits:
+    return PointTriangleHits(*tree.crossings(points0, points1, _BOX_TOLERANCE))
 
 
 def edge_edge_ccd(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...base.arrays import Array, Index
-from ...native.box_tree import near_edges
+from ...native.box_tree import EdgeTree
 from ...native.library import load_library
 from ..mesh.triangles import Topology, unit_vectors
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
@@ -115,16 +115,26 @@ def sharp_edges(
     return edges, normals, faces
 
 
+def edge_tree(points: Array, edges: Index) -> EdgeTree | None:
+    """Return the compiled tree of edges (e, 2) of points (v, 3) m for edge_pair_candidates(); None without a kernel."""
+    library = load_library()
+    return None if library is None else EdgeTree(library, points, edges)
+
+
 def edge_pair_candidates(
-    points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float
+    points_a: Array, edges_a: Index, points_b: Array, edges_b: Index, reach: float, tree: EdgeTree | None = None
 ) -> tuple[Index, Index]:
-    """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those of near_edge_pairs()."""
+    """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those of near_edge_pairs().
+
+    tree: of the edges b, if it is already known.
+    """
     empty = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:
         return empty, empty
     library = load_library()
     if library is not None:
-        return near_edges(library, (points_a, edges_a), (points_b, edges_b), reach, _PARALLEL_SINE**2)
+        tree = EdgeTree(library, points_b, edges_b) if tree is None else tree
+        return tree.near(points_a, edges_a, reach, _PARALLEL_SINE**2)
     if len(edges_a) * len(edges_b) <= _BRUTE_FORCE_PAIRS:
         return np.arange(len(edges_a)).repeat(len(edges_b)), np.tile(np.arange(len(edges_b)), len(edges_a))
     in_reach, spans = [], []

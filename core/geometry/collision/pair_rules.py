@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -109,15 +109,6 @@ class PairRules:
             if rule is not None:
                 found |= rule.excludes(point, triangle)
         return found
-
-    def at_points(self, points: Index) -> PairRules:
-        """Return the rules for some of the points (k,)."""
-        start, facing, neighbours = self.start, self.facing, self.neighbours
-        return PairRules(
-            None if start is None else replace(start, points=start.points[points]),
-            None if facing is None else replace(facing, vertices=facing.vertices[points]),
-            None if neighbours is None else replace(neighbours, vertices=neighbours.vertices[points]),
-        )
 
     def arrays(self, normals: Array | None, surface: Triangles, max_normal_cosine: float) -> RuleArrays:
         """Return the rules for the kernel. normals: (p, 3) that triangles of the surface must oppose, or None."""

@@ -14,6 +14,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from ...base.arrays import Array, Index, Mask
+from ...native.box_tree import RuleArrays, TriangleTree
 from ..mesh.triangles import Topology, Triangles, is_closed, unit_vectors
 from ..tetmesh.winding_number import WindingNumber
 from .bounding_discs import BoundingDiscs, discs_within_reach, one_disc_per_triangle
@@ -77,8 +78,11 @@ def nearest_triangles(
     of the other points.
     """
     points = np.asarray(points, dtype=np.float64).reshape(-1, 3)
-    rows = np.ascontiguousarray(points.T)
     reaches = np.broadcast_to(np.asarray(reach, dtype=np.float64), (len(points),))
+    if surface.box_tree is not None and (is_excluded is None or isinstance(is_excluded, PairRules)):
+        rules = (is_excluded or PairRules()).arrays(normals, surface, max_normal_cosine)
+        return _nearest_in_tree(surface, surface.box_tree, points, reaches, rules)
+    rows = np.ascontiguousarray(points.T)
     is_near = _is_near_surface(surface, rows, reaches)
     near = np.flatnonzero(is_near)
     size = np.full(len(near), surface.size)
@@ -90,6 +94,20 @@ def nearest_triangles(
         if len(among):
             search.search(discs_within_reach(surface, among, search.points, float(reaches[near].max())))
     return search.result()
+
+
+def _nearest_in_tree(
+    surface: Triangles, tree: TriangleTree, points: Array, reaches: Array, rules: RuleArrays
+) -> NearestTriangles:
+    """Return the nearest triangles that rules allow, found by the kernel."""
+    slack = np.full(len(points), _tie_distance(surface, surface.size))
+    reach = np.where((reaches >= 0.0) & np.isfinite(points).all(axis=1), reaches, np.nan)
+    return NearestTriangles(*tree.nearest(points, reach, (slack, _TIE_TOLERANCE), surface.is_degenerate, rules))
+
+
+def _tie_distance(surface: Triangles, size: float) -> float:
+    """Return the difference of distances in m within which triangles of a surface of some size are equally near."""
+    return _TIE_TOLERANCE * max(size, 1e-3 * surface.max_coordinate)
 
 
 def nearest_triangles_among(
@@ -197,7 +215,7 @@ class _NearestSearch:
         )
         self._point_normals = None if normals is None else np.asarray(normals)[point_ids]
         self._normals = None if self._point_normals is None else np.ascontiguousarray(self._point_normals.T)
-        self._slack = _TIE_TOLERANCE * np.maximum(sizes, 1e-3 * float(np.abs(surface.corners).max(initial=0.0)))
+        self._slack = _TIE_TOLERANCE * np.maximum(sizes, 1e-3 * surface.max_coordinate)
         self._reach = reaches
         self._upper_bound = np.array(reaches, dtype=np.float64)
         self._tested: list[tuple[Index, Index, Array]] = []
@@ -205,19 +223,17 @@ class _NearestSearch:
     def search_tree(self) -> bool:
         """Search with the compiled tree, and return whether it exists and did not find too many triangles."""
         tree, excluded = self._surface.box_tree, self._is_excluded
-        if tree is None:
+        if tree is None or excluded is None:
             return False
-        rules = excluded.at_points(self._point_ids) if isinstance(excluded, PairRules) else PairRules()
-        wants_all = excluded is not None and not isinstance(excluded, PairRules)
-        arrays = rules.arrays(self._point_normals, self._surface, self._max_normal_cosine)
+        arrays = PairRules().arrays(self._point_normals, self._surface, self._max_normal_cosine)
         reach = np.where(self._reach >= 0.0, self._reach, np.nan)
-        found = tree.near(self.points.T, reach, (self._slack, _TIE_TOLERANCE), arrays, wants_all)
+        found = tree.near(self.points.T, reach, self._slack, arrays)
         if found is None:
             return False
-        point, triangle, distance = found
-        if excluded is not None and wants_all and len(point):
-            keep = np.flatnonzero(~excluded(self._point_ids[point], triangle))
-            point, triangle, distance = point[keep], triangle[keep], distance[keep]
+        keep = np.flatnonzero(~excluded(self._point_ids[found[0]], found[1]))
+        point, triangle = found[0][keep], found[1][keep]
+        corners = self._surface.corners.take(triangle, axis=2)
+        distance = np.sqrt(closest_points_on_triangles(self.points.take(point, axis=1), corners)[2])
         np.minimum.at(self._upper_bound, point, distance)
         self._tested.append((point, triangle, distance))
         return True

@@ -77,7 +77,7 @@ class Triangles:
         library = load_library()
         if library is None or not len(self):
             return None
-        return TriangleTree(library, self.vertices, self.triangles, np.concatenate([self.low, self.high]).T)
+        return TriangleTree(library, self.vertices, self.triangles)
 
     @cached_property
     def size(self) -> float:
@@ -85,6 +85,11 @@ class Triangles:
         if len(self) == 0:
             return 0.0
         return float(np.linalg.norm(self.high.max(axis=1) - self.low.min(axis=1)))
+
+    @cached_property
+    def max_coordinate(self) -> float:
+        """Largest absolute coordinate of the corners in m."""
+        return max(float(np.abs(one).max(initial=0.0)) for one in (self.low, self.high))
 
     @cached_property
     def _doubled_area_normals(self) -> tuple[Array, Array]:
