@@ -31,6 +31,7 @@ from .collisions import (
     Collisions,
     build_contacts,
     pair_distance,
+    relative_motion,
 )
 from .contact_history import POINT, ContactHistory
 from .edge_contacts import edge_edge_contacts
@@ -200,6 +201,14 @@ class CollisionDetection:
             sign, normal = self._open_surface_sides(a, b, candidates, near, start, start_surface, end_surface)
         is_deep = sign * near.distance < -TUNNELLING_DEPTH * distance
         is_kept = ~is_deep
+        if not (first.is_closed and second.is_closed):
+            # The search radius allows for the fastest part of the surface, but most of it moves along with the point.
+            # Crushed solids need the contacts beyond, which the next search may reach.
+            stencil = np.column_stack(
+                [candidates[near.point] + first_slice.start, second.triangles[near.triangle] + second_slice.start]
+            )
+            reach = SEARCH_FACTOR * distance + relative_motion(self.state, stencil, points, 1)
+            is_kept &= (sign < 0.0) | (near.distance <= reach)
         found: list[_PointTriangles] = [
             (near.point[is_kept], near.triangle[is_kept], near.weights[is_kept], normal[is_kept])
         ]

@@ -113,6 +113,19 @@ def weighted_sum(weights: Array, stencil: Index, points: Array) -> Array:
     return np.asarray((weights[:, None] @ points[stencil])[:, 0])
 
 
+def relative_motion(state: CollisionState, stencil: Index, points: Array, count: int) -> Array:
+    """Return the largest relative displacements (k,) m between the first points of stencils and the others.
+
+    stencil: (k, m) indices, of which the first `count` belong to the touching feature.  points: (N, 3) m at the step's
+        end.
+
+    If the two features met during the step, they end no farther apart: both move along straight lines.
+    """
+    displacement = points[stencil] - state.start[stencil]
+    difference = displacement[:, :count, None] - displacement[:, None, count:]
+    return np.asarray(np.sqrt((difference * difference).sum(axis=3).max(axis=(1, 2))))
+
+
 def friction_coefficients(state: CollisionState, stencil: Index, weights: Array, slip: Array, surfaces: Index) -> Array:
     """Return friction coefficients (k,); for two bodies the geometric mean.
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.closest_points import closest_points_of_lines
-from ..geometry.collision.edge_pairs import edge_pair_candidates, near_edge_pairs
+from ..geometry.collision.edge_pairs import edge_pair_candidates, edge_tree, near_edge_pairs
 from ..geometry.collision.proximity import Triangles
 from ..geometry.mesh.box import bounding_box, outcodes
 from ..geometry.mesh.triangles import cross_rows
+from ..native.box_tree import EdgeTree
 from .collision_state import CollisionState
 from .collision_surface import CollisionSurface
-from .collisions import Collisions, pair_distance, weighted_sum
+from .collisions import Collisions, pair_distance, relative_motion, weighted_sum
 from .contact_history import EDGE
 from .contact_model import ContactModel
 
@@ -39,6 +40,7 @@ class _EdgePairBatch:
     """Candidate edges of two surfaces a and b.
 
     first_edges, second_edges: indices of edges of a and b.  radius: m, search radius.
+    tree: of the edges of b if it is a collider; None without a kernel.
     """
 
     a: int
@@ -46,6 +48,7 @@ class _EdgePairBatch:
     first_edges: Index
     second_edges: Index
     radius: float
+    tree: EdgeTree | None = None
 
 
 def _edges_near_box(points: Array, edges: Index, others: Array, radius: float) -> Index:
@@ -58,12 +61,13 @@ def _edges_near_box(points: Array, edges: Index, others: Array, radius: float) -
 
 
 def _edge_candidates(
-    model: ContactModel, points: Array, a: int, b: int, selection: int, radius: float
+    state: CollisionState, points: Array, a: int, b: int, selection: int, radius: float
 ) -> _EdgePairBatch | None:
     """Return the candidate edges of two surfaces, or None.
 
     selection: 0 for sharp edges of a with smooth ones of b, 1 for all edges of a with sharp ones of b, 2 for all edges.
     """
+    model = state.model
     first_surface, second_surface = model.surfaces[a], model.surfaces[b]
     first_edges, second_edges, ends = (
         (first_surface.sharp_edge_indices, second_surface.smooth_edge_indices, second_surface.smooth_edge_vertices),
@@ -76,6 +80,11 @@ def _edge_candidates(
     first_edges = first_edges[
         _edges_near_box(first_points, first_surface.edges_and_faces[0][first_edges], second_points[ends], radius)
     ]
+    if not len(first_edges):
+        return None
+    tree = _collider_tree(state, second_points, b, second_edges, selection) if second_surface.is_collider else None
+    if tree is not None:
+        return _EdgePairBatch(a, b, first_edges, second_edges, radius, tree)
     second_edges = second_edges[
         _edges_near_box(
             second_points,
@@ -85,6 +94,18 @@ def _edge_candidates(
         )
     ]
     return _EdgePairBatch(a, b, first_edges, second_edges, radius) if len(second_edges) else None
+
+
+def _collider_tree(state: CollisionState, points: Array, place: int, edges: Index, selection: int) -> EdgeTree | None:
+    """Return the compiled tree of a collider's edges, which is kept during the step; None without a kernel.
+
+    points: (v, 3) m of the collider.  edges: indices of all its edges of a selection, see _edge_candidates().
+    """
+    key = ("edge tree", place, selection)
+    if key not in state.cache:
+        state.cache[key] = edge_tree(points, state.model.surfaces[place].edges_and_faces[0][edges])
+    tree = state.cache[key]
+    return tree if isinstance(tree, EdgeTree) else None
 
 
 def edge_edge_contacts(
@@ -117,7 +138,7 @@ def edge_edge_contacts(
         )
         for selection, skipped in rounds:
             radius = _SEARCH_FACTOR * pair_distance(state, a, b) + min(max(motion - skipped, 0.0), max_radius)
-            batch = _edge_candidates(model, points, a, b, selection, radius)
+            batch = _edge_candidates(state, points, a, b, selection, radius)
             if batch is not None:
                 batches.append(batch)
     return [_contacts_of_batches(state, batches, points)] if batches else []
@@ -138,7 +159,7 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
     first_edges, second_edges, radii = [], [], []
     offset_a = offset_b = 0
     for lot, first_index, second_index in zip(batches, ends_a, ends_b, strict=True):
-        one, other = edge_pair_candidates(points, first_index, points, second_index, lot.radius)
+        one, other = edge_pair_candidates(points, first_index, points, second_index, lot.radius, lot.tree)
         first_edges.append(one + offset_a)
         second_edges.append(other + offset_b)
         radii.append(np.full(len(one), lot.radius))
@@ -160,12 +181,13 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
     end_points = points[stencil]
     cross_products = cross_rows((end_points[:, 1] - end_points[:, 0]).T, (end_points[:, 3] - end_points[:, 2]).T).T
     normal = cross_products / np.maximum(np.sqrt((cross_products * cross_products).sum(axis=1)), 1e-30)[:, None]
-    fold_a, fold_b, is_thread = np.zeros((3, len(batch_index)), dtype=bool)
+    fold_a, fold_b, is_thread, are_closed = np.zeros((4, len(batch_index)), dtype=bool)
     for number, k in enumerate(batches):
         first_surface, second_surface = model.surfaces[k.a], model.surfaces[k.b]
-        if first_surface.is_closed and second_surface.is_closed:
-            continue
         selected = np.flatnonzero(batch_index == number)
+        if first_surface.is_closed and second_surface.is_closed:
+            are_closed[selected] = True
+            continue
         # A sheet has no outside. Over a long sharp edge of a closed surface, that edge decides the direction of the
         # push, and the sheet may touch with either side.
         fold_a[selected] = _is_fold_edge(first_surface, end_points[selected, :2], normals_a[selected], second_surface)
@@ -186,6 +208,9 @@ def _contacts_of_batches(state: CollisionState, batches: Sequence[_EdgePairBatch
         is_kept &= ~is_thread | (end_gap > 0.0) | _is_in_normal_cone(normals_b, normal, -_CONE_TOLERANCE)
     distance = state.pair_distances[surfaces[:, 0], surfaces[:, 1]]
     is_kept &= start_gap > -_MAX_START_DEPTH * distance
+    # The search radius allows for the fastest parts of both surfaces, but most of them move along with each other.
+    reach = _SEARCH_FACTOR * distance + relative_motion(state, stencil, points, 2)
+    is_kept &= are_closed | (end_gap < 0.0) | (pairs.distance <= reach)
     # Deep pairs count only if the edges met during the step.
     tunnelled = np.flatnonzero(is_kept & (end_gap < -_TUNNELLING_DEPTH * distance))
     if len(tunnelled):

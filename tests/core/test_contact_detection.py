@@ -118,6 +118,29 @@ def test_ccd_plate_through_body() -> None:
     np.testing.assert_allclose(rows.kinematic_drift, np.tile([0.0, 0.0, -1.5], (len(rows), 1)), atol=1e-9)
 
 
+@pytest.mark.parametrize("speed", [0.0, 1.0])
+def test_reach_by_relative_motion(speed: float) -> None:
+    """A sheet moves along with the half of another one below it, the other half of which stands still.
+
+    Only over the standing half, points and edges three contact distances away may have been met, unless nothing moves.
+    """
+    plate, way = sheet(9), np.array([2.0 * speed * R, 0.0, 0.0])
+    # One border is bent up, so that the boxes of the sheets are near each other in any case.
+    low = Surface("Low", plate.vertices * [2.0, 2.0, 0.0], plate.triangles)
+    low.vertices[low.vertices[:, 0] == 0.0, 2] = 2.5 * R
+    high = Surface("High", plate.vertices * [2.0, 2.0, 0.0] + [0.0, 0.1, 3.0 * R], plate.triangles[:, ::-1])
+    does_move = (low.vertices[:, 0] > 1.1)[:, None]
+    step = DetectionStep(
+        [DetectionSurface(high, high.vertices + way), collider_surface(low, low.vertices + does_move * way)]
+    )
+    rows = step.detect()
+    for is_edge in (False, True):
+        some = rows.select((rows.key[:, 1] == EDGE) == is_edge)
+        x = high.vertices[some.weights.indices, 0]
+        assert ((x > 0.6).sum() > 5) == (speed > 0.0)
+        assert (x < 1.6).all()
+
+
 def test_open_sheet_both_sides_and_border() -> None:
     """An open sheet is touched from both sides, and its border is rounded."""
     plate = sheet(5)
