@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from hanging_bodies import flag, rope
+from scipy.spatial.distance import pdist
 from scipy.spatial.transform import Rotation
 from woven_scenes import woven_body
 
@@ -17,7 +20,9 @@ from dampsim.core.geometry.collision.intersections import depth_inside, penetrat
 from dampsim.core.geometry.collision.proximity import Triangles
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.scene import Scene
+from dampsim.core.settle.work_meter import Minimise, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.solvers.objective import Minimum, Tolerance
 from random_pairs import icosphere
 from shapes import box
 
@@ -28,7 +33,8 @@ KINDS = ("SOLID", "CLOTH", "ROPE", "SPRINGS", "WEAVE")
 
 
 def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> AnimatedBody:
-    """Return a body of about a metre, centred at the origin. size: number of tetrahedra."""
+    """Return a body of about a metre, centred at the origin. size: number of tetrahedra, or of 0.3 nodes."""
+    side = math.isqrt(size // 3)
     if kind == "SOLID":
         ball = icosphere(2)
         points = 0.5 * ball.vertices
@@ -36,13 +42,13 @@ def violent_body(kind: str, pinned: bool, size: int = 200, **more: object) -> An
         surface = Surface("Body", points, ball.triangles)
         return static_body(surface, pins, resolution=size, touch_together=True, **more)
     if kind == "CLOTH":
-        made = flag(11)
+        made = flag(max(side, 11))
     elif kind == "ROPE":
-        made = rope(21)
+        made = rope(max(size // 3, 21) if size > 600 else 21)
     elif kind == "SPRINGS":
-        made = net(9)
+        made = net(max(side, 9))
     else:
-        made = woven_body(10, 10, 0.09)
+        made = woven_body(max(side, 10), max(side, 10), 0.9 / max(side, 10))
     points = made.surface.vertices - 0.5 * (made.surface.vertices.max(axis=0) + made.surface.vertices.min(axis=0))
     axis = 2 if kind in ("CLOTH", "ROPE") else 0
     pins = (points[:, axis] > points[:, axis].max() - 0.02).astype(float) * pinned
@@ -151,12 +157,13 @@ def random_violent_scene(seed: int) -> Scene:
 class ViolentFrame:
     """Measures of a frame.
 
-    seconds: of processor time.  guards: names.  depth: in colliders, over the smaller size.  size: largest extent over
-    that at rest.  speed: of the fastest node, m/s.
+    seconds: of processor time.  evaluations: of the potential.  guards: names.
+    depth: in colliders, over the smaller size.  size: diameter over that at rest.  speed: of the fastest node, m/s.
     """
 
     number: int
     seconds: float
+    evaluations: int
     guards: tuple[str, ...]
     depth: float
     size: float
@@ -176,6 +183,35 @@ def relative_depth_in_colliders(made: Scene, shape: np.ndarray, frame: float) ->
     return deepest
 
 
+def diameter(points: np.ndarray) -> float:
+    """Return the largest distance of two points (n, 3), m. Unlike the bounding box, it does not change in turns."""
+    return float(pdist(points).max())
+
+
+class EvaluationCounter:
+    """Counter of the evaluations of all meters while it is entered."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> EvaluationCounter:
+        self._metered, counter = WorkMeter.metered, self
+
+        def metered(meter: WorkMeter, minimise: Minimise, cost: float) -> Minimise:
+            def counted(problem: Any, start: np.ndarray, tolerance: Tolerance) -> Minimum:
+                found = minimise(problem, start, tolerance)
+                counter.count += found.evaluations
+                return found
+
+            return counter._metered(meter, counted, cost)
+
+        WorkMeter.metered = metered  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        WorkMeter.metered = self._metered  # type: ignore[method-assign]
+
+
 def impact_speed(made: Scene) -> float:
     """Return the largest speed of an animated vertex, m/s."""
     fastest, last = 0.0, made.sample(float(made.first))
@@ -192,21 +228,23 @@ def run_violent(made: Scene) -> Iterator[ViolentFrame]:
     simulation = Simulation(made)
     begun = time.process_time()
     first = simulation.first_frame()
-    yield ViolentFrame(first.number, time.process_time() - begun, (), 0.0, 1.0, 0.0)
+    yield ViolentFrame(first.number, time.process_time() - begun, 0, (), 0.0, 1.0, 0.0)
     run = SimulationRun(simulation, first, simulation.sample_frame(first.number))
     (body,) = made.bodies
-    extent = float(np.linalg.norm(np.ptp(body.surface.vertices, axis=0)))
+    at_rest = diameter(body.surface.vertices)
     while run.frame.number < made.last:
         inputs = simulation.sample_frame(run.frame.number + 1, run.substep_count)
         begun = time.process_time()
-        frame = run.advance(inputs)
+        with EvaluationCounter() as counter:
+            frame = run.advance(inputs)
         seconds = time.process_time() - begun
         shape = frame.shapes[body.name]
         yield ViolentFrame(
             frame.number,
             seconds,
+            counter.count,
             tuple(frame.guards),
             relative_depth_in_colliders(made, shape, float(frame.number)),
-            float(np.linalg.norm(np.ptp(shape, axis=0))) / extent,
+            diameter(shape) / at_rest,
             float(np.linalg.norm(frame.state.velocities, axis=1).max()),
         )
