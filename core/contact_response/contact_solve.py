@@ -14,6 +14,7 @@ from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
 from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
+from ..contact.intersections import exactly_checked_pairs
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact.penalty_scaling import PenaltyScaling
 from ..objective.contact_problem import ContactProblem
@@ -267,8 +268,15 @@ class ContactSolve:
             k for k, block in enumerate(self.system.blocks) if has_plastic_flow(block, self.state.history)
         }
         guard = self.guards.new_intersections
+        self._charge_search(contacts)
         has_intersected = guard.has_intersected(self.detection.state, contacts, x, iterations, plastic_blocks)
         return guard.fires(has_intersected, self.counts)
+
+    def _charge_search(self, contacts: ContactSet) -> None:
+        """Count a search for intersections, of which only pairs with contacts take long."""
+        if self.meter.costs.searched_pair > 0.0:
+            near = {*map(tuple, contacts.key[:, [0, 3]].tolist())}
+            self.meter.charge_search(len(near.intersection(exactly_checked_pairs(self.detection.state))))
 
     def _touched_regions(self, contacts: ContactSet, is_pressed: Mask) -> frozenset[int]:
         """Return the indices of regions with nodes in the contacts of a mask (k,)."""
@@ -322,6 +330,8 @@ class ContactSolve:
         state, collision_state = problem.state_after(v), self.detection.state
         if is_final and state.is_finite:
             guard = self.guards.remaining_intersections
+            if problem.contacts is not None:
+                self._charge_search(problem.contacts.contacts)
             intersecting_pairs = guard.find(collision_state, state.positions)
             if guard.fires(bool(intersecting_pairs), self.counts):
                 v, blocks = truncate_to_intersection_free(

@@ -28,6 +28,7 @@ _INTEGERS: dict[str, tuple[float, float, slice]] = {
     "held": (0.0, 2.0**31, slice(2)),
     "muscles": (0.0, 1.0, slice(1)),
     "still": (0.0, 2.0**31, slice(1)),
+    "violence": (0.0, 2.0**31, slice(3)),
 }
 # Suffix of the name of a term's reference flow.
 _REFERENCE_SUFFIX = ", where its stiffness is found"
@@ -112,6 +113,7 @@ def _block_arrays(one: BlockHistory) -> dict[str, Array]:
         "yarn presses": yarns and yarns.normal_forces,
         "catch": catch and np.column_stack([catch.offsets, catch.velocities, catch.times]),
         "steering": one.steering,
+        "violence": one.violence,
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -134,6 +136,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
     switches, lag = reader.take_optional("muscles", -1, 2), reader.take_optional("contraction lag", 3)
     sensors = reader.take_optional("sensors", -1)
     caught, steering = reader.take_optional("catch", -1, 7), reader.take_optional("steering", -1, -1)
+    violence = reader.take_optional("violence", 3)
     reference_names = [name for name in reader.rest if name.endswith(_REFERENCE_SUFFIX)]
     reference_flows = {name.removesuffix(_REFERENCE_SUFFIX): reader.rest.pop(name) for name in reference_names}
     return BlockHistory(
@@ -147,6 +150,7 @@ def _read_block(reader: _ArrayReader) -> BlockHistory:
         sleep,
         None if caught is None else Catch(caught[:, :3].copy(), caught[:, 3:6].copy(), caught[:, 6].copy()),
         steering,
+        violence,
     )
 
 

@@ -8,21 +8,57 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..base.arrays import Array
 from ..solvers.objective import Minimum, Tolerance
 
-# Number of nodes that add as much to the time of an evaluation as its fixed part.
+# Number of nodes that add as much to the time of an evaluation, or of a test, as its fixed part.
 _NODES_PER_UNIT = 250.0
 # Evaluations that take as long as a contact detection, and as an exact intersection test of two surfaces.
 _DETECTION, _EXACT_TEST = 40.0, 15.0
+# Work of an evaluation with its share of Newton's method, direct or by conjugate gradients, relative to L-BFGS.
+_NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
+# The same of solids, measured in frames in which plates crush them.
+_SOLID_NODES_PER_UNIT, _SOLID_NODES_PER_TEST = 100.0, 3000.0
+_SOLID_DETECTION, _SOLID_EXACT_TEST, _SOLID_NEWTON_COST = 8.0, 7.0, 4.0
 # Evaluations that each search may make, however little is left.
 _MIN_EVALUATIONS = 10
 
 Minimise = Callable[[Any, Array, Tolerance], Minimum]
 """Function that minimises an objective from a start (f, 3) m/s."""
+
+
+@dataclass(frozen=True)
+class WorkCosts:
+    """Costs in units: evaluations of the potential of a small body, with their share of a search by L-BFGS.
+
+    nodes_per_unit, nodes_per_test: number of nodes that add as much to an evaluation, and to a test, as its fixed part.
+    detection, exact_test: of a contact detection, and of an exact intersection test of two surfaces.
+    searched_pair: of each pair with contacts in a search for intersections.
+    newton, inexact_newton: of an evaluation in a search by Newton's method, direct or by conjugate gradients.
+    """
+
+    nodes_per_unit: float = _NODES_PER_UNIT
+    nodes_per_test: float = _NODES_PER_UNIT
+    detection: float = _DETECTION
+    exact_test: float = _EXACT_TEST
+    searched_pair: float = 0.0
+    newton: float = _NEWTON_COST
+    inexact_newton: float = _INEXACT_NEWTON_COST
+
+    @staticmethod
+    def of_crushed_solids() -> WorkCosts:
+        """Return the costs of solids that animated points crush."""
+        return WorkCosts(
+            nodes_per_unit=_SOLID_NODES_PER_UNIT,
+            nodes_per_test=_SOLID_NODES_PER_TEST,
+            detection=_SOLID_DETECTION,
+            exact_test=_SOLID_EXACT_TEST,
+            searched_pair=_SOLID_EXACT_TEST,
+            newton=_SOLID_NEWTON_COST,
+        )
 
 
 @dataclass
@@ -34,6 +70,7 @@ class WorkMeter:
     steps_per_frame, steps_begun: number of steps of the frame, and of those already begun.
     spent: units so far.
     limit: units at which the current step, or its current part, must end.
+    costs: in the current step.
     """
 
     node_count: int = 0
@@ -42,6 +79,7 @@ class WorkMeter:
     steps_begun: int = 0
     spent: float = 0.0
     limit: float = math.inf
+    costs: WorkCosts = field(default_factory=WorkCosts)
 
     @property
     def is_limited(self) -> bool:
@@ -53,15 +91,16 @@ class WorkMeter:
         """True if the current limit is reached."""
         return self.spent >= self.limit
 
-    def begin_step(self, max_work: float = math.inf) -> None:
+    def begin_step(self, max_work: float = math.inf, costs: WorkCosts | None = None) -> None:
         """Set the limit of the next step: twice its share of the remaining budget, but not less than half a share.
 
-        max_work: units that a frame of such steps may spend.
+        max_work: units that a frame of such steps may spend.  costs: in the step; None for the last ones.
         """
+        self.costs = costs or self.costs
         if self.is_limited:
-            left, steps_left = max(self.budget - self.spent, 0.0), max(self.steps_per_frame - self.steps_begun, 1)
-            least, most = 0.5 * self.budget / self.steps_per_frame, max_work / self.steps_per_frame
-            self.limit = self.spent + min(max(min(left, 2.0 * left / steps_left), least), most)
+            budget, steps_left = min(self.budget, max_work), max(self.steps_per_frame - self.steps_begun, 1)
+            left = max(budget - self.spent, 0.0)
+            self.limit = self.spent + max(min(left, 2.0 * left / steps_left), 0.5 * budget / self.steps_per_frame)
         self.steps_begun += 1
 
     def charge_evaluations(self, evaluations: float) -> None:
@@ -70,11 +109,15 @@ class WorkMeter:
 
     def charge_detection(self) -> None:
         """Count a contact detection."""
-        self.charge_evaluations(_DETECTION)
+        self.spent += self.costs.detection * self._test_unit
+
+    def charge_search(self, pairs: int) -> None:
+        """Count a search for intersections of so many pairs of surfaces with contacts."""
+        self.spent += self.costs.searched_pair * pairs * self._test_unit
 
     def charge_exact_tests(self, pairs: int) -> None:
         """Count exact intersection tests of pairs of surfaces."""
-        self.charge_evaluations(_EXACT_TEST * pairs)
+        self.spent += self.costs.exact_test * pairs * self._test_unit
 
     def metered(self, minimise: Minimise, cost: float) -> Minimise:
         """Return a minimiser within the limit. cost: of an evaluation and its share of a search, in ordinary ones."""
@@ -92,4 +135,9 @@ class WorkMeter:
     @property
     def _unit(self) -> float:
         """Units of an evaluation of this system."""
-        return 1.0 + self.node_count / _NODES_PER_UNIT
+        return 1.0 + self.node_count / self.costs.nodes_per_unit
+
+    @property
+    def _test_unit(self) -> float:
+        """Units of a test of this system, relative to that of a small one."""
+        return 1.0 + self.node_count / self.costs.nodes_per_test

@@ -39,7 +39,8 @@ from ..system.region import Region
 from ..system.state import State
 from ..system.system import System
 from .shape_limit import carried_state
-from .step_policy import Minimiser, StepPolicy
+from .step_policy import Minimiser, SpentWork, StepPolicy
+from .violence import Violence
 
 # Number of bits of the inertia that identify a factorisation.
 _INERTIA_BITS = 40
@@ -54,6 +55,7 @@ class _Step:
     """Arguments of a step, see Stepper.step(), with its counts of guards and its meter.
 
     detection: of the whole step; None if nothing has been detected yet.
+    violence: of the whole step.
     """
 
     inputs: Inputs
@@ -64,6 +66,7 @@ class _Step:
     counts: GuardCounts
     meter: WorkMeter
     detection: CollisionDetection | None
+    violence: Violence
 
 
 class Stepper:
@@ -93,7 +96,9 @@ class Stepper:
         self.viscous = viscous
         self._minimiser = minimiser
         self.size = min((block.size for block in system.blocks if block.size > 0.0), default=1.0)
-        self.policy = StepPolicy()
+        # Nets use Newton's method.
+        spent_work = SpentWork.of_solids() if minimiser is minimise_lbfgs else SpentWork()
+        self.policy = StepPolicy(spent_work=spent_work)
         self.free = np.flatnonzero(~system.is_fixed)
         self.dof = (3 * self.free[:, None] + np.arange(3)).ravel()
         self.free_index = np.full(len(system.rest), -1)
@@ -170,9 +175,10 @@ class Stepper:
         state, controls = steer(self, state, inputs, h, controls)
         counts: GuardCounts = Counter()
         work, policy = meter or WorkMeter(), self.policy
-        work.begin_step(policy.spent_work.max_work(inputs, self.size))
+        violence = Violence.of(self.system, state, inputs, h, self.size)
+        work.begin_step(policy.spent_work.max_work(violence), policy.spent_work.costs(violence))
         halvings, detection = self.initial_bisections(state, inputs, h, controls, counts)
-        step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection)
+        step = _Step(inputs, h, controls, guess, damping_positions, counts, work, detection, violence)
         while True:
             after, report, done = self._step_in_parts(state, step, 2**halvings)
             if report.outcome is Outcome.CONVERGED:
@@ -183,16 +189,22 @@ class Stepper:
             if policy.spent_work.fires(work.is_limited and (work.is_spent or is_last), counts):
                 after, report = self._finish_roughly(after, step, done, 2**halvings)
                 after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
-                return count_still_step(self.system, state, after, inputs, h, controls, False), report
+                return self._finished(state, after, step, is_regular=False), report
             if is_last:
                 return given_state, report
             halvings += 1
         guard, is_regular = policy.excessive_motion, not report.hard_guards
-        is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, size=self.size)
+        is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, violence=violence)
         if guard.fires(is_excessive, counts):
             after = guard.limit(self.system, state, after, inputs, h)
         after = relax(self.system, state, after, h)
-        return count_still_step(self.system, state, after, inputs, h, controls, is_regular), report
+        return self._finished(state, after, step, is_regular=is_regular), report
+
+    def _finished(self, before: State, after: State, step: _Step, *, is_regular: bool) -> State:
+        """Return the state after a step with its counters updated. is_regular: see count_still_step()."""
+        after = count_still_step(self.system, before, after, step.inputs, step.h, step.controls, is_regular)
+        history = step.violence.stored_in(self.system, after.history, is_spent=step.counts[SpentWork] > 0)
+        return after if history is after.history else replace(after, history=history)
 
     def frame_meter(self, step_count: int) -> WorkMeter:
         """Return the meter of the work of a frame of so many steps."""
@@ -284,7 +296,7 @@ class Stepper:
         """
         use_fallback_coefficients, minimiser = attempt
         free_guess = None if step.guess is None else step.guess[self.free]
-        minimise = step.meter.metered(minimiser, self.policy.evaluation_cost(minimiser))
+        minimise = step.meter.metered(minimiser, self.policy.evaluation_cost(minimiser, step.meter.costs))
 
         def make_problem(environment: ContactEnvironment | None) -> ContactProblem:
             return self.make_problem(
@@ -324,9 +336,9 @@ class Stepper:
         attempt, guards = self.policy.calm_attempt(self.attempts(step.controls)), self.policy.contacts.rough()
         controls = replace(step.controls, tolerance=guard.tolerance_factor * step.controls.tolerance)
         step = replace(step, controls=controls)
-        count = max(parts, guard.part_count(step.inputs, self.size))
+        count = max(parts, guard.part_count(step.violence))
         first = done * count // parts
-        end_of_work = step.meter.spent + guard.reserve / step.meter.steps_per_frame
+        end_of_work = step.meter.spent + guard.work_of_end(step.violence) / step.meter.steps_per_frame
         for part in range(first, count):
             if part == max(first, 1):
                 step = replace(step, controls=step.controls.with_unchanged_dials())

@@ -22,8 +22,8 @@ _BISECTIONS = 12
 
 
 def extent(points: Array) -> float:
-    """Return the diagonal of the bounding box of points (n, 3), m."""
-    return float(np.linalg.norm(np.ptp(points, axis=0))) if len(points) else 0.0
+    """Return twice the largest distance of points (n, 3) from their mean, m. Rotations do not change it."""
+    return 2.0 * max_norm(points - points.mean(axis=0)) if len(points) else 0.0
 
 
 def pin_targets(system: System, positions: Array, inputs: Inputs) -> Array:
@@ -55,7 +55,7 @@ def limit_shape(
     targets = pin_targets(system, start.positions, inputs)
     is_cut = False
     for region in system.regions:
-        allowed = _allowed_extent(system, region, start, max_ratio)
+        allowed, fraction = _allowed_extent(system, region, start, max_ratio), 1.0
         free = region.free
         if _extent_with_pins(region, x, targets) > allowed:
             is_cut = True
@@ -67,16 +67,20 @@ def limit_shape(
                 x[free] = base + middle * deformation
                 low, high = (middle, high) if _extent_with_pins(region, x, targets) <= allowed else (low, middle)
             x[free] = base + low * deformation
+            fraction = low
         held = region.constrained_nodes
         if len(held):
             mean = ((take_rows(targets, held) - take_rows(start.positions, held)) / h).mean(axis=0)
             rigid = np.broadcast_to(mean, (len(free), 3))
         else:
             rigid = _rigid_velocity(system, region, x, v)
-        loose = take_rows(v, free) - rigid
+            # A momentum that no impact can give is an error of the search.
+            rigid = rigid * min(max_speed / max(max_norm(rigid), 1e-300), 1.0)
+        # The velocity of a deformation that was cut is cut as well.
+        loose = fraction * (take_rows(v, free) - rigid)
         fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
-        if fastest > room:
-            v[free] = rigid + loose * (room / fastest)
+        if fastest > room or fraction < 1.0:
+            v[free] = rigid + loose * min(room / max(fastest, 1e-300), 1.0)
     history = end.history.without_deformation()
     if is_cut:
         # Contacts of nodes that were moved are detected as if for the first time.

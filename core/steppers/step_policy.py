@@ -24,7 +24,7 @@ from ..contact_response.contact_guards import (
 )
 from ..settle.controls import Controls
 from ..settle.step_report import Guard, GuardCounts, Verdict
-from ..settle.work_meter import WorkMeter
+from ..settle.work_meter import WorkCosts, WorkMeter
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.inexact_newton import minimise_inexact_newton
 from ..solvers.lbfgs import minimise_lbfgs
@@ -34,6 +34,7 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 from .shape_limit import limit_shape, overstretched_regions
+from .violence import Violence, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
 """Function that minimises the objectives of its stepper, which are of the kind that it needs."""
@@ -49,18 +50,17 @@ _MAX_SPEED_RATIO = 1.0
 _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
 # Work of a frame in evaluations of a small body, the same of a violent frame, and work for its end.
 _WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
-# Motion of animated points in a step, in sizes of the smallest body, beyond which a search hardly ever succeeds.
-_MIN_HOPELESS_MOTION = 1.0
+# Work of a frame in which animated points crush solids, and work for its end.
+_SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 1000.0, 400.0
+# Work of a frame in which animated points crush woven cloth, and number of times that it is halved.
+_WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 3000.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 # Factor on the tolerance of the solver in these parts: the last digits are not visible there.
 _ROUGH_TOLERANCE_FACTOR = 30.0
-# Work of an evaluation with its share of Newton's method, direct or by conjugate gradients, relative to L-BFGS.
-_NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
-# Largest extent after a violent motion over that at rest, largest speed over that of the surroundings, and the smallest
-# violent motion of colliders and pins, in sizes of the smallest body.
-_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO, _MIN_VIOLENT_MOTION = 1.15, 1.25, 1.0
+# Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
+_MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class RunawayStep(Guard):
         surrounding_speed = max_norm(state.velocities)
         # Most steps pass this cheap test. The full surrounding speed is only larger, and may need many points.
         return exceeds_limit(surrounding_speed) and exceeds_limit(
-            max(surrounding_speed, _max_kinematic_displacement(inputs) / h)
+            max(surrounding_speed, max_kinematic_displacement(inputs) / h)
             + h * max_norm(_external_accelerations(system, inputs))
         )
 
@@ -181,58 +181,87 @@ class SpentWork(Guard):
     of its start. Intersections are truncated, and shape and speed are limited.
 
     budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame.
-    violent_budget: budget if animated points move by more than min_violent_motion sizes of the smallest body in a step.
+    crushing_budget, violent_budget: units in frames with such motions, see Violence.
+    max_halvings: how often the former is halved after successive steps that spent it, where the next ones will too.
     max_part_motion: motion of animated points in one part, in sizes of the smallest body.
     tolerance_factor: on the tolerance of the solver in these parts.
+    crushing_reserve, crushing_costs: reserve and costs in such frames.
     """
 
     name: ClassVar[str] = "SPENT_WORK"
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     budget: float = _WORK_BUDGET
+    crushing_budget: float = _WORK_BUDGET
     violent_budget: float = _VIOLENT_WORK_BUDGET
-    min_violent_motion: float = _MIN_HOPELESS_MOTION
+    max_halvings: int = _MAX_HALVINGS
     reserve: float = _WORK_RESERVE
     max_part_motion: float = _MAX_PART_MOTION
     tolerance_factor: float = _ROUGH_TOLERANCE_FACTOR
+    crushing_reserve: float = _WORK_RESERVE
+    crushing_costs: WorkCosts = field(default_factory=WorkCosts)
+
+    @staticmethod
+    def of_solids() -> SpentWork:
+        """Return the guard of systems of solids."""
+        return SpentWork(
+            crushing_budget=_SOLID_CRUSHING_BUDGET,
+            crushing_reserve=_SOLID_CRUSHING_RESERVE,
+            crushing_costs=WorkCosts.of_crushed_solids(),
+        )
+
+    @staticmethod
+    def of_woven_cloth() -> SpentWork:
+        """Return the guard of woven cloth."""
+        return SpentWork(crushing_budget=_WOVEN_CRUSHING_BUDGET)
 
     def meter(self, node_count: int, step_count: int) -> WorkMeter:
         """Return the meter of a frame of so many steps of a system."""
         return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
 
-    def max_work(self, inputs: Inputs, size: float) -> float:
-        """Return the work of a frame of steps with such inputs, in units. size: of the smallest body, m."""
-        is_violent = _max_kinematic_displacement(inputs) > self.min_violent_motion * size
-        return self.violent_budget if is_violent else self.budget
+    def costs(self, violence: Violence) -> WorkCosts:
+        """Return the costs in steps of such violence. Calm ones keep those with which their budget was found."""
+        return self.crushing_costs if violence.is_crushing else WorkCosts()
 
-    def part_count(self, inputs: Inputs, size: float) -> int:
-        """Return the number of parts in which the rest of a step is made. size: of the system, m."""
-        motion = _max_kinematic_displacement(inputs) / (self.max_part_motion * max(size, 1e-12))
-        return int(2 ** min(max(math.ceil(math.log2(max(motion, 1.0))), _MIN_FINAL_BISECTIONS), _MAX_BISECTIONS))
+    def work_of_end(self, violence: Violence) -> float:
+        """Return the work for the end of a frame of steps of such violence, in units."""
+        return self.crushing_reserve if violence.is_crushing else self.reserve
+
+    def max_work(self, violence: Violence) -> float:
+        """Return the work of a frame of steps of such violence, in units; without limit if they are calm."""
+        if violence.is_hopeless:
+            return self.violent_budget
+        if not violence.is_crushing:
+            return math.inf
+        return self.crushing_budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
+
+    def part_count(self, violence: Violence) -> int:
+        """Return the number of parts in which the rest of a step is made."""
+        parts = max(violence.motion / self.max_part_motion, 1.0)
+        return int(2 ** min(max(math.ceil(math.log2(parts)), _MIN_FINAL_BISECTIONS), _MAX_BISECTIONS))
 
 
 @dataclass(frozen=True)
 class ExcessiveMotion(Guard):
-    """Limit shape and speed after a violent step that left a body too large or too fast (decision 0051).
+    """Limit shape and speed of a body that a violent motion left too large or too fast (decisions 0051, 0075).
 
-    Pins that jump by several sizes stretch a body without any failure.
+    Pins that jump by several sizes stretch a body without any failure, mostly in the steps after the jump.
 
-    max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over the surrounding one.
-    min_motion: motion of animated points that counts as violent, in sizes of the smallest body.
+    max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over that of animated points.
     """
 
     name: ClassVar[str] = "EXCESSIVE_MOTION"
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     max_ratio: float = _MAX_EXTENT_RATIO
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
-    min_motion: float = _MIN_VIOLENT_MOTION
 
-    def applies(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, size: float) -> bool:
-        """Return whether a step of h s must be limited. size: of the smallest body, m."""
-        if _max_kinematic_displacement(inputs) <= self.min_motion * size:
+    def applies(
+        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence
+    ) -> bool:
+        """Return whether a step of h s must be limited."""
+        if not violence.is_violent:
             return False
-        return max_norm(end.velocities) > self._max_speed(system, start, inputs, h) or bool(
-            overstretched_regions(system, start, end, inputs, self.max_ratio)
-        )
+        is_too_fast = violence.is_hopeless and max_norm(end.velocities) > self._max_speed(system, start, inputs, h)
+        return is_too_fast or bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
     def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float) -> State:
         """Return the end of a step of h s with limited shape and speed."""
@@ -240,9 +269,10 @@ class ExcessiveMotion(Guard):
         return limit_shape(system, start, end, inputs, h, max_ratio=self.max_ratio, max_speed=max_speed)
 
     def _max_speed(self, system: System, start: State, inputs: Inputs, h: float) -> float:
-        """Return the largest allowed speed, m/s."""
-        surrounding_speed = max(max_norm(start.velocities), _max_kinematic_displacement(inputs) / h)
-        return self.max_speed_ratio * surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
+        """Return the largest allowed speed, m/s. Without animated motion, speeds grow by external forces only."""
+        impact_speed = self.max_speed_ratio * max_kinematic_displacement(inputs) / h
+        surrounding_speed = max(max_norm(start.velocities), impact_speed)
+        return surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
 
 
 # All guards, in the order in which they judge a step.
@@ -298,11 +328,11 @@ class StepPolicy:
         return attempts
 
     @staticmethod
-    def evaluation_cost(minimiser: Minimiser) -> float:
+    def evaluation_cost(minimiser: Minimiser, costs: WorkCosts) -> float:
         """Return the work of an evaluation with its share of a search, relative to L-BFGS."""
         if minimiser is minimise_lbfgs:
             return 1.0
-        return _INEXACT_NEWTON_COST if minimiser is minimise_inexact_newton else _NEWTON_COST
+        return costs.inexact_newton if minimiser is minimise_inexact_newton else costs.newton
 
     def calm_attempt(self, attempts: list[tuple[bool, Minimiser]]) -> tuple[bool, Minimiser]:
         """Return the attempt that brings a step to an end: the first one with fallback coefficients, if any."""
@@ -337,19 +367,6 @@ def _switched_off(guards: StepPolicy | ContactGuards, kind: type[Guard]) -> dict
     """Return the fields with guards of a kind, switched off."""
     values = {one.name: getattr(guards, one.name) for one in fields(guards)}
     return {name: replace(value, is_enabled=False) for name, value in values.items() if isinstance(value, kind)}
-
-
-def _max_kinematic_displacement(inputs: Inputs) -> float:
-    """Return the largest displacement of animated points in the step, m."""
-    displacements = []
-    for block_inputs in inputs:
-        displacements.append(block_inputs.end - block_inputs.start)
-        if block_inputs.contact is not None:
-            displacements += [
-                span.end - span.start
-                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
-            ]
-    return max(map(max_norm, displacements))
 
 
 def _external_accelerations(system: System, inputs: Inputs) -> Array:

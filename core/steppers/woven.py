@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..system.state import State
 from ..system.system import System
 from ..system.weave_term import find_weave_term
 from .implicit import Stepper
-from .step_policy import Minimiser
+from .step_policy import Minimiser, SpentWork
 
 # Up to so many unknowns, a general factorisation is used instead of the multifrontal one.
 _MIN_MULTIFRONTAL_UNKNOWNS = 600
@@ -37,6 +38,7 @@ class WeaveStepper(Stepper):
     def __init__(self, system: System) -> None:
         """system: a system with one block."""
         super().__init__(system)
+        self.policy = replace(self.policy, spent_work=SpentWork.of_woven_cloth())
         (block,) = system.blocks
         term = find_weave_term(block.terms)
         assert term is not None

@@ -130,6 +130,7 @@ class BlockHistory:
     catch: None if no node was caught.
     steering: (r, k) of the regions of a system, among its first block's: see steering.py and slack_steering.py in
         objective/.
+    violence: (3,) remaining steps of limits, likewise: see steppers/violence.py.
     """
 
     deformation: DeformationHistory | None = None
@@ -142,6 +143,7 @@ class BlockHistory:
     sleep: SleepCounter | None = None
     catch: Catch | None = None
     steering: Array | None = None
+    violence: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -214,7 +216,7 @@ class History:
     def at_rest(self) -> History:
         """Return the history without that of any motion."""
         resting = {
-            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None)
+            name: replace(one, yarns=one.yarns and replace(one.yarns, speeds=None), steering=None, violence=None)
             for name, one in self.without_deformation().blocks.items()
         }
         return replace(self, blocks=resting)

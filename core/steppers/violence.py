@@ -1,0 +1,93 @@
+"""Violence of steps: how far animated points move in a step, and how long its limits hold afterwards.
+
+A crushed or thrown body stays hard to simulate after its collider has stopped. The remaining steps are part of the
+state, so a resumed bake decides as the first one did (docs/decisions/0075-limit-work-by-violence.md).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..base.arrays import Array
+from ..solvers.displacement_criterion import max_norm
+from ..system.history import History
+from ..system.inputs import Inputs
+from ..system.state import State
+from ..system.system import System
+
+# Motion of animated points in a step, in sizes of the smallest body, from which it may crush bodies, from which it is
+# violent, and beyond which a search hardly ever succeeds.
+_MIN_CRUSHING_MOTION, _MIN_VIOLENT_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
+# Number of steps for which the limits of such a motion hold.
+_CALMING_STEPS = 48
+
+
+@dataclass(frozen=True)
+class Violence:
+    """Motion of animated points in a step, and the remaining steps of earlier ones.
+
+    motion: largest displacement of an animated point in the step, absolute or relative to the bodies, whichever is
+        smaller, in sizes of the smallest body.
+    crushing_steps, violent_steps: number of steps, with this one, for which the limits of a motion hold.
+    spent_steps: number of successive steps before that spent their work.
+    """
+
+    motion: float = 0.0
+    crushing_steps: int = 0
+    violent_steps: int = 0
+    spent_steps: int = 0
+
+    @staticmethod
+    def of(system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
+        """Return the violence of a step of h s from a state. size: of the smallest body, m."""
+        last = state.history.block(system.name).violence
+        crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
+        motion = max_kinematic_displacement(inputs) / max(size, 1e-12)
+        if motion > _MIN_CRUSHING_MOTION:
+            # Bodies that move with their pins and colliders are not hit by them.
+            common = h * state.velocities.mean(axis=0)
+            motion = min(motion, max_kinematic_displacement(inputs, common) / max(size, 1e-12))
+        crushing = _CALMING_STEPS if motion > _MIN_CRUSHING_MOTION else max(crushing - 1, 0)
+        violent = _CALMING_STEPS if motion > _MIN_VIOLENT_MOTION else max(violent - 1, 0)
+        return Violence(motion, crushing, violent, spent)
+
+    @property
+    def is_crushing(self) -> bool:
+        """True if animated points crush bodies in this step, or did so shortly before."""
+        return self.crushing_steps > 0
+
+    @property
+    def is_violent(self) -> bool:
+        """True if animated points move by half a body's size in this step, or did so shortly before."""
+        return self.violent_steps > 0
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if animated points move by more than a body's size in this step."""
+        return self.motion > _MIN_HOPELESS_MOTION
+
+    def stored_in(self, system: System, history: History, *, is_spent: bool) -> History:
+        """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
+
+        is_spent: whether the step spent its work.
+        """
+        own, spent = history.block(system.name), self.spent_steps + 1 if is_spent else 0
+        counts = np.array([self.crushing_steps, self.violent_steps, spent], dtype=float) if self.is_crushing else None
+        if counts is None and own.violence is None:
+            return history
+        return history.with_block(system.name, replace(own, violence=counts))
+
+
+def max_kinematic_displacement(inputs: Inputs, common: Array | float = 0.0) -> float:
+    """Return the largest displacement of animated points in the step, m, relative to a common one (3,) m."""
+    displacements = []
+    for block_inputs in inputs:
+        displacements.append(block_inputs.end - block_inputs.start)
+        if block_inputs.contact is not None:
+            displacements += [
+                span.end - span.start
+                for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
+            ]
+    return max(max_norm(one - common) for one in displacements)

@@ -1,0 +1,197 @@
+"""Violent motions: how long their limits hold, and the work, shape and speed that they allow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_step import DOWN, controls, stationary_pins
+from violent_scenes import ViolentFrame, run_violent, violent_scene
+
+from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
+from dampsim.core.literature.papers.compare import bar
+from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
+from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.steppers.implicit import Stepper
+from dampsim.core.steppers.shape_limit import extent
+from dampsim.core.steppers.step_policy import ExcessiveMotion, SpentWork
+from dampsim.core.steppers.violence import Violence
+from dampsim.core.system.history import History
+from dampsim.core.system.inputs import Inputs
+from dampsim.core.system.state import State
+from dampsim.core.system.system import System
+
+H = 1.0 / 24.0
+SYSTEM = bar((2, 1, 1), gravity=DOWN)
+SIZE = max(block.size for block in SYSTEM.blocks)
+
+
+def pins_moved(system: System, start: float, end: float) -> Inputs:
+    """Return inputs with pins that move along y. start, end: m, from their places at rest."""
+    y = np.array([0.0, 1.0, 0.0])
+    return tuple(replace(one, start=one.start + start * y, end=one.end + end * y) for one in stationary_pins(system))
+
+
+def violence(motion: float, state: State | None = None) -> Violence:
+    """Return the violence of a step in which pins move. motion: in sizes of the body."""
+    state = State.at_rest(SYSTEM.rest) if state is None else state
+    return Violence.of(SYSTEM, state, pins_moved(SYSTEM, 0.0, motion * SIZE), H, SIZE)
+
+
+@pytest.mark.parametrize(
+    ("motion", "is_crushing", "is_violent", "is_hopeless"),
+    [(0.05, False, False, False), (0.2, True, False, False), (0.7, True, True, False), (1.5, True, True, True)],
+)
+def test_violence_by_motion(motion: float, is_crushing: bool, is_violent: bool, is_hopeless: bool) -> None:
+    found = violence(motion)
+    assert (found.is_crushing, found.is_violent, found.is_hopeless) == (is_crushing, is_violent, is_hopeless)
+
+
+def test_common_motion_is_calm() -> None:
+    """A body that moves along with its pins is not hit by them, however fast they are."""
+    state = State.at_rest(SYSTEM.rest)
+    carried = replace(state, velocities=state.velocities + np.array([0.0, 0.98 * SIZE / H, 0.0]))
+    assert violence(1.0).is_violent
+    assert not violence(1.0, carried).is_crushing
+    # A moving body that comes to still pins is not hit by them either: it may fall onto a floor.
+    assert not violence(0.0, carried).is_crushing
+
+
+def test_limits_hold_after_motion() -> None:
+    """The remaining steps are in the history until the last one, and stored in frames."""
+    history, steps = History(), 0
+    found = violence(0.7)
+    while found.is_crushing:
+        history = found.stored_in(SYSTEM, history, is_spent=True)
+        history = history_from_arrays(history_arrays(history))
+        found = violence(0.0, replace(State.at_rest(SYSTEM.rest), history=history))
+        steps += 1
+        assert found.spent_steps == steps
+    assert steps == 48
+    last = found.stored_in(SYSTEM, history, is_spent=False)
+    assert last.block(SYSTEM.name).violence is None
+    assert found.stored_in(SYSTEM, last, is_spent=False) is last
+
+
+def test_budget_by_violence() -> None:
+    """Only violence takes work away, and successive steps that spend it take more."""
+    for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
+        calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.05, 0.2, 1.5))
+        assert calm == math.inf
+        assert guard.budget >= crushed > thrown
+        assert guard.costs(violence(0.05)) == WorkCosts()
+        assert guard.work_of_end(violence(0.05)) == guard.reserve
+        work = [guard.max_work(Violence(0.2, 48, 0, count)) for count in range(5)]
+        assert work == [crushed, crushed / 2, crushed / 4, crushed / 4, crushed / 4]
+    assert SpentWork.of_solids().max_work(violence(0.2)) <= 0.1 * SpentWork.of_solids().budget
+
+
+def test_violent_frame_shares_its_budget() -> None:
+    meter = WorkMeter(0, 10000.0, 4)
+    meter.begin_step(400.0)
+    assert meter.limit == 200.0
+    meter.charge_evaluations(200.0)
+    meter.begin_step(400.0)
+    assert meter.limit == pytest.approx(200.0 + 2.0 * 200.0 / 3.0)
+
+
+def test_costs_of_kinds() -> None:
+    """Detections hardly depend on the size of a solid, while evaluations do."""
+    for nodes in (100, 1000):
+        solid, other = WorkMeter(nodes, costs=WorkCosts.of_crushed_solids()), WorkMeter(nodes)
+        for meter in (solid, other):
+            meter.charge_detection()
+        assert solid.spent < 0.2 * other.spent
+        before = solid.spent
+        solid.charge_evaluations(1.0)
+        assert solid.spent - before == pytest.approx(1.0 + nodes / 100.0)
+
+
+def run_steps(moves: Sequence[float]) -> list[State]:
+    """Return the states after steps of a bar whose pins are moved, in sizes, at the end of each."""
+    stepper, state, states = Stepper(SYSTEM), State.at_rest(SYSTEM.rest), []
+    place = 0.0
+    for move in moves:
+        inputs = pins_moved(SYSTEM, place * SIZE, move * SIZE)
+        state, _ = stepper.step(state, inputs, H, controls(SYSTEM, 0.5, 0.3), meter=stepper.frame_meter(1))
+        states.append(state)
+        place = move
+    return states
+
+
+def test_shape_is_limited_after_jump() -> None:
+    """The body still flies when its pins have stopped. It was stretched then."""
+    states = run_steps([30.0] * 8)
+    sizes = [extent(state.positions) / extent(SYSTEM.rest) for state in states]
+    assert max(sizes) <= 1.15 + 1e-6
+    assert states[-1].history.block(SYSTEM.name).violence is not None
+
+
+def speed_after_limit(system: System, end_velocities: np.ndarray, start_velocities: np.ndarray) -> float:
+    """Return the largest speed after the limits of a step without animated motion, m/s."""
+    start = replace(State.at_rest(system.rest), velocities=start_velocities)
+    end = replace(start, velocities=end_velocities)
+    limited = ExcessiveMotion().limit(system, start, end, stationary_pins(system), H)
+    return float(np.linalg.norm(limited.velocities[~system.is_fixed], axis=1).max())
+
+
+def test_speed_cannot_grow_without_motion() -> None:
+    """Speeds grew by a quarter in each step, and reached thirty times that of the impact."""
+    rng = np.random.default_rng(0)
+    start = rng.normal(size=SYSTEM.rest.shape)
+    fastest = float(np.linalg.norm(start, axis=1).max())
+    assert speed_after_limit(SYSTEM, 3.0 * start, start) <= fastest + 9.81 * H + 1e-9
+
+
+def test_impossible_momentum_is_limited() -> None:
+    """A net without pins that was hit at 20 m/s left at 170 m/s."""
+    system = bar((2, 1, 1), gravity=DOWN, clamped=False)
+    still = np.zeros_like(system.rest)
+    assert speed_after_limit(system, still + np.array([0.0, 50.0, 0.0]), still) <= 9.81 * H + 1e-9
+
+
+def measured(name: str, kind: str, last: int) -> list[ViolentFrame]:
+    """Return the measures of the first frames of a violent scene."""
+    return list(run_violent(replace(violent_scene(name, kind), last=last)))
+
+
+@pytest.mark.parametrize("kind", ["SOLID", "CLOTH", "ROPE"])
+def test_size_on_jumping_pins(kind: str) -> None:
+    """A solid was 3.7 times as large as at rest, and cloth 2.1 times."""
+    assert max(frame.size for frame in measured("jump", kind, 14)) <= 1.2
+
+
+def test_turn_does_not_stretch() -> None:
+    """A solid whose pins turn ten times a second was 2.7 times as large as at rest."""
+    assert max(frame.size for frame in measured("spin", "SOLID", 14)) <= 1.2
+
+
+@pytest.mark.slow
+def test_crushed_frames_are_bounded() -> None:
+    """Frames between closing plates took up to 5,200 evaluations, and speeds reached six times that of the plates."""
+    frames = measured("plates", "SOLID", 12)
+    assert max(frame.evaluations for frame in frames) <= 1000
+    assert max(frame.speed for frame in frames) <= 12.0
+
+
+def test_resume_in_violence_is_exact() -> None:
+    """The counts of the aftermath are part of the frame, so the next one has the same bytes."""
+    simulation = Simulation(replace(violent_scene("jump", "SOLID"), last=9))
+    run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
+    for number in range(2, 9):
+        run.advance(simulation.sample_frame(number, run.substep_count))
+    frame, substeps = run.frame, run.substep_count
+    expected = run.advance(simulation.sample_frame(9, substeps)).state.positions
+
+    def next_positions(history: History) -> np.ndarray:
+        resumed = replace(frame, state=replace(frame.state, history=history))
+        again = SimulationRun(simulation, resumed, simulation.sample_frame(8))
+        return again.advance(simulation.sample_frame(9, again.substep_count)).state.positions
+
+    stored = history_from_arrays(history_arrays(frame.state.history))
+    assert next_positions(stored).tobytes() == expected.tobytes()
+    own = stored.block("Body")
+    assert next_positions(stored.with_block("Body", replace(own, violence=None))).tobytes() != expected.tobytes()
