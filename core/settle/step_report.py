@@ -67,6 +67,11 @@ class StepReport:
     guards: Mapping[type[Guard], int] = field(default_factory=dict)
 
     @property
+    def is_rough(self) -> bool:
+        """True if an inaccurate result was accepted."""
+        return any(guard.verdict is Verdict.ACCEPT for guard in self.guards)
+
+    @property
     def hard_guards(self) -> list[str]:
         """Names of the guards that made this a hard step. Contacts are refined in ordinary steps too."""
         return [guard.name for guard in self.guards if guard.verdict is not Verdict.REFINE_CONTACTS]

@@ -194,7 +194,9 @@ class Stepper:
                 return given_state, report
             halvings += 1
         guard, is_regular = policy.excessive_motion, not report.hard_guards
-        is_excessive = work.is_limited and guard.applies(self.system, state, after, inputs, h, violence=violence)
+        is_excessive = work.is_limited and guard.applies(
+            self.system, state, after, inputs, h, violence=violence, is_rough=report.is_rough
+        )
         if guard.fires(is_excessive, counts):
             after = guard.limit(self.system, state, after, inputs, h)
         after = relax(self.system, state, after, h)

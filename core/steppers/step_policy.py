@@ -53,7 +53,7 @@ _WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
 # Work of a frame in which animated points crush solids, and work for its end.
 _SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 1000.0, 400.0
 # Work of a frame in which animated points crush woven cloth, and number of times that it is halved.
-_WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 3000.0, 2
+_WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 2400.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
 _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
@@ -255,13 +255,13 @@ class ExcessiveMotion(Guard):
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
 
     def applies(
-        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence
+        self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
     ) -> bool:
-        """Return whether a step of h s must be limited."""
-        if not violence.is_violent:
-            return False
-        is_too_fast = violence.is_hopeless and max_norm(end.velocities) > self._max_speed(system, start, inputs, h)
-        return is_too_fast or bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
+        """Return whether a step of h s must be limited. is_rough: whether an inaccurate result was accepted."""
+        has_speed_limit = violence.is_hopeless or (is_rough and violence.is_crushing)
+        if has_speed_limit and max_norm(end.velocities) > self._max_speed(system, start, inputs, h):
+            return True
+        return violence.is_violent and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
     def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float) -> State:
         """Return the end of a step of h s with limited shape and speed."""

@@ -146,6 +146,18 @@ def test_speed_cannot_grow_without_motion() -> None:
     assert speed_after_limit(SYSTEM, 3.0 * start, start) <= fastest + 9.81 * H + 1e-9
 
 
+@pytest.mark.parametrize(
+    ("motion", "is_rough", "expected"), [(0.2, True, True), (0.2, False, False), (0.05, True, False)]
+)
+def test_speed_of_rough_step(motion: float, is_rough: bool, expected: bool) -> None:
+    """Cloth that plates crush was seven times as fast as they are after contacts that had not converged."""
+    start = State.at_rest(SYSTEM.rest)
+    end = replace(start, velocities=start.velocities + np.array([0.0, 0.0, 2.0 * SIZE / H]))
+    inputs = pins_moved(SYSTEM, 0.0, motion * SIZE)
+    named = {"violence": violence(motion), "is_rough": is_rough}
+    assert ExcessiveMotion().applies(SYSTEM, start, end, inputs, H, **named) == expected
+
+
 def test_impossible_momentum_is_limited() -> None:
     """A net without pins that was hit at 20 m/s left at 170 m/s."""
     system = bar((2, 1, 1), gravity=DOWN, clamped=False)
