@@ -36,6 +36,9 @@ _EXACT_RIGID_INERTIA_RATIO = 1e4
 _MIN_PRECONDITIONER_RATIO = 0.25
 # Above this theta q the inertia is at most a third of the Hessian in any mode, and a preconditioner omits it.
 _NEGLIGIBLE_THETA_Q = 2.0
+# The force change is retained in full up to this ratio of the stiffness to the inertia of the motion, q Lambda: a step
+# does not resolve stiffer modes, whose forces change direction within it.
+_MAX_RETAINED_STIFFNESS = 3.0
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class RegionInertia:
     predicted_positions: (f, 3) m, end positions without further deformation; waveform law only.
     step_rotation: (3, 3) or (f, 3, 3), rotation of the undeformed body in the step.
     rigid_prediction: rigid motion within the freedom left by the pins, if any.
+    deformation_velocity: (f, 3) m/s, at the start of the step; first-mode law only.
     """
 
     reference_velocity: Array
@@ -65,6 +69,7 @@ class RegionInertia:
     predicted_positions: Array | None = None
     step_rotation: Array | None = None
     rigid_prediction: RigidPrediction | None = None
+    deformation_velocity: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,27 @@ def first_mode_inertia(
         columns=columns.reshape(len(free), 3, -1),
         signs=signs,
         rotation=motion.rotation,
+        deformation_velocity=deformation_velocity,
     )
+
+
+def retained_parts(
+    coefficients: Coefficients, mass: Array, velocity: Array, force_change: Array
+) -> tuple[float, float]:
+    """Return the retained fractions sigma of an elastic force change (f, 3) N and kappa of the velocity.
+
+    mass: (f,) kg.  velocity: (f, 3) m/s, of the deformation that changed the force.
+
+    Less of the change is retained where the motion is stiffer than a step resolves, (2.47) of physics, section 2.
+    """
+    sigma, s = float(np.max(coefficients.sigma)), float(np.max(coefficients.inertia_time))
+    motion = float(mass @ (velocity**2).sum(axis=1)) / s**2
+    stiffness = float((force_change**2).sum(axis=1) @ (1.0 / mass))
+    limit = _MAX_RETAINED_STIFFNESS**2 * motion
+    if stiffness > limit:
+        sigma *= limit / stiffness
+    lost, kappa = float(np.max(coefficients.sigma)) - sigma, float(np.max(coefficients.kappa))
+    return sigma, max(kappa, min(kappa + lost * float(np.max(coefficients.first_mode_stiffness_ratio)), 1.0))
 
 
 def waveform_inertia(

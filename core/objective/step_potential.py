@@ -41,7 +41,7 @@ class ThetaWeights:
 
 def nodal_theta(stepper_view: StepperView, coefficients: Sequence[Coefficients]) -> ThetaWeights:
     """Return theta and sigma of all nodes, from the coefficients of each region."""
-    region_weights = [(one.theta, one.sigma) for one in coefficients]
+    region_weights = [(one.theta, one.sigma if one.is_waveform else 0.0) for one in coefficients]
     if not region_weights:
         return ThetaWeights(1.0, 0.0)
     if (
@@ -312,3 +312,22 @@ def step_start_forces(
         )
     elastic = np.asarray(nodal_factors * force + link_gradient(system.links, x)) if history is None else None
     return StepStartForces(velocity, force, np.asarray(dead_load), history, elastic)
+
+
+def elastic_force_change(system: System, state: State, inputs: Inputs, factors: Array, displacements: Array) -> Array:
+    """Return the change (n, 3) N of the elastic force over the last displacements (n, 3) m.
+
+    factors: (b,) stiffness factor of each block.
+    """
+    # Soft pins act here as at the start of the step.
+    start_inputs = tuple(one.at_start() for one in inputs)
+    change, x, before = np.zeros_like(displacements), state.positions, state.positions - displacements
+    for place, factor, energy in system.active_energies(state, start_inputs):
+        if factor is StiffnessScaling.SCALED:
+            nodes = system.slices[place]
+            forces = energy.value_gradient(x[nodes])[1], energy.value_gradient(before[nodes])[1]
+            change[nodes] += factors[place] * (forces[0] - forces[1])
+    soft_links = None if system.links is None else system.links.soft_links
+    if soft_links is not None:
+        change += soft_links.value_gradient(x, factors)[1] - soft_links.value_gradient(before, factors)[1]
+    return change

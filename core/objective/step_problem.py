@@ -14,7 +14,8 @@ from scipy.sparse import csr_matrix, diags
 from ..base.arrays import Array, Index, take_rows
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..settle.controls import Controls
-from ..settle.law import Coefficients
+from ..settle.first_mode import FirstModeLaw
+from ..settle.law import Coefficients, DeformationLaw
 from ..settle.support_modes import ContactEnvironment
 from ..solvers.displacement_criterion import max_norm
 from ..solvers.factorisation import LowRank, Solve
@@ -27,12 +28,26 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
-from .inertia import RegionInertia, first_mode_inertia, preconditioner_inertia, region_motions, waveform_inertia
+from .inertia import (
+    RegionInertia,
+    first_mode_inertia,
+    preconditioner_inertia,
+    region_motions,
+    retained_parts,
+    waveform_inertia,
+)
 from .nodal_rotations import NodalRotations
 from .reference_motion import StepContext, rotate
 from .rigid_prediction import project_onto_momenta
 from .sleep import is_nearly_still
-from .step_potential import StepPotential, StepStartForces, ThetaWeights, nodal_theta, step_start_forces
+from .step_potential import (
+    StepPotential,
+    StepStartForces,
+    ThetaWeights,
+    elastic_force_change,
+    nodal_theta,
+    step_start_forces,
+)
 from .stepper_view import StepperView
 
 # Iterations after which it is rotated or refactorised. A factorisation costs as much as a few dozen iterations.
@@ -212,11 +227,9 @@ class StepProblem:
         self._has_drag = any(one.drag is not None for one in inputs)
         self._end_positions = system.with_pins(state.positions, inputs)
         self._reference = (self._end_positions - state.positions) / h
-        fallback_regions = (
-            range(len(controls.laws)) if use_fallback_coefficients else self._environment.rebounding_regions
-        )
         self._coefficients = [
-            controls.coefficients(place, h, place in fallback_regions) for place in range(len(controls.laws))
+            controls.coefficients(place, h, use_fallback_coefficients or self._uses_fallback(place, law))
+            for place, law in enumerate(controls.laws)
         ]
         weights = nodal_theta(stepper_view, self._coefficients)
         self._potential = StepPotential(system, state, inputs, self._stiffness_factors, weights.theta)
@@ -259,6 +272,17 @@ class StepProblem:
             self._scale
         )
 
+    def _uses_fallback(self, place: int, law: DeformationLaw) -> bool:
+        """Return whether a region gets fallback coefficients.
+
+        Free and touched regions under the first law retain no force change: others than elastic forces move them.
+        """
+        if place in self._environment.rebounding_regions:
+            return True
+        is_free = self._stepper.system.regions[place].rigid_modes > 0
+        is_touched = place in self._environment.touched_regions
+        return not law.is_waveform and (is_free or is_touched or not isinstance(law, FirstModeLaw))
+
     def _assemble_inertia(self, context: StepContext, controls: Controls, weights: ThetaWeights) -> None:
         stepper = self._stepper
         count, system = len(stepper.free), stepper.system
@@ -300,6 +324,7 @@ class StepProblem:
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted_velocity
             self._load[slots], self._region_rotations[slots] = terms.load, terms.rotation
             self._region_inertias.append((slots, terms))
+        self._retain_force_change(context)
         places = [one for one, _ in self._region_inertias]
         low_rank_terms = [(one.columns, one.signs) for _, one in self._region_inertias]
         self.low_rank = self._low_rank = self._positive_low_rank = LowRank.of(count, places, low_rank_terms)
@@ -309,6 +334,27 @@ class StepProblem:
                 for (_, one), known in zip(self._region_inertias, low_rank_terms, strict=True)
             ]
             self._positive_low_rank = LowRank.of(count, places, positive_terms)
+
+    def _retain_force_change(self, context: StepContext) -> None:
+        """Add the retained change of the elastic force under the first law to the load (docs/decisions/0076)."""
+        retaining = [
+            (slots, terms.deformation_velocity, one)
+            for (slots, terms), one in zip(self._region_inertias, self._coefficients, strict=True)
+            if not one.is_waveform and terms.deformation_velocity is not None and np.any(one.sigma)
+        ]
+        if not retaining:
+            return
+        displacements, free = np.zeros_like(context.state.positions), self._stepper.free
+        for slots, velocity, _ in retaining:
+            displacements[free[slots]] = context.h * velocity
+        change = elastic_force_change(
+            context.system, context.state, context.inputs, self._stiffness_factors, displacements
+        )
+        for slots, velocity, one in retaining:
+            force, mass = take_rows(change, free[slots]), self._inertia[slots] * one.inertia_time
+            sigma, kappa = retained_parts(one, mass, velocity, force)
+            self._load[slots] += sigma * force
+            self._predicted[slots] += (kappa - one.kappa) * velocity
 
     def _rounding_scale(self, state: State, weights: ThetaWeights) -> Array:
         """Return stiffness factor * theta * largest coordinate of the block, m: a number, or (f,) per free node."""

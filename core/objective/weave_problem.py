@@ -112,7 +112,8 @@ class WeaveProblem:
         context = replace(context, system=system, state=replace(state, velocities=self._yarn_velocities))
         places, low_rank_terms = [], []
         for number, (region, parts) in enumerate(zip(self._system.regions, region_slices, strict=True)):
-            terms = first_mode_inertia(context, region, parts, controls.coefficients(number, h), follow_through)
+            coefficients = controls.coefficients(number, h, use_fallback=True)
+            terms = first_mode_inertia(context, region, parts, coefficients, follow_through)
             predicted[region.free] = terms.predicted_velocity + sliding[region.free]
             # Weight and inertial load act on the yarns, not on the nodes.
             inertial_acceleration[region.free] = (terms.load - context.external_forces(region.free)) / node_masses[

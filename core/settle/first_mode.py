@@ -19,6 +19,8 @@ from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off
 
 # As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
+# Where weight keeps the shape, all modes decay alike, and the peaks of several of them add up. As in natural_bounce.py.
+_SLACK_CLEARANCE = (0.3, 0.25)
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class FirstModeLaw:
     has_slack_modes: whether some motions are slower than the first mode, as in a net. They would grow if kappa exceeded
         1.
     counts_from_stop: whether the settle time counts from a stop of the pins instead of a release.
+    can_snap_taut: whether it is a sheet that its weight holds. Stress in it vanishes within a step, and a retained
+        force would then push it.
     """
 
     decay: float
@@ -38,9 +42,10 @@ class FirstModeLaw:
     settle_scale: Array | None = None
     has_slack_modes: bool = False
     counts_from_stop: bool = False
+    can_snap_taut: bool = False
     is_waveform: ClassVar[bool] = False
 
-    def coefficients(self, h: float) -> Coefficients:
+    def fallback_coefficients(self, h: float) -> Coefficients:
         """Return the (kappa, s) whose discrete roots are e^{(-a +- i w) h}."""
         scaled_time = h if self.settle_scale is None else h / self.settle_scale
         kappa: float | Array
@@ -55,7 +60,20 @@ class FirstModeLaw:
                 kappa = np.minimum(kappa, 1.0)
         return Coefficients(kappa, q / (h * self.eigenvalue))
 
-    fallback_coefficients = coefficients
+    def coefficients(self, h: float) -> Coefficients:
+        """Return the coefficients of a substep.
+
+        In ropes, nets and stiff sheets with a visible swing, kappa = sigma = e^{-2ah}: all modes then decay by e^{-ah}
+        (docs/decisions/0076). Otherwise they are the fallback coefficients.
+        """
+        can_retain = self.has_slack_modes and not self.can_snap_taut and self.settle_scale is None
+        if not can_retain or self.last_swing_phase == 0.0:
+            return self.fallback_coefficients(h)
+        z = math.exp(-self.decay * h)
+        # 1 + z^2 - 2 z cos wh without cancellation at short steps.
+        first = math.expm1(-self.decay * h) ** 2 + 4.0 * z * math.sin(0.5 * self.frequency * h) ** 2
+        q = first / (1.0 - first)
+        return Coefficients(z**2, q / (h * self.eigenvalue), sigma=z**2, first_mode_stiffness_ratio=q)
 
     def release_response(self, times: float | Array) -> float | Array:
         """Return the deflection x(t) at times (k,) s after a release from 1 at rest."""
@@ -115,7 +133,8 @@ def first_mode_law(
             has_slack_modes=has_slack_modes,
             counts_from_stop=counts_from_stop,
         )
-    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, _CLEARANCE))
+    clearance = _SLACK_CLEARANCE if has_slack_modes else _CLEARANCE
+    ratio = -math.pi / math.log(snap_overshoot_off_threshold(overshoot, clearance))
     unit = FirstModeLaw(1.0, ratio, 1.0, counts_from_stop=counts_from_stop)
     rest = last_threshold_crossing(unit.release_response, visible_swings(overshoot), ratio) + unit.time_to_peak
     return FirstModeLaw(

@@ -17,7 +17,8 @@ from ..scene.parameters import BounceBy, DampingBy, ReferenceChoice, Settings
 from ..scene.scene import Scene
 from ..settle.blended_law import BlendedLaw
 from ..settle.controls import Controls
-from ..settle.first_mode import first_mode_law
+from ..settle.first_mode import FirstModeLaw, first_mode_law
+from ..settle.geometric_stiffness import can_snap_taut
 from ..settle.law import BackwardEulerLaw, DeformationLaw, PiecewiseLaw, TauKappaLaw
 from ..settle.natural_bounce import natural_overshoot
 from ..settle.substeps import MAX_SUBSTEPS, SettleLaw, SettleLawFactory, Substeps, choose_substeps
@@ -246,6 +247,8 @@ class DialInterpreter:
         blocks = [self._statics.models[island_data.bodies[part.block_index]].block for part in parts]
         is_nodal = any(block.settle_scale is not None or block.part_shares is not None for block in blocks)
         if len(laws) == 1 or (not is_nodal and all(law == laws[0] for law in laws[1:])):
+            if isinstance(laws[0], FirstModeLaw) and can_snap_taut(island_data.system, region, eigenvalue):
+                return replace(laws[0], can_snap_taut=True)
             return laws[0]
         return PiecewiseLaw(tuple(zip(laws, (len(part.nodes) for part in parts), strict=True)))
 

@@ -60,6 +60,14 @@ def first_mode(a: float, w: float, lam: float, h: float) -> dict[str, float]:
     return {"kappa": kappa, "inertia_time": q / (h * lam)}
 
 
+def retained_first_mode(a: float, w: float, lam: float, h: float) -> dict[str, float]:
+    """Return the coefficients (2.46) of the first-mode law with a visible swing."""
+    d = np.exp(-2 * a * h)
+    B = 1 + d - 2 * np.exp(-a * h) * np.cos(w * h)
+    q = B / (1 - B)
+    return {"kappa": d, "inertia_time": q / (h * lam), "sigma": d, "first_mode_stiffness_ratio": q}
+
+
 def fallback(a: float, w: float, C: float, lam: float, h: float) -> dict[str, float]:
     """Return the fallback coefficients: (2.14) to (2.16) with kappa at most 1, and 0 for w h > pi/5."""
     found = first_mode(a, w if w * h <= np.pi / 5 else 0.0, lam, h)
