@@ -64,7 +64,7 @@ class FirstModeLaw:
         """Return the coefficients of a substep.
 
         In ropes, nets and stiff sheets with a visible swing, kappa = sigma = e^{-2ah}: all modes then decay by e^{-ah}
-        (docs/decisions/0076). Otherwise they are the fallback coefficients.
+        in each substep (docs/decisions/0076). Otherwise they are the fallback coefficients.
         """
         can_retain = self.has_slack_modes and not self.can_snap_taut and self.settle_scale is None
         if not can_retain or self.last_swing_phase == 0.0:
