@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -634,3 +634,20 @@ def test_mended_loop_can_be_baked(load: Load, tmp_path: Path, monkeypatch: pytes
     assert obj.dampsim.loop == (way == 0)
     (result,) = load("dampsim_addon.api").bake([obj], restart=True)
     assert result.problem == ""
+
+
+def test_curves_of_rig_are_read_once(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panels look for scales of zero at each redraw; a pass over the curves for each bone took seconds."""
+    obj, found = object_without_findings(tmp_path), load("dampsim_addon.ui.bake.motion_checks")
+    rig, read, original = armature(obj), [], found.user_fcurves
+    for bone in rig.pose.bones:
+        bone.keyframe_insert("scale", frame=1)
+
+    def count(block: bpy.types.ID) -> Iterator[bpy.types.FCurve]:
+        read.append(block)
+        return original(block)
+
+    monkeypatch.setattr(found, "user_fcurves", count)
+    assert found.vanishing_scale(obj, bpy.context.scene) is None
+    assert rig in read
+    assert len(read) == len(set(read))
