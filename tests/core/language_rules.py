@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 # Most occurrences of "what" in a thousand words. Texts that exceed it usually lack nouns.
 MAX_WHAT = 3.0
@@ -63,9 +64,11 @@ class Name:
         return not self.text.startswith("_")
 
 
-def names(source: str) -> Iterator[Name]:
-    """Yield the names of classes, functions, methods, annotated attributes and parameters of a module."""
-    yield from _names(ast.parse(source), "")
+# Several rules look at the same modules.
+@cache
+def names(source: str) -> tuple[Name, ...]:
+    """Return the names of classes, functions, methods, annotated attributes and parameters of a module."""
+    return tuple(_names(ast.parse(source), ""))
 
 
 def _names(node: ast.AST, scope: str) -> Iterator[Name]:
@@ -109,10 +112,11 @@ def banned_names(source: str) -> list[str]:
     return [name for name in found if name not in SAVED_NAMES]
 
 
-def docstrings(source: str) -> list[str]:
+@cache
+def docstrings(source: str) -> tuple[str, ...]:
     places = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     found = (ast.get_docstring(node) for node in ast.walk(ast.parse(source)) if isinstance(node, places))
-    return [text for text in found if text]
+    return tuple(text for text in found if text)
 
 
 def headless_docstrings(source: str) -> list[str]:
