@@ -27,6 +27,8 @@ _MAX_WEIGHT, _THRESHOLD_RANGE, _MAX_DELAY = 2.0, (-0.5, 1.5), 12
 _MUTATION_RATE, _MUTATION_SIZE = 0.3, 0.5
 # Distances that differ by less than this fraction belong to the same walk.
 _SAME_DISTANCE = 1e-9
+# Time constant of a pull in frames below which friction hardly acts on the feet while it lasts.
+_MIN_PULL_FRAMES = 2.0
 
 
 @dataclass(frozen=True)
@@ -113,17 +115,22 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
     min_distance = 0.5 * body.surface.size
     kept = sorted((one for one in found if one.distance > min_distance), key=lambda one: -one.distance)
     if not kept:
-        forward_friction, backward_friction = batch.friction
-        advice = (
-            "Try another Seed, more Seconds, shorter muscles or another sensor"
-            if backward_friction > 2.0 * forward_friction
-            else "Its feet have little grip: lower Friction, or raise Friction Backward"
-        )
         raise SceneError(
             f"{name}: none of {search.count * rounds} controllers walks farther than half of its length. The best "
-            f"covers {format_metres(max(one.distance for one in found))} in {search.seconds:g} s. {advice}."
+            f"covers {format_metres(max(one.distance for one in found))} in {search.seconds:g} s. "
+            f"{_advice(batch)}."
         )
     return tuple(kept)
+
+
+def _advice(batch: RolloutBatch) -> str:
+    """Return how to change a creature that does not walk."""
+    forward_friction, backward_friction = batch.friction
+    if not backward_friction > 2.0 * forward_friction:
+        return "Its feet have little grip: lower Friction, or raise Friction Backward"
+    if max(one.damping_on for one in batch.controller.muscles) * batch.fps < _MIN_PULL_FRAMES:
+        return "Its muscles pull at once, so that its feet slip: raise their Damping On"
+    return "Try another Seed, more Seconds, shorter muscles or another sensor"
 
 
 def select_distinct(distances: Array, count: int) -> list[int]:

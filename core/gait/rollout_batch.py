@@ -2,19 +2,19 @@
 
 See docs/explanation/muscles.md.
 
-Symplectic Euler steps of springs and dampers on flat ground, with all creatures in one array. The full solver must
-confirm the results.
+Implicit steps of springs and dampers on flat ground, with all creatures in one array. They have the settle law of the
+full solver, which must confirm the results: contacts act after each step, not in it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import coo_matrix, csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix, diags
+from scipy.spatial import cKDTree
 
 from ..base.arrays import Array, Index, Mask
 from ..base.errors import SceneError
@@ -22,21 +22,43 @@ from ..bodies.muscle_springs import match_edges
 from ..materials.strain_energy import StrainEnergy
 from ..materials.strains import SpringStrain
 from ..scene.muscles import Controller, SensorType
+from ..scene.scene import Scene
+from ..settle.law import Coefficients
 from ..simulation.contact_setup import front_axis
 from ..simulation.muscle_control import step_muscle_switches
 from ..simulation.simulation import Simulation
+from ..solvers.factorisation import Solve, factorise
 from ..system.spring_dampers import SpringDampers
 from ..system.switched_springs import SwitchedSprings
 from ..system.term import ForceTerm, Potential
 
-# Fraction of the longest stable step.
-_STEP_SAFETY = 0.4
-# Nodes in a volume weigh at least this part of the median: light ones at its border would need very short steps.
-_MIN_MASS = 0.5
+# Substeps of a frame, at least: contacts act between them.
+_MIN_SUBSTEPS = 4
+# Iterations of a step. Their matrix is an upper bound of the stiffness, so that each of them lowers the potential.
+_ITERATIONS = 8
 # A node carries the vertices of which it has more than this weight.
 _MIN_CARRIED_WEIGHT = 0.25
-# Damping ratio of springs that are not muscles.
-_DAMPING_RATIO = 0.2
+
+
+@dataclass(frozen=True)
+class RolloutState:
+    """State of b creatures of n nodes.
+
+    x, v: (b, n, 3) m and m/s.
+    force, force_change: (b, n, 3) N, elastic force at the end of the last step, and its change in that step.
+    contact_impulses: (b, n) N s, of the ground in the last step.
+    """
+
+    x: Array
+    v: Array
+    force: Array
+    force_change: Array
+    contact_impulses: Array
+
+    @staticmethod
+    def at_rest(x: Array) -> RolloutState:
+        """Return creatures at rest at positions (b, n, 3)."""
+        return RolloutState(x, np.zeros_like(x), np.zeros_like(x), np.zeros_like(x), np.zeros(x.shape[:2]))
 
 
 @dataclass(frozen=True)
@@ -47,15 +69,17 @@ class RolloutBatch:
     mass: (n,) kg.
     spring_nodes: (e, 2).
     rest_length: (e,) m.
-    stiffness, damper: (e,) N/m and N s/m.
+    stiffness, damper: (e,) N/m and N s/m; only muscles have such a damper.
     individual_damper: (e,) N s/m of the individual dampers, which muscles do not switch.
     muscle: (e,) index, -1 for none.
     on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
         damper in N s/m is divided by the stiffness in N/m while off.
     front: (3,) unit vector, zero for none.
-    friction: forwards and backwards.
+    friction: forwards and backwards, with the roughness of the ground.
     gravity: (3,) m/s^2.
     ground_heights: (n,) m, height at which each node stands on the ground; -inf for nodes without any surface.
+    substeps: of a frame.
+    law: coefficients of the settle law for such a substep.
     sensor_nodes: for each sensor the nodes (k,) that carry its vertices; none for edges.
     sensor_edges: for each sensor the matrix (k, n) from nodes to the vectors along its edges; none for vertices.
     """
@@ -75,6 +99,8 @@ class RolloutBatch:
     gravity: Array
     ground_heights: Array
     fps: float
+    substeps: int
+    law: Coefficients
     sensor_nodes: tuple[Index, ...]
     sensor_edges: tuple[csr_matrix, ...]
 
@@ -96,19 +122,22 @@ class RolloutBatch:
         young = float(simulation.stiffness_factors(island)[place])
         state = simulation.first_frame().state
         start = simulation.node_positions(state, name)
-        mass = np.maximum(block.mass, _MIN_MASS * float(np.median(block.mass))) if block.is_solid else block.mass
-        spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, mass, young)
+        spring_nodes, rest_length, stiffness, damper, muscle = _springs(block.terms, young)
+        substeps = max(simulation.substeps(name, body.settings).count, _MIN_SUBSTEPS)
+        law = simulation.controls()[island].coefficients(0, 1.0 / (simulation.scene.fps * substeps))
+        roughness = _ground_roughness(simulation.scene, name, start)
         skin = simulation.model_of(name).skin.node_operator()[0].tocsr()
         sensor_nodes = tuple(np.unique(skin[one.vertices].indices) for one in controller.sensors)
         sensor_edges = tuple(skin[one.edges[:, 0]] - skin[one.edges[:, 1]] for one in controller.sensors)
         on_factors = np.array([(m.length, m.stiffness_on / m.stiffness, m.damping_on * m.stiffness_on / m.stiffness)
                        for m in controller.muscles])  # fmt: skip
         return RolloutBatch(
-            controller, start, mass, spring_nodes, rest_length, stiffness, damper,
+            controller, start, block.mass, spring_nodes, rest_length, stiffness, damper,
             _individual_dampers(block.terms, spring_nodes), muscle, on_factors,
-            front, (body.settings.friction, body.settings.friction_back),
+            front, (roughness * body.settings.friction, roughness * body.settings.friction_back),
             body.settings.gravity_weight * np.asarray(simulation.scene.gravity, dtype=float),
-            _standing_heights(skin, start), simulation.scene.fps, sensor_nodes, sensor_edges,
+            _standing_heights(skin, start), simulation.scene.fps, substeps, law, sensor_nodes,
+            sensor_edges,
         )  # fmt: skip
 
     @cached_property
@@ -120,18 +149,26 @@ class RolloutBatch:
 
     @property
     def time_step(self) -> float:
-        """Stable time step in s, from bounds on the largest eigenvalues of M^-1 K and M^-1 C."""
-        muscle_index = np.where(self.muscle >= 0, self.muscle, 0)
-        is_muscle = self.muscle >= 0
-        k = self.stiffness * np.where(is_muscle, np.maximum(1.0, self.on_factors[muscle_index, 1]), 1.0)
-        c = np.maximum(self.damper, np.where(is_muscle, self.stiffness * self.on_factors[muscle_index, 2], 0.0))
-        c = c + self.individual_damper
-        inverse_mass = 1.0 / self.mass[self.spring_nodes]
-        # Gershgorin bound: twice the sum of a node's springs.
-        eigenvalue_bounds = [
-            np.bincount(self.spring_nodes.ravel(), (2.0 * one[:, None] * inverse_mass).ravel()).max() for one in (k, c)
-        ]
-        return _STEP_SAFETY / float(max(math.sqrt(eigenvalue_bounds[0]), eigenvalue_bounds[1], 1e-9))
+        """Length of a substep in s."""
+        return 1.0 / (self.fps * self.substeps)
+
+    @cached_property
+    def _solve(self) -> Solve:
+        """Solve with M/s and an upper bound of h K + C (n, n) in kg/s, the same for each coordinate and creature.
+
+        A stretched spring is at most as stiff across as along, so its stiffness bounds it in every direction.
+        """
+        index, is_muscle = np.maximum(self.muscle, 0), self.muscle >= 0
+        k = self.stiffness * np.where(is_muscle, np.maximum(1.0, self.on_factors[index, 1]), 1.0)
+        c = np.maximum(self.damper, np.where(is_muscle, self.stiffness * self.on_factors[index, 2], 0.0))
+        bounds = float(np.mean(self.law.theta)) * self.time_step * k + c + self.individual_damper
+        stiffness = self._incidence @ diags(bounds) @ self._incidence.T
+        return factorise((stiffness + diags(self._inertia)).tocsc())
+
+    @cached_property
+    def _inertia(self) -> Array:
+        """Inertia M/s (n,) of the deformation, kg/s."""
+        return np.asarray(self.mass / float(np.mean(self.law.inertia_time)))
 
     def travelled_distances(
         self, weights: Array, thresholds: Array, delays: Array, seconds: float
@@ -141,28 +178,24 @@ class RolloutBatch:
         weights: (b, m, s).
         thresholds, delays: (b, m).
         """
-        b = len(weights)
-        x = np.tile(self.start, (b, 1, 1))
-        v = np.zeros_like(x)
+        state = RolloutState.at_rest(np.tile(self.start, (len(weights), 1, 1)))
         on, count = np.zeros(thresholds.shape, dtype=bool), np.zeros(thresholds.shape)
-        steps = math.ceil(1.0 / self.fps / self.time_step)
-        h = 1.0 / self.fps / steps
-        contact_impulses = np.zeros(x.shape[:2])
         for number in range(round(seconds * self.fps)):
             yield number
             with np.errstate(over="ignore", invalid="ignore"):
-                total = np.einsum("bms,bs->bm", weights, self._read_sensors(x, contact_impulses))
+                total = np.einsum("bms,bs->bm", weights, self._read_sensors(state))
                 on, count = step_muscle_switches(on, count, total, thresholds, delays)
-                length, k, c = self._spring_parameters(on)
-                front = self._front_directions(x)
-                for _ in range(steps):
-                    x, v, contact_impulses = self._advance(x, v, length, k, c, front, h)
+                springs, front = self._spring_parameters(on), self._front_directions(state.x)
+                for _ in range(self.substeps):
+                    state = self._advance(state, *springs, front)
+        x = state.x
         distances = (x - self.start).mean(axis=1) @ self.front
         is_stable = np.isfinite(distances) & (np.ptp(x, axis=1).max(axis=1) < 5.0 * np.ptp(self.start, axis=0).max())
         return np.where(is_stable, distances, -np.inf)
 
-    def _read_sensors(self, x: Array, contact_impulses: Array) -> Array:
+    def _read_sensors(self, state: RolloutState) -> Array:
         """Return the sensor readings (b, s). Distances are not simulated here and read 0."""
+        x, contact_impulses = state.x, state.contact_impulses
         readings = np.zeros((len(x), len(self.sensor_nodes)))
         for k, one in enumerate(self.controller.sensors):
             if one.sense == SensorType.CONTACT:
@@ -196,17 +229,47 @@ class RolloutBatch:
         a, b, c = self.front
         return np.stack([cos * a - sin * b, sin * a + cos * b, np.full(len(x), c)], axis=1)
 
-    def _advance(
-        self, x: Array, v: Array, length: Array, k: Array, c: Array, front: Array, h: float
-    ) -> tuple[Array, Array, Array]:
+    def _forces(self, x: Array, length: Array, k: Array) -> Array:
+        """Return the elastic forces (b, n, 3) in N at positions (b, n, 3)."""
+        offsets, lengths = self._offsets(x)
+        return _multiply(self._incidence, (k * (lengths - length) / lengths)[:, :, None] * offsets)
+
+    def _offsets(self, x: Array) -> tuple[Array, Array]:
+        """Return the vectors (b, e, 3) along the springs, and their lengths (b, e), in m."""
         i, j = self.spring_nodes.T
-        offsets, rate = x[:, i] - x[:, j], v[:, i] - v[:, j]
-        lengths = np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
-        unit = offsets / lengths[:, :, None]
-        tension = k * (lengths - length) + c * (rate * unit).sum(axis=2)
-        force = tension[:, :, None] * unit
-        change = _multiply(self._incidence, force)
-        v = v + h * (change / self.mass[:, None] + self.gravity)
+        offsets = x[:, i] - x[:, j]
+        return offsets, np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
+
+    def _rigid_velocities(self, x: Array, v: Array) -> Array:
+        """Return the velocities (b, n, 3) of the rigid motion with the momenta of v about the centre of mass."""
+        mass = self.mass[:, None]
+        mean = (mass * v).sum(axis=1, keepdims=True) / self.mass.sum()
+        offsets = x - (mass * x).sum(axis=1, keepdims=True) / self.mass.sum()
+        products = np.einsum("n,bni,bnj->bij", self.mass, offsets, offsets)
+        inertia = np.trace(products, axis1=1, axis2=2)[:, None, None] * np.eye(3) - products
+        spin = np.linalg.pinv(inertia, hermitian=True) @ np.cross(offsets, mass * (v - mean)).sum(axis=1)[:, :, None]
+        return np.asarray(mean + np.cross(spin[:, None, :, 0], offsets))
+
+    def _advance(self, state: RolloutState, length: Array, k: Array, c: Array, front: Array) -> RolloutState:
+        """Return the state after a substep, with spring lengths, stiffnesses and dampers (b, e) and fronts (b, 3).
+
+        The step minimises the potential of physics (2.24), with the mean coefficients of the law.
+        """
+        h, x = self.time_step, state.x
+        kappa, theta, sigma = (float(np.mean(one)) for one in (self.law.kappa, self.law.theta, self.law.sigma))
+        rigid = self._rigid_velocities(x, state.v)
+        predicted = rigid + kappa * (state.v - rigid) + h * self.gravity
+        kept_force = (1.0 - theta) * state.force + sigma * state.force_change
+        offsets, lengths = self._offsets(x)
+        unit, (i, j) = offsets / lengths[:, :, None], self.spring_nodes.T
+        v = predicted
+        for _ in range(_ITERATIONS):
+            tension = c * ((v[:, i] - v[:, j]) * unit).sum(axis=2)
+            force = theta * self._forces(x + h * v, length, k) + kept_force
+            force = force + _multiply(self._incidence, tension[:, :, None] * unit)
+            residual = force - self._inertia[:, None] * (v - predicted)
+            step = self._solve(residual.transpose(1, 0, 2).reshape(len(self.mass), -1))
+            v = v + step.reshape(len(self.mass), len(x), 3).transpose(1, 0, 2)
         # Nodes that would go below the ground stop there, and slide by Coulomb's law and (7.7).
         hits_ground = x[:, :, 2] + h * v[:, :, 2] < self.ground_heights
         normal_change = np.where(hits_ground, (self.ground_heights - x[:, :, 2]) / h - v[:, :, 2], 0.0)
@@ -218,7 +281,9 @@ class RolloutBatch:
         v = np.concatenate(
             [tangential_velocity * remaining_fraction[:, :, None], (v[:, :, 2] + normal_change)[:, :, None]], axis=2
         )
-        return x + h * v, v, self.mass * normal_change
+        x = x + h * v
+        force = self._forces(x, length, k)
+        return RolloutState(x, v, force, force - state.force, self.mass * normal_change)
 
 
 def _multiply(matrix: csr_matrix, values: Array) -> Array:
@@ -243,7 +308,26 @@ def _standing_heights(skin: csr_matrix, start: Array) -> Array:
     return np.asarray(start[:, 2] - (lowest - heights.min()))
 
 
-def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Index, Array, Array, Array, Index]:
+def _ground_roughness(scene: Scene, name: str, start: Array) -> float:
+    """Return the mean roughness at the first frame of the collider that is nearest to nodes (n, 3) below them.
+
+    Infinite planes count before meshes. 1 without a collider.
+    """
+    sample, found = scene.sample(float(scene.first)), []
+    for index in scene.collider_indices(scene.body(name)):
+        obstacle, values = scene.colliders[index], sample.colliders[index]
+        scale, gap = 1.0, 0.0
+        if not obstacle.is_plane:
+            distances, nearest = cKDTree(values.vertices).query(start)
+            gap = float(distances.min())
+            # The nodes near the ground are those that stand on it.
+            stands = distances <= gap + np.ptp(start[:, 2])
+            scale = 1.0 if obstacle.roughness_map is None else float(obstacle.roughness_map[nearest[stands]].mean())
+        found.append((not obstacle.is_plane, gap, scale * values.settings.roughness))
+    return min(found)[2] if found else 1.0
+
+
+def _springs(terms: Sequence[ForceTerm], young: float) -> tuple[Index, Array, Array, Array, Index]:
     """Return the springs of a block: ends (e, 2), lengths, stiffnesses, dampers and muscle indices (e,)."""
     springs = []
     for term in terms:
@@ -255,8 +339,7 @@ def _springs(terms: Sequence[ForceTerm], mass: Array, young: float) -> tuple[Ind
         if isinstance(term, SwitchedSprings):
             muscle, damper = term.muscle_indices, k * term.damping_times[term.muscle_indices, 0]
         else:
-            reduced_mass = 1.0 / (1.0 / mass[strain.elements]).sum(axis=1)
-            muscle, damper = np.full(len(k), -1), 2.0 * _DAMPING_RATIO * np.sqrt(k * reduced_mass)
+            muscle, damper = np.full(len(k), -1), np.zeros(len(k))
         springs.append((strain.elements, strain.lengths, k, damper, muscle))
     ends, length, stiffness, damper, muscle = (np.concatenate(one) for one in zip(*springs, strict=True))
     return ends, length, stiffness, damper, muscle

@@ -52,7 +52,8 @@ def worm(front: str = "PLUS_X") -> Body:
     surface = body.surface
     surface = replace(surface, vertices=surface.vertices - [0.0, 0.0, surface.vertices[:, 2].min()])
     edges = long_edges(body)
-    muscle = Muscle("Belly", edges, 0.6, stiffness_on=10.0, damping=0.01, damping_on=0.01, delay=4, weights=(2.0,))
+    # A pull of several frames lets friction hold the rear end.
+    muscle = Muscle("Belly", edges, 0.6, stiffness_on=10.0, damping=0.1, damping_on=0.1, delay=4, weights=(2.0,))
     return replace(
         body,
         surface=surface,
@@ -139,7 +140,7 @@ def test_volume_muscle_limits_angle(degrees: float, expected: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("front", ["PLUS_X", "MINUS_X"])
 def test_rollout_of_volume_follows_front(front: str) -> None:
-    """A worm creeps along its front in the approximate walks, as in the solver, and stands on its skin."""
+    """A worm creeps about as far in the approximate walks as in the solver, along its front, and stands on its skin."""
     body = worm(front)
     simulation = Simulation(walk_scene(body, 2.0))
     batch = RolloutBatch.from_simulation(simulation, body.name)
@@ -150,5 +151,5 @@ def test_rollout_of_volume_follows_front(front: str) -> None:
     steps = batch.travelled_distances(*genes(body), 2.0)
     (approximate,) = run_to_end(steps)
     walked = distance_walked(list(simulation.frames())) * (1.0 if front == "PLUS_X" else -1.0)
-    assert approximate > 0.1
-    assert walked > 0.05
+    assert walked > 0.2
+    assert 0.6 < approximate / walked < 1.6
