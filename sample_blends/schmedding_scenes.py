@@ -1,4 +1,4 @@
-"""Sample scene after figure 1 of [Sch] for build.py: a shoe on a spring."""
+"""Sample scenes after figures 1 and 2 of [Sch] for build.py: a shoe on a spring, and spheres on a membrane."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import numpy as np
 from mathutils import Euler, Vector
 
 from build import (
+    add_vertex_group,
     apply_modifiers,
     fuse_ellipsoids,
     key,
     material,
+    mesh_object,
     new_scene,
     points,
     primitive,
@@ -22,7 +24,7 @@ from build import (
     stage,
 )
 from cloth_scenes import hanging_ropes
-from contact_scenes import NO_ROTATION, floor
+from contact_scenes import NO_ROTATION, floor, group_objects
 
 # Opening of the shoe: centre and radii of the removed ellipsoid, m. Upper sides of the sole and of the toe cap, m.
 OPENING, OPENING_RADII = Vector((-0.27, 0.0, 0.74)), Vector((0.19, 0.125, 0.44))
@@ -115,4 +117,75 @@ def shoe() -> None:
     assert bpy.ops.dampsim.link() == {"FINISHED"}
 
 
-SCENES: dict[str, Callable[[], None]] = {"shoe": shoe}
+def plate(look: bpy.types.Material, radius: float, height: float, thickness: float, rings: int) -> bpy.types.Object:
+    """Return a level round plate of triangles of even size, pinned at its rim."""
+    rows = [
+        [
+            Vector((radius * ring / rings * math.cos(a), radius * ring / rings * math.sin(a), height))
+            for a in np.linspace(0.0, 2.0 * math.pi, max(6 * ring, 1), endpoint=False)
+        ]
+        for ring in range(rings + 1)
+    ]
+    starts = np.cumsum([0, *(len(row) for row in rows)]).tolist()
+    faces: list[tuple[int, ...]] = []
+    for ring in range(1, rings + 1):
+        for k in range(6 * ring):
+            # Each of the six sectors has one vertex less on the next smaller ring.
+            inner = (k // ring) * (ring - 1) + k % ring
+            places = [starts[ring - 1] + (inner + step) % len(rows[ring - 1]) for step in (0, 1)]
+            ends = starts[ring] + k, starts[ring] + (k + 1) % len(rows[ring])
+            faces.append((*ends, places[0]))
+            if k % ring < ring - 1:
+                faces.append((ends[1], places[1], places[0]))
+    count, rim = starts[-1], len(rows[-1])
+    down = Vector((0.0, 0.0, thickness))
+    upper = [place for row in rows for place in row]
+    lower = [tuple(k + count for k in reversed(face)) for face in faces]
+    border = [(starts[-2] + k, starts[-2] + (k + 1) % rim) for k in range(rim)]
+    sides = [(b, a, a + count, b + count) for a, b in border]
+    obj = mesh_object("Membrane", [*upper, *(place - down for place in upper)], [*faces, *lower, *sides])
+    obj.data.materials.append(look)
+    smooth(obj)
+    add_vertex_group(obj, "Pin", (np.arange(2 * count) % count >= starts[-2]).astype(float))
+    return obj
+
+
+def membrane() -> None:
+    """Build membrane.blend: three balls fall on a rubber membrane and bounce.
+
+    As a sheet, it would bring the time stepper of sheets to the balls, which takes ten times as long.
+    """
+    scene = new_scene(100)
+    stage(scene, (0.0, -6.6, 2.6), (0.0, 0.0, 1.0), 55)
+    rubber = material("Rubber", (0.05, 0.10, 0.22), Roughness=0.45, Coat_Weight=0.2)
+    steel = material("Steel", (0.30, 0.32, 0.34), Roughness=0.3, Metallic=1.0)
+    radius, height = 1.1, 0.8
+    primitive(
+        bpy.ops.mesh.primitive_torus_add, "Ring", steel, major_radius=radius + 0.02, minor_radius=0.035,
+        major_segments=96, location=(0, 0, height),
+    )  # fmt: skip
+    for k in range(3):
+        turn = math.pi * (0.5 + 2.0 * k / 3.0)
+        place = (1.12 * math.cos(turn), 1.12 * math.sin(turn), 0.5 * height)
+        primitive(
+            bpy.ops.mesh.primitive_cylinder_add, "Leg", steel, radius=0.03, depth=height, vertices=32, location=place
+        )
+    rubber_plate = plate(rubber, radius, height + 0.035, 0.07, 9)
+    balls = []
+    for name, color, size, place in (
+        ("Red Ball", (0.62, 0.012, 0.06), 0.22, (-0.28, 0.05, 1.4)),
+        ("Yellow Ball", (0.80, 0.55, 0.02), 0.18, (0.32, -0.12, 1.7)),
+        ("Green Ball", (0.10, 0.42, 0.03), 0.15, (0.05, 0.32, 1.95)),
+    ):
+        look = material(name, color, Roughness=0.2, Coat_Weight=0.4)
+        ball = primitive(bpy.ops.mesh.primitive_ico_sphere_add, name, look, radius=size, subdivisions=3, location=place)
+        ball.modifiers.new("Subdivision", "SUBSURF").levels = 2
+        balls.append(ball)
+    dials = {"settle": 36.0, "bounce": 70.0, "friction": 0.4, "stiffness_by": "MODULUS"}
+    simulate(rubber_plate, stiffness=40.0, density=150.0, resolution=700, start_settled=True, **dials)
+    for ball in balls:
+        simulate(ball, pin_group="", let_fall=True, stiffness=1000.0, density=250.0, resolution=60, **dials)
+    group_objects([rubber_plate, *balls])
+
+
+SCENES: dict[str, Callable[[], None]] = {"shoe": shoe, "membrane": membrane}

@@ -11,6 +11,7 @@ SAMPLES = {
     "ears": "Hound with Long Ears",
     "runner": "Runner with a Belly",
     "throw": "Water Balloon",
+    "membrane": "Balls on a Membrane",
     "skirt": "Skirt",
     "shirt": "T-Shirt",
     "cape": "Cape",

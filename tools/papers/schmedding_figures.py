@@ -225,6 +225,8 @@ def _membrane() -> tuple[str, dict[str, Any]]:
         + pictures("sch_figure2", "A ball on a membrane: springs, the paper's own, DampSim's dials", panels + ours.panels(times, "Membrane"), 4,
                    np.array([-0.05, -0.05, -0.4]), np.array([1.05, 1.05, 0.75]), 225.0)
         + _under_dials(ours) + "\n" + _table(steps)
+        + "\nThe sample `sample_blends/membrane.blend` has three balls that bounce on a round membrane, with *Settle* and *Bounce*:\n\n"
+        "![The balls at frames 1, 9, 13, 20, 30 and 80](../images/sch_membrane.jpg)\n"
     )  # fmt: skip
     return text, {**steps, "shown": {name: one.is_stable for name, one in runs.items()}, "text": said}
 
