@@ -156,6 +156,7 @@ CLIPS = {
     "hair": close_up("shag", 70, 3, (0.30, 0.08, 0.70, 0.86)),
     "collide": close_up("runner", 66, 3, (0.34, 0.08, 0.66, 0.94)),
     "garment": close_up("shirt", 72, 3, (0.28, 0.0, 0.72, 1.0)),
+    "throw": Clip("throw", 4, frames=(1, 84)),
     "flag": close_up("flag", 96, 4, (0.32, 0.18, 0.74, 1.0)),
     "weave": close_up("sackcloth", 66, 3, (0.12, 0.08, 0.88, 0.97), 480),
 }
