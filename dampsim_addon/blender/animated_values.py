@@ -32,6 +32,8 @@ _COMPARISONS: dict[type[ast.cmpop], Any] = {
     ast.Lt: np.less, ast.LtE: np.less_equal, ast.Gt: np.greater, ast.GtE: np.greater_equal, ast.Eq: np.equal,
     ast.NotEq: np.not_equal,
 }  # fmt: skip
+# Drivers that only combine their variables.
+_COMBINATIONS: dict[str, Any] = {"AVERAGE": np.mean, "SUM": np.sum, "MIN": np.min, "MAX": np.max}
 _CONSTANTS = {"True": 1.0, "False": 0.0, "pi": math.pi}
 _FUNCTIONS: dict[str, Any] = {
     "abs": np.abs, "fabs": np.abs, "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "int": np.trunc,
@@ -181,7 +183,7 @@ def _blended(mode: str, below: float, value: float, influence: float, default: f
     if mode == "MULTIPLY":
         return below * (influence * value + 1.0 - influence)
     if mode == "COMBINE" and default == 1.0:
-        return below * max(value, 0.0) ** influence
+        return float(below * max(value, 0.0) ** influence)
     if mode == "COMBINE":
         return below + influence * (value - default)
     return below + influence * (value - below)
@@ -216,7 +218,7 @@ def _driven_values(curve: bpy.types.FCurve, frames: Sequence[int], depth: int) -
     elif not columns:
         return None
     else:
-        found = {"AVERAGE": np.mean, "SUM": np.sum, "MIN": np.min, "MAX": np.max}[driver.type](columns, axis=0)
+        found = _COMBINATIONS[driver.type](columns, axis=0)
     if found is None or not (len(curve.keyframe_points) or len(curve.modifiers)):
         return found
     return np.array([curve.evaluate(value) for value in found])
