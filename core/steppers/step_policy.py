@@ -51,7 +51,7 @@ _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
 # Work of a frame in evaluations of a small body, the same of a violent frame, and work for its end.
 _WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
 # Work of a frame in which animated points crush solids, and work for its end.
-_SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 1000.0, 400.0
+_SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 700.0, 300.0
 # Work of a frame in which animated points crush woven cloth, and number of times that it is halved.
 _WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 2400.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a

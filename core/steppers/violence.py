@@ -18,7 +18,7 @@ from ..system.state import State
 from ..system.system import System
 
 # Motion of animated points in a step, in sizes of the smallest body, from which it may crush bodies, from which it is
-# violent, and beyond which a search hardly ever succeeds.
+# violent to solids, and beyond which it is violent to all bodies and a search hardly ever succeeds.
 _MIN_CRUSHING_MOTION, _MIN_VIOLENT_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
 # Number of steps for which the limits of such a motion hold.
 _CALMING_STEPS = 48
@@ -49,8 +49,11 @@ class Violence:
             # Bodies that move with their pins and colliders are not hit by them.
             common = h * state.velocities.mean(axis=0)
             motion = min(motion, max_kinematic_displacement(inputs, common) / max(size, 1e-12))
+        # Bends alone change the extent of other kinds: hair uncoils when a head turns.
+        is_solid = all(block.is_solid for block in system.blocks)
+        min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
         crushing = _CALMING_STEPS if motion > _MIN_CRUSHING_MOTION else max(crushing - 1, 0)
-        violent = _CALMING_STEPS if motion > _MIN_VIOLENT_MOTION else max(violent - 1, 0)
+        violent = _CALMING_STEPS if motion > min_violent_motion else max(violent - 1, 0)
         return Violence(motion, crushing, violent, spent)
 
     @property
@@ -60,7 +63,7 @@ class Violence:
 
     @property
     def is_violent(self) -> bool:
-        """True if animated points move by half a body's size in this step, or did so shortly before."""
+        """True if animated points throw or stretch bodies in this step, or did so shortly before."""
         return self.violent_steps > 0
 
     @property

@@ -50,6 +50,16 @@ def test_violence_by_motion(motion: float, is_crushing: bool, is_violent: bool, 
     assert (found.is_crushing, found.is_violent, found.is_hopeless) == (is_crushing, is_violent, is_hopeless)
 
 
+def test_violence_to_hair() -> None:
+    """Half a length per step may uncoil a strand, which makes it longer without any stretch."""
+    simulation = Simulation(violent_scene("jump", "ROPE"))
+    system = simulation.system_of("Body")
+    size = system.blocks[0].size
+    for motion, is_violent in ((0.7, False), (1.5, True)):
+        found = Violence.of(system, State.at_rest(system.rest), pins_moved(system, 0.0, motion * size), H, size)
+        assert (found.is_crushing, found.is_violent) == (True, is_violent)
+
+
 def test_common_motion_is_calm() -> None:
     """A body that moves along with its pins is not hit by them, however fast they are."""
     state = State.at_rest(SYSTEM.rest)
