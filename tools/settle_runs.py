@@ -558,8 +558,8 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 
 ## Where it does not hold, and why
 
-- **Sheets with a visible swing** can rest early. They follow the first-mode law, in which only the first motion has the dialled rest time. Each
-  substep damps stiffer motions by itself, and only in ropes, hair, springs and shells something makes up for this.
+- **Sheets and springs with a visible swing** can rest early. They follow the first-mode law, in which only the first motion has the dialled rest time. Each
+  substep damps stiffer motions by itself, and only ropes, hair and shells make up for this.
 - **Turns about the line of the pins** do not move them, so the settle time counts from the start instead of the stop, four frames later.
 - **Swings that differ from the law's**, as after far pulls, may lose their last peak of just more than 1%, and then rest up to one swing early.
 - **Slack folds** rest on time. Where they are much slower than *Settle*, they are brought to rest faster than they would fall.

@@ -32,8 +32,8 @@ class FirstModeLaw:
     has_slack_modes: whether some motions are slower than the first mode, as in a net. They would grow if kappa exceeded
         1.
     counts_from_stop: whether the settle time counts from a stop of the pins instead of a release.
-    can_snap_taut: whether it is a sheet that its weight holds. Stress in it vanishes within a step, and a retained
-        force would then push it.
+    can_snap_taut: whether it is a net, or a sheet that its weight holds. Stress in them vanishes within a step, and a
+        retained force would then push them.
     """
 
     decay: float
@@ -63,7 +63,7 @@ class FirstModeLaw:
     def coefficients(self, h: float) -> Coefficients:
         """Return the coefficients of a substep.
 
-        In ropes, nets and stiff sheets with a visible swing, kappa = sigma = e^{-2ah}: all modes then decay by e^{-ah}
+        In ropes and stiff sheets with a visible swing, kappa = sigma = e^{-2ah}: all modes then decay by e^{-ah}
         in each substep (docs/decisions/0076). Otherwise they are the fallback coefficients.
         """
         can_retain = self.has_slack_modes and not self.can_snap_taut and self.settle_scale is None

@@ -166,9 +166,12 @@ def chain_eigenvalue(system: System, region: Region, positions: Array) -> float:
 
 
 def can_snap_taut(system: System, region: Region, eigenvalue: float) -> bool:
-    """Return whether a region with a first eigenvalue in 1/s^2 is a sheet that its weight holds, not its bending."""
-    is_sheet = any(system.blocks[k].is_sheet for k in np.unique(system.node_blocks()[region.free]))
-    return is_sheet and eigenvalue < _STIFF_SHEET_RATIO * chain_eigenvalue(system, region, system.rest)
+    """Return whether a region with a first eigenvalue in 1/s^2 is a net, or a sheet that its weight holds."""
+    blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
+    if all(block.is_rope for block in blocks):
+        return False
+    is_stiff = eigenvalue >= _STIFF_SHEET_RATIO * chain_eigenvalue(system, region, system.rest)
+    return not (is_stiff and all(block.is_sheet or block.is_rope for block in blocks))
 
 
 def slack_eigenvalue_limit(system: System, region: Region, positions: Array) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from animated import AnimatedBody
-from builders import DOWN, run_to_end, static_body
+from builders import DOWN, run_to_end, static_body, wire_cube
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.calibrate import calibrate
 from dampsim.core.objective.inertia import retained_parts
@@ -114,7 +114,7 @@ def test_free_and_touched_retain_nothing(case: str) -> None:
 
 
 def test_slack_sheet_retains_nothing() -> None:
-    """A sheet on two corners, whose stress may vanish within a step, retains no force; a stiff one and a rope do."""
+    """Slack sheets and nets, whose stress may vanish within a step, retain no force; stiff sheets and ropes do."""
     corners = (hanging_bodies.flag(6).surface.vertices[:, [0, 2]] == [[0.0, 0.0]]).all(axis=1)
     dials = {"settle": 24.0, "bounce": 30.0, "bounce_by": BounceBy.DIALLED}
     for body, can_retain in (
@@ -122,6 +122,7 @@ def test_slack_sheet_retains_nothing() -> None:
         (hanging_bodies.flag(6, **dials), False),
         (standing_card(**dials), True),
         (hanging_bodies.rope(6, **dials), True),
+        (wire_cube(**dials), False),
     ):
         (law,) = make_simulation(body, 24.0, 2, DOWN).controls()[0].laws
         assert bool(np.any(law.coefficients(1.0 / 24.0).sigma)) == can_retain
