@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, rigid_mode_basis
+from dampsim.core.geometry.mesh.rigid_motion import fit_rigid_motion, fit_rigid_motions, rigid_mode_basis
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials import ELASTIC_MODELS, DeadLoad, ElasticMaterial
 from dampsim.core.measure.diagnostics import angular_momentum, linear_momentum
@@ -122,6 +122,22 @@ def test_rigid_motion_fit_at_any_angle(angle: float) -> None:
         np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=1e-6)
         np.testing.assert_allclose(fit_rigid_motion(line, line + shift)[0], np.eye(3), atol=1e-9)
         np.testing.assert_array_equal(fit_rigid_motion(line[:1], line[1:2])[0], np.eye(3))
+
+
+def test_batched_fits_equal_single_ones() -> None:
+    """Points of several lengths, of lines, planes and single points, and one that is not finite, give the same bits."""
+    rng, pairs = np.random.default_rng(5), []
+    for count in (1, 2, 3, 12, 12, 3, 2):
+        points = rng.standard_normal((count, 3))
+        points[:, 2] *= count != 3
+        pairs.append((points, points @ np.linalg.qr(rng.standard_normal((3, 3)))[0] + rng.standard_normal(3)))
+    pairs.append((pairs[3][0], np.full((12, 3), np.nan)))
+    for batched, pair in zip(fit_rigid_motions(pairs), pairs, strict=True):
+        single = fit_rigid_motion(*pair)
+        np.testing.assert_array_equal(batched[0], single[0])
+        np.testing.assert_array_equal(batched[1], single[1])
+    assert np.isnan(fit_rigid_motions(pairs)[-1][0]).all()
+    assert fit_rigid_motions([]) == []
 
 
 @pytest.mark.slow
