@@ -615,13 +615,14 @@ if __name__ == "__main__":
     import schmedding_scenes
     import shirt_scene
     import throw_scene
+    import troll_scene
     import weave_scenes
 
     import cloth_scenes
     import contact_scenes
 
     SAMPLES.update(contact_scenes.SCENES | cloth_scenes.SCENES | plastic_scenes.SCENES)
-    SAMPLES.update(air_scenes.SCENES | blush_scene.SCENES | throw_scene.SCENES)
+    SAMPLES.update(air_scenes.SCENES | blush_scene.SCENES | throw_scene.SCENES | troll_scene.SCENES)
     SAMPLES.update(fibre_scenes.SCENES | muscle_scenes.SCENES | shirt_scene.SCENES | weave_scenes.SCENES)
     SAMPLES.update(schmedding_scenes.SCENES)
     given = sys.argv[1:]

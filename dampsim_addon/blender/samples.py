@@ -6,6 +6,7 @@ from pathlib import Path
 
 # Titles by the names of the files. Each kind of bodies, contact and each effect has a sample.
 SAMPLES = {
+    "troll": "Troll with a Cape",
     "creature": "Hopping Creature",
     "jelly": "Jelly on a Plate",
     "ears": "Hound with Long Ears",

@@ -439,7 +439,7 @@ def test_sample_files_are_complete() -> None:
         "leaf",
         "parachute",
     }
-    built |= contact | cloth | {"throw", "blush", "shoe", "membrane"}
+    built |= contact | cloth | {"throw", "troll", "blush", "shoe", "membrane"}
     assert {path.stem for path in SAMPLE_PATHS} == built
 
 
