@@ -14,7 +14,7 @@ from ..base.arrays import Array, Index, Mask
 from ..geometry.collision.pair_rules import has_opposing_face
 from ..geometry.collision.proximity import Triangles, nearest_triangles_among, side_of_surface
 from .collision_state import CollisionState
-from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions
+from .collisions import MAX_START_DEPTH, SEARCH_FACTOR, TUNNELLING_DEPTH, Collisions, relative_motion
 from .contact_history import POINT, ContactHistory
 from .contact_model import ContactModel
 from .surface_batch import DirectedPair, SurfaceBatch
@@ -96,11 +96,16 @@ class BatchedDetection:
             | _mask_of(pair[sign * near.distance < -TUNNELLING_DEPTH * distance[pair]], len(pairs))
         )
         needs_single |= _mask_of(point_pair[path > model.thicknesses[b][point_pair]], len(pairs))
-        selected = np.flatnonzero(~needs_single[pair])
-        pair, point_index = pair[selected], batch.points[near.point[selected]]
+        stencil = np.column_stack([batch.points[near.point], batch.triangles[near.triangle]])
+        # As in single detections: see docs/decisions/0074.
+        reach = SEARCH_FACTOR * distance[pair] + relative_motion(state, stencil, points, 1)
+        is_reached = closed[near.point] | (sign < 0.0) | (near.distance <= reach)
+        selected = np.flatnonzero(~needs_single[pair] & is_reached)
+        pair, stencil = pair[selected], stencil[selected]
+        point_index = stencil[:, 0]
         return Collisions(
             np.stack([a[pair], b[pair]], axis=1),
-            np.column_stack([point_index, batch.triangles[near.triangle[selected]]]),
+            stencil,
             np.column_stack([np.ones(len(selected)), -near.weights[selected]]),
             normal[selected],
             point_index - model.point_starts[a[pair]],
