@@ -101,7 +101,7 @@ def _collider_tree(state: CollisionState, points: Array, place: int, edges: Inde
 
     points: (v, 3) m of the collider.  edges: indices of all its edges of a selection, see _edge_candidates().
     """
-    key = ("edge tree", place, selection)
+    key = ("edge_tree", place, selection)
     if key not in state.cache:
         state.cache[key] = edge_tree(points, state.model.surfaces[place].edges_and_faces[0][edges])
     tree = state.cache[key]
