@@ -12,7 +12,7 @@ trap 'kill $server 2>/dev/null || true' EXIT
 sleep 2
 DISPLAY=:$(cat "$out/display")
 export DISPLAY LIBGL_ALWAYS_SOFTWARE=1 DAMPSIM_SHOTS="$out"
-[ $# != 0 ] || set -- creature bridge first_minute contact cloth labels animator timing
+[ $# != 0 ] || set -- creature bridge first_minute contact cloth labels animator timing tutorials
 for part in "$@"; do
     code=0
     language=
