@@ -558,10 +558,11 @@ it was pulled, or if it takes more than 40 s. *Iterations* is the median of the 
 
 ## Where it does not hold, and why
 
-- **Sheets and springs with a visible swing** can rest early. They follow the first-mode law, in which only the first motion has the dialled rest time. Each
-  substep damps stiffer motions by itself, and only ropes, hair and shells make up for this.
-- **Turns about the line of the pins** do not move them, so the settle time counts from the start instead of the stop, four frames later.
-- **Swings that differ from the law's**, as after far pulls, may lose their last peak of just more than 1%, and then rest up to one swing early.
+- **Sheets and springs with a visible swing** can rest early. They follow the first-mode law, in which only the first mode has the dialled rest time.
+  Each substep also damps stiffer motions numerically; only ropes, hair and shells make up for this.
+- **A turn about the line of the pins** does not move the pins. The settle time therefore counts from the start of the turn instead of its stop, four
+  frames later.
+- **Swings that deviate from the law**, as after far pulls, may lose a last peak that is just above 1%. They then rest up to one swing early.
 - **Slack folds** rest on time. Where they are much slower than *Settle*, they are brought to rest faster than they would fall.
 - **Solids that a turn crushes or stretches** still miss, and so do a few in which a swing beyond the law's last one stays near the threshold of 1%.
 - **The overshoot** of a far bend differs from Bounce, because the force follows the dials, not the deflection.

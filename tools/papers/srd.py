@@ -778,7 +778,7 @@ def _rod(claims: list[Claim]) -> str:
 
 
 def _cost(claims: list[Claim]) -> str:
-    """Count what the time of a step consists of, independently of the machine."""
+    """Count the parts of a step that determine its time, independently of the machine."""
     system, steps, h, beta = cloth(13, np.arange(13)), 60, 0.01, 0.15
     potentials = dict(zip(("strain rate", "Rayleigh"), stepping.damping_potentials(system, beta), strict=True))
     bent = _crumpled(system, np.random.default_rng(5), 0.0)[0]
