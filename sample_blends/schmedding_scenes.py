@@ -153,7 +153,8 @@ def plate(look: bpy.types.Material, radius: float, height: float, thickness: flo
 def membrane() -> None:
     """Build membrane.blend: three balls fall on a rubber membrane and bounce.
 
-    As a sheet, it would bring the time stepper of sheets to the balls, which takes ten times as long.
+    The membrane is a solid. With a sheet, the balls would use the time stepper of sheets, too, which takes
+    ten times as long.
     """
     scene = new_scene(100)
     stage(scene, (0.0, -6.6, 2.6), (0.0, 0.0, 1.0), 55)

@@ -83,7 +83,7 @@ def rig_troll(body: bpy.types.Object) -> bpy.types.Object:
     ear = smooth_step(np.abs(y), 0.33, 0.42) * smooth_step(z, 1.24, 1.32)
     head = np.maximum(smooth_step(z, 1.12, 1.24), ear)
     belly = smooth_step(x, 0.08, 0.22) * smooth_step(z, 0.36, 0.46) * smooth_step(-z, -1.04, -0.88)
-    # The hands beside it are no part of it.
+    # The hands next to the belly do not belong to it.
     belly *= smooth_step(-np.abs(y), -0.42, -0.38)
     leg = smooth_step(-z, -0.48, -0.36) * (1.0 - belly)
     along = (np.abs(y) - SHOULDER.y) * math.sin(ARM_ANGLE) - (z - SHOULDER.z) * math.cos(ARM_ANGLE)

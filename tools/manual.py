@@ -3,8 +3,8 @@
 The zip contains the pages of the site that users need, as plain HTML without scripts, clips and large pictures.
 Links between these pages are kept; links to other pages become text. Anchors are those of the site.
 
-Programs that open a local page often drop its anchor: ShellExecute on Windows and xdg-open on Linux do. Each anchor
-that the add-on opens is therefore a page of its own, PAGE/ANCHOR.html, which forwards to PAGE.html#ANCHOR.
+Programs that open a local page may drop its anchor: xdg-open on Linux does, and ShellExecute on Windows may. Each
+anchor that the add-on opens is therefore a page of its own, PAGE/ANCHOR.html, which forwards to PAGE.html#ANCHOR.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from mkdocs.config import load_config
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-# Sections of the site with pages for users, and the entries of them that are for readers of the papers or the code.
+# Sections of the site with pages for users, and their entries that are left out: those for readers of papers or code.
 SECTIONS = ("Tutorials", "How-to guides", "Reference", "Explanation")
 LEFT_OUT = {"Core in Python", "Bibliography", "Papers", "Physics", "Decisions"}
 # Largest size of a picture in the zip, bytes.
 MAX_PICTURE = 60_000
-# Place of the table of pages by property and operator, and the page whose anchors are derived from the parameters.
+# File with the table of pages by property and operator, and the page with an anchor for each parameter.
 TABLE, PARAMETERS = ROOT / "dampsim_addon" / "ui" / "common" / "manual.py", "reference/parameters"
 
 PAGE = """<!DOCTYPE html>
@@ -69,7 +69,7 @@ img { max-width: 100%; }
 """
 
 
-def shipped(nav: list[Any]) -> Iterator[tuple[str, str, str]]:
+def shipped_pages(nav: list[Any]) -> Iterator[tuple[str, str, str]]:
     """Yield section, title and path of each page of the zip, in the order of the site."""
     for section, entries in ((name, entries) for part in nav for name, entries in part.items()):
         for title, path in ((title, path) for one in entries if section in SECTIONS for title, path in one.items()):
@@ -78,7 +78,7 @@ def shipped(nav: list[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def anchors_of_table() -> Iterator[tuple[str, str]]:
-    """Yield page and anchor of the entries of PAGES in the add-on's table, without those that have no anchor."""
+    """Yield page and anchor of each entry of PAGES in the add-on's table that has an anchor."""
     for node in ast.parse(TABLE.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "PAGES":
             for target in ast.literal_eval(node.value):
@@ -121,12 +121,12 @@ def keep_links(text: str, folder: Path, pages: set[str]) -> str:
 
 def write_manual(folder: Path) -> None:
     """Replace a folder by the manual. Raises SystemExit if the add-on's table names a page that is not shipped."""
-    # The theme of the site announces its successor.
+    # The site's theme logs an advertisement for its successor.
     logging.disable(logging.WARNING)
     config = load_config(str(ROOT / "mkdocs.yml"))
     options = {**config["mdx_configs"], "toc": {"permalink": False}, "pymdownx.highlight": {"use_pygments": False}}
     shutil.rmtree(folder, ignore_errors=True)
-    entries = list(shipped(config["nav"]))
+    entries = list(shipped_pages(config["nav"]))
     pages, contents = {path for _, _, path in entries} | {"index.md"}, list[str]()
     forwarded = set(anchors_of_table())
     for section, title, path in entries:

@@ -87,7 +87,7 @@ def compile_kernels(platforms: list[str]) -> None:
 
 
 def write_manual() -> None:
-    """Write the manual in the checkout, from where the zips take it."""
+    """Write the manual into the checkout, from which it is copied into the zips."""
     environment = runpy.run_path(str(ROOT / "run.py"))["environment"]
     subprocess.run([str(environment("site")), str(ROOT / "tools" / "manual.py")], check=True)
 
@@ -100,7 +100,7 @@ def belongs(wheel: str, platforms: list[str], pythons: list[str]) -> bool:
 def stage(root: Path, folder: Path, platforms: list[str], pythons: list[str]) -> int:
     """Write the folder to build from, with the wheels in root/wheels. Return the number of wheels.
 
-    Without root/manual, the add-on has no Help, and tools/review.py refuses the zip.
+    Without root/manual, the add-on has no help buttons, and tools/review.py refuses the zip.
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)

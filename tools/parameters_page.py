@@ -33,7 +33,7 @@ def parameters_page(parameters: Mapping[str, Any], colliders: Mapping[str, Any])
 
 
 def _table(parameters: Mapping[str, Any], prefix: str) -> list[str]:
-    """Return a table whose rows have the anchor PREFIX-NAME, which Help in Blender opens."""
+    """Return a table whose rows have the anchors PREFIX-NAME, which Online Manual in Blender opens."""
     lines = ["| Name | Label | Default | Range or values | Effect |", "|---|---|---|---|---|"]
     for p in parameters.values():
         unit = f" {p.unit}" if p.unit else ""

@@ -70,7 +70,7 @@ class Zip:
         self.trees = {name: ast.parse(content) for name, content in self.files.items() if name.endswith(".py")}
 
     def keys(self, path: str, name: str) -> set[str]:
-        """Return the keys of a table of texts, which a Python file assigns to a name."""
+        """Return the keys of a dictionary literal that a Python file assigns to a name."""
         body = self.trees[path].body if path in self.trees else []
         found = [node.value for node in body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == name]
         return {key for value in found for key in ast.literal_eval(value)}
@@ -93,7 +93,7 @@ class Zip:
 
     @functools.cached_property
     def _all_nodes(self) -> list[tuple[str, ast.AST]]:
-        """Return the path and each node of the Python files. Eight rules look at them."""
+        """Return each node of the Python files with the path of its file. Eight rules use them."""
         return [(name, node) for name, tree in self.trees.items() for node in ast.walk(tree)]
 
 

@@ -170,7 +170,7 @@ class CollisionDetection:
         return self._start_surfaces[place]
 
     def _swept_surface(self, place: int, end_surface: Triangles) -> SweptTriangles:
-        """Return a surface that moves during the step; those of colliders are cached."""
+        """Return a surface with its motion during the step. Those of colliders are cached."""
         if not self.model.surfaces[place].is_collider:
             return SweptTriangles(self._start_surface(place), end_surface)
         if place not in self._swept_colliders:
@@ -202,8 +202,8 @@ class CollisionDetection:
         is_deep = sign * near.distance < -TUNNELLING_DEPTH * distance
         is_kept = ~is_deep
         if not (first.is_closed and second.is_closed):
-            # The search radius allows for the fastest part of the surface, but most of it moves along with the point.
-            # Crushed solids need the contacts beyond, which the next search may reach.
+            # The search radius allows for the fastest part of the surface, but most parts move along with the point.
+            # Crushed solids need contacts beyond this bound, because the next search may reach them.
             stencil = np.column_stack(
                 [candidates[near.point] + first_slice.start, second.triangles[near.triangle] + second_slice.start]
             )

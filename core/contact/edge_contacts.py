@@ -40,7 +40,7 @@ class _EdgePairBatch:
     """Candidate edges of two surfaces a and b.
 
     first_edges, second_edges: indices of edges of a and b.  radius: m, search radius.
-    tree: of the edges of b if it is a collider; None without a kernel.
+    tree: of the edges of b, if b is a collider and there is a kernel.
     """
 
     a: int
@@ -97,7 +97,7 @@ def _edge_candidates(
 
 
 def _collider_tree(state: CollisionState, points: Array, place: int, edges: Index, selection: int) -> EdgeTree | None:
-    """Return the compiled tree of a collider's edges, which is kept during the step; None without a kernel.
+    """Return the compiled tree of a collider's edges, which is cached for the step; None without a kernel.
 
     points: (v, 3) m of the collider.  edges: indices of all its edges of a selection, see _edge_candidates().
     """

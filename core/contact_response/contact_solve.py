@@ -247,7 +247,7 @@ class ContactSolve:
             )
             if touched_regions != environment.touched_regions:
                 environment = replace(environment, touched_regions=touched_regions)
-                # Laws of the first mode alone do not depend on it.
+                # Only waveform laws depend on the environment.
                 if any(law.is_waveform for law in self.controls.laws):
                     problem = make_problem(environment)
         if minimum.outcome is Outcome.CONVERGED and self._has_intersected(refinement.detected, x, iterations):
@@ -273,7 +273,7 @@ class ContactSolve:
         return guard.fires(has_intersected, self.counts)
 
     def _charge_search(self, contacts: ContactSet) -> None:
-        """Count a search for intersections, of which only pairs with contacts take long."""
+        """Count a search for intersections, in which only pairs with contacts take long."""
         if self.meter.costs.searched_pair > 0.0:
             near = {*map(tuple, contacts.key[:, [0, 3]].tolist())}
             self.meter.charge_search(len(near.intersection(exactly_checked_pairs(self.detection.state))))

@@ -48,7 +48,7 @@ class SkinnedMotion:
 
     rest: (v, 3) m, bound positions.  goal: (f, v, 3) m.  bones: (f, p, 4, 4), from bound to posed positions.
     carrying: (v, p), weights of the bones, each row with sum 1; a row of zeros marks a vertex that stays in place.
-    moves: (f, v, 3) m, by which other animation moves the bound positions, such as shape keys; None without any.
+    moves: (f, v, 3) m, displacements of the bound positions by other animation, such as shape keys; None without any.
     """
 
     rest: Array
@@ -58,7 +58,7 @@ class SkinnedMotion:
     moves: Array | None = None
 
     def bound(self, vertices: Index | slice = slice(None)) -> Array:
-        """Return the positions of vertices that the bones move, m: (n, 3), or (f, n, 3) where they change."""
+        """Return the positions of vertices before the bones move them, m: (n, 3), or (f, n, 3) if they are animated."""
         if self.moves is None:
             return np.asarray(self.rest[vertices])
         return np.asarray(self.rest[vertices] + self.moves[:, vertices])

@@ -27,7 +27,7 @@ _MAX_WEIGHT, _THRESHOLD_RANGE, _MAX_DELAY = 2.0, (-0.5, 1.5), 12
 _MUTATION_RATE, _MUTATION_SIZE = 0.3, 0.5
 # Distances that differ by less than this fraction belong to the same walk.
 _SAME_DISTANCE = 1e-9
-# Time constant of a pull in frames below which friction hardly acts on the feet while it lasts.
+# Time constant of a muscle's pull, in frames, below which friction hardly holds the feet during the pull.
 _MIN_PULL_FRAMES = 2.0
 
 
@@ -124,7 +124,7 @@ def find_walks(scene: Scene, name: str, search: WalkSearch) -> Generator[tuple[i
 
 
 def _advice(batch: RolloutBatch) -> str:
-    """Return how to change a creature that does not walk."""
+    """Return advice for a creature that does not walk."""
     forward_friction, backward_friction = batch.friction
     if not backward_friction > 2.0 * forward_friction:
         return "Its feet have little grip: lower Friction, or raise Friction Backward"

@@ -2,8 +2,8 @@
 
 See docs/explanation/muscles.md.
 
-Implicit steps of springs and dampers on flat ground, with all creatures in one array. They have the settle law of the
-full solver, which must confirm the results: contacts act after each step, not in it.
+Implicit steps of springs and dampers on flat ground, with all creatures in one array. They follow the settle law of the
+full solver, but contacts act after each step, not in it. The full solver must therefore confirm the results.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from ..system.spring_dampers import SpringDampers
 from ..system.switched_springs import SwitchedSprings
 from ..system.term import ForceTerm, Potential
 
-# Substeps of a frame, at least: contacts act between them.
+# Smallest number of substeps of a frame: contacts act between them.
 _MIN_SUBSTEPS = 4
-# Iterations of a step. Their matrix is an upper bound of the stiffness, so that each of them lowers the potential.
+# Number of iterations of a step. Their matrix is an upper bound of the stiffness, so no iteration raises the potential.
 _ITERATIONS = 8
 # A node carries the vertices of which it has more than this weight.
 _MIN_CARRIED_WEIGHT = 0.25
@@ -69,7 +69,7 @@ class RolloutBatch:
     mass: (n,) kg.
     spring_nodes: (e, 2).
     rest_length: (e,) m.
-    stiffness, damper: (e,) N/m and N s/m; only muscles have such a damper.
+    stiffness, damper: (e,) N/m and N s/m; only muscles have a damper.
     individual_damper: (e,) N s/m of the individual dampers, which muscles do not switch.
     muscle: (e,) index, -1 for none.
     on_factors: (m, 3) rest length, stiffness and damper while on. The first two are relative to those while off; the
@@ -309,9 +309,9 @@ def _standing_heights(skin: csr_matrix, start: Array) -> Array:
 
 
 def _ground_roughness(scene: Scene, name: str, start: Array) -> float:
-    """Return the mean roughness at the first frame of the collider that is nearest to nodes (n, 3) below them.
+    """Return the mean roughness, below nodes (n, 3), of the collider that is nearest to them at the first frame.
 
-    Infinite planes count before meshes. 1 without a collider.
+    Infinite planes have priority over meshes. Without a collider, the roughness is 1.
     """
     sample, found = scene.sample(float(scene.first)), []
     for index in scene.collider_indices(scene.body(name)):

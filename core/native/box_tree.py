@@ -230,7 +230,7 @@ class SweptTree(BoxTree):
         Also returns the barycentric weights (k, 3) at the crossings, and the sides (k,) from which the points came.
 
         start, end: (p, 3) m, points.  tolerance: distance outside of a triangle, relative to the size of all, within
-            which a point may cross it.
+            which a point may still cross it.
 
         Raises ValueError if the arrays do not match.
         """
@@ -279,7 +279,7 @@ class EdgeTree(BoxTree):
 
         Raises ValueError if the arrays do not match.
         """
-        self._own = _checked_edges(points, edges)
+        self._edges_and_points = _checked_edges(points, edges)
         # numpy is slow along short axes.
         first, second = points[edges[:, 0]], points[edges[:, 1]]
         super().__init__(library, np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1))
@@ -292,9 +292,9 @@ class EdgeTree(BoxTree):
         Only pairs whose closest points lie inside of both edges count.  Raises ValueError if the arrays do not match.
         """
         given, count = _checked_edges(points, edges), len(edges)
-        own, asked = pointers(*self._own), pointers(*given)
+        tree_edges, queries = pointers(*self._edges_and_points), pointers(*given)
         return _pairs(
-            lambda *room: self._library.near_edges(*self._tree, *own, count, *asked, reach, sine, *room), count
+            lambda *room: self._library.near_edges(*self._tree, *tree_edges, count, *queries, reach, sine, *room), count
         )
 
 

@@ -33,7 +33,7 @@ _KNOWN_NOISE = (-0.060224056243896484, 0.1584606170654297, -0.10008430480957031)
 
 
 class PiecesStructure(ctypes.Structure):
-    """The structure of pieces.c, with the addresses of arrays that must live on."""
+    """The structure of pieces.c, with addresses of arrays that the caller must keep alive."""
 
     _fields_ = [
         ("max_friction_updates", ctypes.c_int64), ("h", ctypes.c_double), ("noise", ctypes.c_double),

@@ -30,7 +30,7 @@ class PieceTask(IntEnum):
 
 @dataclass(frozen=True)
 class PieceRows:
-    """Step of the free nodes, row by row of the matrix.
+    """Step of the free nodes, in the order of the matrix rows.
 
     nodes: (f,).  slots: (n,) row of each node, or -1.  inertia: (f,) kg/s.
     predicted: (f, 3) m/s.  load: (f, 3) N.  start: (f, 3) m.
@@ -49,7 +49,7 @@ class PieceElements:
     """Springs (k = 2 nodes) or rods (k = 3), sorted by piece.
 
     starts: (p + 1,) first elements of the pieces.  nodes: (m, k).  places: (m, k, k) of their blocks, or -1.
-    numbers: (m,) each: of springs, lengths in m and weights in J; of rods, weights in N m, angles at rest in rad and
+    numbers: (m,) each: for springs, lengths in m and weights in J; for rods, weights in N m, angles at rest in rad and
     their smoothing in rad^2.
     """
 
@@ -78,9 +78,9 @@ class PieceContacts:
 class CompiledPieces:
     """Newton's method for pieces of springs and rods that no block couples.
 
-    velocities: (f, 3) m/s, row by row; the caller sets them before the first step.
+    velocities: (f, 3) m/s, in the order of the rows; the caller sets them before the first step.
     lagged_forces: (k,) N, normal forces that limit friction.
-    updates, evaluations: (p,), how often friction followed, and psi was evaluated.
+    updates, evaluations: (p,) numbers of friction updates and of evaluations of psi.
     gradient: (f, 3) N.
     """
 
@@ -130,7 +130,7 @@ class CompiledPieces:
         self.updates, self.evaluations = np.zeros((2, self._count), dtype=np.int64)
         before, direction = np.zeros((2, row_count, 3))
         real = [*springs.numbers, *rods.numbers, contacts.weights.data, *contacts.vectors, *contacts.scalars]
-        made: dict[str, NDArray[Any]] = {
+        arrays: dict[str, NDArray[Any]] = {
             "base": _doubles(base), "nodes": _indices(rows.nodes), "slots": _indices(rows.slots),
             "inertia": _doubles(rows.inertia), "predicted": _doubles(rows.predicted), "load": _doubles(rows.load),
             "start": _doubles(rows.start),
@@ -147,11 +147,11 @@ class CompiledPieces:
             "factors": np.empty(self._size), "values": np.zeros(self._count),
             "updates": self.updates, "evaluations": self.evaluations,
         }  # fmt: skip
-        made |= dict(zip(("rows", "starts", "columns", "first", "offsets"), factors.buffers, strict=True))
+        arrays |= dict(zip(("rows", "starts", "columns", "first", "offsets"), factors.buffers, strict=True))
         # The structure has only their addresses.
-        self._buffers = made
+        self._buffers = arrays
         self._structure = PiecesStructure(
-            max_friction_updates, h, noise, *pointers(*(made[name] for name in PIECE_POINTERS))
+            max_friction_updates, h, noise, *pointers(*(arrays[name] for name in PIECE_POINTERS))
         )
 
     def step(self, tasks: NDArray[np.int32], slopes: Array) -> None:

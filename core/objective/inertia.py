@@ -36,8 +36,8 @@ _EXACT_RIGID_INERTIA_RATIO = 1e4
 _MIN_PRECONDITIONER_RATIO = 0.25
 # Above this theta q the inertia is at most a third of the Hessian in any mode, and a preconditioner omits it.
 _NEGLIGIBLE_THETA_Q = 2.0
-# The force change is retained in full up to this ratio of the stiffness to the inertia of the motion, q Lambda: a step
-# does not resolve stiffer modes, whose forces change direction within it.
+# Largest ratio of stiffness to inertia of a motion, q Lambda, at which the force change is retained in full. A step
+# does not resolve stiffer modes: their forces change direction within it.
 _MAX_RETAINED_STIFFNESS = 3.0
 
 

@@ -56,7 +56,7 @@ def _matrix_pairs(matrix: csr_matrix, start: int) -> Pairs:
 class PieceOrder:
     """Elements of a pattern, sorted by piece.
 
-    order: (m,) indices of the elements.  starts: (p + 1,) first ones of the pieces.  nodes: (m, k).
+    order: (m,) indices of the elements.  starts: (p + 1,) first element of each piece.  nodes: (m, k).
     places: (m, k, k).
     """
 
@@ -126,9 +126,9 @@ class RopePattern:
                 if elements is not None and own_places is not None and elements[1].shape[1] == size:
                     nodes.append(elements[0] + elements[1])
                     places.append(own_places)
-            every = np.concatenate(nodes)
-            order, starts = self.sort_by_piece(self.pieces_of(every).max(axis=1, initial=-1))
-            found[size] = PieceOrder(order, starts, every[order], np.concatenate(places)[order])
+            all_nodes = np.concatenate(nodes)
+            order, starts = self.sort_by_piece(self.pieces_of(all_nodes).max(axis=1, initial=-1))
+            found[size] = PieceOrder(order, starts, all_nodes[order], np.concatenate(places)[order])
         return found
 
     def pieces_of(self, nodes: Index) -> Index:
@@ -137,7 +137,7 @@ class RopePattern:
         return np.where(slots >= 0, self.factors.piece_of_row[slots], -1)
 
     def sort_by_piece(self, pieces: Index) -> tuple[Index, Index]:
-        """Return the order (m,) of elements by their pieces (e,), and the first ones of the pieces (p + 1,).
+        """Return the order (m,) of elements by their pieces (e,), and the first element of each piece (p + 1,).
 
         Elements of piece -1 are left out.
         """

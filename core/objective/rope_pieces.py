@@ -56,7 +56,10 @@ class RopePieces:
         positions: Callable[[Array], Array],
         v: Array,
     ) -> None:
-        """Start at velocities v (f, 3) m/s. Call can_separate() before. positions: returns (n, 3) m for velocities."""
+        """Start at velocities v (f, 3) m/s. Call can_separate() first.
+
+        positions: function that returns positions (n, 3) m for velocities (f, 3) m/s.
+        """
         contacts, pattern = potential.contacts, matrix.pattern
         assert pattern is not None
         self._potential, self._order, self._positions = potential, pattern.order, positions
@@ -114,7 +117,7 @@ class RopePieces:
         return int(np.ceil(self._shares @ self._compiled.evaluations))
 
     def finish(self) -> Array:
-        """Give the contacts the friction of the end of the search, and return the velocities (f, 3) m/s."""
+        """Set the friction of the contacts to that at the end of the search, and return the velocities (f, 3) m/s."""
         contacts, v = self._potential.contacts, self.velocities
         if contacts is not None and self._compiled.updates.any():
             assert isinstance(contacts, CompiledContactPotential)
@@ -129,7 +132,7 @@ def can_separate(potential: StepPotential, matrix: RopeMatrix) -> bool:
     """Return whether the pieces of a step can be searched separately.
 
     The pattern of the matrix then has all blocks that the contacts may need. Other energies, links and damping have no
-    compiled code; and a large piece needs an elimination order with less fill.
+    compiled code, and a large piece needs an elimination order with less fill.
     """
     if potential.links is not None or matrix.has_damping:
         return False
@@ -173,12 +176,12 @@ def _contacts(potential: ContactPotential | None, order: Index, starts: Index, n
     if potential is None:
         none, vectors = np.zeros(0), np.zeros((0, 3))
         return PieceContacts(starts, csr_matrix((0, node_count)), 3 * (vectors,), 3 * (none,), none, none)
-    of = potential.contacts.select(order)
+    contacts = potential.contacts.select(order)
     return PieceContacts(
         starts,
-        of.weights,
-        (of.base_offset, of.normal, of.stick_anchor),
-        (of.distance, of.target_gap, of.stiffness),
-        of.friction,
+        contacts.weights,
+        (contacts.base_offset, contacts.normal, contacts.stick_anchor),
+        (contacts.distance, contacts.target_gap, contacts.stiffness),
+        contacts.friction,
         potential.lagged_normal_force[order],
     )

@@ -275,7 +275,8 @@ class StepProblem:
     def _uses_fallback(self, place: int, law: DeformationLaw) -> bool:
         """Return whether a region gets fallback coefficients.
 
-        Free and touched regions under the first law retain no force change: others than elastic forces move them.
+        Free and touched regions under the first law retain no force change, because other forces than elastic ones move
+        them.
         """
         if place in self._environment.rebounding_regions:
             return True

@@ -19,7 +19,7 @@ from .waveform import REST_FRACTION, last_threshold_crossing, snap_overshoot_off
 
 # As for the waveform law, but only the numerical damping of the first mode needs an allowance.
 _CLEARANCE = (0.05, 0.05)
-# Where weight keeps the shape, all modes decay alike, and the peaks of several of them add up. As in natural_bounce.py.
+# In cloth, ropes and nets, the peaks of several modes may add up, as in natural_bounce.py.
 _SLACK_CLEARANCE = (0.3, 0.25)
 
 
@@ -32,8 +32,8 @@ class FirstModeLaw:
     has_slack_modes: whether some motions are slower than the first mode, as in a net. They would grow if kappa exceeded
         1.
     counts_from_stop: whether the settle time counts from a stop of the pins instead of a release.
-    can_snap_taut: whether it is a net, or a sheet that its weight holds. Stress in them vanishes within a step, and a
-        retained force would then push them.
+    can_snap_taut: whether it is a net, or a slack sheet, whose weight keeps its shape. Their stress may vanish within a
+        step, and a retained force would then push them.
     """
 
     decay: float

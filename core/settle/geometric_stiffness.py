@@ -19,8 +19,8 @@ from ..system.system import System
 # Motions of a hanging net with an eigenvalue below this many g/l are slack, not swings.
 _SLACK_FACTOR = 0.3
 _CHAIN_FACTOR = 1.446
-# A sheet is stiff if its first eigenvalue is at least this many times that of a hanging chain. Flags, capes and skirts
-# have 1 to 4.1 times, plates, bowls and cards 9 to 1,300 times (40 random ones).
+# A sheet is stiff if its first eigenvalue is at least this many times that of a hanging chain. In 40
+# random ones, the ratio is 1 to 4.1 for flags, capes and skirts, and 9 to 1,300 for plates, bowls and cards.
 _STIFF_SHEET_RATIO = 6.0
 # Eigenvalues below this fraction of a chain's do not belong to bending.
 _ZERO_FRACTION = 1e-2
@@ -166,7 +166,7 @@ def chain_eigenvalue(system: System, region: Region, positions: Array) -> float:
 
 
 def can_snap_taut(system: System, region: Region, eigenvalue: float) -> bool:
-    """Return whether a region with a first eigenvalue in 1/s^2 is a net, or a sheet that its weight holds."""
+    """Return whether a region with a first eigenvalue in 1/s^2 is a net, or a slack sheet."""
     blocks = [system.blocks[k] for k in np.unique(system.node_blocks()[region.free])]
     if all(block.is_rope for block in blocks):
         return False

@@ -20,7 +20,7 @@ _NODES_PER_UNIT = 250.0
 _DETECTION, _EXACT_TEST = 40.0, 15.0
 # Work of an evaluation with its share of Newton's method, direct or by conjugate gradients, relative to L-BFGS.
 _NEWTON_COST, _INEXACT_NEWTON_COST = 8.0, 3.0
-# The same of solids, measured in frames in which plates crush them.
+# The same for solids, measured in frames in which plates crush them.
 _SOLID_NODES_PER_UNIT, _SOLID_NODES_PER_TEST = 100.0, 3000.0
 _SOLID_DETECTION, _SOLID_EXACT_TEST, _SOLID_NEWTON_COST = 8.0, 7.0, 4.0
 # Evaluations that each search may make, however little is left.
@@ -112,7 +112,7 @@ class WorkMeter:
         self.spent += self.costs.detection * self._test_unit
 
     def charge_search(self, pairs: int) -> None:
-        """Count a search for intersections of so many pairs of surfaces with contacts."""
+        """Count a search for intersections of a number of pairs of surfaces with contacts."""
         self.spent += self.costs.searched_pair * pairs * self._test_unit
 
     def charge_exact_tests(self, pairs: int) -> None:

@@ -47,7 +47,7 @@ class SeparatePieces(Protocol):
         ...
 
     def finish(self) -> Array:
-        """Let the objective take over the friction of the pieces, and return their velocities (f, 3) m/s."""
+        """Copy the friction of the pieces to the objective, and return their velocities (f, 3) m/s."""
         ...
 
 
@@ -55,7 +55,7 @@ class CompiledObjective(PreconditionedObjective, Protocol):
     """An objective whose Newton steps may be compiled."""
 
     def separate_pieces(self, start: Array) -> SeparatePieces | None:
-        """Return the pieces of the objective at velocities start (f, 3) m/s; None if it has no compiled ones."""
+        """Return the pieces of the objective at velocities start (f, 3) m/s; None if they are not compiled."""
         ...
 
     def compiled_newton(self) -> NewtonStep | None:

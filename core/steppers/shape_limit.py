@@ -74,9 +74,9 @@ def limit_shape(
             rigid = np.broadcast_to(mean, (len(free), 3))
         else:
             rigid = _rigid_velocity(system, region, x, v)
-            # A momentum that no impact can give is an error of the search.
+            # A momentum that no impact can cause is an error of the search.
             rigid = rigid * min(max_speed / max(max_norm(rigid), 1e-300), 1.0)
-        # The velocity of a deformation that was cut is cut as well.
+        # The velocity of a reduced deformation is reduced with it.
         loose = fraction * (take_rows(v, free) - rigid)
         fastest, room = max_norm(loose), max(max_speed - max_norm(rigid), 0.0)
         if fastest > room or fraction < 1.0:

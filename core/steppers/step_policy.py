@@ -52,7 +52,7 @@ _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
 _WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
 # Work of a frame in which animated points crush solids, and work for its end.
 _SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 700.0, 300.0
-# Work of a frame in which animated points crush woven cloth, and number of times that it is halved.
+# Work of a frame in which animated points crush woven cloth, and largest number of halvings of a crushing budget.
 _WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 2400.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
@@ -181,11 +181,11 @@ class SpentWork(Guard):
     of its start. Intersections are truncated, and shape and speed are limited.
 
     budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame.
-    crushing_budget, violent_budget: units in frames with such motions, see Violence.
-    max_halvings: how often the former is halved after successive steps that spent it, where the next ones will too.
+    crushing_budget, violent_budget: units in frames with crushing and with hopeless motions, see Violence.
+    max_halvings: how often crushing_budget is halved after successive steps that spent it: the next ones will, too.
     max_part_motion: motion of animated points in one part, in sizes of the smallest body.
     tolerance_factor: on the tolerance of the solver in these parts.
-    crushing_reserve, crushing_costs: reserve and costs in such frames.
+    crushing_reserve, crushing_costs: reserve and costs in frames with crushing motions.
     """
 
     name: ClassVar[str] = "SPENT_WORK"
@@ -219,7 +219,7 @@ class SpentWork(Guard):
         return WorkMeter(node_count, self.budget if self.is_enabled else math.inf, step_count)
 
     def costs(self, violence: Violence) -> WorkCosts:
-        """Return the costs in steps of such violence. Calm ones keep those with which their budget was found."""
+        """Return the costs in steps of such violence. Calm steps keep the costs for which their budget was chosen."""
         return self.crushing_costs if violence.is_crushing else WorkCosts()
 
     def work_of_end(self, violence: Violence) -> float:

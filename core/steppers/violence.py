@@ -1,7 +1,7 @@
 """Violence of steps: how far animated points move in a step, and how long its limits hold afterwards.
 
-A crushed or thrown body stays hard to simulate after its collider has stopped. The remaining steps are part of the
-state, so a resumed bake decides as the first one did (docs/decisions/0075-limit-work-by-violence.md).
+A crushed or thrown body stays hard to simulate after its collider has stopped. The number of remaining steps is part of
+the state, so a resumed bake decides as the first one did (docs/decisions/0075-limit-work-by-violence.md).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 
-# Motion of animated points in a step, in sizes of the smallest body, from which it may crush bodies, from which it is
-# violent to solids, and beyond which it is violent to all bodies and a search hardly ever succeeds.
+# Motion of animated points in a step, in sizes of the smallest body, above which it may crush bodies; above which it is
+# violent to solids; and above which it is violent to all bodies, and a search hardly ever succeeds.
 _MIN_CRUSHING_MOTION, _MIN_VIOLENT_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
 # Number of steps for which the limits of such a motion hold.
 _CALMING_STEPS = 48
@@ -26,12 +26,12 @@ _CALMING_STEPS = 48
 
 @dataclass(frozen=True)
 class Violence:
-    """Motion of animated points in a step, and the remaining steps of earlier ones.
+    """Motion of animated points in a step, and the remaining steps for which limits of earlier motions hold.
 
     motion: largest displacement of an animated point in the step, absolute or relative to the bodies, whichever is
         smaller, in sizes of the smallest body.
     crushing_steps, violent_steps: number of steps, with this one, for which the limits of a motion hold.
-    spent_steps: number of successive steps before that spent their work.
+    spent_steps: number of successive steps before this one that spent their work.
     """
 
     motion: float = 0.0
@@ -46,10 +46,10 @@ class Violence:
         crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
         motion = max_kinematic_displacement(inputs) / max(size, 1e-12)
         if motion > _MIN_CRUSHING_MOTION:
-            # Bodies that move with their pins and colliders are not hit by them.
+            # Pins and colliders do not hit bodies that move with them.
             common = h * state.velocities.mean(axis=0)
             motion = min(motion, max_kinematic_displacement(inputs, common) / max(size, 1e-12))
-        # Bends alone change the extent of other kinds: hair uncoils when a head turns.
+        # Bending alone changes the extent of other kinds: hair uncoils when a head turns.
         is_solid = all(block.is_solid for block in system.blocks)
         min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
         crushing = _CALMING_STEPS if motion > _MIN_CRUSHING_MOTION else max(crushing - 1, 0)
@@ -71,7 +71,7 @@ class Violence:
         """True if animated points move by more than a body's size in this step."""
         return self.motion > _MIN_HOPELESS_MOTION
 
-    def stored_in(self, system: System, history: History, *, is_spent: bool) -> History:
+    def updated_history(self, system: System, history: History, *, is_spent: bool) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
 
         is_spent: whether the step spent its work.

@@ -1,7 +1,7 @@
-"""Values that F-curves, NLA strips and drivers give a property at other frames, without an evaluation of these.
+"""Values that F-curves, NLA strips and drivers give a property at other frames, without evaluating those frames.
 
-Panels can call this at every redraw. Whatever is not certain has no values: Python in drivers, variables that read
-transforms, transitions, meta strips and animated strip time.
+Panels can call this at every redraw. Uncertain values are not given: those of Python in drivers, of variables that read
+transforms, and of transitions, meta strips and animated strip time.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import numpy as np
 from ...core import Array
 from .animation import VISIBILITY_PATH, user_fcurves
 
-# Least number that counts as true.
+# Largest number that counts as false.
 _TRUE = 1.0 - 1e-6
-# Largest number of drivers that read each other.
+# Largest length of a chain of drivers that read each other.
 _MAX_DEPTH = 8
-# Operators and functions of expressions, which calculate with all frames at once.
+# Operators and functions of expressions. They calculate all frames at once.
 _BINARY: dict[type[ast.operator], Any] = {
     ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.divide, ast.Mod: np.mod,
     ast.FloorDiv: np.floor_divide, ast.Pow: np.power,
@@ -50,7 +50,7 @@ _COMPONENT = re.compile(r"(?P<path>.+)\.(?P<axis>[xyzw])$")
 
 
 def animated_values(block: bpy.types.ID, path: str, frames: Sequence[int], index: int = 0) -> Array | None:
-    """Return the values (f,) of a property of a datablock at some frames; None where animation does not determine them.
+    """Return the values (f,) of a property of a datablock at some frames; None if animation does not determine them.
 
     index: of the component, 0 for a single number.
     """
@@ -58,7 +58,7 @@ def animated_values(block: bpy.types.ID, path: str, frames: Sequence[int], index
 
 
 def first_disabled_frame(obj: bpy.types.Object, first: int, last: int) -> int | None:
-    """Return the first frame at which animation disables an object in viewports; None without one that is certain."""
+    """Return the first frame at which animation disables an object in viewports; None if none is certain."""
     frames = range(first, last + 1)
     values = animated_values(obj, VISIBILITY_PATH, frames)
     # Blender converts numbers below 1 to false.
@@ -109,7 +109,7 @@ def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[
             lower = _find_curve(strip, path, index) if strip is not None and not strip.mute else None
             if lower is not None:
                 value = lower.evaluate(_action_time(strip, time))
-                found[k] = _blended(strip.blend_type, found[k], value, _influence(strip, time), default)
+                found[k] = _blend(strip.blend_type, found[k], value, _influence(strip, time), default)
     if curve is not None:
         first, last = data.action.frame_range
         extrapolation = data.action_extrapolation
@@ -117,7 +117,7 @@ def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[
         for k, frame in enumerate(frames):
             is_outside = (frame < first and extrapolation != "HOLD") or (frame > last and extrapolation == "NOTHING")
             if not (tracks and is_outside):
-                found[k] = _blended(mode, found[k], curve.evaluate(frame), influence, default)
+                found[k] = _blend(mode, found[k], curve.evaluate(frame), influence, default)
     return found
 
 
@@ -173,7 +173,7 @@ def _influence(strip: Any, frame: float) -> float:
     return 1.0
 
 
-def _blended(mode: str, below: float, value: float, influence: float, default: float) -> float:
+def _blend(mode: str, below: float, value: float, influence: float, default: float) -> float:
     if influence <= 0.0:
         return below
     if mode == "ADD":

@@ -32,7 +32,7 @@ _ROUNDS = 5
 _SIDE = (0.6e-4, -0.5e-4, 0.62e-4)
 # Size (m) of the square that stands for an infinite plane, limited by single precision.
 _PLANE_SIZE = 200.0
-# Smallest half extent (m) of a collider's bounds, and the factor on them that covers the rounding of single precision.
+# Smallest half extent (m) of a collider's bounds, and a factor on the bounds that covers rounding in single precision.
 _THIN, _ROUND_UP = 1e-6, 1.0001
 # Distance (m) that counts as far from any collider.
 _FAR = 1e6
@@ -163,7 +163,7 @@ class HairTree:
         return finish.outputs["Geometry"]
 
     def _may_touch(self, nodes: NodeBuilder, place: Any) -> Any:
-        """Return whether a place is so near to the boxes and balls around the colliders that it may be inside.
+        """Return whether a place is so near to the bounding boxes and ellipsoids that it may be inside a collider.
 
         The search for the nearest surface takes most of the time of strands, and few of them touch anything.
         """

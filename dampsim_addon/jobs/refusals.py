@@ -154,7 +154,8 @@ def check_collider_groups(obj: bpy.types.Object, scene: bpy.types.Scene, layer: 
 def check_weights(obj: bpy.types.Object, scene: bpy.types.Scene, layer: bpy.types.ViewLayer) -> None:
     """Raise SceneError if simulated modifiers remove the weights of a vertex group that the simulation needs.
 
-    The mesh is known as all visible modifiers leave it. If later ones may remove weights too, the bake finds out.
+    The check reads the mesh after all visible modifiers. If later modifiers may remove weights too, only the bake can
+    tell.
     """
     simulated = simulated_topology_modifiers(obj)
     if simulated and set(weight_removing_modifiers(obj)) <= set(simulated):

@@ -94,8 +94,8 @@ def _enable(obj: bpy.types.Object) -> None:
 def non_contributing_objects(sampler: GroupSampler) -> list[bpy.types.Object]:
     """Return the enabled objects of the view layer that may move, and on which the group certainly does not depend.
 
-    Hair that follows a member is among them, although its guides have it as their parent: Blender then evaluates its
-    motion, but not its strands.
+    Hair that follows a member is included, although it is the parent of its guides: Blender then evaluates its motion,
+    but not its strands.
 
     Where scripts, or simulations of Blender with their force fields and colliders, take part, none is certain.
     """

@@ -239,7 +239,7 @@ def refresh_digests(obj: bpy.types.Object) -> None:
 def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], are_groups: bool) -> None:
     """Give the recorded inputs of an object the new names of vertex groups or edge attributes.
 
-    renamed: new names by the old ones. The settings of the object have the new names already.
+    renamed: new names by old name. The settings of the object already have the new names.
     """
     group, simulated = obj.dampsim, _Digests.current().simulated
     baked, is_baked = _recorded_inputs(obj, of_simulation=False)[0], bool(group.baked_of)
@@ -257,7 +257,7 @@ def rename_recorded_inputs(obj: bpy.types.Object, renamed: Mapping[str, str], ar
         if MUSCLES in record.digests:
             earlier = {new: old for old, new in renamed.items()}
             now, before = (_compared_digests(obj, record, names) for names in ({}, earlier))
-            # Otherwise the muscles differed before, too.
+            # Otherwise the muscles had changed before the rename.
             if before.get(MUSCLES) == record.digests[MUSCLES]:
                 record.digests[MUSCLES] = now.get(MUSCLES, "")
     if is_baked:
@@ -308,7 +308,7 @@ def _dial_values(obj: bpy.types.Object) -> dict[str, str]:
 
 
 def _role_label(obj: bpy.types.Object, role: str) -> str:
-    """Return the label of a chosen vertex group. That of the pins differs in the panel."""
+    """Return the label of a chosen vertex group. The panel has another one for the pins."""
     return "Pins" if role == "pin_group" else str(obj.dampsim.bl_rna.properties[role].name)
 
 

@@ -39,7 +39,7 @@ _MAX_STEM = 40
 _ROOT_LENGTH = 0.1
 # Type of the constraint by which a generated rig follows its object.
 _FOLLOW_CONSTRAINT = "COPY_TRANSFORMS"
-# Largest difference of the sum of a vertex's weights from 1: they are stored in single precision.
+# Largest deviation of the sum of a vertex's weights from 1. They are stored in single precision.
 _WEIGHT_TOLERANCE = 1e-3
 
 
@@ -234,7 +234,7 @@ def orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> list[Any]:
     """Return the generated rigs of objects that were joined or deleted. Panels call this at each redraw.
 
     No mesh follows them, and the user has not parented anything to them.
-    rigs: all generated ones. The objects of the file are searched only for those that have lost their own.
+    rigs: all generated rigs. The file is searched only for the objects of rigs that no object follows any more.
     """
     found = [one for one in rigs if not _is_followed(one) and scene in one.users_scene and is_local(one, one.data)]
     deforming = _deforming_rigs() if found else set()
@@ -248,7 +248,7 @@ def _is_followed(rig: Any) -> bool:
 
 
 def remove_orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> None:
-    """Remove the rigs of orphaned_rigs() with their animation, and their vertex groups in meshes joined with theirs."""
+    """Remove the rigs of orphaned_rigs() with their animation, and their vertex groups in joined meshes."""
     for rig in orphaned_rigs(scene, rigs):
         names = [str(bone.name) for bone in rig.data.bones]
         for obj in scene.objects:
@@ -261,7 +261,7 @@ def remove_orphaned_rigs(scene: bpy.types.Scene, rigs: Iterable[Any]) -> None:
 def _has_weights_of(obj: bpy.types.Object, bones: Sequence[str]) -> bool:
     """Return whether an object has the vertex groups of the bones of an orphaned rig, and uses them for nothing else.
 
-    A bake to a generated rig gives each vertex weights of sum 1. Other weights in one of the groups are the user's.
+    In a bake to a generated rig, the weights of each vertex add up to 1. If they do not, the user has changed a group.
     """
     rigs = [one.object for one in obj.modifiers if one.type == "ARMATURE" and one.object is not None]
     taken = {name for rig in rigs if rig.type == "ARMATURE" for name in map(str, rig.data.bones.keys())}

@@ -75,15 +75,15 @@ def test_limits_hold_after_motion() -> None:
     history, steps = History(), 0
     found = violence(0.7)
     while found.is_crushing:
-        history = found.stored_in(SYSTEM, history, is_spent=True)
+        history = found.updated_history(SYSTEM, history, is_spent=True)
         history = history_from_arrays(history_arrays(history))
         found = violence(0.0, replace(State.at_rest(SYSTEM.rest), history=history))
         steps += 1
         assert found.spent_steps == steps
     assert steps == 48
-    last = found.stored_in(SYSTEM, history, is_spent=False)
+    last = found.updated_history(SYSTEM, history, is_spent=False)
     assert last.block(SYSTEM.name).violence is None
-    assert found.stored_in(SYSTEM, last, is_spent=False) is last
+    assert found.updated_history(SYSTEM, last, is_spent=False) is last
 
 
 def test_budget_by_violence() -> None:

@@ -22,7 +22,7 @@ from .proximity import PairExclusion
 
 # Barycentric weights above minus this count as inside, so that rounding opens no gap between triangles.
 _WEIGHT_TOLERANCE = 1e-6
-# Crossings this far outside a triangle, relative to the size of the surface, still count.
+# Distance outside a triangle's box, relative to the size of the surface, within which crossings still count.
 _BOX_TOLERANCE = 10.0 * _WEIGHT_TOLERANCE
 # Hits closer in time than this are simultaneous.
 _SIMULTANEOUS = 1e-12

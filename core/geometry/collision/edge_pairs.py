@@ -126,7 +126,7 @@ def edge_pair_candidates(
 ) -> tuple[Index, Index]:
     """Return candidate pairs (k,), (k,) of edges, ascending by the first: a superset of those of near_edge_pairs().
 
-    tree: of the edges b, if it is already known.
+    tree: that of the edges b, if it exists already.
     """
     empty = np.zeros(0, dtype=np.int64)
     if len(edges_a) == 0 or len(edges_b) == 0:

@@ -157,7 +157,7 @@ def _fit_stacks(old: Array, new: Array) -> tuple[Array, Array]:
 
 def _shortest_rotation(old: Array, new: Array) -> Array:
     """Return the smallest rotation (3, 3) that maps one unit vector to another."""
-    # np.cross takes ten times as long for two vectors. Hair fits two motions of two pins per strand and step.
+    # For two vectors, np.cross takes ten times as long. Hair fits two motions of two pins per strand and step.
     (a, b, c), (x, y, z) = old.tolist(), new.tolist()
     axis, cosine = np.array([b * z - c * y, c * x - a * z, a * y - b * x]), float(old @ new)
     if cosine < -1.0 + 1e-12:

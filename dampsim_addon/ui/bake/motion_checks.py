@@ -1,4 +1,4 @@
-"""Bake checks of the animation that moves an object: errors that a bake would meet only at a later frame."""
+"""Bake checks of the animation that moves an object: errors that a bake would find only at a later frame."""
 
 from __future__ import annotations
 

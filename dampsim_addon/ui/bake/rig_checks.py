@@ -1,5 +1,5 @@
-"""Bake checks of rigs: motions that bones cannot follow, which a bake to bones would meet only while it is written, and
-generated rigs that have lost their object.
+"""Bake checks of rigs: motions that bones cannot follow, which a bake to bones would find only while it is written; and
+generated rigs whose object is gone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Manual: the page of each panel, property and operator, for Help and for Online Manual in Blender's context menus.
+"""Manual: the page of each panel, property and operator, for help buttons and *Online Manual* in context menus.
 
-The zip contains the manual (tools/manual.py), which opens as local files. A checkout has it only after
-`python tools/manual.py`; without it, there is no Help.
+The zip contains the manual (tools/manual.py), whose pages are opened as local files. A checkout has it only after
+`python tools/package.py`; without it, there are no help buttons.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ....core import COLLIDER_PARAMETERS, PARAMETERS
 # Address of the published site, with a slash at its end. While it is empty, the pages in the zip are opened.
 ADDRESS = ""
 FOLDER = Path(__file__).parents[3] / "manual"
-# Pages with their anchors, and the names of panels, operators and properties, as Blender's manual map has them: lower
-# case, without "bpy.". The first match counts. Parameters lead to the page of parameters.
+# Pages with their anchors, and patterns of the names of panels, operators and properties, as in Blender's manual map,
+# but without "bpy.". The first match counts. Parameters are not listed: they lead to the page of parameters.
 PAGES = {
     "reference/panels#several-selected-objects": ("types.windowmanager.dampsim_all_selected",),
     "reference/panels#simulated-objects": (
@@ -182,7 +182,7 @@ PAGES = {
 def page_names() -> Iterator[tuple[str, str]]:
     """Yield the patterns of names, as in PAGES, and their pages. The first match of a name counts."""
     for name in PARAMETERS:
-        # Ghosts have some of the dials.
+        # Variants, which are shown as ghosts, have some of the dials.
         yield f"types.dampsim_pg_object.{name}", f"reference/parameters#parameter-{name}"
         yield f"types.dampsim_pg_variant.{name}", f"reference/parameters#parameter-{name}"
     for name in COLLIDER_PARAMETERS:
@@ -203,7 +203,7 @@ def page_address(page: str) -> str:
     name, _, anchor = page.partition("#")
     if ADDRESS:
         return f"{name}/{anchor and '#'}{anchor}"
-    # Programs that open local files may drop an anchor, so that it has a file of its own.
+    # Programs that open local files may drop an anchor, so each anchor has a file of its own.
     return f"{name}{anchor and '/'}{anchor}.html"
 
 
