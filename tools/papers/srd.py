@@ -804,7 +804,7 @@ def _cost(claims: list[Claim]) -> str:
     grown = entries["strain rate"] / entries["Rayleigh"] - 1.0
     claims.append(
         Claim(
-            "Strain rate damping costs no more force computation or convergence than Rayleigh damping; the overhead of 2%, from collisions, is not tested (section 6)",
+            "Strain rate damping costs no more work per iteration and no more iterations than Rayleigh damping; the overhead of 2%, from collisions, is not tested (section 6)",
             judge(grown <= 0.02, *(one <= 0.02 for one in added.values())),
             f"per iteration, the matrix has {100.0 * grown:+.0f}% entries; iterations {100.0 * added['hanging']:+.0f}% (hanging) and {100.0 * added['swinging']:+.0f}% (swinging)",
             max(added.values()),

@@ -483,7 +483,7 @@ def _modes(claims: list[Claim]) -> str:
         Claim(
             "DampSim leaves out modal dynamics, 1.1.1: bending along modes of the rest shape stretches a body",
             judge(longer > 0.1),
-            f"a clamped bar whose tip moves by half of its length along the first mode becomes {rows[2][1]} longer; by its length, {rows[3][1]}",
+            f"a clamped bar whose tip moves by half of its length along the first mode becomes {rows[2][1]} longer; moved by its whole length, {rows[3][1]}",
         )
     )
     return (
