@@ -126,7 +126,7 @@ def test_undo_and_redo_of_new_name(tmp_path: Path) -> None:
 
 
 def test_renamed_groups_keep_bake(load: Load, tmp_path: Path) -> None:
-    """Neither the bake nor its frames are out of date, and later changes have the new name."""
+    """Neither the bake nor its frames become out of date, and later changes are reported with the new name."""
     scene = new_scene(3)
     obj = wobbler(tmp_path)
     obj.modifiers.clear()
@@ -162,7 +162,7 @@ def test_renamed_groups_keep_bake(load: Load, tmp_path: Path) -> None:
     obj.vertex_groups["New Pin"].add([0], 0.4, "REPLACE")
     found.refresh_digests(obj)
     assert found.changes_since_bake(obj, scene) == ["weights of 'New Pin'"]
-    # A change at the same time as a renaming stays one.
+    # A change that is made together with a rename still counts.
     sensor.name, obj.vertex_groups["New Nose"].name = "Touch", "Nose"
     bpy.context.view_layer.update()
     assert "the muscles" in found.changes_since_bake(obj, scene)

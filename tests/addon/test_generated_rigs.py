@@ -309,7 +309,7 @@ def test_parent_of_other_objects_is_kept(load: Load, tmp_path: Path) -> None:
 
 
 def test_followed_rigs_are_found_without_search(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Panels check them at each redraw. The objects of the file are searched after the loss of an object only."""
+    """Panels check rigs at each redraw. The file is searched only if a rig has lost its object."""
     scene, targets = new_scene(), load("dampsim_addon.targets.bone_rig")
     obj, rigs = wobbler(tmp_path), load("dampsim_addon.ui.bake.rig_checks")
     index = rigs.GeneratedRigIndex.current()

@@ -92,7 +92,7 @@ def test_everything_has_a_page(manual: ModuleType) -> None:
         text = page.read_text(encoding="utf-8")
         if anchor and f'id="{anchor}"' not in text:
             wrong.append(f"{name}: {page.name}#{anchor}")
-        # A page without an anchor is meant as a whole; the map names each other one by its anchor.
+        # Pages without an anchor are opened as a whole.
         if not anchor and "/" in end.removesuffix(".html").partition("/")[2]:
             wrong.append(f"{name}: {end} does not forward")
     assert not wrong

@@ -588,7 +588,7 @@ def disabled_by_place(cache: Path) -> bpy.types.Object:
 def test_uncertain_faults_stop_bakes(
     load: Load, tmp_path: Path, build: Callable[[Path], bpy.types.Object], words: str
 ) -> None:
-    """No check can foresee them, so that the bake stops at their frame, and no wrong motion is written."""
+    """No check can foresee these faults. The bake stops at their frame and writes no wrong motion."""
     new_scene(3)
     obj = build(tmp_path)
     bpy.context.view_layer.update()

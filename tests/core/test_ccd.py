@@ -180,7 +180,7 @@ def test_ccd_of_distant_or_degenerate_input() -> None:
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("seed", range(4))
 def test_swept_triangles_suffice(monkeypatch: pytest.MonkeyPatch, seed: int, compiled: bool) -> None:
-    """Only triangles near the paths are tested, and points cross the same ones of them."""
+    """Only triangles near the paths are tested, and the crossings are the same."""
     rng = np.random.default_rng(seed)
     ball = sphere(300)
     began = Triangles(ball.vertices, ball.triangles)

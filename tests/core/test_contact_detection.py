@@ -125,7 +125,7 @@ def test_reach_by_relative_motion(speed: float) -> None:
     Only over the standing half, points and edges three contact distances away may have been met, unless nothing moves.
     """
     plate, way = sheet(9), np.array([2.0 * speed * R, 0.0, 0.0])
-    # One border is bent up, so that the boxes of the sheets are near each other in any case.
+    # One border is bent up, so the boxes of the sheets are always near each other.
     low = Surface("Low", plate.vertices * [2.0, 2.0, 0.0], plate.triangles)
     low.vertices[low.vertices[:, 0] == 0.0, 2] = 2.5 * R
     high = Surface("High", plate.vertices * [2.0, 2.0, 0.0] + [0.0, 0.1, 3.0 * R], plate.triangles[:, ::-1])

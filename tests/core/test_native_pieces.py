@@ -63,7 +63,7 @@ def test_pieces_minimise_like_newton(kernel: native.KernelLibrary, bending: floa
     found = newton.minimise_compiled_newton(problem, start, TIGHT)
     wanted = newton.minimise_newton(problem, start, TIGHT)
     assert found.outcome is wanted.outcome is Outcome.CONVERGED
-    # Both stop at 1e-10 of the first error, which is large where ropes are crumpled.
+    # Both searches stop at 1e-10 of the first error, which is large for crumpled ropes.
     assert np.abs(found.velocities - wanted.velocities).max() <= 1e-7 * max(1.0, np.abs(start).max())
     assert found.gradient_norm <= 1e-6 * np.linalg.norm(problem.value_gradient(start)[1])
 

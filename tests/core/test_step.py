@@ -125,7 +125,7 @@ def test_rigid_motion_fit_at_any_angle(angle: float) -> None:
 
 
 def test_batched_fits_equal_single_ones() -> None:
-    """Points of several lengths, of lines, planes and single points, and one that is not finite, give the same bits."""
+    """Sets of points of several sizes, with lines, planes, single points and a nan, give the same bits."""
     rng, pairs = np.random.default_rng(5), []
     for count in (1, 2, 3, 12, 12, 3, 2):
         points = rng.standard_normal((count, 3))

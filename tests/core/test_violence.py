@@ -61,7 +61,7 @@ def test_violence_to_hair() -> None:
 
 
 def test_common_motion_is_calm() -> None:
-    """A body that moves along with its pins is not hit by them, however fast they are."""
+    """Pins do not hit a body that moves along with them, however fast they are."""
     state = State.at_rest(SYSTEM.rest)
     carried = replace(state, velocities=state.velocities + np.array([0.0, 0.98 * SIZE / H, 0.0]))
     assert violence(1.0).is_violent
@@ -71,7 +71,7 @@ def test_common_motion_is_calm() -> None:
 
 
 def test_limits_hold_after_motion() -> None:
-    """The remaining steps are in the history until the last one, and stored in frames."""
+    """The number of remaining steps is in the history until the last step, and is stored in frames."""
     history, steps = History(), 0
     found = violence(0.7)
     while found.is_crushing:
@@ -87,7 +87,7 @@ def test_limits_hold_after_motion() -> None:
 
 
 def test_budget_by_violence() -> None:
-    """Only violence takes work away, and successive steps that spend it take more."""
+    """Only violence reduces the budget, and successive steps that spend it reduce it further."""
     for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
         calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.05, 0.2, 1.5))
         assert calm == math.inf
@@ -160,7 +160,7 @@ def test_speed_cannot_grow_without_motion() -> None:
     ("motion", "is_rough", "expected"), [(0.2, True, True), (0.2, False, False), (0.05, True, False)]
 )
 def test_speed_of_rough_step(motion: float, is_rough: bool, expected: bool) -> None:
-    """Cloth that plates crush was seven times as fast as they are after contacts that had not converged."""
+    """After contacts that had not converged, crushed cloth was seven times as fast as the plates."""
     start = State.at_rest(SYSTEM.rest)
     end = replace(start, velocities=start.velocities + np.array([0.0, 0.0, 2.0 * SIZE / H]))
     inputs = pins_moved(SYSTEM, 0.0, motion * SIZE)
@@ -200,7 +200,7 @@ def test_crushed_frames_are_bounded() -> None:
 
 
 def test_resume_in_violence_is_exact() -> None:
-    """The counts of the aftermath are part of the frame, so the next one has the same bytes."""
+    """The remaining steps are part of the frame, so a resumed bake gives the same bytes."""
     simulation = Simulation(replace(violent_scene("jump", "SOLID"), last=9))
     run = SimulationRun(simulation, simulation.first_frame(), simulation.sample_frame(1))
     for number in range(2, 9):
