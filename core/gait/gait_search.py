@@ -129,7 +129,7 @@ def _advice(batch: RolloutBatch) -> str:
     if not backward_friction > 2.0 * forward_friction:
         return "Its feet have little grip: lower Friction, or raise Friction Backward"
     if max(one.damping_on for one in batch.controller.muscles) * batch.fps < _MIN_PULL_FRAMES:
-        return "Its muscles pull at once, so that its feet slip: raise their Damping On"
+        return "Its muscles pull instantly, so its feet slip: raise Damping On"
     return "Try another Seed, more Seconds, shorter muscles or another sensor"
 
 

@@ -131,7 +131,7 @@ def vanishing_scale(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | No
 
 def _small_scale(block: bpy.types.Object, path: str) -> str:
     has_driver = any(is_driven(block, path, axis) for axis in range(3))
-    return "Let its driver keep a small scale instead" if has_driver else "Key a small scale instead"
+    return "Make its driver give a small scale instead" if has_driver else "Key a small scale instead"
 
 
 def _zero_scales(block: bpy.types.Object, scene: bpy.types.Scene) -> dict[str, int]:

@@ -316,7 +316,7 @@ def _weights_fix(obj: bpy.types.Object, error: DampSimError) -> Issue | None:
         for owner, name in settings:
             setattr(owner, name, "")
 
-    tooltip = "Simulate the vertices of the mesh itself, which keep their weights, and bake to shape keys"
+    tooltip = "Simulate the original mesh, which keeps its weights, and bake to shape keys"
     keys = _button(f"Bake to {CompressedKeys.label}", _target_fix(CompressedKeys).fix, tooltip)
     has_mirror = any(modifier.type == "MIRROR" for modifier in simulated_topology_modifiers(obj))
     return _button("Choose None", choose_none, "Do not use this vertex group", None if has_mirror else keys)

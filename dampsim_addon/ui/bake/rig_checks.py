@@ -79,7 +79,7 @@ def lost_rigs(obj: bpy.types.Object, scene: bpy.types.Scene) -> Issue | None:
         f"{format_names(found)} {'plays' if len(found) == 1 else 'play'} the bake of an object that was joined or "
         "deleted", "Remove Its Bake",
         lambda o, s: remove_orphaned_rigs(s, GeneratedRigIndex.current().objects()),
-        "Remove the generated rig and its animation",
+        "Remove the generated rig, its animation and its vertex groups in joined meshes",
     )  # fmt: skip
 
 
