@@ -197,7 +197,7 @@ def jump(rig: bpy.types.Object) -> None:
 def troll() -> None:
     """Build troll.blend: a troll in a cape jumps, lands and shakes its head; everything is simulated together."""
     scene = new_scene(110)
-    stage(scene, (2.9, -4.7, 1.25), (0.0, 0.0, 0.93), 66)
+    stage(scene, (2.9, -4.7, 1.25), (0.0, 0.0, 0.98), 47)
     green = material("Troll", (0.16, 0.26, 0.09), Roughness=0.5, Subsurface_Weight=0.12, Subsurface_Scale=0.05)
     red = material("Red Wool", (0.42, 0.02, 0.03), Roughness=0.85)
     straw = material("Straw", (0.62, 0.30, 0.06), Roughness=0.8)

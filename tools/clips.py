@@ -152,7 +152,7 @@ CLIPS = {
     "sag": strip("sag", "Sag", (2.0, 15.0, 40.0), settle=24.0, bounce=20.0, stiffness_by="SAG"),
     "solid": Clip("jelly"),
     "bones": Clip("creature"),
-    "together": close_up("troll", 96, 3, (0.14, 0.02, 0.86, 1.0)),
+    "together": close_up("troll", 96, 3, (0.2, 0.0, 0.8, 1.0)),
     "cloth": close_up("skirt", 90, 2, (0.28, 0.03, 0.72, 0.97)),
     "hair": close_up("shag", 70, 3, (0.30, 0.08, 0.70, 0.86)),
     "collide": close_up("runner", 66, 3, (0.34, 0.08, 0.66, 0.94)),
