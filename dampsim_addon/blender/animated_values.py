@@ -93,14 +93,17 @@ def _values(block: bpy.types.ID, path: str, index: int, frames: Sequence[int], d
 def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[int]) -> Array | None:
     """Return the values (f,) of the active action above the NLA strips; None if one of them is of an unknown kind."""
     data = block.animation_data
-    tracks = [track for track in data.nla_tracks if not track.mute] if data.use_nla else []
-    solo = [track for track in tracks if track.is_solo]
+    solo = [track for track in data.nla_tracks if track.is_solo] if data.use_nla else []
+    # A solo track plays even if it is muted.
+    tracks = solo or [track for track in data.nla_tracks if data.use_nla and not track.mute]
     curve = None if solo else _find_curve(data, path, index)
-    if not tracks and curve is None:
-        return None
+    is_played = any(_find_curve(strip, path, index) is not None for track in tracks for strip in track.strips)
     default = _default(block, path, index)
+    # In tweak mode, Blender plays the tracks below, and the action at the time of its strip.
+    if default is None or data.use_tweak_mode or not (is_played or curve is not None):
+        return None
     found = np.full(len(frames), default)
-    for track in solo or tracks:
+    for track in tracks:
         strips = list(track.strips)
         if not all(map(_is_plain, strips)):
             return None
@@ -189,12 +192,16 @@ def _blend(mode: str, below: float, value: float, influence: float, default: flo
     return below + influence * (value - below)
 
 
-def _default(block: bpy.types.ID, path: str, index: int) -> float:
-    """Return the value that lies beneath the lowest NLA strip."""
+def _default(block: bpy.types.ID, path: str, index: int) -> float | None:
+    """Return the value that lies beneath the lowest NLA strip; None if the property does not exist."""
     owner, name = block, path
     if "." in path and not path.endswith("]"):
         parent, _, name = path.rpartition(".")
-        owner = block.path_resolve(parent)
+        try:
+            owner = block.path_resolve(parent)
+        except ValueError:
+            # Curves stay when their bone or modifier is deleted.
+            return None
     prop = owner.bl_rna.properties.get(name)
     if prop is None or prop.type not in ("BOOLEAN", "INT", "FLOAT"):
         return 0.0
@@ -277,21 +284,43 @@ def _variable_values(variable: bpy.types.DriverVariable, frames: Sequence[int], 
     if variable.type != "SINGLE_PROP" or target.id is None:
         return None
     if isinstance(target.id, bpy.types.Scene) and target.data_path in ("frame_current", "frame_current_final"):
-        return np.array(frames, dtype=float)
-    block, (path, index) = target.id, _split_path(target.id, target.data_path)
+        return np.array(frames, dtype=float) if target.id == bpy.context.scene else None
+    path, index = _split_path(target.data_path)
     try:
-        current = block.path_resolve(target.data_path)
+        current, prop = target.id.path_resolve(target.data_path), target.id.path_resolve(path, False)
     except (ValueError, TypeError):
         return None
-    if not isinstance(current, (bool, int, float)):
+    limits = _limits(prop) if isinstance(current, (bool, int, float)) else None
+    if limits is None:
         return None
+    # The path may lead to another datablock, such as the mesh or the shape keys of an object.
+    block, path = prop.id_data, prop.path_from_id()
     is_animated = _find_driver(block, path, index) is not None or any(
         curve.data_path == path and curve.array_index == index for curve in user_fcurves(block)
     )
-    return _values(block, path, index, frames, depth + 1) if is_animated else np.full(len(frames), float(current))
+    if not is_animated:
+        return np.full(len(frames), float(current))
+    # Blender may read the driven property of another datablock a frame late.
+    values = _values(block, path, index, frames, depth + 1) if block == target.id else None
+    if values is None or isinstance(current, bool):
+        return None if values is None else np.asarray(values > _TRUE, dtype=float)
+    return np.asarray(np.clip(np.trunc(values) if isinstance(current, int) else values, *limits))
 
 
-def _split_path(block: bpy.types.ID, data_path: str) -> tuple[str, int]:
+def _limits(prop: Any) -> tuple[float, float] | None:
+    """Return the least and the largest value of a number; None if Blender calculates it from other properties."""
+    path = prop.path_from_id()
+    if path.endswith("]"):
+        name = bpy.utils.unescape_identifier(path[path.rindex('["') + 2 : -2])
+        found = prop.data.id_properties_ui(name).as_dict()
+        return found.get("min", -math.inf), found.get("max", math.inf)
+    rna = prop.data.bl_rna.properties.get(path.rpartition(".")[2])
+    if rna is None or not rna.is_animatable or rna.is_readonly:
+        return None
+    return getattr(rna, "hard_min", -math.inf), getattr(rna, "hard_max", math.inf)
+
+
+def _split_path(data_path: str) -> tuple[str, int]:
     """Return the path of a property without the index of its component, and that index."""
     if found := _INDEXED.match(data_path):
         return found["path"], int(found["index"])

@@ -73,6 +73,8 @@ def test_strips_play_as_in_blender(load: Load, seed: int) -> None:
             new_action(obj, dice)
             add_strip(obj, dice, track, start)
         track.mute = dice.random() < 0.1
+    if dice.random() < 0.2:
+        track.is_solo, track.mute = True, dice.random() < 0.5
     if dice.random() < 0.5:
         new_action(obj, dice)
         data = obj.animation_data
@@ -80,7 +82,8 @@ def test_strips_play_as_in_blender(load: Load, seed: int) -> None:
         data.action_blend_type, data.action_influence = dice.choice(MODES), dice.choice((0.5, 1.0))
     for axis in range(3):
         np.testing.assert_allclose(predicted(load, obj, "scale", axis), evaluated(obj, "scale", axis), atol=1e-5)
-    if all(track.mute for track in obj.animation_data.nla_tracks) and obj.animation_data.action is None:
+    tracks = obj.animation_data.nla_tracks
+    if all(track.mute and not track.is_solo for track in tracks) and obj.animation_data.action is None:
         return
     shown = load("dampsim_addon.blender.animated_values").first_disabled_frame(obj, 1, LAST)
     hidden = [frame for frame, value in enumerate(evaluated(obj, "hide_viewport"), 1) if value]
@@ -138,4 +141,94 @@ def test_python_drivers_are_unknown(load: Load, expression: str) -> None:
     new_scene(LAST)
     obj = empty("Driven")
     obj.driver_add("scale", 0).driver.expression = expression
+    assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
+
+
+def test_tweak_mode_is_unknown(load: Load) -> None:
+    """A strip that is edited plays at its own place, not where its action has its keyframes."""
+    new_scene(LAST)
+    obj, dice = empty("Tweaked"), random.Random(1)
+    new_action(obj, dice)
+    data = obj.animation_data
+    track = data.nla_tracks.new()
+    add_strip(obj, dice, track, 15)
+    track.select = track.strips[0].select = True
+    data.nla_tracks.active, data.use_tweak_mode = track, True
+    assert data.action is not None
+    assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
+
+
+def test_curves_of_deleted_bones(load: Load) -> None:
+    """The keyframes of a bone stay when it is deleted."""
+    scene = new_scene(LAST)
+    rig = bpy.data.objects.new("Rig", bpy.data.armatures.new("Rig"))
+    scene.collection.objects.link(rig)
+    bpy.context.view_layer.objects.active = rig
+    bpy.ops.object.mode_set(mode="EDIT")
+    for name in ("Gone", "Kept"):
+        rig.data.edit_bones.new(name).tail = 0.0, 0.0, 1.0
+    bpy.ops.object.mode_set(mode="OBJECT")
+    for name in ("Gone", "Kept"):
+        rig.pose.bones[name].scale = 0.0, 0.0, 0.0
+        rig.pose.bones[name].keyframe_insert("scale", frame=5)
+    bpy.ops.object.mode_set(mode="EDIT")
+    rig.data.edit_bones.remove(rig.data.edit_bones["Gone"])
+    bpy.ops.object.mode_set(mode="OBJECT")
+    found = load("dampsim_addon.ui.bake.motion_checks")._zero_scales(rig, scene)
+    assert list(found) == ['pose.bones["Kept"].scale']
+
+
+def test_muted_sources_are_unknown(load: Load) -> None:
+    """A property whose only track is muted keeps its value, and not its default, while other tracks play."""
+    new_scene(LAST)
+    obj, source = empty("Driven"), empty("Source")
+    for path in ("location", "scale"):
+        source.keyframe_insert(path, frame=1)
+        add_strip(source, random.Random(0), source.animation_data.nla_tracks.new(), 1)
+    source.animation_data.nla_tracks[0].mute, source.location.x = True, 3.0
+    read(obj, source, "location.x")
+    assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
+
+
+def read(obj: bpy.types.Object, source: bpy.types.ID, path: str) -> None:
+    """Drive the first scale of an object by a property."""
+    driver = obj.driver_add("scale", 0).driver
+    target = driver.variables.new().targets[0]
+    driver.type, target.id, target.data_path = "SUM", source, path
+
+
+@pytest.mark.parametrize(
+    ("path", "expression"),
+    [
+        ("pass_index", "frame / 10"), ("pass_index", "5 - frame"), ("hide_render", "frame / 20"),
+        ("empty_display_size", "frame - 20"), ('["count"]', "frame / 10 - 1.5"), ('["part"]', "frame / 10 - 1"),
+        ('["switch"]', "frame / 10 - 0.5"),
+    ],
+)  # fmt: skip
+def test_sources_keep_their_limits(load: Load, path: str, expression: str) -> None:
+    """Drivers read what a property keeps of the value that another driver gives it."""
+    new_scene(LAST)
+    obj, source = empty("Driven"), empty("Source")
+    source["count"], source["part"], source["switch"] = 1, 0.5, True
+    source.id_properties_ui("part").update(min=0.0, max=1.0)
+    source.driver_add(path).driver.expression = expression
+    read(obj, source, path)
+    np.testing.assert_allclose(predicted(load, obj, "scale"), evaluated(obj, "scale", 0), atol=1e-5)
+
+
+@pytest.mark.parametrize("path", ["dimensions.x", "matrix_world[3][0]", 'data.shape_keys.key_blocks["Key"].value'])
+def test_calculated_sources_are_unknown(load: Load, path: str) -> None:
+    """Properties that others determine, and those of other datablocks, have no animation of their own."""
+    scene = new_scene(LAST)
+    mesh = bpy.data.meshes.new("Source")
+    mesh.from_pydata([(0, 0, 0), (1, 0, 0), (0, 1, 0)], [], [(0, 1, 2)])
+    obj, source = empty("Driven"), bpy.data.objects.new("Source", mesh)
+    scene.collection.objects.link(source)
+    source.shape_key_add(name="Basis")
+    key = source.shape_key_add(name="Key")
+    for frame in (1, LAST):
+        source.scale.x = source.location.x = key.value = frame / LAST
+        for block, name in ((source, "scale"), (source, "location"), (key, "value")):
+            block.keyframe_insert(name, frame=frame)
+    read(obj, source, path)
     assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
