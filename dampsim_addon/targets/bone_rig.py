@@ -265,10 +265,26 @@ def _has_weights_of(obj: bpy.types.Object, bones: Sequence[str]) -> bool:
     """
     rigs = [one.object for one in obj.modifiers if one.type == "ARMATURE" and one.object is not None]
     taken = {name for rig in rigs if rig.type == "ARMATURE" for name in map(str, rig.data.bones.keys())}
+    keys = obj.data.shape_keys.key_blocks if obj.data.shape_keys is not None else ()
+    for struct in (obj.dampsim, obj.dampsim_collider, *obj.modifiers, *keys):
+        taken.update(_texts(struct))
     if not all(name in obj.vertex_groups and name not in taken for name in bones):
         return False
     totals, counts = sum_weights(obj, bones)
     return bool((np.abs(totals[counts > 0] - 1.0) < _WEIGHT_TOLERANCE).all())
+
+
+def _texts(struct: Any) -> Iterator[str]:
+    """Yield the values of all text properties of a struct, apart from its own name, which may be vertex groups."""
+    for prop in struct.bl_rna.properties:
+        if prop.type == "COLLECTION":
+            for one in getattr(struct, prop.identifier):
+                yield from _texts(one)
+        elif prop.type == "STRING" and prop.identifier != "name":
+            yield str(getattr(struct, prop.identifier))
+    # Inputs of Geometry Nodes are custom properties.
+    if isinstance(struct, bpy.types.NodesModifier):
+        yield from (value for value in struct.values() if isinstance(value, str))
 
 
 def _followed_rig(obj: bpy.types.Object) -> Any:

@@ -178,14 +178,49 @@ def test_user_group_of_orphaned_rig_stays(load: Load, tmp_path: Path) -> None:
     kept = bpy.context.object
     baked = ball(tmp_path)
     bake()
-    bones = [str(bone.name) for bone in generated_rig(baked).data.bones]
+    rig = generated_rig(baked)
+    bones = [str(bone.name) for bone in rig.data.bones]
     for name in bones:
         kept.vertex_groups.new(name=name).add([0, 1], 0.5, "REPLACE")
     activate(baked)
     assert bpy.ops.object.delete() == {"FINISHED"}
-    load("dampsim_addon.targets.bone_rig").remove_orphaned_rigs(bpy.context.scene)
+    load("dampsim_addon.targets.bone_rig").remove_orphaned_rigs(bpy.context.scene, [rig])
     assert len(bpy.data.armatures) == 0
     assert kept.vertex_groups.keys() == bones
+
+
+@pytest.mark.parametrize("use", ["pins", "part", "modifier", "nodes", "key"])
+def test_groups_in_use_of_orphaned_rig_stay(load: Load, use: str, tmp_path: Path) -> None:
+    """A joined mesh may use a group of the other bake by its name."""
+    scene = new_scene()
+    bpy.ops.mesh.primitive_cube_add()
+    kept = bpy.context.object
+    baked = ball(tmp_path)
+    bake()
+    rig = generated_rig(baked)
+    name = str(rig.data.bones[0].name)
+    activate(baked)
+    kept.select_set(True)
+    bpy.context.view_layer.objects.active = kept
+    assert bpy.ops.object.join() == {"FINISHED"}
+    if use == "pins":
+        kept.dampsim.pin_group = name
+    elif use == "part":
+        kept.dampsim.parts.add().vertex_group = name
+    elif use == "modifier":
+        kept.modifiers.new("Mask", "MASK").vertex_group = name
+    elif use == "nodes":
+        tree = bpy.data.node_groups.new("Tree", "GeometryNodeTree")
+        socket = tree.interface.new_socket("Weight", in_out="INPUT", socket_type="NodeSocketFloat")
+        modifier = kept.modifiers.new("Nodes", "NODES")
+        modifier.node_group = tree
+        modifier[f"{socket.identifier}_attribute_name"] = name
+    else:
+        kept.shape_key_add(name="Basis")
+        kept.shape_key_add(name="Smile").vertex_group = name
+    load("dampsim_addon.targets.bone_rig").remove_orphaned_rigs(scene, [rig])
+    assert len(bpy.data.armatures) == 0
+    assert name in kept.vertex_groups
 
 
 @pytest.mark.parametrize("edit", ["rename", "remove"])
