@@ -189,8 +189,7 @@ class HairTree:
 
 def collider_mesh(nodes: NodeBuilder, collider: HairCollider) -> Any:
     """Return the mesh of a collider, in the space of the object with the tree."""
-    info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
-    info.inputs["Object"].default_value = collider.obj
+    info = _object_info(nodes, collider)
     if collider.is_plane:
         square = nodes.add("GeometryNodeMeshGrid")
         for name, value in (("Size X", _PLANE_SIZE), ("Size Y", _PLANE_SIZE), ("Vertices X", 2), ("Vertices Y", 2)):
@@ -203,6 +202,12 @@ def collider_mesh(nodes: NodeBuilder, collider: HairCollider) -> Any:
     whole = nodes.add("GeometryNodeRealizeInstances")
     nodes.link(info.outputs["Geometry"], whole.inputs["Geometry"])
     return whole.outputs["Geometry"]
+
+
+def _object_info(nodes: NodeBuilder, collider: HairCollider) -> Any:
+    info = nodes.add("GeometryNodeObjectInfo", transform_space="RELATIVE")
+    info.inputs["Object"].default_value = collider.obj
+    return info
 
 
 def _is_near_bounds(nodes: NodeBuilder, collider: HairCollider, place: Any, clearance: float) -> Any:
@@ -244,6 +249,11 @@ def _signed_distance(nodes: NodeBuilder, collider: HairCollider, place: Any) -> 
     normal, _ = nodes.nearest(mesh, nodes.output(at_vertices), nearest)
     away = nodes.vector("SUBTRACT", place, nearest)
     normal = nodes.scale(normal, collider.sign)
+    if not collider.is_plane:
+        # Blender keeps the order of the corners of mirrored faces, so that their normals point inwards.
+        info, turn = _object_info(nodes, collider), nodes.add("FunctionNodeMatrixDeterminant")
+        nodes.link(info.outputs["Transform"], turn.inputs[0])
+        normal = nodes.scale(normal, nodes.math("SIGN", turn.outputs[0]))
     sign = nodes.math("SIGN", nodes.vector("DOT_PRODUCT", away, normal))
     # On the surface itself only the normal tells the direction.
     outward = nodes.vector("NORMALIZE", nodes.vector("ADD", nodes.scale(away, sign), nodes.scale(normal, 1e-6)))

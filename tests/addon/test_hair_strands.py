@@ -268,6 +268,35 @@ def test_bounds_miss_no_contact(load: Any, monkeypatch: pytest.MonkeyPatch, turn
     np.testing.assert_allclose(results[0], results[1], atol=1e-7)
 
 
+@pytest.mark.parametrize("is_hair_mirrored", [False, True])
+def test_mirrored_objects_turn_no_surface(load: Any, is_hair_mirrored: bool) -> None:
+    """A negative scale of the hair, or of a collider that is symmetric, leaves the strands outside as before."""
+    module, results = load("dampsim_addon.blender.hair"), []
+    for sign in (1.0, -1.0):
+        new_scene()
+        head = long_head()
+        scalp = Scalp.of(head)
+        bpy.ops.mesh.primitive_uv_sphere_add(segments=16, ring_count=8, radius=0.03, location=(0.05, 0.12, 0.14))
+        ball = bpy.context.object
+        ball.scale, ball.rotation_euler = (sign, 0.4, 1.5), (0.8, 1.6, 0.3)
+        hair = add_hair(scalp)
+        assert bpy.ops.dampsim.hair(guides=9) == {"FINISHED"}
+        wire = bpy.context.object
+        now = swing(mesh_points(wire.data).reshape(-1, POINTS, 3), 0)
+        wire.data.vertices.foreach_set("co", now.ravel())
+        wire.data.update()
+        hair.scale.x = -1.0 if is_hair_mirrored else 1.0
+        bpy.context.view_layer.update()
+        free = shown(hair)
+        colliders = module.hair_colliders([(head, False), (ball, False)], bpy.context.evaluated_depsgraph_get())
+        assert module.update_hair(hair, colliders)
+        results.append(shown(hair))
+        # Strands far from the colliders stay.
+        away = np.abs(results[-1] - free).max(axis=(1, 2))
+        assert 10 < (away > 1e-3).sum() < len(away) / 2
+    np.testing.assert_allclose(results[0], results[1], atol=1e-5)
+
+
 def test_guides_across_parting_are_ignored(load: Any) -> None:
     module = load("dampsim_addon.blender.hair")
     y = np.linspace(0.0, 1.0, 20)
