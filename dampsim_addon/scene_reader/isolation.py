@@ -30,6 +30,8 @@ from .contributors import direct_contributors
 _HIDDEN_KEY = "dampsim_disabled"
 # Property that is set and driven while an object is disabled.
 _VISIBILITY = "hide_viewport"
+# Expression of its driver.
+_DISABLING = "1"
 # Modifiers whose result depends on force fields and colliders of the whole scene, without a reference to them.
 _SCENE_WIDE_TYPES = {"EXPLODE", "PARTICLE_INSTANCE"}
 # Parts of the data paths by which a driver reaches objects through the scene.
@@ -83,7 +85,7 @@ def _disable(obj: bpy.types.Object) -> None:
     obj.hide_viewport = True
     # The depsgraph still evaluates the drivers of such an object, so a rig gets none.
     if obj.modifiers:
-        obj.driver_add(_VISIBILITY).driver.expression = "1"
+        obj.driver_add(_VISIBILITY).driver.expression = _DISABLING
 
 
 def _enable(obj: bpy.types.Object) -> None:
@@ -163,8 +165,14 @@ def _enable_after_crash(*_: object) -> None:
     for scene in bpy.data.scenes:
         names = set(str(scene.pop(_HIDDEN_KEY, "")).splitlines())
         for obj in bpy.data.objects if names else ():
-            if obj.name_full in names:
+            # Some may have been renamed or duplicated meanwhile.
+            if obj.name_full in names or _has_own_driver(obj):
                 _enable(obj)
+
+
+def _has_own_driver(obj: bpy.types.Object) -> bool:
+    found = obj.animation_data.drivers.find(_VISIBILITY) if obj.animation_data is not None else None
+    return found is not None and found.driver.expression == _DISABLING and not len(found.driver.variables)
 
 
 SUBSCRIBER = Subscriber("isolation", {"load_post": _enable_after_crash})

@@ -353,6 +353,27 @@ def test_file_saved_during_bake_is_repaired(load: Load, tmp_path: Path) -> None:
     assert "dampsim_disabled" not in bpy.context.scene
 
 
+def test_renamed_objects_are_enabled_when_opened(load: Load, tmp_path: Path) -> None:
+    """An object that was renamed or duplicated while it was disabled is enabled, too, and the user's own is not."""
+    scene = new_scene(3)
+    obj, path = ball("Flesh", 0.0, tmp_path), str(tmp_path / "during.blend")
+    bystander().modifiers.new("Wave", "WAVE")
+    own = bpy.data.objects.new("Own", None)
+    scene.collection.objects.link(own)
+    own.driver_add("hide_viewport").driver.expression = "frame"
+    steps = load("dampsim_addon.jobs.bake").bake_object(scene, bpy.context.view_layer, obj, True)
+    next(steps)
+    other = bpy.data.objects["Bystander"]
+    assert other.hide_viewport
+    copy = other.copy()
+    scene.collection.objects.link(copy)
+    other.name = "Häuptling"
+    bpy.ops.wm.save_as_mainfile(filepath=path, copy=True)
+    steps.close()
+    bpy.ops.wm.open_mainfile(filepath=path)
+    assert [one.name for one in bpy.data.objects if one.hide_viewport] == ["Own"]
+
+
 def test_frame_handlers_of_scripts_prevent_isolation(load: Load, evaluations: list[float]) -> None:
     def handler(*_: object) -> None:
         pass
