@@ -190,7 +190,7 @@ def test_user_group_of_orphaned_rig_stays(load: Load, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("use", ["pins", "part", "modifier", "nodes", "key"])
-def test_groups_in_use_of_orphaned_rig_stay(load: Load, use: str, tmp_path: Path) -> None:
+def test_used_groups_of_lost_rig_stay(load: Load, use: str, tmp_path: Path) -> None:
     """A joined mesh may use a group of the other bake by its name."""
     scene = new_scene()
     bpy.ops.mesh.primitive_cube_add()
