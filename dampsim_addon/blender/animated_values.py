@@ -21,6 +21,8 @@ from .animation import VISIBILITY_PATH, user_fcurves
 
 # Largest number that counts as false.
 _TRUE = 1.0 - 1e-6
+# Rotations whose components strips combine with each other.
+_MIXED_ROTATIONS = ("rotation_quaternion", "rotation_axis_angle")
 # Largest length of a chain of drivers that read each other.
 _MAX_DEPTH = 8
 # Operators and functions of expressions. They calculate all frames at once.
@@ -101,6 +103,8 @@ def _played_values(block: bpy.types.ID, path: str, index: int, frames: Sequence[
     default = _default(block, path, index)
     # In tweak mode, Blender plays the tracks below, and the action at the time of its strip.
     if default is None or data.use_tweak_mode or not (is_played or curve is not None):
+        return None
+    if tracks and path.endswith(_MIXED_ROTATIONS):
         return None
     found = np.full(len(frames), default)
     for track in tracks:

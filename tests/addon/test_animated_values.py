@@ -190,6 +190,21 @@ def test_muted_sources_are_unknown(load: Load) -> None:
     assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
 
 
+def test_mixed_rotations_are_unknown(load: Load) -> None:
+    """Strips combine all components of a quaternion."""
+    new_scene(LAST)
+    obj, source = empty("Driven"), empty("Source")
+    source.rotation_mode = "QUATERNION"
+    for frame in (1, 9):
+        source.rotation_quaternion = 1.0, frame, 0.0, 0.0
+        source.keyframe_insert("rotation_quaternion", frame=frame)
+    read(obj, source, "rotation_quaternion[1]")
+    np.testing.assert_allclose(predicted(load, obj, "scale"), evaluated(obj, "scale", 0), atol=1e-5)
+    add_strip(source, random.Random(0), source.animation_data.nla_tracks.new(), 1)
+    source.animation_data.nla_tracks[0].strips[0].blend_type = "COMBINE"
+    assert load("dampsim_addon.blender.animated_values").animated_values(obj, "scale", range(1, LAST)) is None
+
+
 def read(obj: bpy.types.Object, source: bpy.types.ID, path: str) -> None:
     """Drive the first scale of an object by a property."""
     driver = obj.driver_add("scale", 0).driver
