@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..base.arrays import Array
+from ..geometry.mesh.box import bounding_box, outcodes
 from ..solvers.displacement_criterion import max_norm
 from ..system.history import History
 from ..system.inputs import Inputs
@@ -46,9 +47,12 @@ class Violence:
         crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
         motion = max_kinematic_displacement(inputs) / max(size, 1e-12)
         if motion > _MIN_CRUSHING_MOTION:
-            # Pins and colliders do not hit bodies that move with them.
             common = h * state.velocities.mean(axis=0)
-            motion = min(motion, max_kinematic_displacement(inputs, common) / max(size, 1e-12))
+            displacements = _displacements_within_reach(system, state, inputs, h, size)
+            # Pins and colliders do not hit bodies that move with them.
+            motion = min(max(max_norm(one - part) for one in displacements) for part in (0.0, common)) / max(
+                size, 1e-12
+            )
         # Bending alone changes the extent of other kinds: hair uncoils when a head turns.
         is_solid = all(block.is_solid for block in system.blocks)
         min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
@@ -83,8 +87,8 @@ class Violence:
         return history.with_block(system.name, replace(own, violence=counts))
 
 
-def max_kinematic_displacement(inputs: Inputs, common: Array | float = 0.0) -> float:
-    """Return the largest displacement of animated points in the step, m, relative to a common one (3,) m."""
+def max_kinematic_displacement(inputs: Inputs) -> float:
+    """Return the largest displacement of animated points in the step, m."""
     displacements = []
     for block_inputs in inputs:
         displacements.append(block_inputs.end - block_inputs.start)
@@ -93,4 +97,33 @@ def max_kinematic_displacement(inputs: Inputs, common: Array | float = 0.0) -> f
                 span.end - span.start
                 for span in (block_inputs.contact.motion, *(o.motion for o in block_inputs.contact.colliders))
             ]
-    return max(max_norm(one - common) for one in displacements)
+    return max(map(max_norm, displacements))
+
+
+def _displacements_within_reach(system: System, state: State, inputs: Inputs, h: float, size: float) -> list[Array]:
+    """Return displacements (k, 3) m of pins, of pinned surfaces, and of the parts of colliders that may hit bodies.
+
+    A part is a triangle whose bounding box in the step comes nearer than a body's size to that of the bodies.
+    """
+    displacements = [one.end - one.start for one in inputs]
+    if system.contact is None:
+        return displacements
+    ends = [one.end for one in inputs]
+    low, high = bounding_box(np.concatenate([state.positions, state.positions + h * state.velocities, *ends]))
+    for surface, collider in zip(system.contact.surfaces, system.contact.collider_indices, strict=True):
+        if not surface.is_collider:
+            contact = inputs[surface.block].contact
+            if contact is not None:
+                animated = contact.motion.end - contact.motion.start
+                if surface.animation_operator is not None:
+                    animated = surface.animation_operator @ animated
+                displacements.append(animated[surface.pin_weight > 0.0])
+            continue
+        motion = next(one.contact.colliders for one in inputs if one.contact is not None)[collider].motion
+        displacement = motion.end - motion.start
+        if not surface.is_plane:
+            sides = outcodes(motion.start, low - size, high + size) & outcodes(motion.end, low - size, high + size)
+            near = np.bitwise_and.reduce(sides[surface.triangles], axis=1) == 0
+            displacement = displacement[surface.triangles[near].ravel()]
+        displacements.append(displacement)
+    return displacements

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +11,8 @@ import pytest
 from test_step import DOWN, controls, stationary_pins
 from violent_scenes import ViolentFrame, run_violent, violent_scene
 
+from animated import AnimatedCollider, AnimatedScene
+from builders import gridded_box, scene, static_body
 from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
@@ -23,6 +25,7 @@ from dampsim.core.system.history import History
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
+from shapes import box
 
 H = 1.0 / 24.0
 SYSTEM = bar((2, 1, 1), gravity=DOWN)
@@ -68,6 +71,54 @@ def test_common_motion_is_calm() -> None:
     assert not violence(1.0, carried).is_crushing
     # A moving body that comes to still pins is not hit by them either: it may fall onto a floor.
     assert not violence(0.0, carried).is_crushing
+
+
+def soft_block_and_collider(path: Callable[[float], np.ndarray] | None, moves_model: bool = False) -> AnimatedScene:
+    """Return a block that its weight stretches by a quarter, above a still box that is one object with a moving one.
+
+    path: offset (3,) m of the latter in a frame; None without it.  moves_model: whether the low end of the modelled
+        block, which no pin holds, moves by more than its size in each frame.
+    """
+    surface = gridded_box("Block", (-0.15, -0.15, -0.6), (0.15, 0.15, 0.0), 0.075)
+    pins = (surface.vertices[:, 2] > -1e-6).astype(float)
+
+    def modelled(frame: float) -> np.ndarray:
+        return surface.vertices + np.outer(1.0 - pins, [frame - 1.0, 0.0, 0.0]) * moves_model
+
+    body = static_body(surface, pins, modelled, stiffness=2.0, settle=24.0, bounce=60.0, resolution=150)
+    made = box((0.2, 0.2, 0.2))
+    still = made.vertices - [0.0, 0.0, 2.0]
+
+    def moved(frame: float) -> np.ndarray:
+        return np.concatenate([still, made.vertices + (np.zeros(3) if path is None else path(frame))])
+
+    triangles = np.concatenate([made.triangles, made.triangles + len(still)])
+    collider = AnimatedCollider("Car", moved(1.0), triangles, motion=moved)
+    return scene(body, last=8, colliders=(collider,))
+
+
+def test_distant_motion_is_calm() -> None:
+    """A car that passed 50 m away kept bodies from being stretched by their weight."""
+    runs = [
+        list(Simulation(soft_block_and_collider(path)).frames())
+        for path in (lambda _: np.array([50.0, 0.0, 0.0]), lambda frame: np.array([50.0, 1.5 * frame, 0.0]))
+    ]
+    for still, moving in zip(*runs, strict=True):
+        assert moving.shapes["Block"].tobytes() == still.shapes["Block"].tobytes()
+        assert moving.state.history.block("Block").violence is None
+
+
+def test_near_motion_is_violent() -> None:
+    """The same car counts from the step on in which it comes near, even if it passes within that step."""
+    frames = Simulation(soft_block_and_collider(lambda frame: np.array([4.0 * (frame - 4.5), 0.0, -0.5]))).frames()
+    counts = [frame.state.history.block("Block").violence is not None for frame in frames]
+    assert counts == [False, False, False, False, True, True, True, True]
+
+
+def test_unpinned_model_is_calm() -> None:
+    """The modelled motion of vertices that no pin holds does not move the body."""
+    made = soft_block_and_collider(lambda _: np.array([50.0, 0.0, 0.0]), moves_model=True)
+    assert all(frame.state.history.block("Block").violence is None for frame in Simulation(made).frames())
 
 
 def test_limits_hold_after_motion() -> None:
