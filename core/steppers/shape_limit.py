@@ -40,7 +40,7 @@ def overstretched_regions(system: System, start: State, end: State, inputs: Inpu
     return [
         place
         for place, region in enumerate(system.regions)
-        if _extent_with_pins(region, end.positions, targets) > _allowed_extent(system, region, start, max_ratio)
+        if _extent_with_pins(region, end.positions, targets) > _allowed_extent(system, place, start, max_ratio)
     ]
 
 
@@ -54,8 +54,8 @@ def limit_shape(
     x, v = end.positions.copy(), end.velocities.copy()
     targets = pin_targets(system, start.positions, inputs)
     is_cut = False
-    for region in system.regions:
-        allowed, fraction = _allowed_extent(system, region, start, max_ratio), 1.0
+    for place, region in enumerate(system.regions):
+        allowed, fraction = _allowed_extent(system, place, start, max_ratio), 1.0
         free = region.free
         if _extent_with_pins(region, x, targets) > allowed:
             is_cut = True
@@ -114,10 +114,16 @@ def _extent_with_pins(region: Region, positions: Array, targets: Array) -> float
     return extent(np.concatenate([take_rows(positions, region.free), take_rows(targets, region.constrained_nodes)]))
 
 
-def _allowed_extent(system: System, region: Region, start: State, max_ratio: float) -> float:
-    """Return the largest extent of a region after a step, m: a ratio over that at rest, or that at the step's start."""
+def _allowed_extent(system: System, place: int, start: State, max_ratio: float) -> float:
+    """Return the largest extent of a region after a step, m. place: index of the region.
+
+    It is a ratio over that at rest, or that at the step's start. What is coiled at rest may be straightened: solids,
+    which are seldom coiled, to the longest way through them, and others, which bend freely, to a ratio over it.
+    """
+    region, way = system.regions[place], system.longest_ways[place]
     at_rest, at_start = (_extent_with_pins(region, x, x) for x in (system.rest, start.positions))
-    return max(max_ratio * at_rest, at_start)
+    straightened = way if all(block.is_solid for block in system.blocks) else max_ratio * way
+    return max(max_ratio * at_rest, straightened, at_start)
 
 
 def _rigid_velocity(system: System, region: Region, x: Array, v: Array) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.sparse import coo_matrix, csr_matrix
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from ..base.arrays import Array, Index, Mask
 from ..geometry.mesh.rigid_motion import rigid_mode_basis
@@ -118,3 +118,23 @@ def node_adjacency(groups: Sequence[Index], count: int) -> csr_matrix:
         a, b = group[:, ends[:, 0]].ravel(), group[:, ends[:, 1]].ravel()
         total = total + coo_matrix((np.ones(len(a), dtype=np.int8), (a, b)), shape=(count, count)).tocsr()
     return total.tocsr()
+
+
+def longest_way(region: Region, rest: Array, adjacency: csr_matrix) -> float:
+    """Return the longest way through a region along its elements at rest, m, found in two sweeps.
+
+    rest: (n, 3) m.  adjacency: (n, n), see node_adjacency().
+
+    The region is about as long when it is straightened.
+    """
+    nodes = np.union1d(region.free, region.constrained_nodes)
+    near = adjacency[nodes][:, nodes].tocoo()
+    lengths = np.linalg.norm(rest[nodes[near.row]] - rest[nodes[near.col]], axis=1)
+    # A length of zero would mean that there is no connection.
+    graph = csr_matrix((np.maximum(lengths, 1e-12), (near.row, near.col)), shape=near.shape)
+    farthest, way = 0, 0.0
+    for _ in range(2):
+        found = dijkstra(graph, directed=False, indices=farthest)
+        found[np.isinf(found)] = 0.0
+        farthest, way = int(found.argmax()), float(found.max())
+    return way

@@ -19,7 +19,7 @@ from .discretization import BodyDiscretization
 from .history import DeformationHistory, History, SystemContacts
 from .inputs import Inputs
 from .links import Links
-from .region import Region, find_regions
+from .region import Region, find_regions, longest_way, node_adjacency
 from .state import State
 from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 
@@ -97,6 +97,20 @@ class System:
             for group in groups
             if len(group) > 1
         )
+
+    @cached_property
+    def element_groups(self) -> list[Index]:
+        """Node numbers (m, k) of the elements of all blocks, and (l, 2) of linked nodes."""
+        groups = [
+            group + part.start for block, part in zip(self.blocks, self.slices, strict=True) for group in block.groups
+        ]
+        return groups if self.links is None else [*groups, self.links.node_pairs]
+
+    @cached_property
+    def longest_ways(self) -> tuple[float, ...]:
+        """Longest way through each region at rest, m, see longest_way()."""
+        adjacency = node_adjacency(self.element_groups, len(self.rest))
+        return tuple(longest_way(region, self.rest, adjacency) for region in self.regions)
 
     @property
     def name(self) -> str:
@@ -340,10 +354,6 @@ def assemble_system(
     """
     unconnected = System(blocks, gravity, links, ())
     stiffness = unconnected.stiffness_at_rest(np.ones(len(blocks)), False) if has_eigenvalues else None
-    groups = [
-        group + part.start for block, part in zip(blocks, unconnected.slices, strict=True) for group in block.groups
-    ]
-    link_pairs = links.node_pairs if links is not None else np.zeros((0, 2), dtype=np.int64)
     is_soft = np.zeros(len(unconnected.rest), dtype=bool)
     is_soft[unconnected.pinned[np.isfinite(unconnected.pin_stiffness)]] = True
     keeps_pendulum_free, is_net, is_sheet = (
@@ -352,7 +362,7 @@ def assemble_system(
     )
     regions = find_regions(
         unconnected.rest,
-        [*groups, link_pairs],
+        unconnected.element_groups,
         unconnected.mass,
         stiffness,
         unconnected.is_fixed,

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hanging_bodies import rope_through
 from test_step import DOWN, controls, stationary_pins
 from violent_scenes import ViolentFrame, run_violent, violent_scene
 
@@ -240,6 +241,20 @@ def test_size_on_jumping_pins(kind: str) -> None:
 def test_turn_does_not_stretch() -> None:
     """A solid whose pins turn ten times a second was 2.7 times as large as at rest."""
     assert max(frame.size for frame in measured("spin", "SOLID", 14)) <= 1.2
+
+
+def test_coil_is_pulled_straight() -> None:
+    """A coiled rope of 2.8 m stayed 2 m long for two seconds after its end had been pulled."""
+    t = np.linspace(0.0, 6.0 * np.pi, 80)
+    points = np.column_stack([0.15 * np.cos(t), 0.15 * np.sin(t), -0.01 * t])
+    coil = rope_through("Coil", points, 1, thickness=8.0, stiffness=1e4, density=1000.0, bending=0.1)
+    body = replace(coil, motion=lambda frame: points + np.array([0.5 * np.clip(frame - 4.0, 0.0, 8.0), 0.0, 0.0]))
+    simulation = Simulation(scene(body, last=20))
+    length = float(np.linalg.norm(np.diff(points, axis=0), axis=1).sum())
+    assert simulation.system_of("Coil").longest_ways == (pytest.approx(length, rel=0.02),)
+    sizes = [np.ptp(frame.shapes["Coil"], axis=0).max() / length for frame in simulation.frames()]
+    assert min(sizes[5:12]) < 0.8
+    assert 0.9 < max(sizes[12:]) < 1.03
 
 
 @pytest.mark.slow
