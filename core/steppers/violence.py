@@ -18,8 +18,8 @@ from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
 
-# Motion of animated points in a step, in sizes of the smallest body, above which it may crush bodies; above which it is
-# violent to solids; and above which it is violent to all bodies, and a search hardly ever succeeds.
+# Motion of animated points in a step, in sizes of the smallest body: above the first, colliders may crush bodies; above
+# the second, pins may, and solids are thrown; above the third, all bodies are, and a search hardly ever succeeds.
 _MIN_CRUSHING_MOTION, _MIN_VIOLENT_MOTION, _MIN_HOPELESS_MOTION = 0.1, 0.5, 1.0
 # Number of steps for which the limits of such a motion hold.
 _CALMING_STEPS = 48
@@ -45,18 +45,23 @@ class Violence:
         """Return the violence of a step of h s from a state. size: of the smallest body, m."""
         last = state.history.block(system.name).violence
         crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
-        motion = max_kinematic_displacement(inputs) / max(size, 1e-12)
+        motion, is_crushed = max_kinematic_displacement(inputs) / max(size, 1e-12), False
         if motion > _MIN_CRUSHING_MOTION:
             common = h * state.velocities.mean(axis=0)
-            displacements = _displacements_within_reach(system, state, inputs, h, size)
+            pins, colliders = _displacements_within_reach(system, state, inputs, h, size)
             # Pins and colliders do not hit bodies that move with them.
-            motion = min(max(max_norm(one - part) for one in displacements) for part in (0.0, common)) / max(
-                size, 1e-12
+            pin_motion, collider_motion = (
+                min(max((max_norm(one - part) for one in displacements), default=0.0) for part in (0.0, common))
+                / max(size, 1e-12)
+                for displacements in (pins, colliders)
             )
+            motion = max(pin_motion, collider_motion)
+            # Pins carry bodies along. Limbs of a runner swing past each other with a tenth of its size per step.
+            is_crushed = collider_motion > _MIN_CRUSHING_MOTION or pin_motion > _MIN_VIOLENT_MOTION
         # Bending alone changes the extent of other kinds: hair uncoils when a head turns.
         is_solid = all(block.is_solid for block in system.blocks)
         min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
-        crushing = _CALMING_STEPS if motion > _MIN_CRUSHING_MOTION else max(crushing - 1, 0)
+        crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
         violent = _CALMING_STEPS if motion > min_violent_motion else max(violent - 1, 0)
         return Violence(motion, crushing, violent, spent)
 
@@ -100,14 +105,16 @@ def max_kinematic_displacement(inputs: Inputs) -> float:
     return max(map(max_norm, displacements))
 
 
-def _displacements_within_reach(system: System, state: State, inputs: Inputs, h: float, size: float) -> list[Array]:
-    """Return displacements (k, 3) m of pins, of pinned surfaces, and of the parts of colliders that may hit bodies.
+def _displacements_within_reach(
+    system: System, state: State, inputs: Inputs, h: float, size: float
+) -> tuple[list[Array], list[Array]]:
+    """Return displacements (k, 3) m of pins and pinned surfaces, and of the parts of colliders that may hit bodies.
 
     A part is a triangle whose bounding box in the step comes nearer than a body's size to that of the bodies.
     """
-    displacements = [one.end - one.start for one in inputs]
+    pins, colliders = [one.end - one.start for one in inputs], list[Array]()
     if system.contact is None:
-        return displacements
+        return pins, colliders
     ends = [one.end for one in inputs]
     low, high = bounding_box(np.concatenate([state.positions, state.positions + h * state.velocities, *ends]))
     for surface, collider in zip(system.contact.surfaces, system.contact.collider_indices, strict=True):
@@ -117,7 +124,7 @@ def _displacements_within_reach(system: System, state: State, inputs: Inputs, h:
                 animated = contact.motion.end - contact.motion.start
                 if surface.animation_operator is not None:
                     animated = surface.animation_operator @ animated
-                displacements.append(animated[surface.pin_weight > 0.0])
+                pins.append(animated[surface.pin_weight > 0.0])
             continue
         motion = next(one.contact.colliders for one in inputs if one.contact is not None)[collider].motion
         displacement = motion.end - motion.start
@@ -125,5 +132,5 @@ def _displacements_within_reach(system: System, state: State, inputs: Inputs, h:
             sides = outcodes(motion.start, low - size, high + size) & outcodes(motion.end, low - size, high + size)
             near = np.bitwise_and.reduce(sides[surface.triangles], axis=1) == 0
             displacement = displacement[surface.triangles[near].ravel()]
-        displacements.append(displacement)
-    return displacements
+        colliders.append(displacement)
+    return pins, colliders

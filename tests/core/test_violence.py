@@ -47,7 +47,7 @@ def violence(motion: float, state: State | None = None) -> Violence:
 
 @pytest.mark.parametrize(
     ("motion", "is_crushing", "is_violent", "is_hopeless"),
-    [(0.05, False, False, False), (0.2, True, False, False), (0.7, True, True, False), (1.5, True, True, True)],
+    [(0.05, False, False, False), (0.2, False, False, False), (0.7, True, True, False), (1.5, True, True, True)],
 )
 def test_violence_by_motion(motion: float, is_crushing: bool, is_violent: bool, is_hopeless: bool) -> None:
     found = violence(motion)
@@ -116,6 +116,14 @@ def test_near_motion_is_violent() -> None:
     assert counts == [False, False, False, False, True, True, True, True]
 
 
+@pytest.mark.parametrize(("step", "is_crushing"), [(0.02, False), (0.12, True)])
+def test_crushing_by_collider(step: float, is_crushing: bool) -> None:
+    """A near collider crushes bodies from a tenth of their size per step on, pins from a half on."""
+    made = soft_block_and_collider(lambda frame: np.array([0.0, 0.0, 2.7 * step * frame]))
+    last = list(Simulation(replace(made, last=3)).frames())[-1]
+    assert (last.state.history.block("Block").violence is not None) == is_crushing
+
+
 def test_unpinned_model_is_calm() -> None:
     """The modelled motion of vertices that no pin holds does not move the body."""
     made = soft_block_and_collider(lambda _: np.array([50.0, 0.0, 0.0]), moves_model=True)
@@ -141,14 +149,14 @@ def test_limits_hold_after_motion() -> None:
 def test_budget_by_violence() -> None:
     """Only violence reduces the budget, and successive steps that spend it reduce it further."""
     for guard in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
-        calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.05, 0.2, 1.5))
+        calm, crushed, thrown = (guard.max_work(violence(motion)) for motion in (0.2, 0.7, 1.5))
         assert calm == math.inf
         assert guard.budget >= crushed > thrown
         assert guard.costs(violence(0.05)) == WorkCosts()
         assert guard.work_of_end(violence(0.05)) == guard.reserve
         work = [guard.max_work(Violence(0.2, 48, 0, count)) for count in range(5)]
         assert work == [crushed, crushed / 2, crushed / 4, crushed / 4, crushed / 4]
-    assert SpentWork.of_solids().max_work(violence(0.2)) <= 0.1 * SpentWork.of_solids().budget
+    assert SpentWork.of_solids().max_work(violence(0.7)) <= 0.1 * SpentWork.of_solids().budget
 
 
 def test_violent_frame_shares_its_budget() -> None:
@@ -216,7 +224,7 @@ def test_speed_of_rough_step(motion: float, is_rough: bool, expected: bool) -> N
     start = State.at_rest(SYSTEM.rest)
     end = replace(start, velocities=start.velocities + np.array([0.0, 0.0, 2.0 * SIZE / H]))
     inputs = pins_moved(SYSTEM, 0.0, motion * SIZE)
-    named = {"violence": violence(motion), "is_rough": is_rough}
+    named = {"violence": Violence(motion, 48 if motion > 0.1 else 0), "is_rough": is_rough}
     assert ExcessiveMotion().applies(SYSTEM, start, end, inputs, H, **named) == expected
 
 
