@@ -246,7 +246,9 @@ def test_geometry_nodes(load: Load, case: str, hooked: bool) -> None:
         assert len(issue.fixes) == 1 + hooked
         before = shapes(obj)
         assert bpy.ops.dampsim.mend(check="unfelt", way=0) == {"FINISHED"}
-        assert load("dampsim_addon.ui.bake.checks").find_issues(obj, scene) == {}
+        # A convex hull has no weights for the pins.
+        remaining = ["weights"] if case == "unknown" and hooked else []
+        assert list(load("dampsim_addon.ui.bake.checks").find_issues(obj, scene)) == remaining
         assert not differ(before, shapes(obj))
         if hooked:
             assert not differ(before, sampled_shapes(load, obj))
