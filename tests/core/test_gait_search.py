@@ -148,7 +148,7 @@ def test_gait_search_refuses_unsuitable_bodies() -> None:
 
 @pytest.mark.parametrize(
     ("damping", "backward", "advice"),
-    [(0.15, 0.2, "little grip"), (0.0, 0.9, "raise their Damping On"), (0.15, 0.9, "another Seed")],
+    [(0.15, 0.2, "little grip"), (0.0, 0.9, "raise Damping On"), (0.15, 0.9, "another Seed")],
 )
 def test_search_without_gait_gives_advice(damping: float, backward: float, advice: str) -> None:
     batch = make_batch(looper(damping=damping, friction_back=backward))
