@@ -110,7 +110,7 @@ def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
     values = [getattr(struct, p.identifier) for p in struct.bl_rna.properties if p.type == "POINTER"]
     values += [target.target for target in getattr(struct, "targets", ())]
     if getattr(struct, "type", "") == "NODES":
-        values += _node_inputs(struct)
+        values += node_inputs(struct)
     for value in values:
         if isinstance(value, bpy.types.Object):
             yield value
@@ -118,16 +118,14 @@ def referenced_objects(struct: Any) -> Iterator[bpy.types.Object]:
             yield from value.all_objects
 
 
-def _node_inputs(modifier: Any) -> list[Any]:
-    """Return the datablocks among the inputs of a Geometry Nodes modifier."""
+def node_inputs(modifier: Any) -> list[Any]:
+    """Return the values of the inputs of a Geometry Nodes modifier, and the names of the attributes that they read."""
     # Blender 5.2 stores the inputs in a property group. Its modifiers have no custom properties, and keys() raises.
     inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
     if inputs is None:
-        found = [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
-    else:
-        values = [getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties]
-        found = [getattr(value, "value", value) for value in values]
-    return [value for value in found if isinstance(value, bpy.types.ID)]
+        return [modifier[name] for name in modifier.keys()]  # noqa: SIM118 (a modifier is no mapping)
+    values = [getattr(inputs, prop.identifier) for prop in inputs.bl_rna.properties]
+    return [getattr(value, name, value) for value in values for name in ("value", "attribute_name")]
 
 
 def convert_deforming_parent(obj: bpy.types.Object) -> None:

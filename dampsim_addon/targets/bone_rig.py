@@ -29,6 +29,7 @@ from ..blender.bone_bakes import (
 from ..blender.dampsim_names import PREFIX, RIG_MODIFIER, bake_mark, is_lost_rig_modifier, is_rig_modifier, mark_data
 from ..blender.dependencies import is_local
 from ..blender.mesh_cache import add_cache_modifier, remove_modifier
+from ..blender.movers import node_inputs
 from ..blender.vertex_groups import sum_weights
 from .bake_tracks import remove_bake_animation
 
@@ -282,9 +283,8 @@ def _texts(struct: Any) -> Iterator[str]:
                 yield from _texts(one)
         elif prop.type == "STRING" and prop.identifier != "name":
             yield str(getattr(struct, prop.identifier))
-    # Inputs of Geometry Nodes are custom properties.
     if isinstance(struct, bpy.types.NodesModifier):
-        yield from (value for value in struct.values() if isinstance(value, str))
+        yield from (value for value in node_inputs(struct) if isinstance(value, str))
 
 
 def _followed_rig(obj: bpy.types.Object) -> Any:

@@ -214,7 +214,12 @@ def test_used_groups_of_lost_rig_stay(load: Load, use: str, tmp_path: Path) -> N
         socket = tree.interface.new_socket("Weight", in_out="INPUT", socket_type="NodeSocketFloat")
         modifier = kept.modifiers.new("Nodes", "NODES")
         modifier.node_group = tree
-        modifier[f"{socket.identifier}_attribute_name"] = name
+        inputs = getattr(getattr(modifier, "properties", None), "inputs", None)
+        if inputs is None:
+            modifier[f"{socket.identifier}_attribute_name"] = name
+        else:
+            # As Blender 5.2 stores them.
+            getattr(inputs, socket.identifier).attribute_name = name
     else:
         kept.shape_key_add(name="Basis")
         kept.shape_key_add(name="Smile").vertex_group = name
