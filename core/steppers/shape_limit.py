@@ -117,8 +117,8 @@ def _extent_with_pins(region: Region, positions: Array, targets: Array) -> float
 def _allowed_extent(system: System, place: int, start: State, max_ratio: float) -> float:
     """Return the largest extent of a region after a step, m. place: index of the region.
 
-    It is a ratio over that at rest, or that at the step's start. What is coiled at rest may be straightened: solids,
-    which are seldom coiled, to the longest way through them, and others, which bend freely, to a ratio over it.
+    It is a multiple of the extent at rest or at the start of the step. A body that is coiled at rest may straighten:
+    solids to their longest path along elements, and other kinds, which bend freely, to a multiple of that path.
     """
     region, way = system.regions[place], system.longest_ways[place]
     at_rest, at_start = (_extent_with_pins(region, x, x) for x in (system.rest, start.positions))
