@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..base.arrays import Array, take_rows
+from ..base.arrays import Array, Index, take_rows
 from ..geometry.mesh.rigid_motion import fit_rigid_motions, free_rotation, free_rotation_axes, rigid_mode_basis
 from ..settle.law import Coefficients
 from ..settle.support_modes import Support
@@ -148,6 +148,74 @@ def first_mode_inertia(
         rotation=motion.rotation,
         deformation_velocity=deformation_velocity,
     )
+
+
+def first_mode_inertias(
+    context: StepContext,
+    regions: Sequence[Region],
+    slices: Sequence[Sequence[RegionSlice]],
+    coefficients: Sequence[Coefficients],
+    follow_through: Array,
+    motions: Sequence[RegionMotion],
+) -> list[RegionInertia]:
+    """Return first_mode_inertia() of many regions. Those without rigid modes are computed at once: strands of hair."""
+    found = {
+        place: first_mode_inertia(context, regions[place], slices[place], own, follow_through, motions[place])
+        for place, own in enumerate(coefficients)
+        if len(slices[place]) != 1
+        or not own.is_uniform
+        or (regions[place].rigid_modes and not own.is_backward_euler(context.h))
+    }
+    plain = [place for place in range(len(regions)) if place not in found]
+    if plain:
+        own, motion = [coefficients[place] for place in plain], [motions[place] for place in plain]
+        blocks = [slices[place][0].block_index for place in plain]
+        nodes = [regions[place].free for place in plain]
+        inertias = _plain_inertias(context, nodes, own, follow_through[blocks], motion)
+        found |= zip(plain, inertias, strict=True)
+    return [found[place] for place in range(len(regions))]
+
+
+def _plain_inertias(
+    context: StepContext,
+    nodes: Sequence[Index],
+    coefficients: Sequence[Coefficients],
+    follow_through: Array,
+    motions: Sequence[RegionMotion],
+) -> list[RegionInertia]:
+    """Return first_mode_inertia() of regions without rigid modes. nodes: free ones.  follow_through: (r,)."""
+    counts = [len(one) for one in nodes]
+    free, ends = np.concatenate(nodes), np.cumsum(counts)
+    mass, state = take_rows(context.system.mass, free), context.state
+    at_current, undeformed = (
+        np.concatenate([getattr(motion.reference, name) for motion in motions])
+        for name in ("at_current", "at_undeformed")
+    )
+    reference_change = undeformed - take_rows(state.reference, free)
+    deformation_velocity = take_rows(state.velocities, free) - at_current + reference_change
+    kappa, inertia_time, phi = (
+        np.repeat(np.asarray(values, dtype=float), counts)
+        for values in (
+            [one.kappa for one in coefficients],
+            [one.inertia_time for one in coefficients],
+            follow_through,
+        )
+    )
+    load = context.external_forces(free) - (phi * mass)[:, None] * reference_change / context.h
+    predicted, inertia = at_current + kappa[:, None] * deformation_velocity, mass / inertia_time
+    return [
+        RegionInertia(
+            reference_velocity=undeformed[start:end],
+            predicted_velocity=predicted[start:end],
+            load=load[start:end],
+            inertia=inertia[start:end],
+            columns=np.zeros((end - start, 3, 0)),
+            signs=np.zeros(0),
+            rotation=motion.rotation,
+            deformation_velocity=deformation_velocity[start:end],
+        )
+        for motion, start, end in zip(motions, (ends - counts).tolist(), ends.tolist(), strict=True)
+    ]
 
 
 def retained_parts(

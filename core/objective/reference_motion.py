@@ -161,25 +161,43 @@ def _rigid_pin_velocities(context: StepContext, regions: Sequence[Region]) -> li
         )
     )
     pin_fits, body_fits = ([next(fits) if is_moving else None for is_moving in moves] for _ in range(2))
-    return [_moved_with_pins(context, region, *fit) for region, *fit in zip(regions, pin_fits, body_fits, strict=True)]
+    return _moved_with_pins(context, regions, list(pin_fits), list(body_fits))
 
 
 def _moved_with_pins(
-    context: StepContext, region: Region, pins: tuple[Array, Array] | None, body: tuple[Array, Array] | None
-) -> ReferenceVelocity:
-    """Return the reference velocity of a region for the rigid motions of its pins and body; None if they rest."""
-    rest, x = take_rows(context.system.rest, region.free), take_rows(context.state.positions, region.free)
-    if pins is None or body is None:
-        return ReferenceVelocity(np.zeros_like(x), np.zeros_like(x), np.eye(3))
-    (rotation, translation), (body_rotation, body_translation) = pins, body
-    undeformed = rest @ body_rotation.T + body_translation
-    # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
-    displacement_map = rotation - np.eye(3)
-    return ReferenceVelocity(
-        (x @ displacement_map.T + translation) / context.h,
-        (undeformed @ displacement_map.T + translation) / context.h,
-        rotation,
-    )
+    context: StepContext,
+    regions: Sequence[Region],
+    pins: Sequence[tuple[Array, Array] | None],
+    bodies: Sequence[tuple[Array, Array] | None],
+) -> list[ReferenceVelocity]:
+    """Return the reference velocities of regions for the rigid motions of their pins and bodies; None if they rest.
+
+    Regions of equal size are computed at once.
+    """
+    found: list[ReferenceVelocity | None] = [None] * len(regions)
+    places: dict[int, list[int]] = {}
+    for place, (region, motion) in enumerate(zip(regions, pins, strict=True)):
+        if motion is None:
+            zero = np.zeros((len(region.free), 3))
+            found[place] = ReferenceVelocity(zero, zero.copy(), np.eye(3))
+        else:
+            places.setdefault(len(region.free), []).append(place)
+    for each in places.values():
+        free = np.stack([regions[place].free for place in each])
+        rest, x = take_rows(context.system.rest, free), take_rows(context.state.positions, free)
+        (rotation, translation), (body_rotation, body_translation) = (
+            tuple(np.stack([motions[place][k] for place in each]) for k in range(2))  # type: ignore[index]
+            for motions in (pins, bodies)
+        )
+        undeformed = rest @ body_rotation.transpose(0, 2, 1) + body_translation[:, None]
+        # Displacement of a node that moves with the pins, over h: a steady turn then causes no deformation.
+        displacement_map = (rotation - np.eye(3)).transpose(0, 2, 1)
+        at_current, at_undeformed = (
+            (positions @ displacement_map + translation[:, None]) / context.h for positions in (x, undeformed)
+        )
+        for place, *one in zip(each, at_current, at_undeformed, rotation, strict=True):
+            found[place] = ReferenceVelocity(*one)
+    return [one for one in found if one is not None]
 
 
 def rotate(rotation: Array, vectors: Array) -> Array:

@@ -30,7 +30,7 @@ from ..system.term import ForceTerm
 from .contact_problem import ActiveContacts, StepPreconditioner
 from .inertia import (
     RegionInertia,
-    first_mode_inertia,
+    first_mode_inertias,
     preconditioner_inertia,
     region_motions,
     retained_parts,
@@ -300,27 +300,39 @@ class StepProblem:
             )
         self._region_inertias: list[tuple[Index, RegionInertia]] = []
         motions = region_motions(context, system.regions, stepper.region_slices)
-        for place, (region, coefficients) in enumerate(zip(system.regions, self._coefficients, strict=True)):
+        waveform = {
+            place
+            for place, coefficients in enumerate(self._coefficients)
+            if self._step_start is not None and coefficients.is_waveform
+        }
+        others = [place for place in range(len(system.regions)) if place not in waveform]
+        first_mode = first_mode_inertias(
+            context,
+            [system.regions[place] for place in others],
+            [stepper.region_slices[place] for place in others],
+            [self._coefficients[place] for place in others],
+            follow_through,
+            [motions[place] for place in others],
+        )
+        known = dict(zip(others, first_mode, strict=True))
+        for place, region in enumerate(system.regions):
             slots, parts = stepper.free_index[region.free], stepper.region_slices[place]
-            if self._step_start is not None and coefficients.is_waveform:
-                support, may_be_touched = (
-                    self._environment.supports.get(place),
-                    place in self._environment.touched_regions,
-                )
+            if place in known:
+                terms = known[place]
+                self._is_unpinned[slots] = not len(region.constrained_nodes)
+            else:
+                assert self._step_start is not None
                 terms = waveform_inertia(
                     context,
                     region,
                     parts,
-                    coefficients,
+                    self._coefficients[place],
                     follow_through,
                     self._step_start,
-                    may_be_touched,
-                    support,
+                    place in self._environment.touched_regions,
+                    self._environment.supports.get(place),
                     motions[place],
                 )
-            else:
-                terms = first_mode_inertia(context, region, parts, coefficients, follow_through, motions[place])
-                self._is_unpinned[slots] = not len(region.constrained_nodes)
             self._reference[region.free] = terms.reference_velocity
             self._inertia[slots], self._predicted[slots] = terms.inertia, terms.predicted_velocity
             self._load[slots], self._region_rotations[slots] = terms.load, terms.rotation

@@ -40,6 +40,11 @@ class Coefficients:
     follow_through_offset: float | Array = 0.0
     is_waveform: bool = False
 
+    @property
+    def is_uniform(self) -> bool:
+        """True if the coefficients of the first-mode law are numbers."""
+        return not any(np.ndim(one) for one in (self.kappa, self.inertia_time, self.follow_through_offset))
+
     def is_backward_euler(self, h: float) -> bool:
         """Return whether the law reduces to backward Euler, without a split into rigid motion and deformation."""
         return not self.is_waveform and bool(np.all(self.kappa == 1.0) and np.all(self.inertia_time == h))

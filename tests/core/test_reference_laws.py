@@ -13,12 +13,13 @@ from scipy.spatial.transform import Rotation
 from scipy.special import jn_zeros
 
 from builders import bar as bar_of
-from builders import scene
+from builders import scene, static_body
 from damping_cases import assert_close, spring_chain
 from dampsim.core.geometry.mesh.rigid_motion import rigid_mode_basis
+from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.materials.springs import spring_energy
-from dampsim.core.objective.inertia import first_mode_inertia
+from dampsim.core.objective.inertia import first_mode_inertia, first_mode_inertias, region_motions
 from dampsim.core.objective.reference_motion import StepContext, region_slices
 from dampsim.core.objective.step_problem import StepProblem
 from dampsim.core.settle.controls import Controls
@@ -280,3 +281,36 @@ def test_settle_time_from_frames_and_rate() -> None:
         assert law_for_settings(settings, 0.6, 1.0 / fps, 50.0, True) == first_mode_law(
             settle, 0.6, 50.0, True, counts_from_stop=True
         )
+
+
+def test_inertia_of_many_regions_at_once() -> None:
+    """Strands of two lengths with their own laws and moving pins, all at once and one by one."""
+    rng = np.random.default_rng(3)
+    lengths, points, edges, pins = (5, 6, 5, 6), [], [], []
+    for length in lengths:
+        first = sum(map(len, points))
+        points.append(rng.standard_normal((length, 3)))
+        edges += [(first + k, first + k + 1) for k in range(length - 1)]
+        pins += [1.0, 1.0, *(length - 2) * [0.0]]
+    surface = Surface("Hair", np.concatenate(points), np.zeros((0, 3), dtype=np.int64))
+    simulation = Simulation(scene(static_body(surface, np.array(pins), kind="ROPE", edges=np.array(edges)), last=2))
+    (island,) = simulation.islands
+    system, x = island.system, island.system.rest + 0.1 * rng.standard_normal(island.system.rest.shape)
+    assert len(system.regions) == len(lengths)
+    (still,) = simulation.pose_evaluator.stationary_inputs(island, simulation.sample_frame(1).samples[-1])
+    # The pins of the first strand rest.
+    shift = 0.1 * rng.standard_normal(still.end.shape)
+    shift[:2] = 0.0
+    state = State(0.0, x, rng.standard_normal(x.shape), rng.standard_normal(x.shape))
+    context = StepContext.create(system, state, (replace(still, end=still.end + shift),), 0.02)
+    slices = [region_slices(system, region) for region in system.regions]
+    coefficients = [Coefficients(0.3 + 0.1 * k, 0.1 + 0.05 * k) for k in range(4)]
+    phi = np.array([0.4])
+    found = first_mode_inertias(
+        context, system.regions, slices, coefficients, phi, region_motions(context, system.regions, slices)
+    )
+    for region, own, each, terms in zip(system.regions, slices, coefficients, found, strict=True):
+        alone = first_mode_inertia(context, region, own, each, phi)
+        for name in ("reference_velocity", "predicted_velocity", "load", "inertia", "rotation", "deformation_velocity"):
+            assert_close(getattr(terms, name), getattr(alone, name))
+        assert terms.columns.shape == alone.columns.shape == (len(region.free), 3, 0)
