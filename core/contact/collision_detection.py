@@ -86,6 +86,13 @@ _PointTriangles = tuple[Index, Index, Array, Array]
 # Points, their triangles, barycentric weights in these, and outward normals.
 
 
+def _no_collisions() -> Collisions:
+    none = np.zeros(0, dtype=np.int64)
+    return Collisions(
+        none.reshape(0, 2), none.reshape(0, 4), np.zeros((0, 4)), np.zeros((0, 3)), none, POINT, np.zeros(0)
+    )
+
+
 class CollisionDetection:
     """Collision detection of one step.
 
@@ -186,7 +193,10 @@ class CollisionDetection:
         distance = pair_distance(self.state, a, b)
         candidates = self._candidate_points(first, second, first_slice)
         if a != b:
-            candidates = candidates[self._is_near_box(points[first_slice.start + candidates], a, b, points, bounds)]
+            if len(candidates) and len(second.triangles):
+                candidates = candidates[self._is_near_box(points[first_slice.start + candidates], a, b, points, bounds)]
+            if not len(candidates) or not len(second.triangles):
+                return _no_collisions()
         end_points, start = points[first_slice][candidates], self.state.start[first_slice][candidates]
         path = np.linalg.norm(end_points - start - bounds[0][b], axis=1) + bounds[1][b]
         radius = SEARCH_FACTOR * distance + path

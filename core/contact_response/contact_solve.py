@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from ..base.arrays import Array, Mask
+from ..base.arrays import Array, Mask, take_rows
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
@@ -63,8 +63,9 @@ def warm_start_normal_forces(contacts: ContactSet, new_contacts: ContactSet, x: 
     return np.where(matched_force > 0.0, matched_force, current_force)
 
 
-# Contacts are detected again after displacements above this fraction of the contact distance.
-_REDETECTION_FRACTION = 0.02
+# Contacts are detected again after displacements above this fraction of the contact distance. Without contacts, points
+# of sheets and threads may move farther: features that were not found are twice the contact distance away.
+_REDETECTION_FRACTION, _FREE_REDETECTION_FRACTION = 0.02, 0.5
 # Successive minimisations that must be rejected before the refinement of contacts ends: new contacts may help a first
 # one.
 _MAX_REJECTIONS = 2
@@ -151,18 +152,27 @@ class ContactSolve:
             np.linalg.norm(self.system.acceleration(self.inputs, np.arange(len(self.system.rest))), axis=-1).max()
         )
 
-    @property
-    def redetection_tolerance(self) -> float:
-        """Displacement up to which contacts are not detected again, m.
+    def needs_redetection(self, contacts: ContactSet, displacement: Array) -> bool:
+        """Return whether nodes moved so far since the detection of contacts that it has to be repeated.
 
-        It is negative for sheets and threads, which can fold: their contacts are always detected again.
+        displacement: (n, 3) m.
         """
-        if self.detection.model.threads or any(block.is_sheet for block in self.system.blocks):
-            return -1.0
         collision_state = self.detection.state
-        return _REDETECTION_FRACTION * float(
+        distance = float(
             collision_state.contact_distance[[not one.is_collider for one in collision_state.model.surfaces]].min()
         )
+        largest = float(np.abs(self.detection.model.operator @ displacement).max())
+        if not largest > _REDETECTION_FRACTION * distance:
+            return False
+        if not self._can_fold or largest > _FREE_REDETECTION_FRACTION * distance:
+            return True
+        touching = take_rows(displacement, contacts.weights.indices)
+        return bool(np.abs(touching).max(initial=0.0) > _REDETECTION_FRACTION * distance)
+
+    @property
+    def _can_fold(self) -> bool:
+        """True if a block is a sheet or a thread."""
+        return bool(self.detection.model.threads) or any(block.is_sheet for block in self.system.blocks)
 
     @property
     def _predicted_positions(self) -> Array:
@@ -211,7 +221,7 @@ class ContactSolve:
             if guess is not None
             else problem.best_start(contacts, normal_force, problem.start, problem.previous_velocities)
         )
-        refinement = _Refinement(self, contacts, self.detection.model.operator @ x, contacts)
+        refinement = _Refinement(self, contacts, x, contacts)
         iterations = evaluations = rejections = 0
         first_error: float | None = None
         while True:
@@ -442,7 +452,7 @@ class _Refinement:
     """Contacts of a contact solve, refined at the end of each minimisation.
 
     contacts: of the current minimisation.
-    detected_at: (N, 3) m, points of all surfaces at the last detection.
+    detected_at: (n, 3) m, nodes at the last detection.
     detected: contacts of that detection, without the higher penalties.
     changes, penalty_increases: how often either was the reason to minimise again.
     """
@@ -478,11 +488,10 @@ class _Refinement:
     def _detect_again(self, x: Array, history: ContactHistory) -> bool:
         """Detect the contacts at x (n, 3) m, unless the surfaces hardly moved; return whether they were detected."""
         detection = self.solve.detection
-        surface_points = detection.model.operator @ x
-        if not float(np.abs(surface_points - self.detected_at).max()) > self.solve.redetection_tolerance:
+        if not self.solve.needs_redetection(self.detected, x - self.detected_at):
             return False
         self.solve.meter.charge_detection()
         contacts = keep_corner_contacts(self.detected, detection(x), x, history)
         self.detected = keep_thread_contacts(self.detected, contacts, x, detection.model.threads)
-        self.detected_at = surface_points
+        self.detected_at = x
         return True

@@ -21,8 +21,9 @@ from ..native.sheets import BlockFactors, Places
 from ..solvers.factorisation import LowRank, LowRankUpdate, factorise
 from .step_potential import StepPotential
 
-# Relative preconditioned residual at which conjugate gradients stop.
-_FORCING = 0.05
+# Relative preconditioned residual at which conjugate gradients stop, and the same while contacts press: their changes
+# leave nothing of a more exact direction.
+_FORCING, _CONTACT_FORCING = 0.05, 0.1
 # After more steps than this, the matrix is factorised completely.
 _MAX_STEPS = 300
 # Number of patterns that a stepper keeps.
@@ -386,10 +387,20 @@ class BlockDirections:
     """Newton directions by conjugate gradients that an incomplete factorisation preconditions."""
 
     def __init__(
-        self, matrix: SheetMatrix, positions: Callable[[Array], Array], low_rank: Callable[[], LowRank]
+        self,
+        matrix: SheetMatrix,
+        positions: Callable[[Array], Array],
+        low_rank: Callable[[], LowRank],
+        *,
+        is_in_contact: bool = False,
     ) -> None:
-        """positions: returns (n, 3) m for velocities v (f, 3).  low_rank: returns the low-rank part of the Hessian."""
+        """Create the directions of a search.
+
+        positions: returns (n, 3) m for velocities v (f, 3).  low_rank: returns the low-rank part of the Hessian.
+        is_in_contact: whether contacts may press, so that directions need not be as exact.
+        """
         self._matrix, self._positions, self._low_rank = matrix, positions, low_rank
+        self._forcing = _CONTACT_FORCING if is_in_contact else _FORCING
         self._factors: BlockFactors | None = None
 
     def direction_at(self, v: Array, gradient: Array) -> tuple[Array, float]:
@@ -400,7 +411,9 @@ class BlockDirections:
         if self._factors.is_valid:
             k = low.columns.shape[1]
             parts = low.columns.reshape(len(order), 3, k)[order], low.signs, low.block[::3][order]
-            found[order], steps, norm = self._factors.conjugate_gradients(-gradient[order], parts, _FORCING, _MAX_STEPS)
+            found[order], steps, norm = self._factors.conjugate_gradients(
+                -gradient[order], parts, self._forcing, _MAX_STEPS
+            )
         if steps > _MAX_STEPS:
             solve = LowRankUpdate(factorise(self._matrix.as_sparse(blocks)), _reordered(low, order))
             found[order] = -solve(gradient[order].ravel()).reshape(-1, 3)

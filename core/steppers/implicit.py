@@ -205,7 +205,9 @@ class Stepper:
     def _finished(self, before: State, after: State, step: _Step, *, is_regular: bool) -> State:
         """Return the state after a step with its counters updated. is_regular: see count_still_step()."""
         after = count_still_step(self.system, before, after, step.inputs, step.h, step.controls, is_regular)
-        history = step.violence.updated_history(self.system, after.history, is_spent=step.counts[SpentWork] > 0)
+        guard, violence = self.policy.spent_work, step.violence
+        is_spent = step.counts[SpentWork] > 0 and guard.remembers(violence)
+        history = violence.updated_history(self.system, after.history, is_spent=is_spent)
         return after if history is after.history else replace(after, history=history)
 
     def frame_meter(self, step_count: int) -> WorkMeter:

@@ -5,6 +5,7 @@ See docs/explanation/physics/01-step-potential.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from ..system.state import State
 from ..system.system import System
 from ..system.term import StiffnessScaling
 from .implicit import Stepper, round_inertia
+from .step_policy import SpentWork
 
 # Motion of a node in a step that is negligible, as a fraction of the block's size.
 _NEGLIGIBLE_MOTION = 1e-8
@@ -109,7 +111,9 @@ class SheetProblem(StepProblem):
             return None
         elements = cached_elements(stepper.element_patterns, self._potential, stepper.free_index, self._end_positions)
         matrix = SheetMatrix(library, elements, self._potential, self._inertia, self._h, self._damping_matrix)
-        return BlockDirections(matrix, self.positions, lambda: self.low_rank)
+        # Statics add up the errors of many searches.
+        is_in_contact = self.has_contacts and not self._is_static
+        return BlockDirections(matrix, self.positions, lambda: self.low_rank, is_in_contact=is_in_contact)
 
     def tangent_operator(self, v: Array) -> Product:
         return self._product(self._potential.tangent(self.positions(v)))
@@ -184,6 +188,7 @@ class SheetStepper(Stepper):
 
     def __init__(self, system: System) -> None:
         super().__init__(system, minimise_inexact_newton)
+        self.policy = replace(self.policy, spent_work=SpentWork.of_sheets())
         self.element_patterns: dict[int, ElementPattern] = {}
         lengths = [
             np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).ravel()

@@ -52,7 +52,9 @@ _MAX_PENETRATION, _MAX_SHEET_BISECTIONS = 0.025, 3
 _WORK_BUDGET, _VIOLENT_WORK_BUDGET, _WORK_RESERVE = 10000.0, 250.0, 250.0
 # Work of a frame in which animated points crush solids, and work for its end.
 _SOLID_CRUSHING_BUDGET, _SOLID_CRUSHING_RESERVE = 700.0, 300.0
-# Work of a frame in which animated points crush woven cloth, and largest number of halvings of a crushing budget.
+# Work of a frame of sheets, and cost of their contact detections in it.
+_SHEET_BUDGET, _SHEET_DETECTION = 8000.0, 20.0
+# Work of a frame in which animated points crush woven cloth, and largest number of halvings of a budget.
 _WOVEN_CRUSHING_BUDGET, _MAX_HALVINGS = 2400.0, 2
 # Smallest number of bisections of the rest of a step that is brought to an end, and motion of colliders and pins in a
 # part of it, in sizes of the system.
@@ -182,7 +184,9 @@ class SpentWork(Guard):
 
     budget: units of work per frame, see WorkMeter.  reserve: units for the end of a frame.
     crushing_budget, violent_budget: units in frames with crushing and with hopeless motions, see Violence.
+    calm_costs: costs in steps without crushing motions.
     max_halvings: how often crushing_budget is halved after successive steps that spent it: the next ones will, too.
+    halves_calm_budget: whether the same holds for the budget of other steps.
     max_part_motion: motion of animated points in one part, in sizes of the smallest body.
     tolerance_factor: on the tolerance of the solver in these parts.
     crushing_reserve, crushing_costs: reserve and costs in frames with crushing motions.
@@ -194,11 +198,13 @@ class SpentWork(Guard):
     crushing_budget: float = _WORK_BUDGET
     violent_budget: float = _VIOLENT_WORK_BUDGET
     max_halvings: int = _MAX_HALVINGS
+    halves_calm_budget: bool = False
     reserve: float = _WORK_RESERVE
     max_part_motion: float = _MAX_PART_MOTION
     tolerance_factor: float = _ROUGH_TOLERANCE_FACTOR
     crushing_reserve: float = _WORK_RESERVE
     crushing_costs: WorkCosts = field(default_factory=WorkCosts)
+    calm_costs: WorkCosts = field(default_factory=WorkCosts)
 
     @staticmethod
     def of_solids() -> SpentWork:
@@ -207,6 +213,18 @@ class SpentWork(Guard):
             crushing_budget=_SOLID_CRUSHING_BUDGET,
             crushing_reserve=_SOLID_CRUSHING_RESERVE,
             crushing_costs=WorkCosts.of_crushed_solids(),
+        )
+
+    @staticmethod
+    def of_sheets() -> SpentWork:
+        """Return the guard of systems with sheets."""
+        costs = WorkCosts(detection=_SHEET_DETECTION)
+        return SpentWork(
+            budget=_SHEET_BUDGET,
+            crushing_budget=_SHEET_BUDGET,
+            halves_calm_budget=True,
+            crushing_costs=costs,
+            calm_costs=costs,
         )
 
     @staticmethod
@@ -220,7 +238,7 @@ class SpentWork(Guard):
 
     def costs(self, violence: Violence) -> WorkCosts:
         """Return the costs in steps of such violence. Calm steps keep the costs for which their budget was chosen."""
-        return self.crushing_costs if violence.is_crushing else WorkCosts()
+        return self.crushing_costs if violence.is_crushing else self.calm_costs
 
     def work_of_end(self, violence: Violence) -> float:
         """Return the work for the end of a frame of steps of such violence, in units."""
@@ -230,9 +248,14 @@ class SpentWork(Guard):
         """Return the work of a frame of steps of such violence, in units; without limit if they are calm."""
         if violence.is_hopeless:
             return self.violent_budget
-        if not violence.is_crushing:
+        if not violence.is_crushing and not (self.halves_calm_budget and violence.spent_steps):
             return math.inf
-        return self.crushing_budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
+        budget = self.crushing_budget if violence.is_crushing else self.budget
+        return budget * 0.5 ** min(violence.spent_steps, self.max_halvings)
+
+    def remembers(self, violence: Violence) -> bool:
+        """Return whether a step of such violence that spends its work reduces the budget of the next one."""
+        return violence.is_crushing or self.halves_calm_budget
 
     def part_count(self, violence: Violence) -> int:
         """Return the number of parts in which the rest of a step is made."""

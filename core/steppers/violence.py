@@ -83,10 +83,11 @@ class Violence:
     def updated_history(self, system: System, history: History, *, is_spent: bool) -> History:
         """Return the history at the end of the step, with the remaining steps; unchanged after calm steps.
 
-        is_spent: whether the step spent its work.
+        is_spent: whether the step spent its work, and the next one has to know.
         """
         own, spent = history.block(system.name), self.spent_steps + 1 if is_spent else 0
-        counts = np.array([self.crushing_steps, self.violent_steps, spent], dtype=float) if self.is_crushing else None
+        is_known = self.is_crushing or is_spent
+        counts = np.array([self.crushing_steps, self.violent_steps, spent], dtype=float) if is_known else None
         if counts is None and own.violence is None:
             return history
         return history.with_block(system.name, replace(own, violence=counts))

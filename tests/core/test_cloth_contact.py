@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,21 +12,27 @@ from test_contact_reports import last_frame, plane, table
 
 from animated import AnimatedCollider
 from builders import STOUT_COTTON, gridded_box, scene, static_body
+from dampsim.core.contact_response.contact_solve import ContactSolve
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.measure.contact_results import body_contact_forces
+from dampsim.core.native.library import KernelLibrary
+from dampsim.core.native.sheets import BlockFactors
 from dampsim.core.scene.body import Body
 from dampsim.core.scene.collider import Collider
+from dampsim.core.settle.controls import Controls
+from dampsim.core.settle.law import BackwardEulerLaw
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.steppers.sheet import SheetStepper
 from shapes import sheet, sphere
 from test_weave import grid
 
 
-def cloth(count: int, height: float, kind: str = "CLOTH") -> Body:
+def cloth(count: int, height: float, kind: str = "CLOTH", **more: object) -> Body:
     """Return a level square metre of cotton, centred on the z axis."""
     flat = sheet(count)
     points = flat.vertices - flat.vertices.mean(axis=0) + [0.0, 0.0, height]
-    return static_body(Surface("Cloth", points, flat.triangles), kind=kind, settle=12.0, **STOUT_COTTON)  # type: ignore[arg-type]
+    dials = {"settle": 12.0, **STOUT_COTTON, **more}
+    return static_body(Surface("Cloth", points, flat.triangles), kind=kind, **dials)
 
 
 def cord(count: int, height: float, kind: str = "ROPE") -> Body:
@@ -62,6 +69,50 @@ def test_touching_sheet_uses_sheet_stepper() -> None:
     simulation = Simulation(scene(cloth(9, 0.05), last=10, colliders=(plane(0.0),)))
     assert isinstance(simulation.statics.steppers[0], SheetStepper)
     assert not any(frame.guards for frame in simulation.frames())
+
+
+@pytest.mark.kernel
+def test_directions_in_contact_are_inexact(kernel: KernelLibrary, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Moving sheets that touch something solve their systems less exactly; others and static ones do not."""
+    forcings: list[float] = []
+    solve = BlockFactors.conjugate_gradients
+
+    def recorded(factors: BlockFactors, *given: Any) -> tuple[np.ndarray, int, float]:
+        forcings.append(given[2])
+        return solve(factors, *given)
+
+    monkeypatch.setattr(BlockFactors, "conjugate_gradients", recorded)
+    for height, is_settled, expected in ((1.0, False, {0.05}), (0.05, False, {0.05, 0.1}), (0.0, True, {0.05})):
+        forcings.clear()
+        body = cloth(5, height, start_settled=is_settled)
+        frames = Simulation(scene(body, last=6, colliders=(plane(0.0),))).frames()
+        if is_settled:
+            next(frames)
+        else:
+            list(frames)
+        assert set(forcings) == expected
+
+
+def test_detection_is_kept_for_small_motions() -> None:
+    """Nodes in contact may move by 2% of the contact distance until the next detection, others by half of it."""
+    simulation, frame = last_frame(scene(cloth(5, 0.05), last=12, colliders=(plane(0.0),)))
+    system, sample = simulation.islands[0].system, simulation.sample_frame(12).samples[-1]
+    inputs = simulation.pose_evaluator.stationary_inputs(simulation.islands[0], sample)
+    x = frame.state.positions + np.linspace(0.0, 0.1, len(system.rest))[:, None] * [0.0, 0.0, 1.0]
+    controls = Controls((BackwardEulerLaw(),) * len(system.regions), 1.0, 1e-3)
+    solve = ContactSolve.create(system, frame.state, inputs, 1.0 / 24.0, controls)
+    contacts = solve.detection(x)
+    touching = np.isin(np.arange(len(x)), contacts.weights.indices)
+    assert 0 < touching.sum() < len(x)
+    distance = float(solve.detection.state.contact_distance[0])
+
+    def is_needed(touched: float, others: float) -> bool:
+        moved = np.where(touching, touched, others)[:, None] * np.array([0.0, distance, 0.0])
+        return solve.needs_redetection(contacts, moved)
+
+    assert not is_needed(0.019, 0.49)
+    assert is_needed(0.021, 0.0)
+    assert is_needed(0.0, 0.51)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,15 +19,16 @@ from dampsim.core.frames.history_arrays import history_arrays, history_from_arra
 from dampsim.core.literature.papers.compare import bar
 from dampsim.core.settle.work_meter import WorkCosts, WorkMeter
 from dampsim.core.simulation.simulation import Simulation, SimulationRun
+from dampsim.core.solvers.objective import Minimum, Outcome
 from dampsim.core.steppers.implicit import Stepper
 from dampsim.core.steppers.shape_limit import extent
-from dampsim.core.steppers.step_policy import ExcessiveMotion, SpentWork
+from dampsim.core.steppers.step_policy import ExcessiveMotion, FailedSearch, SpentWork
 from dampsim.core.steppers.violence import Violence
 from dampsim.core.system.history import History
 from dampsim.core.system.inputs import Inputs
 from dampsim.core.system.state import State
 from dampsim.core.system.system import System
-from shapes import box
+from shapes import box, sheet
 
 H = 1.0 / 24.0
 SYSTEM = bar((2, 1, 1), gravity=DOWN)
@@ -157,6 +159,36 @@ def test_budget_by_violence() -> None:
         work = [guard.max_work(Violence(0.2, 48, 0, count)) for count in range(5)]
         assert work == [crushed, crushed / 2, crushed / 4, crushed / 4, crushed / 4]
     assert SpentWork.of_solids().max_work(violence(0.7)) <= 0.1 * SpentWork.of_solids().budget
+
+
+def test_calm_budget_of_sheets() -> None:
+    """After steps that spent their work, sheets have less of it, however calm the step is."""
+    counts = [Violence(spent_steps=count) for count in range(5)]
+    guard = SpentWork.of_sheets()
+    assert [guard.max_work(one) for one in counts] == [math.inf, *(guard.budget / k for k in (2.0, 4.0, 4.0, 4.0))]
+    for other in (SpentWork(), SpentWork.of_solids(), SpentWork.of_woven_cloth()):
+        assert {other.max_work(one) for one in counts} == {math.inf}
+
+
+def test_sheet_remembers_spent_work() -> None:
+    """The count of spent steps is in the history without any violence, until a step stays within its budget."""
+    flat = sheet(4)
+    pins = (flat.vertices[:, 0] < 1e-9).astype(float)
+    simulation = Simulation(scene(static_body(flat, pins, kind="CLOTH", start_settled=False), last=2))
+    (law,) = simulation.controls()
+    stepper, state = simulation.statics.steppers[0], simulation.first_frame().state
+    inputs = simulation.pose_evaluator.stationary_inputs(simulation.islands[0], simulation.sample_frame(1).samples[-1])
+    search, found = stepper._minimiser, []
+
+    def fail(*given: Any) -> Minimum:
+        return replace(search(*given), outcome=Outcome.LINE_SEARCH)
+
+    stepper.policy = stepper.policy.without(FailedSearch)
+    for minimiser in (fail, fail, search):
+        stepper._minimiser = minimiser
+        state, _ = stepper.step(state, inputs, H, law, meter=stepper.frame_meter(1))
+        found.append(state.history.block(stepper.system.name).violence)
+    assert [None if one is None else one.tolist() for one in found] == [[0, 0, 1], [0, 0, 2], None]
 
 
 def test_violent_frame_shares_its_budget() -> None:
