@@ -255,3 +255,31 @@ def test_structure_matches_source() -> None:
     assert members == [name for name, *_ in native.PiecesStructure._fields_]
     assert members[3:] == list(native.PIECE_POINTERS)
     assert source.count("REST = 0, BEGIN = 1, SEARCH = 2, STUCK = -1, NOT_FINITE = -2") == 1
+
+
+class _SlidingStrand:
+    """An objective and its two pieces: one rests, the squared error of the other falls by a fifth per iteration."""
+
+    piece_count, gradient_norm, evaluations = 2, 0.0, 1
+    velocities = np.zeros((2, 3))
+
+    def separate_pieces(self, start: np.ndarray) -> _SlidingStrand:
+        return self
+
+    def step(self, tasks: np.ndarray, slopes: np.ndarray) -> None:
+        slopes[:] = (0.0, -1.0) if tasks[0] == PieceTask.BEGIN else 0.8 * slopes
+
+    def motion_norm(self, v: np.ndarray) -> float:
+        return 1.0
+
+    def finish(self) -> np.ndarray:
+        return self.velocities
+
+
+def test_slow_piece_is_searched_on() -> None:
+    """Iterations of a single strand are short, so more of them are allowed than those of a whole body."""
+    found = newton.minimise_compiled_newton(_SlidingStrand(), np.zeros((2, 3)), Tolerance(1e-5, 0.0))
+    assert found.outcome is Outcome.CONVERGED
+    assert 60 < found.iterations < 240
+    found = newton.minimise_compiled_newton(_SlidingStrand(), np.zeros((2, 3)), Tolerance(1e-30, 0.0))
+    assert (found.outcome, found.iterations) == (Outcome.ITERATIONS, 240)
