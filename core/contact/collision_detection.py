@@ -37,6 +37,7 @@ from .contact_history import POINT, ContactHistory
 from .edge_contacts import edge_edge_contacts
 from .fold_contacts import secondary_self_contacts
 from .penalty_and_friction import ContactSet
+from .self_edge_contacts import self_edge_contacts
 
 
 def plane_contacts(state: CollisionState, pairs: Sequence[tuple[int, int]], points: Array) -> list[Collisions]:
@@ -271,13 +272,14 @@ class CollisionDetection:
         """Return the self-collisions of a surface; for a sheet with all sides of its folds."""
         nearest_contacts = self._pair_collisions(a, a, points, bounds, end_surfaces)
         surface, points_slice = self.model.surfaces[a], self.model.points_of(a)
-        if surface.is_closed or not len(nearest_contacts):
+        if surface.is_closed:
             return [nearest_contacts]
-        start, start_surface, distance = (
-            self.state.start[points_slice],
-            self._start_surface(a),
-            pair_distance(self.state, a, a),
-        )
+        distance = pair_distance(self.state, a, a)
+        limit = _NEIGHBOUR_DISTANCES * distance
+        edge_contacts = self_edge_contacts(self.state, a, points, self._history, limit)
+        if not len(nearest_contacts):
+            return [edge_contacts]
+        start, start_surface = self.state.start[points_slice], self._start_surface(a)
         pair_filter = self._pair_filter(a, a, np.arange(len(start)), start, start_surface, distance, end_surfaces)
         assert pair_filter is not None
 
@@ -285,6 +287,7 @@ class CollisionDetection:
             return self._open_surface_sides(a, a, which, near, start[which], start_surface, end_surfaces[a])
 
         return [
+            edge_contacts,
             nearest_contacts,
             *secondary_self_contacts(nearest_contacts, end_surfaces[a], surface.areas, distance, pair_filter, sided),
         ]

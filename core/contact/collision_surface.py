@@ -147,6 +147,11 @@ class CollisionSurface:
         return topology.edges, faces
 
     @cached_property
+    def touching_edges(self) -> Index:
+        """Edges (e, 2) with which the surface may touch itself: those of triangles, and wires."""
+        return np.concatenate([self.topology.edges, np.sort(self.wires, axis=1)])
+
+    @cached_property
     def all_edge_indices(self) -> Index:
         """Indices of all edges."""
         return np.arange(len(self.edges_and_faces[0]))

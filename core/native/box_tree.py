@@ -298,6 +298,33 @@ class EdgeTree(BoxTree):
         )
 
 
+class MovingEdgeTree(BoxTree):
+    """Tree of edges of one moving surface."""
+
+    def __init__(self, library: KernelLibrary, start: Array, end: Array, edges: Index) -> None:
+        """Build the tree. start, end: (v, 3) m.  edges: (e, 2).
+
+        Raises ValueError if the arrays do not match.
+        """
+        require_shape(start, end.shape, "points at the start")
+        self._edges, self._points = _checked_edges(end, edges)
+        # Motion that is common to all edges does not make them meet.
+        motion = self._points - start
+        self._motion = motion - motion.mean(axis=0)
+        longest = np.sqrt((self._motion * self._motion).sum(axis=1))[edges].max(axis=1)[:, None]
+        first, second = end[edges[:, 0]], end[edges[:, 1]]
+        boxes = np.concatenate([np.minimum(first, second) - longest, np.maximum(first, second) + longest], axis=1)
+        super().__init__(library, boxes)
+
+    def meeting(self, reach: float, sine: float) -> tuple[Index, Index]:
+        """Return the pairs (k,), (k,) of edges without common vertices that end closer than reach, m, ascending.
+
+        reach: enlarged by the relative motion of each pair.  sine: see EdgeTree.near().
+        """
+        places = pointers(self._edges, self._points, self._motion)
+        return _pairs(lambda *room: self._library.meeting_edges(*self._tree, *places, reach, sine, *room), self.count)
+
+
 def _checked_edges(points: Array, edges: Index) -> tuple[NDArray[np.int32], Array]:
     """Return edges (e, 2) of points (v, 3) m for the kernel, after checking them."""
     require_shape(points, (len(points), 3), "points")

@@ -516,3 +516,76 @@ SHOWN int64_t dampsim_near_edges(int64_t n, int64_t leaves, const int32_t *restr
     }
     return count;
 }
+
+/* Return the largest length of the relative motions between the ends of two edges, m. */
+static double relative_motion(const double *motion, const int32_t *edge, const int32_t *other)
+{
+    double largest = 0.0;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++) {
+            double way[3];
+            for (int k = 0; k < 3; k++) way[k] = motion[3 * (int64_t)edge[i] + k] - motion[3 * (int64_t)other[j] + k];
+            const double square = dot(way, way);
+            largest = square > largest ? square : largest;
+        }
+    return __builtin_sqrt(largest);
+}
+
+/* Find the pairs of edges of one moving surface without common vertices that end close to each other, and return their
+ * number; -1 if it exceeds the capacity.
+ *
+ * boxes: (n, 6) of the tree, around the edges at the end, enlarged by their motion.  edges: (n, 2) of points (v, 3) m.
+ * motion: (v, 3) m.  reach: m, enlarged by the relative motion of a pair.  sine: see is_near_edge().  first, second:
+ * (capacity,), ascending, first < second.
+ */
+SHOWN int64_t dampsim_meeting_edges(int64_t n, int64_t leaves, const int32_t *restrict order,
+                                    const double *restrict nodes, const double *restrict boxes,
+                                    const int32_t *restrict edges, const double *restrict points,
+                                    const double *restrict motion, double reach, double sine, int64_t capacity,
+                                    int32_t *restrict first, int32_t *restrict second)
+{
+    int64_t count = 0;
+    for (int64_t i = 0; i < n; i++) {
+        const int32_t *edge = edges + 2 * i;
+        const double *ends[4] = {points + 3 * (int64_t)edge[0], points + 3 * (int64_t)edge[1], 0, 0};
+        double box[6];
+        for (int k = 0; k < 3; k++) {
+            box[k] = boxes[6 * i + k] - reach;
+            box[3 + k] = boxes[6 * i + 3 + k] + reach;
+        }
+        int64_t stack[STACK], depth = 0;
+        const int64_t begin = count;
+        stack[depth++] = 0;
+        while (depth) {
+            const int64_t node = stack[--depth];
+            if (!is_overlapping(box, box + 3, nodes + 6 * node, nodes + 6 * node + 3)) continue;
+            if (node < leaves - 1) {
+                stack[depth++] = 2 * node + 1;
+                stack[depth++] = 2 * node + 2;
+                continue;
+            }
+            const int64_t leaf = node - (leaves - 1), end = first_of_leaf(leaf + 1, leaves, n);
+            for (int64_t j = first_of_leaf(leaf, leaves, n); j < end; j++) {
+                const int64_t other = order[j];
+                if (other <= i) continue;
+                const int32_t *met = edges + 2 * other;
+                if (met[0] == edge[0] || met[0] == edge[1] || met[1] == edge[0] || met[1] == edge[1]) continue;
+                if (!is_overlapping(box, box + 3, boxes + 6 * other, boxes + 6 * other + 3)) continue;
+                const double near = reach + relative_motion(motion, edge, met);
+                ends[2] = points + 3 * (int64_t)met[0];
+                ends[3] = points + 3 * (int64_t)met[1];
+                int is_near = 1;
+                for (int k = 0; k < 3 && is_near; k++) {
+                    const double a = ends[0][k], b = ends[1][k], c = ends[2][k], d = ends[3][k];
+                    is_near = (a < b ? a : b) - near <= (c < d ? d : c) && (c < d ? c : d) <= (a < b ? b : a) + near;
+                }
+                if (!is_near || !is_near_edge(ends, near, sine)) continue;
+                if (count == capacity) return -1;
+                first[count] = (int32_t)i;
+                second[count++] = (int32_t)other;
+            }
+        }
+        sort_indices(second + begin, count - begin);
+    }
+    return count;
+}

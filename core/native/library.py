@@ -113,6 +113,11 @@ class KernelLibrary:
             [*tree, *2 * [pointer], count, *2 * [pointer], real, real, count, *2 * [pointer]],
             count,
         )
+        self.meeting_edges = loaded.dampsim_meeting_edges
+        self.meeting_edges.argtypes, self.meeting_edges.restype = (
+            [*tree, *3 * [pointer], real, real, count, *2 * [pointer]],
+            count,
+        )
         self.contacts = loaded.dampsim_contacts
         self.contacts.argtypes, self.contacts.restype = [count, *17 * [pointer]], real
         self.contact_blocks = loaded.dampsim_contact_blocks
@@ -235,7 +240,23 @@ def _check_trees(loaded: KernelLibrary) -> bool:
     asked_pointers = [one.ctypes.data for one in (others, ends)]
     edge = loaded.near_edges(*tree, *pointers, 1, *asked_pointers, 0.3, 0.0, count, *room)
     is_edge_right = edge == 1 and found[1, 0] == 6
+    is_edge_right &= _finds_meeting_edges(loaded)
     return bool(is_overlap_right and are_near_right and is_distance_right and is_edge_right)
+
+
+def _finds_meeting_edges(loaded: KernelLibrary) -> bool:
+    """Return whether only the two edges that cross in their middles, one moving towards the other, are found."""
+    points = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, -1.0, 0.5], [0.0, 1.0, 0.5], [0.0, 3.0, 0.5]])
+    motion = np.zeros((5, 3))
+    motion[2:, 2] = -0.5
+    edges = np.array([[0, 1], [2, 3], [3, 4]], dtype=np.int32)
+    boxes = np.concatenate([points[edges].min(axis=1) - 0.5, points[edges].max(axis=1) + 0.5], axis=1)
+    order, found = np.arange(3, dtype=np.int32), np.zeros((2, 4), dtype=np.int32)
+    nodes = np.concatenate([boxes[:, :3].min(axis=0), boxes[:, 3:].max(axis=0)])
+    pointers = [one.ctypes.data for one in (order, nodes, boxes, edges, points, motion)]
+    results = [one.ctypes.data for one in found]
+    counts = [loaded.meeting_edges(3, 1, *pointers, reach, 1e-4, 4, *results) for reach in (0.01, -0.01)]
+    return counts == [1, 0] and found[:, 0].tolist() == [0, 1]
 
 
 def _check_crossings(loaded: KernelLibrary) -> bool:

@@ -305,7 +305,7 @@ class Shot:
 SHOTS = {
     "flag": Shot(flag, air=1.0),
     "table": Shot(table, True),
-    "cape": Shot(cape, air=1.0),
+    "cape": Shot(cape, True, air=1.0),
     "shirt": Shot(shirt, True),
     "skirt": Shot(skirt, True),
     "net": Shot(net, kind="SPRINGS"),
@@ -325,22 +325,26 @@ def evaluated(scene: bpy.types.Scene, obj: bpy.types.Object) -> np.ndarray:
     return flat.reshape(-1, 3).astype(float)
 
 
-def blender_frames(name: str, frames: int) -> Iterator[Points]:
+def blender_object(name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+    """Build a shot for Blender's Cloth and return its scene and its simulated object."""
     scene, obj = build(name, frames)
     cloth = obj.modifiers.new("Cloth", "CLOTH")
     if "Pin" in obj.vertex_groups:
         cloth.settings.vertex_group_mass = "Pin"
     cloth.collision_settings.use_self_collision = SHOTS[name].self_collision
+    return scene, obj
+
+
+def blender_frames(name: str, frames: int) -> Iterator[Points]:
+    scene, obj = blender_object(name, frames)
     for frame in range(1, frames + 1):
         scene.frame_set(frame)
         points = evaluated(scene, obj)
         yield lambda points=points: points
 
 
-def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
-    from dampsim.dampsim_addon.jobs import bake as job
-    from dampsim.dampsim_addon.model.caches import frame_cache
-
+def dampsim_object(name: str, frames: int) -> tuple[bpy.types.Scene, bpy.types.Object]:
+    """Build a shot for DampSim and return its scene and its simulated object."""
     scene, obj = build(name, frames)
     group = obj.dampsim
     group.enabled, group.kind, group.start_settled = True, SHOTS[name].kind, False
@@ -351,6 +355,14 @@ def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
             setattr(group, key, value)
     group.air = SHOTS[name].air
     group.touch_self, group.detail, group.cache_folder = SHOTS[name].self_collision, 200000, tempfile.mkdtemp()
+    return scene, obj
+
+
+def dampsim_frames(name: str, frames: int) -> Iterator[Points]:
+    from dampsim.dampsim_addon.jobs import bake as job
+    from dampsim.dampsim_addon.model.caches import frame_cache
+
+    scene, obj = dampsim_object(name, frames)
     for step in job.bake_object(scene, scene.view_layers[0], obj, True):
         if step.text == "Simulating":
             yield lambda number=step.completed: frame_cache(obj).read_shape(number, obj.name)

@@ -15,7 +15,7 @@ from dampsim.core.geometry.collision.pair_rules import FacingRule, OwnRule, Pair
 from dampsim.core.geometry.collision.proximity import NearestTriangles, Triangles, nearest_triangles
 from dampsim.core.geometry.mesh import triangles as mesh
 from dampsim.core.native import library as native
-from dampsim.core.native.box_tree import BoxTree, EdgeTree, RuleArrays, SweptTree, TriangleTree
+from dampsim.core.native.box_tree import BoxTree, EdgeTree, MovingEdgeTree, RuleArrays, SweptTree, TriangleTree
 from shapes import sheet, sphere
 
 pytestmark = pytest.mark.kernel
@@ -120,6 +120,22 @@ def test_edges_match_numpy(kernel: native.KernelLibrary) -> None:
             for name in ("first", "second", "s", "t", "offset", "distance"):
                 np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
             assert len(found.first)
+
+
+@pytest.mark.parametrize("far", [0.0, 1000.0])
+def test_meeting_edges_match_numpy(kernel: native.KernelLibrary, far: float) -> None:
+    """Edges of a crumpled sheet that meet while it moves are equal to the last bit."""
+    flat, x = crumpled(2)
+    start, end, edges = flat.vertices + far, x.vertices + far, mesh.Topology.from_triangles(flat.triangles).edges
+    found = edge_pairs.meeting_edge_pairs(start, end, edges, 0.01)
+    wanted = without_kernel(lambda: edge_pairs.meeting_edge_pairs(start, end, edges, 0.01))
+    for name in ("first", "second", "s", "t", "offset", "distance"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    assert len(found.first)
+    tree = MovingEdgeTree(kernel, start, end, edges)
+    assert len(tree.meeting(0.01, 0.0)[0]) >= len(found.first)
+    with pytest.raises(ValueError, match="points at the start"):
+        MovingEdgeTree(kernel, start[1:], end, edges)
 
 
 @pytest.mark.parametrize("far", [0.0, 1000.0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dampsim.core.geometry.collision import ccd
-from dampsim.core.geometry.collision.ccd import SweptTriangles, edge_edge_ccd, point_triangle_ccd
+from dampsim.core.geometry.collision.ccd import SweptTriangles, edge_edge_ccd, edge_pair_crossings, point_triangle_ccd
 from dampsim.core.geometry.mesh.coplanarity import CoplanarityPolynomial
 from dampsim.core.geometry.mesh.triangles import Topology, Triangles
 from shapes import box, sheet, sphere
@@ -148,6 +148,14 @@ def test_edge_edge_ccd_matches_brute_force(seed: int) -> None:
     values = np.array([expected[key] for key in sorted(expected)])
     assert np.stack([found.time, found.s, found.t], axis=1) == pytest.approx(values, abs=1e-6)
     assert set(found.side) == {-1.0, 1.0}
+    # Given pairs of edges of one mesh have the same crossings.
+    start, end = np.concatenate([a0, b0]).reshape(-1, 3), np.concatenate([a1, b1]).reshape(-1, 3)
+    first, second = (each.ravel() for each in np.meshgrid(np.arange(40), np.arange(40), indexing="ij"))
+    pairs = edge_pair_crossings(start, end, np.arange(160).reshape(-1, 2), first, second + 40)
+    assert np.array_equal(first[pairs.pair], found.first)
+    assert np.array_equal(second[pairs.pair], found.second)
+    for name in ("time", "s", "t", "side"):
+        assert np.array_equal(getattr(pairs, name), getattr(found, name)), name
 
 
 def test_three_coplanarity_times_are_ordered() -> None:

@@ -8,12 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cloth_contact import cloth
+from hanging_bodies import rope_through
+from test_cloth_contact import ball, cloth
 from test_contact_reports import plane
 
 from builders import scene
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
+from dampsim.core.contact.penalty_and_friction import ContactSet
+from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs
 from dampsim.core.geometry.mesh.surface import Surface
+from dampsim.core.geometry.mesh.triangles import Topology
 from dampsim.core.scene.body import Body
 from dampsim.core.simulation.simulation import Simulation
 from dampsim.core.system.history import History, SystemContacts
@@ -112,3 +116,87 @@ def test_friction_history_of_fold_sides() -> None:
     more[-1, 2] = 4
     more[-1, 1] = CORNER_KINDS[1]
     np.testing.assert_array_equal(memory.slips_of(more)[[0, 1, 4]], [slips[0] + slips[1], np.zeros(3), np.zeros(3)])
+
+
+def edge_contacts(
+    heights: tuple[float, float], limit: float = 10.0, history: ContactHistory | None = None
+) -> ContactSet:
+    """Return the contacts between two edges of a sheet that are perpendicular to each other.
+
+    heights: m of the upper edge above the lower one, before and after the step.  limit: m between the edges at rest.
+    """
+    lower = np.array([[-1.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -2.0]])
+    upper = np.array([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]])
+    start, end = (np.concatenate([lower, upper + np.array([0.1, 0.0, height])]) for height in heights)
+    rest = np.concatenate([lower, lower + np.array([0.0, 0.0, limit])])
+    surface = Surface("Sheet", start, np.arange(6).reshape(2, 3))
+    thing = DetectionSurface(surface, end, rest=rest)
+    step = DetectionStep([thing], pairs=(), self_colliding=(0,), history=history or ContactHistory())
+    rows = step.detect()
+    # Of the six edges, those are the first one and the fourth one.
+    return rows.select(np.flatnonzero((rows.key[:, 1:3] == [EDGE, 3]).all(axis=1)))
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_edges_keep_their_side(side: float) -> None:
+    """Edges are pushed apart while they are near, and back if they crossed or stayed on the wrong side."""
+    near = edge_contacts((3.0 * R * side, R * side))
+    assert len(near) == 1
+    # From the upper edge to the lower one, which is the first one.
+    np.testing.assert_allclose(near.normal, [[0.0, 0.0, -side]], atol=1e-12)
+    for heights in ((R, -3.0 * R), (0.4, -0.6), (R, -1e-5)):
+        crossed = edge_contacts((heights[0] * side, heights[1] * side))
+        np.testing.assert_allclose(crossed.normal, near.normal, atol=1e-12)
+    # The edges come back, but are still on the wrong side: the contact of the last step pushes as before.
+    forces = np.ones(1)
+    behind = ContactHistory.of(near.key, np.zeros((1, 3)), forces, np.array([1e-4]))
+    for heights in ((-1e-4, -2e-4), (-1e-4, 0.5 * R)):
+        returned = edge_contacts((heights[0] * side, heights[1] * side), history=behind)
+        np.testing.assert_allclose(returned.normal, near.normal, atol=1e-12)
+
+
+def test_edges_that_stay_apart_do_not_touch() -> None:
+    assert len(edge_contacts((3.0 * R, 3.0 * R))) == 0
+    # Neighbours in the rest shape.
+    assert len(edge_contacts((R, R), limit=2.0 * R)) == 0
+
+
+def count_crossings(points: np.ndarray, triangles: np.ndarray) -> int:
+    """Count the pairs of an edge and a triangle of a sheet that cross, by the signs of volumes."""
+    edges = Topology.from_triangles(triangles).edges
+    edge, triangle = (each.ravel() for each in np.indices((len(edges), len(triangles))))
+    is_apart = (edges[edge][:, :, None] != triangles[triangle][:, None]).all(axis=(1, 2))
+    start, end = points[edges[edge[is_apart]]].transpose(1, 0, 2)
+    a, b, c = points[triangles[triangle[is_apart]]].transpose(1, 0, 2)
+
+    def volume(*corners: np.ndarray) -> np.ndarray:
+        return np.asarray(np.linalg.det(np.stack([one - corners[3] for one in corners[:3]], axis=1)))
+
+    is_through = volume(a, b, c, start) * volume(a, b, c, end) < 0.0
+    sides = np.sign([volume(start, end, a, b), volume(start, end, b, c), volume(start, end, c, a)])
+    return int((is_through & (np.abs(sides.sum(axis=0)) == 3.0)).sum())
+
+
+def test_folds_do_not_cross() -> None:
+    """Points alone let folds of this cloth on a ball pass through each other in the 11th frame."""
+    body = cloth(13, 0.05)
+    body = replace(body, settings=replace(body.settings, touch_self=True))
+    frames = Simulation(scene(body, last=13, colliders=(ball(0.2),))).frames()
+    counts = [count_crossings(frame.state.positions, body.surface.triangles) for frame in frames]
+    assert counts == [0] * 13
+
+
+def test_falling_rope_lies_on_itself() -> None:
+    """A coil that falls on the floor is stacked: its parts stay apart by most of the contact distance."""
+    z = np.linspace(0.02, 1.02, 41)
+    points = np.column_stack([0.02 * np.sin(20.0 * z), 0.02 * np.cos(20.0 * z), z])
+    dials = {"thickness": 10.0, "stiffness": 1e4, "density": 1000.0, "bending": 0.1, "settle": 12.0}
+    body = rope_through("Rope", points, 0, **dials)
+    body = replace(body, settings=replace(body.settings, touch_self=True))
+    edges = np.array([(k, k + 1) for k in range(40)])
+    distances = []
+    for frame in Simulation(scene(body, last=14, colliders=(plane(0.0),))).frames():
+        pairs = near_edge_pairs(frame.state.positions, edges, frame.state.positions, edges, 0.02)
+        distances.append(pairs.distance[pairs.second - pairs.first > 3].min(initial=0.02))
+    assert distances[-1] < 0.01
+    assert min(distances) > 0.5 * 0.005 * body.surface.size

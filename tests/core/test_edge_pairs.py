@@ -7,7 +7,8 @@ import pytest
 
 from dampsim.core.contact.contact_model import front_operator
 from dampsim.core.contact.edge_contacts import _met_on_the_way
-from dampsim.core.geometry.collision.edge_pairs import near_edge_pairs, sharp_edges
+from dampsim.core.geometry.collision import edge_pairs
+from dampsim.core.geometry.collision.edge_pairs import meeting_edge_pairs, near_edge_pairs, sharp_edges
 from dampsim.core.geometry.mesh.box import outcodes
 from dampsim.core.geometry.mesh.triangles import Topology
 from shapes import box, ring, sheet, sphere
@@ -48,6 +49,30 @@ def test_near_edge_pairs_match_brute_force(reach: float) -> None:
     assert found.offset == pytest.approx(place_a - place_b, abs=1e-12)
     barred = near_edge_pairs(a, edges, b, edges, reach, lambda i, j: i % 2 == 0)
     assert np.array_equal(barred.first, found.first[found.first % 2 == 1])
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("compiled", [True, False])
+def test_meeting_edges_match_brute_force(monkeypatch: pytest.MonkeyPatch, compiled: bool, seed: int) -> None:
+    """The reach of each pair grows with its own motion, but not with that of the whole surface."""
+    rng = np.random.default_rng(seed)
+    start = rng.uniform(size=(120, 3))
+    end = start + 0.05 * rng.normal(size=(120, 3)) * (rng.random((120, 1)) < 0.3) + [3.0, 0.0, 0.0]
+    edges = np.array([(i, i + 1) for i in range(119)])
+    if not compiled:
+        monkeypatch.setattr(edge_pairs, "load_library", lambda: None)
+    found = meeting_edge_pairs(start, end, edges, 0.02)
+    expected = {}
+    for (i, j), values in brute_force_pairs(end, edges, end, edges, 1.0).items():
+        one, other = edges[i], edges[j]
+        way = max(np.linalg.norm(end[a] - start[a] - end[b] + start[b]) for a in one for b in other)
+        if i < j and not set(one) & set(other) and values[2] < 0.02 + way:
+            expected[i, j] = values
+    assert [(int(i), int(j)) for i, j in zip(found.first, found.second, strict=True)] == sorted(expected)
+    assert len(expected) > 100
+    values = np.array([expected[key] for key in sorted(expected)])
+    assert np.stack([found.s, found.t, found.distance], axis=1) == pytest.approx(values, abs=1e-9)
 
 
 def test_parallel_edges_are_excluded() -> None:

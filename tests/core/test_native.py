@@ -316,6 +316,7 @@ RESULTS: dict[str, tuple[int, Any] | None] = {
     "near_triangles": None,
     "nearest_triangles": (16, ctypes.c_double),
     "near_edges": None,
+    "meeting_edges": None,
     "swept_boxes": (5, ctypes.c_double),
     "crossings": (15, ctypes.c_double),
 }

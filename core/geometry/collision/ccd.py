@@ -61,6 +61,20 @@ class EdgeEdgeHits:
     side: Array
 
 
+@dataclass(frozen=True)
+class EdgePairHits:
+    """First crossings of given pairs of edges.
+
+    pair: (k,) ascending.  time, s, t, side: see EdgeEdgeHits.
+    """
+
+    pair: Index
+    time: Array
+    s: Array
+    t: Array
+    side: Array
+
+
 def point_triangle_ccd(
     points0: Array,
     points1: Array,
@@ -173,6 +187,25 @@ def edge_edge_ccd(
         keep = ~is_excluded(first, second)
         first, second = first[keep], second[keep]
 
+    hits = _pair_crossings((a0, a1), (b0, b1), first, second)
+    return EdgeEdgeHits(first[hits.pair], second[hits.pair], hits.time, hits.s, hits.t, hits.side)
+
+
+def edge_pair_crossings(start: Array, end: Array, edges: Index, first: Index, second: Index) -> EdgePairHits:
+    """Return the first crossing of each of the pairs first (k,), second (k,) of edges (m, 2) that cross in a step.
+
+    start, end: (v, 3) m, the points, which move along straight lines.
+    """
+    moving = start[edges].transpose(1, 0, 2), end[edges].transpose(1, 0, 2)
+    return _pair_crossings(moving, moving, first, second)
+
+
+def _pair_crossings(
+    moving_a: tuple[Array, Array], moving_b: tuple[Array, Array], first: Index, second: Index
+) -> EdgePairHits:
+    """Return the first crossings of pairs of edges, from the ends (2, m, 3), (2, n, 3) at both times."""
+    (a0, a1), (b0, b1) = moving_a, moving_b
+
     def volume(first: Index, second: Index) -> CoplanarityPolynomial:
         pairs = []
         for a, b in ((a0, b0), (a1, b1)):
@@ -180,8 +213,8 @@ def edge_edge_ccd(
             pairs.append((q - p, s - r, r - p))
         return CoplanarityPolynomial(*zip(*pairs, strict=True))
 
-    keep = volume(first, second).may_have_root() if len(first) else np.zeros(0, dtype=bool)
-    first, second = first[keep], second[keep]
+    hit = np.flatnonzero(volume(first, second).may_have_root()) if len(first) else np.zeros(0, dtype=np.int64)
+    first, second = first[hit], second[hit]
     times, signs = volume(first, second).sign_changes()
     time, parameters, side = np.full(len(first), np.inf), np.zeros((2, len(first))), np.ones(len(first))
     for k in (2, 1, 0):
@@ -200,8 +233,8 @@ def edge_edge_ccd(
             np.clip(edge_parameters, 0.0, 1.0),
             signs[k, roots],
         )
-    hit = np.flatnonzero(np.isfinite(time))
-    return EdgeEdgeHits(first[hit], second[hit], time[hit], parameters[0, hit], parameters[1, hit], side[hit])
+    crossing = np.flatnonzero(np.isfinite(time))
+    return EdgePairHits(hit[crossing], time[crossing], parameters[0, crossing], parameters[1, crossing], side[crossing])
 
 
 def _inside_weights(points: Array, corners: list[Array], margin: float) -> tuple[Mask, Array]:

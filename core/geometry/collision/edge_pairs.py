@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
 from ...base.arrays import Array, Index
-from ...native.box_tree import EdgeTree
+from ...native.box_tree import EdgeTree, MovingEdgeTree
 from ...native.library import load_library
 from ..mesh.triangles import Topology, unit_vectors
 from .broad_phase import overlapping_spheres, sorted_pairs, split_segments
@@ -34,6 +34,12 @@ class EdgePairs:
     t: Array
     offset: Array
     distance: Array
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def select(self, indices: Index) -> EdgePairs:
+        return EdgePairs(*(getattr(self, one.name)[indices] for one in fields(self)))
 
 
 def near_edge_pairs(
@@ -68,6 +74,27 @@ def near_edge_pairs(
     return EdgePairs(
         first[kept], second[kept], s[kept], t[kept], np.ascontiguousarray(offset[:, kept].T), distance[kept]
     )
+
+
+def meeting_edge_pairs(start: Array, end: Array, edges: Index, reach: float) -> EdgePairs:
+    """Return the pairs of edges (m, 2) of one moving surface that end a step close to each other, each once.
+
+    start, end: (v, 3) m.  reach: m, enlarged by the relative motion of each pair: edges that meet in the step end no
+    farther apart than that. Edges with a common vertex are left out.
+    """
+    motion = end - start
+    motion = motion - motion.mean(axis=0)
+    library = load_library()
+    if library is not None:
+        first, second = MovingEdgeTree(library, start, end, edges).meeting(reach, _PARALLEL_SINE**2)
+    else:
+        largest = 2.0 * float(np.sqrt((motion * motion).sum(axis=1).max(initial=0.0)))
+        first, second = edge_pair_candidates(end, edges, end, edges, reach + largest)
+        kept = np.flatnonzero((first < second) & (edges[first][:, :, None] != edges[second][:, None]).all(axis=(1, 2)))
+        first, second = first[kept], second[kept]
+    way = motion[edges[first]][:, :, None] - motion[edges[second]][:, None]
+    reaches = reach + np.sqrt((way * way).sum(axis=3).max(axis=(1, 2)))
+    return near_edge_pairs(end, edges, end, edges, reaches, pairs=(first, second))
 
 
 def sharp_edges(

@@ -1,0 +1,248 @@
+"""Compare the look of cloth with Blender's Cloth: python tests/benchmarks/strips.py [--shots NAME ...] [--frames N]
+
+Each shot of shots.py is simulated by both solvers from the same mesh and rendered as a strip of frames, with Blender's
+Cloth above and DampSim below, in out/strips/. For both, the stretch of edges that no pin holds and the crossings of
+triangles are printed, worst frame first. No test depends on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import shots  # isort: skip  (loads the checkout as the package dampsim)
+import bpy
+import numpy as np
+from mathutils import Vector
+from mathutils.bvhtree import BVHTree
+from PIL import Image
+
+import dampsim
+
+sys.path.insert(0, str(shots.ROOT / "sample_blends"))
+import build as samples
+
+WIDTH, HEIGHT, SAMPLES, PICTURES = 320, 320, 6, 6
+COLOURS = {"blender": (0.75, 0.40, 0.12), "dampsim": (0.12, 0.35, 0.70)}
+# Position and target of the camera relative to the object that it follows, and its focal length (mm).
+VIEWS = {
+    "flag": ((0.75, -4.5, 1.7), (0.75, 0.0, 1.45), 70.0),
+    "table": ((0.9, -1.9, 1.25), (0.0, 0.0, 0.28), 55.0),
+    "cape": ((-2.9, -2.6, 1.5), (0.0, 0.0, 0.9), 50.0),
+    "shirt": ((2.2, -2.4, 1.5), (0.0, 0.0, 1.1), 60.0),
+    "skirt": ((2.4, -2.4, 1.1), (0.0, 0.0, 0.7), 60.0),
+    "net": ((0.8, -1.8, 1.7), (0.0, 0.0, 0.9), 55.0),
+}
+
+
+@dataclass
+class Quality:
+    """Worst values of a shot, with their frames.
+
+    percentile, largest: relative stretch of an edge.  itself, bodies: number of pairs of a crossing edge and triangle.
+    """
+
+    percentile: tuple[float, int] = (0.0, 0)
+    largest: tuple[float, int] = (0.0, 0)
+    itself: tuple[int, int] = (0, 0)
+    bodies: tuple[int, int] = (0, 0)
+
+    def add(self, frame: int, ratios: np.ndarray, itself: int, bodies: int) -> None:
+        self.percentile = max(self.percentile, (float(np.percentile(ratios, 99.0)), frame))
+        self.largest = max(self.largest, (float(ratios.max()), frame))
+        self.itself, self.bodies = max(self.itself, (itself, frame)), max(self.bodies, (bodies, frame))
+
+
+def triangles_of(mesh: bpy.types.Mesh) -> np.ndarray:
+    mesh.calc_loop_triangles()
+    flat = np.empty(3 * len(mesh.loop_triangles), dtype=np.int32)
+    mesh.loop_triangles.foreach_get("vertices", flat)
+    return flat.reshape(-1, 3)
+
+
+def count_crossings(points: np.ndarray, triangles: np.ndarray, others: np.ndarray, other: np.ndarray) -> int:
+    """Count the pairs of an edge and a triangle that cross, between two meshes or (others is points) within one.
+
+    points (v, 3), triangles (t, 3); others (w, 3), other (s, 3).
+    """
+    if not len(triangles) or not len(other):
+        return 0
+    first = BVHTree.FromPolygons(points.tolist(), triangles.tolist())
+    second = BVHTree.FromPolygons(others.tolist(), other.tolist())
+    pairs = np.array(first.overlap(second), dtype=int).reshape(-1, 2)
+    found = set()
+    if others is points:
+        pairs = pairs[(triangles[pairs[:, 0]][:, :, None] != other[pairs[:, 1]][:, None]).all(axis=(1, 2))]
+    for a, b, one, two, is_swapped in (
+        (points, others, triangles[pairs[:, 0]], other[pairs[:, 1]], False),
+        (others, points, other[pairs[:, 1]], triangles[pairs[:, 0]], True),
+    ):
+        for i, j in ((0, 1), (1, 2), (2, 0)):
+            crosses = edge_crosses(a[one[:, i]], a[one[:, j]], b[two])
+            edges = np.sort(one[:, [i, j]][crosses], axis=1)
+            faces = np.sort(two[crosses], axis=1)
+            side = is_swapped and others is not points
+            found.update((side, *edge, *face) for edge, face in zip(edges.tolist(), faces.tolist(), strict=True))
+    return len(found)
+
+
+def edge_crosses(start: np.ndarray, end: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Return whether edges (k, 3), (k, 3) cross triangles (k, 3, 3), by the signs of volumes."""
+
+    def volume(*four: np.ndarray) -> np.ndarray:
+        a, b, c = (one - four[3] for one in four[:3])
+        return np.einsum("ij,ij->i", a, np.cross(b, c))
+
+    first, second, third = (corners[:, k] for k in range(3))
+    is_through = volume(first, second, third, start) * volume(first, second, third, end) < 0.0
+    sides = [volume(start, end, a, b) for a, b in ((first, second), (second, third), (third, first))]
+    return is_through & ((np.min(sides, axis=0) > 0.0) | (np.max(sides, axis=0) < 0.0))
+
+
+def colliders_at(scene: bpy.types.Scene, cloth: bpy.types.Object) -> tuple[np.ndarray, np.ndarray]:
+    """Return the vertices (v, 3) and triangles (t, 3) of all colliders at the current frame."""
+    graph, points, triangles, start = scene.view_layers[0].depsgraph, [np.empty((0, 3))], [np.empty((0, 3), int)], 0
+    for obj in scene.objects:
+        if obj.type == "MESH" and obj is not cloth:
+            one = obj.evaluated_get(graph)
+            place = np.array(one.matrix_world)
+            points.append(shots.vertices(one) @ place[:3, :3].T + place[:3, 3])
+            triangles.append(triangles_of(one.data) + start)
+            start += len(points[-1])
+    return np.concatenate(points), np.concatenate(triangles)
+
+
+def world_points(scene: bpy.types.Scene, obj: bpy.types.Object) -> np.ndarray:
+    """Return the evaluated vertices (v, 3) m of the current frame in the world."""
+    place = np.array(obj.evaluated_get(scene.view_layers[0].depsgraph).matrix_world)
+    return shots.evaluated(scene, obj) @ place[:3, :3].T + place[:3, 3]
+
+
+def simulate(name: str, solver: str, frames: int) -> np.ndarray:
+    """Return the frames (f, v, 3) m of a shot in the world. A bake of DampSim is played."""
+    from dampsim.dampsim_addon.jobs import bake as job
+
+    if solver == "dampsim":
+        scene, obj = shots.dampsim_object(name, frames)
+        for _ in job.bake_object(scene, scene.view_layers[0], obj, True):
+            pass
+    else:
+        scene, obj = shots.blender_object(name, frames)
+    found = []
+    for frame in range(1, frames + 1):
+        scene.frame_set(frame)
+        found.append(world_points(scene, obj))
+    return np.array(found)
+
+
+def rows_of(name: str, frames: int, folder: Path) -> dict[str, list[np.ndarray]]:
+    """Return the frames (v, 3) of both solvers; those of an earlier run if they are stored in the folder."""
+    found = {}
+    for solver in COLOURS:
+        file = folder / f"{name}_{solver}_{frames}.npy"
+        if not file.exists():
+            np.save(file, simulate(name, solver, frames))
+        found[solver] = list(np.load(file))
+    return found
+
+
+def measure(name: str, frames: int, found: dict[str, list[np.ndarray]]) -> None:
+    scene, cloth = shots.build(name, frames)
+    edges = np.array([tuple(edge.vertices) for edge in cloth.data.edges])
+    triangles, rest = triangles_of(cloth.data), shots.vertices(cloth)
+    group = cloth.vertex_groups.get("Pin")
+    index = group.index if group is not None else -1
+    pinned = np.array([any(one.group == index for one in vertex.groups) for vertex in cloth.data.vertices])
+    # Edges next to pins are held by them.
+    is_near = pinned.copy()
+    is_near[edges[pinned[edges].any(axis=1)].ravel()] = True
+    free = edges[~is_near[edges].any(axis=1)]
+    lengths = np.linalg.norm(rest[free[:, 0]] - rest[free[:, 1]], axis=1)
+    quality = {solver: Quality() for solver in found}
+    for frame in range(1, frames + 1):
+        scene.frame_set(frame)
+        bodies, corners = colliders_at(scene, cloth)
+        for solver, states in found.items():
+            points = states[frame - 1]
+            ratios = np.linalg.norm(points[free[:, 0]] - points[free[:, 1]], axis=1) / lengths - 1.0
+            itself = count_crossings(points, triangles, points, triangles)
+            quality[solver].add(frame, ratios, itself, count_crossings(points, triangles, bodies, corners))
+    for solver, one in quality.items():
+        print(
+            f"{name:6} {solver:8} stretch: 99th percentile {100 * one.percentile[0]:6.2f}% "
+            f"(frame {one.percentile[1]}), "
+            f"largest {100 * one.largest[0]:7.2f}% (frame {one.largest[1]}); crossings: itself {one.itself[0]} "
+            f"(frame {one.itself[1]}), bodies {one.bodies[0]} (frame {one.bodies[1]})",
+            flush=True,
+        )
+
+
+def render(name: str, frames: int, found: dict[str, list[np.ndarray]], out: Path) -> None:
+    """Write a strip of pictures, one row per solver."""
+    scene, cloth = shots.build(name, frames)
+    bpy.context.window.scene = scene
+    place, target, lens = VIEWS[name]
+    samples.stage(scene, place, target, lens)
+    camera = scene.camera
+    scene.render.engine, scene.cycles.samples, scene.cycles.use_denoising = "CYCLES", SAMPLES, True
+    scene.cycles.max_bounces, scene.view_settings.exposure = 1, -0.8
+    scene.render.resolution_x, scene.render.resolution_y = WIDTH, HEIGHT
+    scene.render.resolution_percentage = 100
+    looks = {one: samples.material(one, COLOURS[one], Roughness=0.8) for one in COLOURS}
+    grey = samples.material("Body", (0.5, 0.48, 0.46), Roughness=0.7)
+    for obj in list(scene.objects):
+        if obj.type == "MESH" and obj is not cloth and not obj.data.materials:
+            obj.data.materials.append(grey)
+            for polygon in obj.data.polygons:
+                polygon.use_smooth = True
+    moving = next((obj for obj in scene.objects if obj.type == "ARMATURE"), None)
+    start = camera.location.copy()
+    shown = bpy.data.objects.new("Shown", cloth.data.copy())
+    scene.collection.objects.link(shown)
+    shown.data.materials.clear()
+    shown.data.materials.append(grey)
+    for polygon in shown.data.polygons:
+        polygon.use_smooth = True
+    if not len(shown.data.polygons):
+        shown.modifiers.new("Wires", "SKIN")
+        for vertex in shown.data.skin_vertices[0].data:
+            vertex.radius = (0.006, 0.006)
+    cloth.hide_render = True
+    chosen = np.linspace(1, frames, PICTURES).round().astype(int).tolist()
+    sheet = Image.new("RGB", (PICTURES * WIDTH, len(found) * HEIGHT))
+    for (row, solver), (column, frame) in itertools.product(enumerate(found), enumerate(chosen)):
+        scene.frame_set(frame)
+        graph = scene.view_layers[0].depsgraph
+        shown.data.vertices.foreach_set("co", found[solver][frame - 1].astype(np.float32).ravel())
+        shown.data.materials[0] = looks[solver]
+        shown.data.update()
+        camera.location = start + (moving.evaluated_get(graph).location if moving is not None else Vector())
+        scene.render.filepath = str(out / "picture.png")
+        bpy.ops.render.render(write_still=True, scene=scene.name)
+        with Image.open(out / "picture.png") as picture:
+            sheet.paste(picture.convert("RGB"), (column * WIDTH, row * HEIGHT))
+    (out / "picture.png").unlink()
+    sheet.save(out / f"{name}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shots", nargs="+", choices=[*shots.SHOTS], default=[*shots.SHOTS])
+    parser.add_argument("--frames", type=int, default=60)
+    parser.add_argument("--out", type=Path, default=shots.ROOT / "out" / "strips")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    dampsim.register()
+    bpy.ops.wm.read_homefile(use_empty=True, use_factory_startup=True)
+    bpy.ops.preferences.addon_enable(module="cycles")
+    for name in options.shots:
+        found = rows_of(name, options.frames, options.out)
+        measure(name, options.frames, found)
+        render(name, options.frames, found, options.out)
+
+
+if __name__ == "__main__":
+    main()
