@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 
 # Fraction of a search that is done when it has converged; it may continue from a saddle point.
@@ -20,10 +21,14 @@ def no_progress(stage: str, fraction: float) -> None:
 
 
 class StageProgress:
-    """Current stage of a preparation, and how much of it is done. The fraction never decreases within a stage."""
+    """Current stage of a preparation, and how much of it is done. The fraction never decreases within a stage.
+
+    cut_stages: number of searches in each stage that spent their work budget.
+    """
 
     def __init__(self, callback: ProgressCallback = no_progress) -> None:
         self._callback, self._stage, self._fraction = callback, "", 0.0
+        self.cut_stages: Counter[str] = Counter()
 
     def begin(self, stage: str) -> None:
         """Begin a stage with a name."""
@@ -34,6 +39,15 @@ class StageProgress:
         """Report the completed fraction of the stage, 0 to 1."""
         self._fraction = max(self._fraction, min(fraction, 1.0))
         self._callback(self._stage, self._fraction)
+
+    @property
+    def cut_count(self) -> int:
+        """Number of searches that spent their work budget."""
+        return self.cut_stages.total()
+
+    def record_cut(self) -> None:
+        """Count a search of the current stage that spent its work budget."""
+        self.cut_stages[self._stage] += 1
 
 
 class DecayProgress:

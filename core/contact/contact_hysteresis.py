@@ -49,16 +49,48 @@ def keep_corner_contacts(
     closed, match = closed[match >= 0], match[match >= 0]
     if not len(closed):
         return detected
-    is_other_side = np.linalg.norm(previous.normal[closed] - detected.normal[match], axis=1) > SAME_NORMAL_TOLERANCE
     in_hollow = _is_hollow(previous, detected, before, now, closed, match)
-    if not (is_other_side & in_hollow).any():
+    return _with_kept_sides(previous, detected, history, closed, match, in_hollow)
+
+
+def keep_alternating_contacts(previous: ContactSet, detected: ContactSet, history: ContactHistory) -> ContactSet:
+    """Return the detected contacts, and the previous ones at other sides of the surfaces that the points touch now.
+
+    Without inertia, a point slides from one side of a surface to another one and back in successive solves. Both sides
+    together hold it between them.
+    """
+    is_on_other = (previous.key[:, 0] != previous.key[:, 3]) & (previous.key[:, 1] != EDGE)
+    sides = np.flatnonzero(is_on_other)
+    match = _indices_of_keys(detected, _point_keys(previous.key[sides]))
+    sides, match = sides[match >= 0], match[match >= 0]
+    return _with_kept_sides(previous, detected, history, sides, match, np.ones(len(sides), dtype=bool))
+
+
+def _with_kept_sides(
+    previous: ContactSet,
+    detected: ContactSet,
+    history: ContactHistory,
+    previous_sides: Index,
+    match: Index,
+    may_keep: Mask,
+) -> ContactSet:
+    """Return the detected contacts, and those previous sides of their points that have another normal.
+
+    previous_sides: (k,) indices of previous contacts.  match: (k,) index of the detected contact of the same point.
+    may_keep: (k,) whether to keep it if its normal differs.
+    """
+    is_other_side = (
+        np.linalg.norm(previous.normal[previous_sides] - detected.normal[match], axis=1) > SAME_NORMAL_TOLERANCE
+    )
+    is_kept = is_other_side & may_keep
+    if not is_kept.any():
         return detected
     key, kept_rows = detected.key.copy(), []
-    for place in np.unique(match[is_other_side & in_hollow]):
-        sides = closed[match == place]
-        kept_sides = sides[(is_other_side & in_hollow)[match == place]]
+    for place in np.unique(match[is_kept]):
+        sides = previous_sides[match == place]
+        kept_sides = sides[is_kept[match == place]]
         # The detected contact takes over the key of the same side, or else an unused kind.
-        same = np.setdiff1d(sides, closed[(match == place) & is_other_side])
+        same = np.setdiff1d(sides, previous_sides[(match == place) & is_other_side])
         kinds = set(previous.key[kept_sides, 1])
         own = [kind for kind in previous.key[same, 1] if kind not in kinds]
         free = own or [kind for kind in (POINT, *CORNER_KINDS) if kind not in kinds]

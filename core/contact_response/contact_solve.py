@@ -13,7 +13,7 @@ from ..base.arrays import Array, Mask, take_rows
 from ..contact.collision_detection import CollisionDetection
 from ..contact.collision_state import CollisionState
 from ..contact.contact_history import ContactHistory, Impact, SupportModes
-from ..contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
+from ..contact.contact_hysteresis import keep_alternating_contacts, keep_corner_contacts, keep_thread_contacts
 from ..contact.intersections import exactly_checked_pairs
 from ..contact.penalty_and_friction import ContactPotential, ContactSet
 from ..contact.penalty_scaling import PenaltyScaling
@@ -492,6 +492,9 @@ class _Refinement:
             return False
         self.solve.meter.charge_detection()
         contacts = keep_corner_contacts(self.detected, detection(x), x, history)
-        self.detected = keep_thread_contacts(self.detected, contacts, x, detection.model.threads)
+        contacts = keep_thread_contacts(self.detected, contacts, x, detection.model.threads)
+        if self.solve.controls.is_static and self.changes:
+            contacts = keep_alternating_contacts(self.detected, contacts, history)
+        self.detected = contacts
         self.detected_at = x
         return True

@@ -103,12 +103,16 @@ class WorkMeter:
             self.limit = self.spent + max(min(left, 2.0 * left / steps_left), 0.5 * budget / self.steps_per_frame)
         self.steps_begun += 1
 
+    def poll(self) -> None:
+        """Do nothing. A meter may cancel the work here by an exception."""
+
     def charge_evaluations(self, evaluations: float) -> None:
         """Count evaluations of the potential, or of work that takes as long."""
-        self.spent += evaluations * self._unit
+        self.spent += evaluations * self.unit
 
     def charge_detection(self) -> None:
         """Count a contact detection."""
+        self.poll()
         self.spent += self.costs.detection * self._test_unit
 
     def charge_search(self, pairs: int) -> None:
@@ -123,8 +127,9 @@ class WorkMeter:
         """Return a minimiser within the limit. cost: of an evaluation and its share of a search, in ordinary ones."""
 
         def bounded(problem: Any, start: Array, tolerance: Tolerance) -> Minimum:
+            self.poll()
             if self.is_limited:
-                left = max(int((self.limit - self.spent) / (cost * self._unit)), _MIN_EVALUATIONS)
+                left = max(int((self.limit - self.spent) / (cost * self.unit)), _MIN_EVALUATIONS)
                 tolerance = replace(tolerance, max_evaluations=left)
             minimum = minimise(problem, start, tolerance)
             self.charge_evaluations(cost * minimum.evaluations)
@@ -133,7 +138,7 @@ class WorkMeter:
         return bounded
 
     @property
-    def _unit(self) -> float:
+    def unit(self) -> float:
         """Units of an evaluation of this system."""
         return 1.0 + self.node_count / self.costs.nodes_per_unit
 
@@ -141,3 +146,26 @@ class WorkMeter:
     def _test_unit(self) -> float:
         """Units of a test of this system, relative to that of a small one."""
         return 1.0 + self.node_count / self.costs.nodes_per_test
+
+
+@dataclass
+class SearchMeter(WorkMeter):
+    """Meter of a search of many steps, each of which may spend all that is left.
+
+    report: called often with the spent fraction of the budget; it may raise an exception to cancel the search.
+    """
+
+    report: Callable[[float], None] = lambda fraction: None
+
+    def begin_step(self, max_work: float = math.inf, costs: WorkCosts | None = None) -> None:
+        """Set the limit of the next step to the whole budget. Steps towards rest are never violent."""
+        self.limit = self.budget
+
+    @property
+    def is_over(self) -> bool:
+        """True if the search has spent its budget."""
+        return self.spent >= self.budget
+
+    def poll(self) -> None:
+        """Report the spent fraction."""
+        self.report(min(self.spent / self.budget, 1.0))

@@ -5,17 +5,21 @@ See docs/explanation/physics/06-body-models.md.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 from scipy.sparse import csr_matrix
 from scipy.sparse.linalg import spsolve
 
 from ..base.arrays import Array
+from ..base.progress import StageProgress
 from ..bodies.model import Model
 from ..bodies.surface_binding import SurfaceBinding
 from ..materials import TetElasticity
 from ..materials.tetrahedra import tet_volumes
+from ..settle.step_report import Guard, Verdict
 from ..system.discretization import BodyDiscretization
 from ..system.history import BlockHistory
 from ..system.inputs import BlockInputs
@@ -28,6 +32,22 @@ _MAX_ITERATIONS, _MAX_HALVINGS = 60, 12
 _MIN_VOLUME_RATIO = 0.05
 # Smallest load increment, as a fraction of the weight.
 _MIN_LOAD_INCREMENT = 1.0 / 256.0
+# Newton iterations of a search, over all load increments.
+_ITERATION_BUDGET = 240
+
+
+@dataclass(frozen=True)
+class SpentRestShapeSearch(Guard):
+    """End a search for a rest shape that has spent its work, and accept that of a part of the load (decision 0083).
+
+    Where no rest shape exists for the full weight, Newton's method fails again and again near the largest load.
+
+    max_iterations: Newton iterations, over all load increments.
+    """
+
+    name: ClassVar[str] = "SPENT_REST_SHAPE_SEARCH"
+    verdict: ClassVar[Verdict] = Verdict.ACCEPT
+    max_iterations: int = _ITERATION_BUDGET
 
 
 def can_change_rest_shape(model: Model) -> bool:
@@ -35,10 +55,21 @@ def can_change_rest_shape(model: Model) -> bool:
     return any(_tet_energies(model.block)) and isinstance(model.pins, SurfaceBinding)
 
 
-def solve_rest_shape(model: Model, surface: Array, positions: Array, weight: Array, factor: float) -> Model:
+def solve_rest_shape(
+    model: Model,
+    surface: Array,
+    positions: Array,
+    weight: Array,
+    factor: float,
+    *,
+    progress: StageProgress | None = None,
+    guard: SpentRestShapeSearch | None = None,
+) -> Model:
     """Return the model with a rest shape X that is in equilibrium at the given positions.
 
     surface: (v, 3) m, animated. positions: (n, 3) m of the nodes. weight: (n, 3) N. factor: on the stiffness.
+    progress: receives the solved fraction of the load at each iteration, and counts spent searches.
+    guard: bounds the work; the default if None.
 
     Newton's method solves grad U(positions; X) = weight for X at the nodes that are not hard pins. Spring pins move
     along with X. The load is applied in increments where a full step does not converge. If no such shape exists for the
@@ -47,11 +78,15 @@ def solve_rest_shape(model: Model, surface: Array, positions: Array, weight: Arr
     """
     if not can_change_rest_shape(model) or model.block.is_fixed.all():
         return model
-    problem = _InverseStaticProblem(model, surface, positions, weight, factor)
+    progress, guard = progress or StageProgress(), guard or SpentRestShapeSearch()
+    problem = _InverseStaticProblem(model, surface, positions, weight, factor, progress)
     rest, load_fraction, increment = model.block.rest, 0.0, 1.0
     tolerance = _RESIDUAL_TOLERANCE * max(float(np.abs(weight).max(initial=0.0)), 1e-30)
     while load_fraction < 1.0 and increment >= _MIN_LOAD_INCREMENT:
-        found = problem.solve(rest, min(load_fraction + increment, 1.0), tolerance)
+        if guard.fires(problem.iterations >= guard.max_iterations, Counter()):
+            progress.record_cut()
+            break
+        found = problem.solve(rest, min(load_fraction + increment, 1.0), load_fraction, tolerance)
         if found is None:
             increment /= 2.0
         else:
@@ -60,9 +95,21 @@ def solve_rest_shape(model: Model, surface: Array, positions: Array, weight: Arr
 
 
 class _InverseStaticProblem:
-    """Equilibrium at given positions as a function of the rest shape."""
+    """Equilibrium at given positions as a function of the rest shape.
 
-    def __init__(self, model: Model, surface: Array, positions: Array, weight: Array, factor: float) -> None:
+    iterations: number of Newton iterations so far.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        surface: Array,
+        positions: Array,
+        weight: Array,
+        factor: float,
+        progress: StageProgress,
+    ) -> None:
+        self._progress, self.iterations = progress, 0
         self._model, self._positions, self._factor, self._weight = model, positions, factor, weight
         block = model.block
         self._free = np.flatnonzero(np.repeat(~block.is_fixed, 3))
@@ -90,12 +137,17 @@ class _InverseStaticProblem:
         pin_points = pins.points + (rest - block.rest)[block.pinned]
         return replace(self._model, block=replace(block, rest=rest, terms=terms), pins=replace(pins, points=pin_points))
 
-    def solve(self, rest: Array, load_fraction: float, tolerance: float) -> Array | None:
-        """Return the rest shape for a load fraction, starting from another one; None if Newton's method fails."""
+    def solve(self, rest: Array, load_fraction: float, solved_fraction: float, tolerance: float) -> Array | None:
+        """Return the rest shape for a load fraction, starting from another one; None if Newton's method fails.
+
+        solved_fraction: of the load, for the progress.
+        """
         residual = self._residual(rest, load_fraction)
         for _ in range(_MAX_ITERATIONS):
             if float(np.abs(residual).max()) <= tolerance:
                 return rest
+            self._progress.advance(solved_fraction)
+            self.iterations += 1
             elements = [own.with_rest(rest) for own in self._energies]
             jacobian = self._pin_jacobian() + self._factor * sum(own.rest_jacobian(self._positions) for own in elements)
             step = np.zeros(rest.size)

@@ -150,6 +150,11 @@ class Simulation:
         """Islands of the scene."""
         return self.statics.islands
 
+    @property
+    def cut_stages(self) -> Mapping[str, int]:
+        """Number of searches that spent their work budget, by stage of the preparation."""
+        return self._progress.cut_stages
+
     def precompute(self) -> None:
         """Find the first frame, but not the cycle of a loop. Does not call the scene's sampler."""
         if self._start is None:

@@ -44,12 +44,16 @@ _STIFFENING_RATIO = 20.0
 _FULL_STEP_RATIO = 0.8
 
 
-def stiffness_for_sag(sag_at: Callable[[float], float], target_sag: float, guess: float) -> float:
+def stiffness_for_sag(
+    sag_at: Callable[[float], float], target_sag: float, guess: float, is_cut: Callable[[], bool] = lambda: False
+) -> float:
     """Return the stiffness factor with which a body sags by the target.
 
     sag_at: static sag for a factor; decreases roughly in inverse proportion.
     target_sag: in the same unit.
     guess: initial factor.
+    is_cut: returns whether the last static solve spent its work, so that its sag is not that at rest, and further
+        solves would take as long.
 
     If the target cannot be reached, return the best factor tried. A rope, for example, hangs no lower than its length.
     Callers measure and display the resulting sag.
@@ -57,6 +61,10 @@ def stiffness_for_sag(sag_at: Callable[[float], float], target_sag: float, guess
     factor, sags = guess, dict[float, float]()
     for _ in range(_MAX_SOLVES):
         sags[factor] = sag_at(factor)
+        if is_cut():
+            if len(sags) > 1:
+                del sags[factor]
+            break
         if abs(sags[factor] - target_sag) <= _RELATIVE_TOLERANCE * target_sag:
             break
         softest_bound = max((f for f, sag in sags.items() if sag > target_sag), default=0.0)
@@ -131,7 +139,7 @@ class StaticSolver:
         factor_source: solver that resolves the stiffness dials; this one if None.
         progress: receives the progress of each search.
         """
-        self._progress = progress
+        self._progress = progress or StageProgress()
         self._scene, self._pose_evaluator, self._first_sample, self._factor_source = (
             scene,
             pose_evaluator,
@@ -158,7 +166,12 @@ class StaticSolver:
                     weight = model.block.mass[:, None] * self._gravity_of(k)
                     nodes = state.positions[island.system.slices[place]]
                     models[k] = solve_rest_shape(
-                        model, self._first_sample.bodies[k].vertices, nodes, weight, float(factors[place])
+                        model,
+                        self._first_sample.bodies[k].vertices,
+                        nodes,
+                        weight,
+                        float(factors[place]),
+                        progress=self._progress,
                     )
         return rebuild_islands(self._scene, Assembly(tuple(models), tuple(self.islands)))
 
@@ -283,6 +296,7 @@ class StaticSolver:
 
         Return the given state if the iteration does not converge, as in fields that keep a body rotating.
         """
+        cut_count = self._progress.cut_count
         island_data = self.islands[island]
         island_settings = self._settings(island_data)
         size = min(self._scene.bodies[k].surface.size for k in island_data.bodies)
@@ -297,7 +311,7 @@ class StaticSolver:
             current = after
             if move <= _WIND_TOLERANCE * size:
                 return current
-            if not move <= _REQUIRED_DECREASE * last_move:
+            if not move <= _REQUIRED_DECREASE * last_move or self._progress.cut_count > cut_count:
                 return state
             last_move = move
 
@@ -369,8 +383,10 @@ class StaticSolver:
                 solve_static_equilibrium(solver, initial, inputs, _SAG_TOLERANCE, factors, progress=self._progress),
             )
 
+        cut_count = self._progress.cut_count
         # Always start from the same guess, so that a frame does not depend on earlier solves.
-        return BASE_YOUNG * stiffness_for_sag(sag_at, target_sag, guess)
+        factor = stiffness_for_sag(sag_at, target_sag, guess, lambda: self._progress.cut_count > cut_count)
+        return BASE_YOUNG * factor
 
     def _isolated_island(self, island: int, block: int) -> tuple[Island, int]:
         """Return an island of one body under its own weight, and the index of its block there.

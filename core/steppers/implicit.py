@@ -186,7 +186,9 @@ class Stepper:
             is_last = halvings == policy.max_bisections or not (
                 work.is_spent or policy.may_bisect(report.outcome, counts)
             )
-            if policy.spent_work.fires(work.is_limited and (work.is_spent or is_last), counts):
+            # A static search continues from its last shape if a step fails, so it needs no rough end.
+            may_fail = not work.is_limited or controls.is_static
+            if policy.spent_work.fires(work.is_spent or (is_last and not may_fail), counts):
                 after, report = self._finish_roughly(after, step, done, 2**halvings)
                 after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
                 return self._finished(state, after, step, is_regular=False), report

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -14,6 +16,8 @@ from ..settle.controls import Controls, YarnDials
 from ..settle.first_mode import FirstModeLaw
 from ..settle.geometric_stiffness import slack_eigenvalue_limit
 from ..settle.law import BackwardEulerLaw
+from ..settle.step_report import Guard, Verdict
+from ..settle.work_meter import SearchMeter
 from ..solvers.modes import lowest_mode
 from ..solvers.objective import Outcome
 from ..system.inputs import Inputs
@@ -27,6 +31,31 @@ from .implicit import Stepper
 _STABLE_FRACTION = 0.1
 # Displacement along the buckling mode as a fraction of the size: far above rounding, and small against a fold.
 _PERTURBATION = 1e-3
+
+
+# Work of a search for an equilibrium, in evaluations of the system's potential.
+_SEARCH_BUDGET = 15000.0
+
+
+@dataclass(frozen=True)
+class SpentSearch(Guard):
+    """End a search for an equilibrium that has spent its work, and accept its last shape (decision 0083).
+
+    Contacts may alternate, and folds creep, so that a search never converges.
+
+    budget: in evaluations of the system's potential, so that it grows with the system.
+    """
+
+    name: ClassVar[str] = "SPENT_SEARCH"
+    verdict: ClassVar[Verdict] = Verdict.ACCEPT
+    budget: float = _SEARCH_BUDGET
+
+    def meter(self, node_count: int, progress: StageProgress) -> SearchMeter:
+        """Return the meter of one search, which reports its progress."""
+        meter = SearchMeter(node_count, math.inf, report=progress.advance)
+        if self.is_enabled:
+            meter.budget = self.budget * meter.unit
+        return meter
 
 
 def buckling_direction(system: System, state: State, factors: Array) -> Array | None:
@@ -57,11 +86,11 @@ _MAX_RELAXATION_STEPS = 120
 
 
 def relax_dynamically(
-    stepper: Stepper, state: State, inputs: Inputs, controls: Controls, progress: StageProgress | None = None
+    stepper: Stepper, state: State, inputs: Inputs, controls: Controls, meter: SearchMeter | None = None
 ) -> State:
     """Return a state near rest under the pins' current positions.
 
-    controls: the laws are replaced by backward Euler.  progress: may cancel the search.
+    controls: the laws are replaced by backward Euler.  meter: may end or cancel the search.
     Without external acceleration the state is returned unchanged. If a step fails, the last state is returned at rest.
     """
     system = stepper.system
@@ -75,11 +104,11 @@ def relax_dynamically(
     controls = replace(controls, laws=tuple(BackwardEulerLaw() for _ in system.regions))
     energy_limit, last_energy = _REST_SPEED_FRACTION**2 * max_acceleration * size * float(mass.sum()), 0.0
     for _ in range(_MAX_RELAXATION_STEPS):
-        if progress is not None:
-            progress.advance(0.0)
-        next_state, report = stepper.step(state, inputs, h, controls)
+        next_state, report = stepper.step(state, inputs, h, controls, meter=meter)
         if report.outcome is not Outcome.CONVERGED:
             break
+        if meter is not None and meter.is_over:
+            return state_at_rest(next_state)
         energy = 0.5 * float((mass * next_state.velocities**2).sum())
         if energy < last_energy:
             state = state_at_rest(state)
@@ -120,17 +149,22 @@ def solve_static_equilibrium(
     factors: Array | None = None,
     yarns: tuple[YarnDials, ...] = (),
     progress: StageProgress | None = None,
+    guard: SpentSearch | None = None,
 ) -> State:
     """Return the static equilibrium under external forces, with the pins at the end of the inputs.
 
     It is reached by strongly damped steps. If a step fails, for example because the body collapses under its weight,
-    the last converged shape is returned.
+    the last converged shape is returned. If the work of the guard is spent, the last shape is returned, and the
+    progress counts this.
 
     factors: (b,) stiffness factor of each block; 1 if None.
     yarns: yarn dials of woven cloth; without them, no yarn slides.
     progress: receives the progress after each step.
+    guard: bounds the work; the default if None.
     """
     system = stepper.system
+    guard, progress = guard or SpentSearch(), progress or StageProgress()
+    meter = guard.meter(len(system.rest), progress)
     # Any step length h works. With this one, h^2 lambda_1 is 1 in the stiffest region.
     stiffness_factors = np.ones(len(system.blocks)) if factors is None else factors
     eigenvalues = [_relaxation_eigenvalue(system, region, stiffness_factors) for region in system.regions]
@@ -148,9 +182,9 @@ def solve_static_equilibrium(
     end_inputs = tuple(one.at_end() for one in inputs)
     decay = DecayProgress(progress)
     if is_woven:
-        state = relax_dynamically(stepper, state, end_inputs, controls, progress)
+        state = relax_dynamically(stepper, state, end_inputs, controls, meter)
     mixing_limit = _MIXING_DISTANCE / motion_tolerance if is_thin and not has_contact else None
-    state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay)
+    state, is_settled = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay, meter)
     # A contact may stabilise the shape, so saddle points are tested only without contacts.
     for _ in range(_MAX_SADDLE_EXITS if is_thin and is_settled else 0):
         buckling = None if has_contact_force(system, state) else buckling_direction(system, state, stiffness_factors)
@@ -158,8 +192,10 @@ def solve_static_equilibrium(
             break
         state = replace(state, positions=state.positions + buckling)
         if is_woven:
-            state = relax_dynamically(stepper, state, end_inputs, controls, progress)
-        state, _ = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay)
+            state = relax_dynamically(stepper, state, end_inputs, controls, meter)
+        state, _ = _relax(stepper, state, end_inputs, h, controls, limit, mixing_limit, decay, meter)
+    if guard.fires(meter.is_over, Counter()):
+        progress.record_cut()
     return state
 
 
@@ -172,15 +208,19 @@ def _relax(
     limit: Array,
     mixing_limit: float | None,
     decay: DecayProgress,
+    meter: SearchMeter,
 ) -> tuple[State, bool]:
     """Take strongly damped steps; return the state, and whether the last one moved no node by more than its limit.
 
     limit: (n,) m.  mixing_limit: multiple of the limit below which Anderson mixing begins; None to disable it, as with
     contacts, which an extrapolated step could pass through.  decay: receives the displacement of each step.
+    meter: of the whole search, which ends once it is spent.
     """
     mixing = None if mixing_limit is None else _AndersonMixing()
     for _ in range(_MAX_STEPS):
-        after, report = stepper.step(state, inputs, h, controls)
+        if meter.is_over:
+            break
+        after, report = stepper.step(state, inputs, h, controls, meter=meter)
         if report.outcome is not Outcome.CONVERGED:
             break
         displacement = np.abs(after.positions - state.positions).max(axis=1)

@@ -46,7 +46,7 @@ from ..status.measurements import store_measurements
 from ..status.next_bake import BakeAction, check_resumable, next_bake
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
-from ..status.shot_messages import hard_steps_message, report_messages
+from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages
 from ..targets import Cost, Shot, get_target
 from ..targets.retiming import set_time_scale, time_scale
 from ..work.steps import Step, map_steps
@@ -161,6 +161,7 @@ def bake_group(
                 shot.remarks.extend(f"{_words_of(one)} are no longer re-baked alone" for one in lost)
             else:
                 shot = yield from _simulate(simulation, cache, rebake_range(simulation, cache, part), lambda: None)
+            shot.remarks.extend(preparation_messages(simulation.cut_stages))
             shot.remarks.extend(_range_messages(cache))
             if last != scene.frame_end:
                 shot.remarks.append(f"frames {scene.frame_start} to {last} are baked, to the end of the preview range")

@@ -59,6 +59,15 @@ def report_messages(report: ShotReport, obj: bpy.types.Object, scene: bpy.types.
     return found
 
 
+def preparation_messages(cut_stages: Iterable[str]) -> list[str]:
+    """Return a message about each stage of a preparation in which a search spent its work."""
+    return [
+        f"The search for {stage} ended early, because it took too much work. The object may move at the start. Model "
+        "objects apart where they overlap or are squeezed at the first frame, or switch off Start at Rest"
+        for stage in cut_stages
+    ]
+
+
 def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:
     """Return a warning that names the effects of guards and their frames; '' without any.
 

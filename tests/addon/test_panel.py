@@ -208,6 +208,15 @@ def test_every_hard_guard_has_an_effect(load: Load) -> None:
             assert "frame 7" in load("dampsim_addon.status.shot_messages").hard_steps_message({guard.name: (7,)})
 
 
+def test_bake_reports_cut_search(load: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The panel names the search before the first frame that spent its work."""
+    new_scene()
+    obj = wobbler(tmp_path)
+    monkeypatch.setattr(load("core.settle.work_meter").SearchMeter, "is_over", True)
+    assert bpy.ops.dampsim.bake() == {"FINISHED"}
+    assert "The search for the hanging shape ended early" in obj.dampsim.baked_touched
+
+
 def advanced_labels(load: Load) -> list[str]:
     """Return the labels of the panel Advanced."""
     return panel_labels(load, "DAMPSIM_PT_advanced")

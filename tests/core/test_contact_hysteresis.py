@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -9,7 +11,11 @@ from scipy.spatial.transform import Rotation
 
 from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.contact.contact_history import CORNER_KINDS, EDGE, POINT, ContactHistory
-from dampsim.core.contact.contact_hysteresis import keep_corner_contacts, keep_thread_contacts
+from dampsim.core.contact.contact_hysteresis import (
+    keep_alternating_contacts,
+    keep_corner_contacts,
+    keep_thread_contacts,
+)
 from dampsim.core.contact.penalty_and_friction import ContactPotential, ContactSet
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.simulation.simulation import Simulation
@@ -181,3 +187,32 @@ def test_thread_contact_kept_near_corner() -> None:
         keep_thread_contacts(known, found, at, frozenset()),
     ):
         assert gone.key.tolist() == found.key.tolist()
+
+
+def touching_sides(normals: np.ndarray, kinds: list[int], surface: int = 1) -> ContactSet:
+    """Return contacts of a point with sides of normals (k, 3) of a surface; 0 is its own."""
+    found = plane_contacts(normals, 0.1 * normals, kinds)
+    return replace(found, key=np.array([[0, kind, 0, surface] for kind in kinds]))
+
+
+def test_alternating_sides_are_kept() -> None:
+    """A point between two sides keeps both, and in a corner of three all of them, each under its own key."""
+    first, second, third = np.eye(3)
+    one, other = (touching_sides(side[None], [POINT]) for side in (first, second))
+    both = keep_alternating_contacts(one, other, NO_HISTORY)
+    assert {tuple(normal) for normal in both.normal} == {tuple(first), tuple(second)}
+    assert len({*map(tuple, both.key)}) == 2
+    all_sides = keep_alternating_contacts(both, touching_sides(third[None], [POINT]), NO_HISTORY)
+    assert {tuple(normal) for normal in all_sides.normal} == {tuple(first), tuple(second), tuple(third)}
+    assert len({*map(tuple, all_sides.key)}) == 3
+
+
+@pytest.mark.parametrize("case", ["same side", "own surface", "no longer near"])
+def test_other_contacts_do_not_alternate(case: str) -> None:
+    first, second = np.eye(3)[:2]
+    surface = 0 if case == "own surface" else 1
+    previous = touching_sides((second if case == "same side" else first)[None], [POINT], surface)
+    detected = touching_sides(second[None], [POINT], surface)
+    if case == "no longer near":
+        detected = detected.select(np.zeros(0, dtype=np.int64))
+    assert keep_alternating_contacts(previous, detected, NO_HISTORY) is detected

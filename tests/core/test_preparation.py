@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -11,9 +12,11 @@ from hanging_bodies import flag, run_release
 from builders import STOUT_COTTON, scene, static_body
 from dampsim.core.geometry.mesh.surface import Surface
 from dampsim.core.scene.body import Body
+from dampsim.core.simulation import inverse_statics
 from dampsim.core.simulation.simulation import Simulation
-from dampsim.core.simulation.statics import StaticSolver
-from shapes import sheet
+from dampsim.core.simulation.statics import StaticSolver, stiffness_for_sag
+from dampsim.core.steppers.static import SpentSearch
+from shapes import sheet, tail
 
 
 def pinned_cotton(is_pinned, count: int = 17, **more: object) -> Body:
@@ -127,3 +130,93 @@ def test_cancelled_preparation_ends() -> None:
     with pytest.raises(InterruptedError, match="hanging shape"):
         Simulation(scene(flag(9)), report_progress=cancel)
     assert sum(fraction > 0.0 for _, fraction in calls) == 1
+
+
+def counted_calls(body: Body) -> tuple[Simulation, int]:
+    """Prepare the first frame of a body; return its simulation and the number of progress reports."""
+    calls: list[str] = []
+    simulation = Simulation(scene(body), report_progress=lambda stage, fraction: calls.append(stage))
+    simulation.precompute()
+    return simulation, len(calls)
+
+
+def test_ordinary_search_spends_little() -> None:
+    """The budget of a search is far above the work of a flag that folds."""
+    simulation, _ = counted_calls(pinned_cotton(pinned_at_one_side))
+    assert not simulation.cut_stages
+
+
+@pytest.mark.parametrize("sag", [0.0, 5.0], ids=["hanging shape", "Sag"])
+def test_budget_bounds_hanging_shape(sag: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = pinned_cotton(pinned_at_one_side, 9, **({"stiffness_by": "SAG", "sag": sag} if sag else {}))
+    _, usual_calls = counted_calls(body)
+    monkeypatch.setattr(SpentSearch, "__init__", small_budget(SpentSearch, "budget", 10.0))
+    simulation, calls = counted_calls(body)
+    assert calls < usual_calls
+    assert simulation.cut_stages["the hanging shape"] >= 1
+    assert np.isfinite(simulation.first_frame().shapes[body.name]).all()
+
+
+def test_budget_bounds_first_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search with contacts ends with the shape that it has reached."""
+    body = flag(9, touch_self=True)
+    simulation = Simulation(scene(body))
+    monkeypatch.setattr(SpentSearch, "__init__", small_budget(SpentSearch, "budget", 10.0))
+    simulation.precompute()
+    assert dict(simulation.cut_stages) == {"the first frame": 1}
+    assert np.isfinite(simulation.first_frame().shapes[body.name]).all()
+
+
+def test_budget_bounds_rest_shape(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A spent search for the rest shape keeps that of the load that it has solved."""
+    surface = tail()
+    x = surface.vertices[:, np.ptp(surface.vertices, axis=0).argmax()]
+    body = static_body(surface, (x <= x.min() + 0.1).astype(float), keep_shape=True, resolution=60)
+    monkeypatch.setattr(
+        inverse_statics.SpentRestShapeSearch, "__init__",
+        small_budget(inverse_statics.SpentRestShapeSearch, "max_iterations", 0),
+    )  # fmt: skip
+    simulation = Simulation(scene(body))
+    assert dict(simulation.cut_stages) == {"the rest shape that keeps the modelled shape": 1}
+
+
+def small_budget(guard: type, name: str, value: float) -> Callable[..., None]:
+    """Return the constructor of a guard with a smaller value of one field."""
+    usual = guard.__init__
+
+    def construct(self: object, **given: object) -> None:
+        usual(self, **{name: value, **given})
+
+    return construct
+
+
+def test_sag_search_ends_when_cut() -> None:
+    """The sag of a search that spent its work is not used if there is another one."""
+    tried: list[float] = []
+
+    def sag_at(factor: float) -> float:
+        tried.append(factor)
+        return 2.0 if len(tried) == 1 else 1.0
+
+    assert stiffness_for_sag(sag_at, 1.0, 1.0, lambda: len(tried) == 2) == 1.0
+    assert len(tried) == 2
+    tried.clear()
+    assert stiffness_for_sag(sag_at, 1.0, 3.0, lambda: True) == 3.0
+    assert len(tried) == 1
+
+
+def test_cancelled_step_of_a_search_ends() -> None:
+    """An exception of the progress callback ends a step with contacts before its next detection."""
+    calls: list[float] = []
+
+    def cancel(stage: str, fraction: float) -> None:
+        if stage == "the first frame":
+            calls.append(fraction)
+            if len(calls) == 3:
+                raise InterruptedError(stage)
+
+    simulation = Simulation(scene(flag(9, touch_self=True)), report_progress=cancel)
+    with pytest.raises(InterruptedError, match="first frame"):
+        simulation.precompute()
+    # A step reports at least a detection and a search, so the second of these belongs to the first step.
+    assert len(calls) == 3

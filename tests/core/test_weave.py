@@ -283,9 +283,9 @@ def test_relaxation_of_horizontal_swatch(monkeypatch: pytest.MonkeyPatch) -> Non
     loom = SwatchStepper(woven_body(6, 6, 0.1, (surface.vertices[:, 0] < 1e-9).astype(float)), (0.0, 0.0, -9.81))
     step, steps = loom.stepper.step, list[float]()
 
-    def counted(state: State, inputs: Inputs, h: float, controls: Controls) -> tuple[State, StepReport]:
+    def counted(state: State, inputs: Inputs, h: float, controls: Controls, **more: object) -> tuple[State, StepReport]:
         steps.append(h)
-        return step(state, inputs, h, controls)
+        return step(state, inputs, h, controls, **more)
 
     monkeypatch.setattr(loom.stepper, "step", counted)
     found = relax_dynamically(
