@@ -190,7 +190,9 @@ class Stepper:
             may_fail = not work.is_limited or controls.is_static
             if policy.spent_work.fires(work.is_spent or (is_last and not may_fail), counts):
                 after, report = self._finish_roughly(after, step, done, 2**halvings)
-                after = policy.excessive_motion.limit(self.system, state, after, inputs, h)
+                # Calm frames that spend their work keep the speed of their swing.
+                is_rough = violence.is_crushing
+                after = policy.excessive_motion.limit(self.system, state, after, inputs, h, is_rough=is_rough)
                 return self._finished(state, after, step, is_regular=False), report
             if is_last:
                 return given_state, report
@@ -200,7 +202,7 @@ class Stepper:
             self.system, state, after, inputs, h, violence=violence, is_rough=report.is_rough
         )
         if guard.fires(is_excessive, counts):
-            after = guard.limit(self.system, state, after, inputs, h)
+            after = guard.limit(self.system, state, after, inputs, h, is_rough=report.is_rough)
         after = relax(self.system, state, after, h)
         return self._finished(state, after, step, is_regular=is_regular), report
 

@@ -88,6 +88,15 @@ def limit_shape(
     return replace(end, positions=x, velocities=v, history=history)
 
 
+def rigid_speed(system: System, state: State) -> float:
+    """Return the largest speed of the rigid motions of all unpinned regions, m/s."""
+    fastest = 0.0
+    for region in system.regions:
+        if not len(region.constrained_nodes):
+            fastest = max(fastest, max_norm(_rigid_velocity(system, region, state.positions, state.velocities)))
+    return fastest
+
+
 def carried_state(system: System, state: State, inputs: Inputs, h: float) -> State:
     """Return the state after h seconds in which every region moves rigidly: with its pins, or on with its momentum."""
     ballistic, x = state.positions + h * state.velocities, system.with_pins(state.positions, inputs)

@@ -33,7 +33,7 @@ from ..solvers.objective import Minimum, Outcome, Tolerance
 from ..system.inputs import Inputs
 from ..system.state import State
 from ..system.system import System
-from .shape_limit import limit_shape, overstretched_regions
+from .shape_limit import limit_shape, overstretched_regions, rigid_speed
 from .violence import Violence, max_kinematic_displacement
 
 Minimiser = Callable[[Any, Array, Tolerance], Minimum]
@@ -63,6 +63,8 @@ _MIN_FINAL_BISECTIONS, _MAX_PART_MOTION = 2, 0.5
 _ROUGH_TOLERANCE_FACTOR = 30.0
 # Largest extent after a violent motion over that at rest, and largest speed over that of animated points.
 _MAX_EXTENT_RATIO, _MAX_IMPACT_SPEED_RATIO = 1.15, 1.25
+# Fraction of the fastest speed of deformation that a step with an inaccurate result may keep.
+_REMAINING_SPEED = 0.7
 
 
 @dataclass(frozen=True)
@@ -270,31 +272,44 @@ class ExcessiveMotion(Guard):
     Pins that jump by several sizes stretch a body without any failure, mostly in the steps after the jump.
 
     max_ratio: largest extent over that at rest.  max_speed_ratio: largest speed over that of animated points.
+    remaining_speed: fraction of the fastest speed of deformation that a rough step may keep.
     """
 
     name: ClassVar[str] = "EXCESSIVE_MOTION"
     verdict: ClassVar[Verdict] = Verdict.LIMIT
     max_ratio: float = _MAX_EXTENT_RATIO
     max_speed_ratio: float = _MAX_IMPACT_SPEED_RATIO
+    remaining_speed: float = _REMAINING_SPEED
 
     def applies(
         self, system: System, start: State, end: State, inputs: Inputs, h: float, *, violence: Violence, is_rough: bool
     ) -> bool:
         """Return whether a step of h s must be limited. is_rough: whether an inaccurate result was accepted."""
-        has_speed_limit = violence.is_hopeless or (is_rough and violence.is_crushing)
-        if has_speed_limit and max_norm(end.velocities) > self._max_speed(system, start, inputs, h):
-            return True
+        # Solids rebound faster than their collider. Other kinds do not, so much faster ones are errors. Pins may pull
+        # the end of a rope faster than they move.
+        rebounds = all(block.is_solid for block in system.blocks)
+        has_strict_limit = violence.is_hopeless or (violence.is_crushing and is_rough)
+        if has_strict_limit or (violence.is_hit and not rebounds):
+            max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
+            if max_norm(end.velocities) > (1.0 if has_strict_limit else self.max_speed_ratio) * max_speed:
+                return True
         return violence.is_violent and bool(overstretched_regions(system, start, end, inputs, self.max_ratio))
 
-    def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float) -> State:
-        """Return the end of a step of h s with limited shape and speed."""
-        max_speed = self._max_speed(system, start, inputs, h)
+    def limit(self, system: System, start: State, end: State, inputs: Inputs, h: float, *, is_rough: bool) -> State:
+        """Return the end of a step of h s with limited shape and speed. is_rough: see applies()."""
+        max_speed = self._max_speed(system, start, inputs, h, is_rough=is_rough)
         return limit_shape(system, start, end, inputs, h, max_ratio=self.max_ratio, max_speed=max_speed)
 
-    def _max_speed(self, system: System, start: State, inputs: Inputs, h: float) -> float:
-        """Return the largest allowed speed, m/s. Without animated motion, speeds grow by external forces only."""
+    def _max_speed(self, system: System, start: State, inputs: Inputs, h: float, *, is_rough: bool) -> float:
+        """Return the largest allowed speed, m/s. Without animated motion, speeds grow by external forces only.
+
+        Speeds of deformation at the start of a rough step are errors in part, so only a fraction of them may remain.
+        """
         impact_speed = self.max_speed_ratio * max_kinematic_displacement(inputs) / h
-        surrounding_speed = max(max_norm(start.velocities), impact_speed)
+        last_speed = max_norm(start.velocities)
+        if is_rough:
+            last_speed = max(self.remaining_speed * last_speed, rigid_speed(system, start))
+        surrounding_speed = max(last_speed, impact_speed)
         return surrounding_speed + h * max_norm(_external_accelerations(system, inputs))
 
 

@@ -33,12 +33,14 @@ class Violence:
         smaller, in sizes of the smallest body.
     crushing_steps, violent_steps: number of steps, with this one, for which the limits of a motion hold.
     spent_steps: number of successive steps before this one that spent their work.
+    is_hit: whether a collider moves so far in this step that it may crush bodies.
     """
 
     motion: float = 0.0
     crushing_steps: int = 0
     violent_steps: int = 0
     spent_steps: int = 0
+    is_hit: bool = False
 
     @staticmethod
     def of(system: System, state: State, inputs: Inputs, h: float, size: float) -> Violence:
@@ -46,6 +48,7 @@ class Violence:
         last = state.history.block(system.name).violence
         crushing, violent, spent = (0, 0, 0) if last is None else last.astype(int).tolist()
         motion, is_crushed = max_kinematic_displacement(inputs) / max(size, 1e-12), False
+        is_hit = False
         if motion > _MIN_CRUSHING_MOTION:
             common = h * state.velocities.mean(axis=0)
             pins, colliders = _displacements_within_reach(system, state, inputs, h, size)
@@ -57,13 +60,14 @@ class Violence:
             )
             motion = max(pin_motion, collider_motion)
             # Pins carry bodies along. Limbs of a runner swing past each other with a tenth of its size per step.
-            is_crushed = collider_motion > _MIN_CRUSHING_MOTION or pin_motion > _MIN_VIOLENT_MOTION
+            is_hit = collider_motion > _MIN_CRUSHING_MOTION
+            is_crushed = is_hit or pin_motion > _MIN_VIOLENT_MOTION
         # Bending alone changes the extent of other kinds: hair uncoils when a head turns.
         is_solid = all(block.is_solid for block in system.blocks)
         min_violent_motion = _MIN_VIOLENT_MOTION if is_solid else _MIN_HOPELESS_MOTION
         crushing = _CALMING_STEPS if is_crushed else max(crushing - 1, 0)
         violent = _CALMING_STEPS if motion > min_violent_motion else max(violent - 1, 0)
-        return Violence(motion, crushing, violent, spent)
+        return Violence(motion, crushing, violent, spent, is_hit)
 
     @property
     def is_crushing(self) -> bool:

@@ -232,11 +232,13 @@ def test_shape_is_limited_after_jump() -> None:
     assert states[-1].history.block(SYSTEM.name).violence is not None
 
 
-def speed_after_limit(system: System, end_velocities: np.ndarray, start_velocities: np.ndarray) -> float:
+def speed_after_limit(
+    system: System, end_velocities: np.ndarray, start_velocities: np.ndarray, *, is_rough: bool = False
+) -> float:
     """Return the largest speed after the limits of a step without animated motion, m/s."""
     start = replace(State.at_rest(system.rest), velocities=start_velocities)
     end = replace(start, velocities=end_velocities)
-    limited = ExcessiveMotion().limit(system, start, end, stationary_pins(system), H)
+    limited = ExcessiveMotion().limit(system, start, end, stationary_pins(system), H, is_rough=is_rough)
     return float(np.linalg.norm(limited.velocities[~system.is_fixed], axis=1).max())
 
 
@@ -246,6 +248,28 @@ def test_speed_cannot_grow_without_motion() -> None:
     start = rng.normal(size=SYSTEM.rest.shape)
     fastest = float(np.linalg.norm(start, axis=1).max())
     assert speed_after_limit(SYSTEM, 3.0 * start, start) <= fastest + 9.81 * H + 1e-9
+
+
+def test_rough_steps_slow_deformation() -> None:
+    """A net between closed plates gained the speed of a fall in each step, because none converged."""
+    start = np.random.default_rng(0).normal(size=SYSTEM.rest.shape)
+    fastest = float(np.linalg.norm(start, axis=1).max())
+    assert speed_after_limit(SYSTEM, 3.0 * start, start, is_rough=True) <= 0.7 * fastest + 9.81 * H + 1e-9
+
+
+def test_rough_steps_keep_momentum() -> None:
+    system = bar((2, 1, 1), gravity=DOWN, clamped=False)
+    flying = np.zeros_like(system.rest) + np.array([0.0, 50.0, 0.0])
+    assert speed_after_limit(system, flying, flying, is_rough=True) == pytest.approx(50.0)
+
+
+@pytest.mark.parametrize("kind", ["ROPE", "SPRINGS"])
+def test_speed_between_plates(kind: str) -> None:
+    """Closing plates threw a rope out at six times their speed, and a net at three times."""
+    made = violent_scene("plates", kind)
+    fastest = max(frame.speed for frame in run_violent(made))
+    # Falls of this length reach 5 m/s, which is faster than the plates.
+    assert fastest <= 1.5 * 5.0
 
 
 @pytest.mark.parametrize(
