@@ -10,6 +10,7 @@ from scipy.sparse import block_diag, coo_matrix, csr_matrix
 
 from ..base.arrays import Array, Index, Mask
 from .collision_surface import CollisionSurface
+from .contact_history import EDGE
 from .surface_batch import DirectedPair, SurfaceBatch
 
 # Edges at a vertex count as coplanar if they leave a plane by less than this fraction of the others.
@@ -168,3 +169,20 @@ class ContactModel:
     def points_of(self, surface: int) -> slice:
         """Return the slice of a surface's points in the stack of all points."""
         return slice(int(self.point_starts[surface]), int(self.point_starts[surface + 1]))
+
+    def touched_points(self, keys: Index) -> Index:
+        """Return the points on which contacts with keys (k, 4) may act, among all points; see ContactSet for keys.
+
+        A key does not name the face that a point touches, so all points of the touched surface are returned.
+        """
+        is_touched = np.zeros(self.point_count, dtype=bool)
+        is_edge = keys[:, 1] == EDGE
+        is_touched[self.point_starts[keys[~is_edge, 0]] + keys[~is_edge, 2]] = True
+        for touched in np.unique(keys[~is_edge, 3]):
+            is_touched[self.points_of(int(touched))] = True
+        for first, second in np.unique(keys[is_edge][:, [0, 3]], axis=0):
+            pair = keys[is_edge & (keys[:, 0] == first) & (keys[:, 3] == second), 2]
+            count = len(self.surfaces[second].edges_and_faces[0])
+            for place, edges in ((first, pair // count), (second, pair % count)):
+                is_touched[self.point_starts[place] + self.surfaces[place].edges_and_faces[0][edges]] = True
+        return np.flatnonzero(is_touched)

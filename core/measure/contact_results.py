@@ -24,7 +24,7 @@ from ..simulation.contact_setup import front_axis
 from ..simulation.simulation import Simulation
 from ..system.state import State
 from ..system.switched_springs import SwitchedSprings
-from ..system.system import System
+from ..system.system import MIN_TOUCHED_WEIGHT, System
 from ..system.term import Potential
 from .report import BodyContactSummary, Penetration, WalkerPose
 
@@ -64,8 +64,6 @@ def max_stretch(system: System, block_index: int, positions: Array) -> float:
 VISIBLE_PENETRATION = 1e-3
 # A penetration counts as squeezed above this fraction of Young's modulus. Otherwise the bodies began intersected.
 _SQUEEZE_PRESSURE = 0.5
-# Free weight above which a point can give way.
-_MIN_FREE_WEIGHT = 0.1
 # Search radius for the touched surface, relative to its size.
 _SEARCH_RADIUS = 1.0
 
@@ -115,7 +113,28 @@ def contact_summary(simulation: Simulation, state: State, body: str) -> BodyCont
         return BodyContactSummary(stretched=stretch)
     penetrations = _penetrations(simulation, system.contact, number, block, _contact_history(system, state))
     walker = _walker_pose(simulation, state, body)
-    return BodyContactSummary(penetrations, *_rest_limit(simulation, number, block, state), stretch, walker)
+    partners = partners_in_contact(simulation, state, body)
+    return BodyContactSummary(penetrations, *_rest_limit(simulation, number, block, state), stretch, walker, partners)
+
+
+def partners_in_contact(simulation: Simulation, state: State, body: str) -> tuple[str, ...]:
+    """Return the names of the partners that act on free nodes of a body in a state; its own name for itself."""
+    number, block = simulation.island_and_block(body)
+    system = simulation.islands[number].system
+    model = system.contact
+    if model is None:
+        return ()
+    keys = _contact_history(system, state).keys
+    visible = model.visible_surface[keys[:, [0, 3]]]
+    own = visible == block
+    others, is_free = np.where(own[:, 0], visible[:, 1], visible[:, 0]), (~system.is_fixed).astype(float)
+    found = []
+    for partner in np.unique(others[own.any(axis=1)]):
+        points = model.touched_points(keys[own.any(axis=1) & (others == partner)])
+        points = points[model.visible_surface[model.owner[points]] == block]
+        if (model.operator[points] @ is_free > MIN_TOUCHED_WEIGHT).any():
+            found.append(model.surfaces[partner].name)
+    return tuple(found)
 
 
 def _walker_pose(simulation: Simulation, state: State, name: str) -> WalkerPose | None:
@@ -246,7 +265,7 @@ def _penetrations(
     is_self_point = (history.keys[:, 1] != EDGE) & (history.keys[:, 0] == history.keys[:, 3])
     free = model.operator @ (~simulation.islands[number].system.is_fixed).astype(float)
     places = model.point_starts[history.keys[:, 0]] + np.where(is_self_point, history.keys[:, 2], 0)
-    is_deep &= ~is_self_point | (free[places] > _MIN_FREE_WEIGHT)
+    is_deep &= ~is_self_point | (free[places] > MIN_TOUCHED_WEIGHT)
     if not is_deep.any():
         return ()
     factors, found = simulation.stiffness_factors(number), []

@@ -12,12 +12,16 @@ from ..base.wording import format_number
 from ..frames.frame import Frame
 from ..scene.parameters import Settings
 from ..settle.substeps import SettleLaw
+from ..simulation.sampling import collider_digest_name
 from ..simulation.simulation import Simulation
+from .contact_results import VISIBLE_PENETRATION, partners_in_contact
 from .diagnostics import rest_time
 from .release import ReleaseResult
 
 # Minimum number of frames without input after the stop.
 _MIN_TAIL_FRAMES = 3
+# Relative error of the settle time that needs no explanation.
+_DIAL_TOLERANCE = 0.1
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class SettleCurve:
     dial, rest: frames, requested and measured; rest is infinite if the body is not at rest in the end.
     bounce, overshoot: requested and measured.
     since: event from which the frames count.
+    swing: largest one, relative to the size of the body; infinite if not measured.
     """
 
     frames: Array
@@ -41,6 +46,17 @@ class SettleCurve:
     bounce: float
     overshoot: float
     since: str = "stop"
+    swing: float = np.inf
+
+    @property
+    def has_missed_dial(self) -> bool:
+        """True if a visible swing rested too early or too late, by more than a frame and a tenth of the dial."""
+        if self.swing < VISIBLE_PENETRATION:
+            return False
+        allowed = max(1.0, _DIAL_TOLERANCE * self.dial)
+        # A curve that ends in motion says only that rest is later.
+        rest = min(self.rest, float(self.frames[-1]))
+        return bool(self.rest < self.dial - allowed or rest > self.dial + allowed)
 
     @property
     def summary(self) -> str:
@@ -70,7 +86,12 @@ def simulation_curve(
         return None
     body_index = simulation.scene.body_index(body)
     law, bounce = simulation.dials.release_law(body_index, settings), simulation.dials.bounce(body_index, settings)
-    frame_shapes = [FrameShape(frame.shapes[body], frame.inputs[body]) for frame in frames]
+    # What the body lies on may stop later than its own animation.
+    touched = {name for frame in frames for name in partners_in_contact(simulation, frame.state, body)}
+    names = [body, *sorted(touched - {body}), *map(collider_digest_name, sorted(touched))]
+    frame_shapes = [
+        FrameShape(one.shapes[body], " ".join(one.inputs.get(name, "") for name in names)) for one in frames
+    ]
     count = simulation.dials.max_substeps(tuple(one.settings for one in simulation.scene.bodies))
     return shot_curve(frame_shapes, law, simulation.scene.fps, settings.settle, bounce, count)
 
@@ -113,7 +134,8 @@ def shot_curve(
     overshoot = max(-float(along[peak:].min()), 0.0)
     # If the shot ends in motion, its last frame is no rest shape. The tail must be longer than Settle.
     rest = peak + rest_time(relative[peak:], 1.0) if len(relative) > dial else float("inf")
-    return _make_curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
+    curve = _make_curve(times, np.copysign(relative, along), float(peak), rest, overshoot, law, fps, dial, bounce)
+    return replace(curve, swing=float(distance[peak] / np.linalg.norm(np.ptp(tail[-1], axis=0))))
 
 
 def _make_curve(

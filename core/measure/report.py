@@ -43,6 +43,7 @@ class BodyContactSummary:
     swing_amplitude: m, of this motion.
     stretched: largest relative stretch of parts that should not stretch; 0 if invisible.
     walker: pose; None without muscles or without an axis as Front.
+    partners: names of the objects that touch parts of it that can move.
     """
 
     penetrations: tuple[Penetration, ...] = ()
@@ -50,6 +51,7 @@ class BodyContactSummary:
     swing_amplitude: float = 0.0
     stretched: float = 0.0
     walker: WalkerPose | None = None
+    partners: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,12 +63,14 @@ class ShotReport:
     earliest_rest: see BodyContactSummary, at the largest swing since the body was last at rest.
     stretched: frame and value of the largest stretch, see BodyContactSummary.
     walked: m, path of the centre along the body's front; negative backward.
+    contact_frames: partners that touch parts of it that can move, and the frames at which they do.
     """
 
     penetrations: tuple[tuple[int, Penetration], ...] = ()
     earliest_rest: float = 0.0
     stretched: tuple[int, float] = (0, 0.0)
     walked: float = 0.0
+    contact_frames: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     @staticmethod
     def from_frames(frames: Iterable[tuple[int, BodyContactSummary]]) -> ShotReport:
@@ -75,7 +79,10 @@ class ShotReport:
         modelled_depths: dict[str, float] | None = None
         earliest_rest = swing_amplitude = 0.0
         largest_stretch, walked, walker = (0, 0.0), 0.0, None
+        contact_frames: dict[str, list[int]] = {}
         for number, summary in frames:
+            for partner in summary.partners:
+                contact_frames.setdefault(partner, []).append(number)
             if modelled_depths is None:
                 modelled_depths = {
                     one.partner: _MODELLED_DEPTH_RATIO * one.depth for one in summary.penetrations if one.is_squeezed
@@ -96,8 +103,20 @@ class ShotReport:
                 if known is None or one.depth > known[1].depth:
                     deepest[one.partner, one.is_squeezed] = number, one
         return ShotReport(
-            tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)), earliest_rest, largest_stretch, walked
+            tuple(sorted(deepest.values(), key=lambda found: -found[1].depth)),
+            earliest_rest,
+            largest_stretch,
+            walked,
+            tuple((partner, tuple(frames)) for partner, frames in contact_frames.items()),
         )
+
+    def longest_contact(self, first: float, last: float) -> tuple[str, tuple[int, ...]]:
+        """Return the partner with the most frames of contact from a first to a last frame, and these frames.
+
+        '' and () if nothing touches the body there.
+        """
+        within = ((partner, tuple(k for k in frames if first <= k <= last)) for partner, frames in self.contact_frames)
+        return max((one for one in within if one[1]), key=lambda one: len(one[1]), default=("", ()))
 
 
 def _path_along_front(before: WalkerPose, after: WalkerPose) -> float:

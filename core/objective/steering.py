@@ -94,10 +94,11 @@ def steer(stepper: StepperView, state: State, inputs: Inputs, h: float, controls
     unsteered = SwingRecord(-1.0, 0.0, 1.0, np.zeros(3))
     records = [unsteered] * len(laws)
     if acceleration is not None:
+        touched = system.touched_regions(state)
         step = _SteeredStep(stepper, StepContext.create(system, state, inputs, h), controls, acceleration)
         records = [
             step.next_record(place, law, None if known is None else known[place])
-            if isinstance(law, WaveformLaw) and law.settle_scale is None
+            if isinstance(law, WaveformLaw) and law.settle_scale is None and place not in touched
             else unsteered
             for place, law in enumerate(laws)
         ]
@@ -130,9 +131,9 @@ def _steer_slack(
     known, swings, steered = known_swings(own.steering, len(laws)), [UNKNOWN_SWING] * len(laws), list(laws)
     acceleration = _uniform_acceleration(stepper, state, inputs, allows_drag=True)
     if acceleration is not None:
-        context = StepContext.create(system, state, inputs, h)
+        context, touched = StepContext.create(system, state, inputs, h), system.touched_regions(state)
         for place, (region, law) in enumerate(zip(system.regions, laws, strict=True)):
-            if not isinstance(law, FirstModeLaw) or not can_steer_slack(region, law):
+            if place in touched or not isinstance(law, FirstModeLaw) or not can_steer_slack(region, law):
                 continue
             if reference_velocity(context, region, stepper.region_slices[place]).at_undeformed.any():
                 continue
@@ -173,12 +174,11 @@ def _uniform_acceleration(
     allows_drag: whether the drag of still air counts as no other force.
     """
     system = stepper.system
-    contacts = system.last_contacts(state)
     has_other_terms = any(term.scaling is StiffnessScaling.FIXED for block in system.blocks for term in block.terms)
     has_flow = any(state.history.block(block.name).terms for block in system.blocks)
     is_pulled = any(any(one.contraction) or any(one.pressure_change) for one in inputs)
     is_dragged = not allows_drag and any(one.drag is not None for one in inputs)
-    if has_other_terms or has_flow or is_pulled or is_dragged or (contacts is not None and len(contacts.contacts.keys)):
+    if has_other_terms or has_flow or is_pulled or is_dragged:
         return None
     accelerations = np.atleast_2d(system.acceleration(inputs, stepper.free))
     return accelerations[0] if (accelerations == accelerations[0]).all() else None

@@ -62,6 +62,11 @@ def sample_frame(
     return FrameInputs(number, samples, substep_count, input_digests(scene, samples))
 
 
+def collider_digest_name(collider: str) -> str:
+    """Return the name of a collider's digest. The same object may also be an anchor of links."""
+    return f"{collider} as a collider"
+
+
 def input_digests(scene: Scene, samples: Sequence[SceneSample]) -> dict[str, str]:
     """Return digests of the samples of a frame, by body, anchor and collider."""
     digests = {}
@@ -72,8 +77,9 @@ def input_digests(scene: Scene, samples: Sequence[SceneSample]) -> dict[str, str
     for k, collider in enumerate(scene.colliders):
         collider_samples = [one.colliders[k] for one in samples]
         numbers = np.array([astuple(one.settings) for one in collider_samples])
-        # The same object may also be an anchor of links.
-        digests[f"{collider.name} as a collider"] = array_digest(numbers, *(one.vertices for one in collider_samples))
+        digests[collider_digest_name(collider.name)] = array_digest(
+            numbers, *(one.vertices for one in collider_samples)
+        )
     return digests
 
 

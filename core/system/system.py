@@ -23,6 +23,9 @@ from .region import Region, find_regions, longest_way, node_adjacency
 from .state import State
 from .term import ForceTerm, Potential, StiffnessScaling, pin_springs
 
+# Weight of free nodes above which a touched point can give way.
+MIN_TOUCHED_WEIGHT = 0.1
+
 
 @dataclass(frozen=True)
 class BatchedEnergy:
@@ -144,6 +147,22 @@ class System:
         """Return the indices of the regions that contain free nodes of a block."""
         part = self.slices[block]
         return tuple(k for k, r in enumerate(self.regions) if ((r.free >= part.start) & (r.free < part.stop)).any())
+
+    def touched_regions(self, state: State) -> frozenset[int]:
+        """Return the indices of the regions on whose free nodes contacts may act in a state."""
+        last = self.last_contacts(state)
+        if self.contact is None or last is None or not len(last.contacts.keys) or not self.regions:
+            return frozenset()
+        points = self.contact.operator[self.contact.touched_points(last.contacts.keys)]
+        largest = (points @ self._region_membership).max(axis=0).toarray()[0]
+        return frozenset(np.flatnonzero(largest > MIN_TOUCHED_WEIGHT).tolist())
+
+    @cached_property
+    def _region_membership(self) -> csr_matrix:
+        """Matrix (n, r) that is 1 where a free node belongs to a region."""
+        nodes = np.concatenate([region.free for region in self.regions])
+        places = np.repeat(np.arange(len(self.regions)), [len(region.free) for region in self.regions])
+        return csr_matrix((np.ones(len(nodes)), (nodes, places)), shape=(len(self.rest), len(self.regions)))
 
     def stationary_inputs(self, positions: Array | None = None) -> Inputs:
         """Return inputs that hold the pins at positions (n, 3), or at the rest shape."""

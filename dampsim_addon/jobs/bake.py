@@ -46,7 +46,7 @@ from ..status.measurements import store_measurements
 from ..status.next_bake import BakeAction, check_resumable, next_bake
 from ..status.pieces import piece_messages
 from ..status.results import store_curve
-from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages
+from ..status.shot_messages import hard_steps_message, preparation_messages, report_messages, rest_message
 from ..targets import Cost, Shot, get_target
 from ..targets.retiming import set_time_scale, time_scale
 from ..work.steps import Step, map_steps
@@ -377,14 +377,17 @@ def _unfelt_messages(sampler: Sampler) -> list[str]:
 
 def _with_settling(result: Result, obj: bpy.types.Object, shot: _SimulatedShot) -> Result:
     """Store the settle curve of an object, and return its result with the measured settling."""
-    curve = _shot_curve(shot, obj.name)
+    curve, last = _shot_curve(shot, obj.name)
     store_curve(obj, curve, "bake", None if curve is None else shot.numbers[-1] - float(curve.frames[-1]))
     # The animation may have stopped long before the end of the shot. Then measure the settling after that stop.
-    curve = curve or _shot_curve(shot, obj.name, after_last_motion=True)
+    if curve is None:
+        curve, last = _shot_curve(shot, obj.name, after_last_motion=True)
     if curve is None:
         return result
+    delay = rest_message(shot.reports[obj.name], curve, last)
     return replace(
         result,
+        touched=(*filter(None, [delay]), *result.touched),
         rest=float(curve.rest) if np.isfinite(curve.rest) else None,
         dialled_rest=float(curve.dial),
         overshoot=float(curve.overshoot),
@@ -448,8 +451,8 @@ def _store_result(obj: bpy.types.Object, result: Result, simulation: Simulation)
         properties.loop_error = 100.0 * simulation.loop_error
 
 
-def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False) -> SettleCurve | None:
-    """Return the settle curve at the end of the shot, or None.
+def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False) -> tuple[SettleCurve | None, int]:
+    """Return the settle curve at the end of the shot, or None, and the frame at which it ends.
 
     after_last_motion: measure after the last motion of the animation instead, even if it stopped long before the end.
     """
@@ -460,4 +463,5 @@ def _shot_curve(shot: _SimulatedShot, body: str, after_last_motion: bool = False
     if after_last_motion:
         stop = last_motion_index(cache, numbers, body)
         shown = numbers[max(stop - 2, 0) : stop + length]
-    return simulation_curve(shot.simulation, body, [cache.read_played(number) for number in shown], settings)
+    frames = [cache.read_played(number) for number in shown]
+    return simulation_curve(shot.simulation, body, frames, settings), shown[-1]

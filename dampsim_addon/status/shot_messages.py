@@ -6,9 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 
 import bpy
+import numpy as np
 
-from ...core import kind_by_name
-from ...core.base.wording import format_count, format_metres, format_percent
+from ...core import SettleCurve, kind_by_name
+from ...core.base.wording import format_count, format_metres, format_number, format_percent
 from ...core.measure.report import Penetration, ShotReport
 from ...core.settle.step_report import Verdict
 from ...core.steppers.step_policy import GUARDS
@@ -66,6 +67,22 @@ def preparation_messages(cut_stages: Iterable[str]) -> list[str]:
         "objects apart where they overlap or are squeezed at the first frame, or switch off Start at Rest"
         for stage in cut_stages
     ]
+
+
+def rest_message(report: ShotReport, curve: SettleCurve | None, last: int) -> str:
+    """Return a message that names the contact because of which a body missed Settle; '' if it did not.
+
+    curve: None if nothing was measured.  last: frame at which the curve ends.
+    """
+    if curve is None or not curve.has_missed_dial:
+        return ""
+    stop = last - float(curve.frames[-1])
+    partner, frames = report.longest_contact(stop, stop + max(min(curve.rest, float(curve.frames[-1])), curve.dial))
+    if not frames:
+        return ""
+    dial = format_number(curve.dial, 4)
+    event = f"Rests after {curve.rest:.1f} frames" if np.isfinite(curve.rest) else "Does not rest"
+    return f"{event} (Settle: {dial}), because it touches {partner} {_frames_text(list(frames))}"
 
 
 def hard_steps_message(guards: Mapping[str, Iterable[int]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -173,3 +174,56 @@ def test_viewport_draws_support_forces(
     )
     floor.hide_viewport = True
     assert drawn.data(load("dampsim_addon.ui.contact.overlay").contact_overlay) is None
+
+
+def test_contact_that_ends_steering_is_reported(load: Load, live: ModuleType, tmp_path: Path) -> None:
+    """Playback and bakes name the floor on which a flag drags, and the frames, if it misses Settle."""
+    new_scene(40)
+    bpy.ops.mesh.primitive_grid_add(x_subdivisions=6, y_subdivisions=6, size=1.0)
+    obj = bpy.context.object
+    for vertex in obj.data.vertices:
+        vertex.co = (vertex.co.x, 0.0, vertex.co.y - 0.5)
+    assert bpy.ops.dampsim.add() == {"FINISHED"}
+    assert bpy.ops.dampsim.floor() == {"FINISHED"}
+    bpy.data.objects["Floor"].location.z = -0.97
+    group = obj.vertex_groups.new(name="Pin")
+    group.add([vertex.index for vertex in obj.data.vertices if vertex.co.z > -1e-3], 1.0, "REPLACE")
+    dials = {
+        "pin_group": "Pin",
+        "cache_folder": str(tmp_path),
+        "settle": 20.0,
+        "bounce": 0.0,
+        "bounce_by": "DIALLED",
+        "kind": "CLOTH",
+    }
+    for name, value in dials.items():
+        setattr(obj.dampsim, name, value)
+    for frame, y in ((1, 0.0), (5, 0.2)):
+        obj.location.y = y
+        obj.keyframe_insert("location", frame=frame)
+    play(40)
+    told = "because it touches Floor on frames 5 to 25"
+    assert told in " ".join(redraw(load))
+    touched = load("dampsim_addon.api").bake([obj])[0].touched
+    assert touched[0].startswith("Rests after ")
+    assert told in touched[0]
+    assert obj.dampsim.baked_touched.splitlines()[0] == touched[0]
+    bpy.data.objects["Floor"].location.z = -3.0
+    assert not [text for text in load("dampsim_addon.api").bake([obj], restart=True)[0].touched if "touches" in text]
+
+
+def test_rest_message(load: Load) -> None:
+    """The message gives both times, the partner and the frames, and is silent without contact or error."""
+    report, said = (load(name) for name in ("core.measure.report", "dampsim_addon.status.shot_messages"))
+    curve_type = load("core.measure.curve").SettleCurve
+    zero = np.array([0.0, 60.0])
+    late = curve_type(zero, zero, None, None, dial=24.0, rest=31.26, bounce=0.0, overshoot=0.0)
+    touched = report.ShotReport(contact_frames=(("Wall", (9, 20, 21, 22)),))
+    expected = "Rests after 31.3 frames (Settle: 24), because it touches Wall on frames 20 to 22"
+    assert said.rest_message(touched, late, 70) == expected
+    never = replace(late, rest=np.inf)
+    assert said.rest_message(touched, never, 70).startswith("Does not rest (Settle: 24), because it touches Wall")
+    assert said.rest_message(touched, replace(late, rest=25.0), 70) == ""
+    assert said.rest_message(touched, None, 70) == ""
+    # The contact was over before the stop.
+    assert said.rest_message(touched, late, 90) == ""

@@ -12,7 +12,8 @@ from ... import live
 from ...model.objects import is_job_running
 from ...scene_reader.parts import part_problem
 from ...scene_reader.scene_builder import missing_groups
-from ...status.shot_messages import report_messages
+from ...status.results import displayed_curve
+from ...status.shot_messages import report_messages, rest_message
 from ..bake import modifier_checks
 from ..common.layout import BOX_MARGIN, draw_wrapped
 
@@ -121,7 +122,10 @@ def contact_texts(obj: bpy.types.Object, context: Context) -> list[str]:
     session = live.find_session(obj)
     if obj.dampsim.baked or not obj.dampsim.live or session is None or session.simulation is None:
         return []
-    return report_messages(session.contact_report(obj), obj, context.scene)
+    report, displayed, last = session.contact_report(obj), displayed_curve(obj), context.scene.frame_end
+    is_measured = displayed is not None and displayed.source.startswith("playback") and session.next_frame > last
+    delay = rest_message(report, displayed.curve if displayed is not None and is_measured else None, last)
+    return [*filter(None, [delay]), *report_messages(report, obj, context.scene)]
 
 
 def _is_still(session: live.Session, obj: bpy.types.Object) -> bool:
