@@ -9,6 +9,9 @@ left is scaled accordingly:
 
 phi is the decayed phase (the integral of a) since the largest swing, phi_T the phase at rest, and S the ratio of the
 law's envelope to its largest swing.
+
+A body whose envelope is larger than that of the law would also swing too far past rest: in the first half swing it
+decays so much faster that the next swing has the dialled size (docs/decisions/0090).
 """
 
 from __future__ import annotations
@@ -38,6 +41,10 @@ from .stepper_view import StepperView
 _PACES = {False: (0.5, 3.0), True: (0.5, 2.0)}
 # A change of the reference velocity starts a new swing if it deflects the body by at least this fraction of its swing.
 _NEW_SWING_FRACTION = 0.1
+# The next swing is limited if the logarithm of its envelope exceeds that of the law by this, up to the second pace.
+_MIN_EXCESS, _MAX_TURNING_PACE = 0.1, 4.0
+# Smallest part of the phase up to the next swing in which the excess is taken away.
+_MIN_TURN_FRACTION = 0.1
 # Relative size of rounding errors, and a lower bound on relative envelopes.
 _ROUNDING, _MIN_ENVELOPE = 1e-9, 1e-6
 # The pace is computed anew at these intervals of the phase. The largest swing is within the first phase.
@@ -223,6 +230,7 @@ class _SteeredStep:
         is_growing = last.phase < -_ROUNDING
         number, last_number = (math.floor(one / _PHASE_INTERVAL) for one in (last.phase, 2.0 * last.phase - following))
         is_due = not is_growing and number != last_number and left > _LAST_PHASE
+        is_due |= not is_growing and last.pace > 1.0 and last.phase < _turn_phase(law)
         if last.phase > _PEAK_PHASE and not is_due:
             return replace(last, phase=following)
         pace = last.pace
@@ -235,6 +243,8 @@ class _SteeredStep:
         elif is_due:
             envelope = self._envelope(region, replace(law, decay=law.decay * last.pace), rotation, factors, history)
             pace = float(np.clip(steered_pace(law, swing, last.phase, envelope), *_PACES[law.frequency > 0.0]))
+            turn = turning_pace(law, swing, last.phase, envelope)
+            pace = max(pace, turn) if turn > 1.0 else pace
         return SwingRecord(swing, following, pace, a)
 
     def _deflection(self, region: Region, factors: Array) -> tuple[Array, Array, float]:
@@ -290,6 +300,22 @@ class _SteeredStep:
 def _largest(vectors: Array) -> float:
     """Return the largest length of vectors (k, 3)."""
     return float(np.linalg.norm(vectors, axis=1).max())
+
+
+def _turn_phase(law: WaveformLaw) -> float:
+    """Return the phase from the largest swing to the next one; 0 without overshoot."""
+    return math.pi * law.decay / law.frequency if law.frequency > 0.0 else 0.0
+
+
+def turning_pace(law: WaveformLaw, swing: float, phase: float, envelope: float) -> float:
+    """Return the pace a'/a at which the next swing has the dialled size; 1 if it will not be much larger.
+
+    The arguments are those of steered_pace().
+    """
+    turn, excess = _turn_phase(law), math.log(max(envelope / (law.release_envelope * swing), _MIN_ENVELOPE)) + phase
+    if phase >= turn or excess < _MIN_EXCESS:
+        return 1.0
+    return min(1.0 + excess / max(turn - phase, _MIN_TURN_FRACTION * turn), _MAX_TURNING_PACE)
 
 
 def steered_pace(law: WaveformLaw, swing: float, phase: float, envelope: float) -> float:

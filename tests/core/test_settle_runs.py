@@ -68,3 +68,15 @@ def test_run_holds_within_frame(tool) -> None:  # type: ignore[no-untyped-def]
     assert not replace(run, overshoot=0.41).swings
     assert not replace(run, bounce=0, overshoot=0.03).swings
     assert not replace(run, failure="StepError").rests
+
+
+# Without (2.48), they moved 3.6, 1.6 and 1.6 times as far as they were pulled.
+@pytest.mark.parametrize(
+    "seed", [122, pytest.param(64, marks=pytest.mark.slow), pytest.param(124, marks=pytest.mark.slow)]
+)
+def test_crushed_solids_swing_as_dialled(tool, seed: int) -> None:  # type: ignore[no-untyped-def]
+    """Solids whose load crushes them rest on time, and do not swing far beyond the pull."""
+    run = tool.make(*tool.draw(seed, 84))
+    assert run.rests
+    # With Bounce 60%, half a swing has eight steps, and the pace is bounded.
+    assert abs(run.overshoot - run.bounce / 100.0) < 0.2

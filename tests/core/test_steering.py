@@ -10,7 +10,7 @@ import pytest
 from animated import AnimatedBody
 from builders import DOWN, gridded_box, static_body
 from dampsim.core.frames.history_arrays import history_arrays, history_from_arrays
-from dampsim.core.objective.steering import SwingRecord, law_envelope, steered_pace
+from dampsim.core.objective.steering import SwingRecord, law_envelope, steered_pace, turning_pace
 from dampsim.core.scene.part import Part
 from dampsim.core.settle.waveform import WaveformLaw, settle_law
 from dampsim.core.simulation.simulation import Simulation
@@ -64,6 +64,25 @@ def test_pace_matches_formula(bounce: float, ratio: float, phase: float) -> None
     # In the phase that is left, the envelope decays to that of the law at rest.
     last = envelope * np.exp(-found * (rest_phase - phase))
     assert last == pytest.approx(law.release_envelope * swing * np.exp(-rest_phase), rel=1e-9)
+
+
+@pytest.mark.parametrize("bounce", [0.0, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize(("ratio", "part"), [(1.0, 0.0), (1.09, 0.0), (1.2, 0.3), (2.0, 0.6), (3.0, 0.97), (90.0, 0.0)])
+def test_turning_pace_matches_formula(bounce: float, ratio: float, part: float) -> None:
+    """At the pace of (2.48) the envelope at the next swing is that of the law, unless a bound acts."""
+    law, swing = settle_law(2.0, bounce, 50.0), 0.3
+    turn = np.pi * law.decay / law.frequency if bounce else 0.7
+    phase = part * turn
+    envelope = ratio * law.release_envelope * swing * np.exp(-phase)
+    found = turning_pace(law, swing, phase, envelope)
+    expected = laws.turning_pace(law.decay, law.frequency, swing, phase, envelope)
+    assert found == pytest.approx(expected, rel=1e-12)
+    if not bounce or ratio < 1.1:
+        assert found == 1.0
+    elif found < 4.0 and part < 0.9:
+        last = envelope * np.exp(-found * (turn - phase))
+        assert last == pytest.approx(law.release_envelope * swing * np.exp(-turn), rel=1e-9)
+    assert turning_pace(law, swing, 1.01 * turn, 2.0 * envelope) == 1.0
 
 
 # Without steering, they rest 1.6, 4.1, 10.7 and 11.3 frames late.

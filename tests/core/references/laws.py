@@ -120,6 +120,15 @@ def steered_pace(a: float, w: float, swing: float, phase: float, envelope: float
     return float((np.log(envelope / (start * swing)) + rest_phase) / (rest_phase - phase))
 
 
+def turning_pace(a: float, w: float, swing: float, phase: float, envelope: float) -> float:
+    """Return the pace of (2.48), 1 where it does not apply."""
+    turn = np.pi * a / w if w else 0.0
+    excess = phase + np.log(envelope / (np.sqrt(1 + (a / w) ** 2) * swing)) if w else 0.0
+    if phase >= turn or excess < 0.1:
+        return 1.0
+    return float(min(1 + excess / max(turn - phase, turn / 10), 4.0))
+
+
 def relaxed_part(way: float, swing: float, left: float, h: float) -> float:
     """Return the part f of (2.45) of the way to the equilibrium, before its bounds."""
     return float(1 - (0.01 * swing / way) ** (h / left))
